@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "bindings/bindings.h"
@@ -88,6 +89,14 @@ py::dict features_to_dict(const trace::LaunchFeatures& features) {
   return result;
 }
 
+/// One of the numbers of atomic lanes.
+py::array_t<std::uint8_t> lanes_of(std::span<const trace::AtomicLanes> lanes,
+                                   std::uint8_t trace::AtomicLanes::* number) {
+  py::array_t<std::uint8_t> result(static_cast<py::ssize_t>(lanes.size()));
+  std::ranges::transform(lanes, result.mutable_data(), number);
+  return result;
+}
+
 /// Columns of one warp: NumPy views of the trace, or of a copy when it lives in a file.
 py::dict warp_columns(const py::object& self, const trace::WarpPosition& position) {
   const auto& trace = self.cast<const trace::KernelTrace&>();
@@ -107,6 +116,8 @@ py::dict warp_columns(const py::object& self, const trace::WarpPosition& positio
   columns["memory_count"] = view_of(view.memory_count, owner);
   columns["sector"] = view_of(view.sector, owner);
   columns["store_bytes"] = view_of(view.store_bytes, owner);
+  columns["sector_lanes"] = lanes_of(view.atomic_lanes, &trace::AtomicLanes::sector);
+  columns["word_lanes"] = lanes_of(view.atomic_lanes, &trace::AtomicLanes::word);
   return columns;
 }
 
@@ -124,6 +135,8 @@ py::dict batch_to_dict(trace::BlockBatch&& batch) {
   result["memory_count"] = array_of(std::move(batch.columns.memory_count));
   result["sector"] = array_of(std::move(batch.columns.sector));
   result["store_bytes"] = array_of(std::move(batch.columns.store_bytes));
+  result["sector_lanes"] = lanes_of(batch.columns.atomic_lanes, &trace::AtomicLanes::sector);
+  result["word_lanes"] = lanes_of(batch.columns.atomic_lanes, &trace::AtomicLanes::word);
   return result;
 }
 
@@ -140,14 +153,26 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch) {
              mask = u32("active_mask"), memory_static = u32("memory_static"),
              store_bytes = u32("store_bytes");
   const auto memory_count = batch["memory_count"].cast<Contiguous<std::uint16_t>>();
-  const trace::BlockBatchView view{span_of(block),
-                                   span_of(warp),
-                                   span_of(instructions),
-                                   span_of(memory),
-                                   span_of(sectors),
-                                   span_of(stores),
-                                   {span_of(instruction), span_of(mask), span_of(memory_static),
-                                    span_of(memory_count), span_of(sector), span_of(store_bytes)}};
+  std::vector<trace::AtomicLanes> lanes;
+  if (batch.contains("sector_lanes")) {
+    const auto in_sector = batch["sector_lanes"].cast<Contiguous<std::uint8_t>>();
+    const auto in_word = batch["word_lanes"].cast<Contiguous<std::uint8_t>>();
+    if (in_sector.size() != in_word.size()) {
+      throw InputError("sector_lanes and word_lanes differ in length");
+    }
+    for (py::ssize_t i = 0; i < in_sector.size(); ++i) {
+      lanes.push_back({in_sector.data()[i], in_word.data()[i]});
+    }
+  }
+  const trace::BlockBatchView view{
+      span_of(block),
+      span_of(warp),
+      span_of(instructions),
+      span_of(memory),
+      span_of(sectors),
+      span_of(stores),
+      {span_of(instruction), span_of(mask), span_of(memory_static), span_of(memory_count),
+       span_of(sector), span_of(store_bytes), lanes}};
   const py::gil_scoped_release unlocked;
   add_batch(builder, view);
 }
@@ -308,6 +333,8 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("header",
                              [](const trace::KernelTrace& t) { return header_to_dict(t.header()); })
       .def_property_readonly("digest", &trace::KernelTrace::digest)
+      .def_property_readonly("digest_without_lanes", &trace::KernelTrace::digest_without_lanes)
+      .def_property_readonly("has_atomics", &trace::KernelTrace::has_atomics)
       .def_property_readonly("num_registers", &trace::KernelTrace::num_registers)
       .def_property_readonly("num_warps", &trace::KernelTrace::num_warps)
       .def_property_readonly("num_instructions",
@@ -363,8 +390,10 @@ void bind_trace(py::module_& module) {
                numbers.push_back(warp.number);
              return std::pair(t.blocks().linear_index(block), numbers);
            })
-      .def("warp_columns", [](const py::object& self, std::uint32_t block,
-                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
+      .def("warp_columns",
+           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
+             return warp_columns(self, {block, warp});
+           })
       .def(
           "read_batch",
           [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {
@@ -404,6 +433,7 @@ void bind_trace(py::module_& module) {
            })
       .def("append_program", &append_program_from_list)
       .def("add_batch", &add_batch_from_dict)
+      .def_property_readonly("has_atomics", &trace::TraceBuilder::has_atomics)
       .def("finish", &trace::TraceBuilder::finish);
 
   module.def("write_trace_file", &trace::write_trace_file, py::arg("trace"), py::arg("path"),

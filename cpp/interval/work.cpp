@@ -336,12 +336,15 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const trace::StaticInstruction& instruction = trace.instructions()[row];
     const memory::InstructionCounters& counters = memory.per_row[row];
-    const double lanes =
-        instruction.is_atomic() && !memory.atomic_lanes.empty() ? memory.atomic_lanes[row] : 1;
-    const double requests = lanes * static_cast<double>(counters.l2_requests);
-    const double bytes =
-        lanes * static_cast<double>(counters.l2_request_sectors * trace::sector_bytes);
-    demands.lsu_cycles += lanes * static_cast<double>(counters.requests) +
+    // An atomic's sectors may have requests of their own, a line of others has one.
+    const double per_sector =
+        instruction.is_atomic() && !memory.atomic_lanes.empty() ? memory.atomic_lanes[row] : 0;
+    const auto sectors = static_cast<double>(counters.l2_request_sectors);
+    const double requests =
+        per_sector > 0 ? per_sector * sectors : static_cast<double>(counters.l2_requests);
+    const double bytes = (per_sector > 0 ? requests : sectors) * trace::sector_bytes;
+    demands.lsu_cycles += (per_sector > 0 ? per_sector * static_cast<double>(counters.sectors)
+                                          : static_cast<double>(counters.requests)) +
                           static_cast<double>(counters.shared_wavefronts);
     if (instruction.uses_caches()) {
       demands.memory_instructions += static_cast<double>(counters.active_executions);

@@ -142,7 +142,9 @@ void Followers::access(const MemoryAccess& access, std::size_t follower) {
     const Request::Kind kind =
         instruction.is_atomic() ? Request::Kind::atomic : Request::Kind::write;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      leave(queue, lines[i].line, lines[i].mask, kind, evict_first, &grouper_.bytes(i), access.row);
+      const SectorLanes* lanes = instruction.is_atomic() ? &grouper_.lanes(i) : nullptr;
+      leave(queue, lines[i].line, lines[i].mask, kind, evict_first, &grouper_.bytes(i), lanes,
+            access.row);
     }
   } else {
     const bool bypass = instruction.cache_operator == trace::CacheOperator::bypass_l1;
@@ -153,21 +155,29 @@ void Followers::access(const MemoryAccess& access, std::size_t follower) {
       const bool passes = bypass || (lines[i].line < first_local_line_ && !keeps_global);
       if (!passes && knows_hits && hits_[i]) continue;
       const SectorMask asked = passes ? lines[i].mask : units_[lines[i].mask];
-      leave(queue, lines[i].line, asked, Request::Kind::read, evict_first, nullptr, access.row);
+      leave(queue, lines[i].line, asked, Request::Kind::read, evict_first, nullptr, nullptr,
+            access.row);
     }
   }
   if (first < queue.requests.size()) queue.requests[first].owner = 1;
 }
 
 void Followers::leave(Queue& queue, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
-                      bool evict_first, const ByteMasks* bytes, std::uint32_t row) {
+                      bool evict_first, const ByteMasks* bytes, const SectorLanes* lanes,
+                      std::uint32_t row) {
   bool continues = false;
   for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
                 [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
                   std::uint32_t position = 0;
-                  if (part_bytes && launch_.keeps_bytes) {
+                  const bool counts_lanes = lanes && launch_.atomics.counts_lanes();
+                  if (part_bytes && (launch_.keeps_bytes || counts_lanes)) {
                     position = static_cast<std::uint32_t>(bytes_.size());
                     bytes_.push_back(*part_bytes);
+                  }
+                  if (counts_lanes) {
+                    turns_.resize(bytes_.size());
+                    turns_.back() = in_parts(launch_.atomics.turns(
+                        lanes_of_part(*lanes, l1_line, l1_sectors_, line, l2_sectors_), part));
                   }
                   const std::uint32_t set = launch_.l2.set_of(line);
                   launch_.l2.prefetch(set, line);

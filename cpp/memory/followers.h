@@ -43,6 +43,7 @@ class Followers {
     const Cache& l2;
     bool l1_caches_global;
     bool keeps_bytes;  ///< somebody asks which bytes requests write
+    AtomicRule atomics;
   };
 
   /// `leader`, `followers`: positions in the trace of the blocks of the SMs, in the order in which
@@ -59,14 +60,16 @@ class Followers {
   [[nodiscard]] bool has_requests() const {
     return !of(Side::before).requests.empty() || !of(Side::after).requests.empty();
   }
-  /// Calls `serve(request, bytes)`, which returns an Outcome, for each request of a turn.
+  /// Calls `serve(request, bytes, turns)`, which returns an Outcome, for each request of a turn;
+  /// `turns` are those of the slice that serves it.
   template <typename Serve>
   void serve(Side side, std::size_t turn, const Serve& serve) {
     Queue& queue = of(side);
     const std::size_t last = turn + 1 < queue.first_of_turn.size() ? queue.first_of_turn[turn + 1]
                                                                    : queue.requests.size();
     for (std::size_t i = queue.first_of_turn[turn]; i < last; ++i) {
-      count(queue, queue.requests[i], serve(queue.requests[i], bytes_[queue.requests[i].bytes]));
+      const Request& request = queue.requests[i];
+      count(queue, request, serve(request, bytes_[request.bytes], turns(request)));
     }
   }
 
@@ -112,9 +115,15 @@ class Followers {
   };
   [[nodiscard]] Queue& of(Side side) { return queues_[static_cast<std::size_t>(side)]; }
   [[nodiscard]] const Queue& of(Side side) const { return queues_[static_cast<std::size_t>(side)]; }
+  [[nodiscard]] double turns(const Request& request) const {
+    return request.kind == Request::Kind::atomic && launch_.atomics.counts_lanes()
+               ? turns_[request.bytes]
+               : 1;
+  }
   void access(const MemoryAccess& access, std::size_t follower);
+  /// `lanes`: of an atomic, null for others.
   void leave(Queue& queue, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
-             bool evict_first, const ByteMasks* bytes, std::uint32_t row);
+             bool evict_first, const ByteMasks* bytes, const SectorLanes* lanes, std::uint32_t row);
   /// Counts what L2 said of a request; for all of them, in order.
   void count(Queue& queue, const Request& request, const Outcome& outcome);
   void end_access(Queue& queue);
@@ -137,6 +146,7 @@ class Followers {
   std::size_t num_before_;
   std::array<Queue, 2> queues_;  ///< by side
   std::vector<ByteMasks> bytes_;
+  std::vector<double> turns_;  ///< of the atomics whose bytes these are
   std::size_t turn_ = 0;
   std::vector<FollowerCounts> per_row_;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "memory/atomic_turns.h"
 #include "memory/cache.h"
 #include "memory/warp_stream.h"
 
@@ -27,6 +28,7 @@ class LineGrouper {
 
   std::span<LineAccess> group(const MemoryAccess& access) {
     const bool writes = !access.store_bytes.empty();
+    const bool is_atomic = !access.atomics.empty();
     if (access.sectors.size() > lines_.size()) grow(access.sectors.size());
     count_ = 0;
     is_indexed_ = false;
@@ -47,6 +49,7 @@ class LineGrouper {
         if (position == count_) {
           lines_[count_] = {line, 0};
           if (writes) bytes_[count_] = {};
+          if (is_atomic) lanes_[count_] = {};
           ++count_;
           highest = std::max(highest, line);
           lowest = std::min(lowest, line);
@@ -54,11 +57,14 @@ class LineGrouper {
       }
       lines_[position].mask |= static_cast<SectorMask>(1u << sector);
       if (writes) bytes_[position][sector] = access.store_bytes[i];
+      if (is_atomic) lanes_[position][sector] = access.atomics[i];
     }
     return {lines_.data(), count_};
   }
   /// Byte masks of the written sectors of a line that group() returned.
   [[nodiscard]] const ByteMasks& bytes(std::size_t position) const { return bytes_[position]; }
+  /// Lanes of an atomic in the sectors of such a line.
+  [[nodiscard]] const SectorLanes& lanes(std::size_t position) const { return lanes_[position]; }
 
  private:
   struct Entry {
@@ -69,6 +75,7 @@ class LineGrouper {
   void grow(std::size_t sectors) {
     lines_.resize(sectors);
     bytes_.resize(sectors);
+    lanes_.resize(sectors);
     table_.assign(std::bit_ceil(2 * sectors), {});
     stamp_ = 0;
   }
@@ -96,6 +103,7 @@ class LineGrouper {
   std::size_t count_ = 0;
   std::vector<LineAccess> lines_;
   std::vector<ByteMasks> bytes_;
+  std::vector<SectorLanes> lanes_;
   std::vector<Entry> table_;  ///< open addressing, at most half full; stale stamps are free
   std::uint32_t stamp_ = 0;
   bool is_indexed_ = false;  ///< the table has the lines so far

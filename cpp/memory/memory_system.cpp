@@ -21,35 +21,16 @@
 namespace warpstack::memory {
 namespace {
 
-// Parts of 1024, whose sums do not depend on the order of the threads.
-double in_parts(double value) { return std::round(1024 * value) / 1024; }
-
-/// What the atomics of a launch cost L2, as far as lanes and touched bytes tell.
-struct AtomicCosts {
-  std::vector<double> requests;  ///< by row: of a sector, one for each lane that meets in a word
-  std::vector<double> lanes_per_byte;  ///< by row
-  double lane_turns = 0;               ///< MemoryConfig::atomic_lane_turns
-
-  /// Turns of the slice that serves a request.
-  [[nodiscard]] double turns(const Request& request, const ByteMasks& bytes) const {
-    const double each = requests[request.writer];
-    if (lane_turns == 0) return each;
-    const double lanes = lanes_per_byte[request.writer] * count_bytes(request.mask, bytes);
-    return std::max(each, in_parts(lane_turns * lanes));
-  }
-};
-
 /// Runs the SMs and L2 in turn, each step on all threads.
 class Simulation {
  public:
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
 
-  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2, const AtomicCosts& atomics,
+  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
              std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
              const InterruptCheck& interrupt)
       : make_sm_(std::move(make_sm)),
         timed_(timed),
-        atomics_(atomics),
         sms_(num_sms),
         l2_(l2),
         workers_(workers),
@@ -216,10 +197,8 @@ class Simulation {
     for (std::size_t i = first; i < last; ++i) {
       const Request& request = sm.request(i);
       if (request.owner != part) continue;
-      const ByteMasks& bytes = sm.bytes(request);
-      outcomes[i] = port.serve(request, bytes);
-      worker.slice_turns[l2_.slice_of(request.set)] +=
-          request.kind == Request::Kind::atomic ? atomics_.turns(request, bytes) : 1;
+      outcomes[i] = port.serve(request, sm.bytes(request));
+      worker.slice_turns[l2_.slice_of(request.set)] += sm.turns(request);
     }
   }
 
@@ -239,7 +218,6 @@ class Simulation {
 
   MakeSm make_sm_;
   bool timed_;
-  const AtomicCosts& atomics_;
   Sms sms_;  ///< each made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
@@ -290,47 +268,37 @@ std::vector<trace::RowCounts> count_rows(
   return counts;
 }
 
-/// Means by row, of the requests weighted with the sectors.
-AtomicCosts atomic_costs_of(const trace::KernelTrace& trace, const MemoryConfig& config) {
+/// Mean requests of a sector by row; 0 where the sectors of a line share one.
+std::vector<double> requests_per_sector(const trace::KernelTrace& trace,
+                                        const MemoryConfig& config) {
   const std::vector<trace::StaticInstruction>& rows = trace.instructions();
-  AtomicCosts costs{std::vector<double>(rows.size(), 1.0), std::vector<double>(rows.size()),
-                    config.atomic_lane_turns};
-  if (!config.atomics_per_lane && config.atomic_lane_turns == 0) return costs;
-  if (std::ranges::none_of(rows, &trace::StaticInstruction::is_atomic)) return costs;
+  std::vector<double> result(rows.size());
+  if (!config.atomics_per_lane || !trace.has_atomics()) return result;
   std::vector<double> sectors(rows.size());
   std::vector<double> requests(rows.size());
-  std::vector<double> lanes(rows.size());
-  std::vector<double> bytes(rows.size());
   std::vector<std::byte> scratch;
   for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
-    const trace::ColumnView block = trace.blocks().read(b, {}, trace.blocks().counts(b), scratch);
-    std::size_t memory = 0;
+    trace::ColumnCounts end = trace.blocks().counts(b);
+    end.instructions = end.sectors = 0;
+    const trace::ColumnView block = trace.blocks().read(b, {}, end, scratch);
+    if (block.atomic_lanes.empty()) continue;
     std::size_t store = 0;
-    for (std::size_t k = 0; k < block.instruction.size(); ++k) {
-      const std::uint32_t row = block.instruction[k];
-      const trace::StaticInstruction& instruction = rows[row];
-      if (!instruction.is_memory()) continue;
-      const std::size_t count = block.memory_count[memory++];
-      if (!instruction.writes_memory()) continue;
+    for (std::size_t i = 0; i < block.memory_static.size(); ++i) {
+      const std::uint32_t row = block.memory_static[i];
+      if (!rows[row].writes_memory()) continue;
       const std::size_t first = store;
-      store += count;
-      if (!instruction.is_atomic() || count == 0) continue;
-      const auto active = static_cast<std::uint32_t>(std::popcount(block.active_mask[k]));
-      const std::span<const std::uint32_t> touched = block.store_bytes.subspan(first, count);
-      sectors[row] += static_cast<double>(count);
-      requests[row] +=
-          static_cast<double>(count * trace::lanes_per_word(active, touched, instruction.width));
-      lanes[row] += active;
-      bytes[row] += trace::count_bytes(touched);
+      store += block.memory_count[i];
+      if (!rows[row].is_atomic()) continue;
+      for (const auto& sector : block.atomic_lanes.subspan(first, store - first)) {
+        ++sectors[row];
+        requests[row] += AtomicRule::requests_of(sector);
+      }
     }
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (config.atomics_per_lane && sectors[row] > 0) {
-      costs.requests[row] = in_parts(requests[row] / sectors[row]);
-    }
-    if (bytes[row] > 0) costs.lanes_per_byte[row] = lanes[row] / bytes[row];
+    if (sectors[row] > 0) result[row] = requests[row] / sectors[row];
   }
-  return costs;
+  return result;
 }
 
 /// A launch with fewer costs little as it is.
@@ -478,10 +446,9 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
                            : std::clamp<std::uint64_t>(
                                  worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
   const Paces paces = timed ? paces_of(trace) : Paces{};
-  AtomicCosts atomics = atomic_costs_of(trace, config_);
   profile.per_row.resize(instructions.size());
   const auto finish = [&] {
-    profile.atomic_lanes = std::move(atomics.requests);
+    profile.atomic_lanes = requests_per_sector(trace, config_);
     for (std::size_t row = 0; row < instructions.size(); ++row) {
       InstructionCounters& counters = profile.per_row[row];
       counters.executions = counts[row].issued;
@@ -501,13 +468,14 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
       return std::make_unique<Sm>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm, config_, l1,
                                   l2_, 1);
     };
-    const Followers::Launch launch{
-        trace, flags, l1, l2_, config_.l1_caches_global, keeps_bytes(l2_.config())};
-    SampledSimulation simulation(
-        std::move(groups), make_leader, blocks_of_sms, launch, l2_,
-        [&atomics](const Request& request, const ByteMasks& bytes) {
-          return request.kind == Request::Kind::atomic ? atomics.turns(request, bytes) : 1;
-        });
+    const Followers::Launch launch{trace,
+                                   flags,
+                                   l1,
+                                   l2_,
+                                   config_.l1_caches_global,
+                                   keeps_bytes(l2_.config()),
+                                   {config_.atomics_per_lane, config_.atomic_lane_turns}};
+    SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_);
     before_sampled_.emplace(l2_);
     if (simulation.run(observed, interrupt)) {
       simulation.estimate(counts, profile);
@@ -524,8 +492,7 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   };
   std::vector<Worker> workers(threads,
                               Worker(instructions.size(), l1.line_bytes, l2_.config().slices));
-  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, atomics, workers, observed,
-                        interrupt);
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, workers, observed, interrupt);
   simulation.run();
   for (const Worker& worker : workers) {
     profile.totals += worker.totals;

@@ -150,10 +150,10 @@ struct MemoryProfile {
   std::uint64_t simulated_blocks = 0;        ///< of the traced ones
   std::uint64_t simulated_instructions = 0;  ///< warp instructions of these blocks
   std::vector<ObservedAccess> observed;      ///< in program order; empty when no warp was observed
-  /// Turns by slice of L2: one for each request, an atomic one for each of several lanes of a word
-  /// where MemoryConfig::atomics_per_lane, and for its lanes MemoryConfig::atomic_lane_turns.
+  /// Turns by slice of L2: one for each request, of an atomic what AtomicRule says.
   std::vector<double> slice_turns;
-  /// By row: requests of an atomic's line, more than 1 where MemoryConfig::atomics_per_lane.
+  /// By row: mean requests of an atomic's sector where MemoryConfig::atomics_per_lane, at least 1;
+  /// 0 where the sectors of a line share a request.
   std::vector<double> atomic_lanes;
   /// Cycles of the reference machine in which a load waited for a place in its set of L1, by where
   /// the data came from that made room: L2, DRAM. Sums over the SMs; only the timed order knows.

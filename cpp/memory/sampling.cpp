@@ -125,12 +125,8 @@ SampleErrors errors_of(std::span<const double> weights,
 
 SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                                      const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
-                                     const Followers::Launch& launch, Cache& l2,
-                                     SliceTurns slice_turns)
-    : instructions_(launch.trace.instructions()),
-      l2_(l2),
-      slice_turns_(std::move(slice_turns)),
-      known_slice_turns_(l2.config().slices) {
+                                     const Followers::Launch& launch, Cache& l2)
+    : instructions_(launch.trace.instructions()), l2_(l2), known_slice_turns_(l2.config().slices) {
   // In the order of the SMs, in which L2 takes their requests.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
   for (SampleGroup& group : groups) {
@@ -173,10 +169,10 @@ bool SampledSimulation::run(std::optional<trace::WarpPosition> observed,
 
 void SampledSimulation::serve(std::size_t turns) {
   L2Port port(l2_, of_followers_);
-  const auto serve_follower = [&](const Request& request, const ByteMasks& bytes) {
+  const auto serve_follower = [&](const Request& request, const ByteMasks& bytes, double turns) {
     const Outcome outcome = port.serve(request, bytes);
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
-    known_slice_turns_[l2_.slice_of(request.set)] += slice_turns_(request, bytes);
+    known_slice_turns_[l2_.slice_of(request.set)] += turns;
     return outcome;
   };
   for (Leader& leader : leaders_) leader.sm->outcomes(0).resize(leader.sm->num_requests());
@@ -199,7 +195,7 @@ void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::siz
     const Outcome outcome = port.serve(request, sm.bytes(request));
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
     sm.outcomes(0)[i] = outcome;
-    const double turns = slice_turns_(request, sm.bytes(request));
+    const double turns = sm.turns(request);
     known_slice_turns_[l2_.slice_of(request.set)] += turns;
     slice_turns_of_all_ += leader.group.weight() * turns;
   }

@@ -41,13 +41,11 @@ double ratio_error(std::span<const double> weights, std::span<const double> x,
 /// A launch whose leaders are simulated: on one thread, window by window as MemorySystem does it.
 class SampledSimulation {
  public:
-  /// Turns of a slice of L2 that a request takes.
-  using SliceTurns = std::function<double(const Request&, const ByteMasks&)>;
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
 
   SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                     const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
-                    const Followers::Launch& launch, Cache& l2, SliceTurns slice_turns);
+                    const Followers::Launch& launch, Cache& l2);
 
   /// Returns false, early where it can, if L2 loses many lines that are used again: which ones
   /// depends on the order of accesses of all SMs, which followers do not know well enough.
@@ -79,7 +77,6 @@ class SampledSimulation {
 
   const std::vector<trace::StaticInstruction>& instructions_;
   Cache& l2_;
-  SliceTurns slice_turns_;
   std::vector<Leader> leaders_;
   std::vector<double> known_slice_turns_;  ///< of the requests that L2 gets
   double slice_turns_of_all_ = 0;          ///< as the leaders stand for it

@@ -179,7 +179,7 @@ class alignas(128) Sm {
         first_local_line_(trace::local_region_sector / l1_sectors_),
         keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
                      l2.config().write_miss == WriteMiss::fetch_on_partial_write),
-        counts_lanes_(config.atomic_lane_turns > 0),
+        atomics_{config.atomics_per_lane, config.atomic_lane_turns},
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {
     accesses_.reserve(usual_requests);
@@ -240,6 +240,11 @@ class alignas(128) Sm {
       return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
     }
     return first_request_of(turn);
+  }
+  /// Turns of the slice that serves a request.
+  [[nodiscard]] double turns(const Request& request) const {
+    return request.kind == Request::Kind::atomic && atomics_.counts_lanes() ? turns_[request.bytes]
+                                                                            : 1;
   }
   [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
     return bytes_[request.bytes];
@@ -436,6 +441,8 @@ class alignas(128) Sm {
           waits ? timed_->pass_l1() : timed_->store();
         }
         record(lines[i], RecordedLine::Kind::atomic, &worker.grouper.bytes(i));
+        atomic_line_ = lines[i].line;
+        atomic_lanes_ = &worker.grouper.lanes(i);
         leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first, timed_ && waits,
               &worker.grouper.bytes(i), access.row);
       }
@@ -601,9 +608,15 @@ class alignas(128) Sm {
                                    bool evict_first, bool is_awaited, const ByteMasks* bytes,
                                    std::uint32_t writer, bool continues) {
     std::uint32_t position = 0;
-    if (bytes && (keeps_bytes_ || (counts_lanes_ && kind == Request::Kind::atomic))) {
+    const bool counts_lanes = kind == Request::Kind::atomic && atomics_.counts_lanes();
+    if (bytes && (keeps_bytes_ || counts_lanes)) {
       position = static_cast<std::uint32_t>(bytes_.size());
       bytes_.push_back(*bytes);
+    }
+    if (counts_lanes) {
+      turns_.resize(bytes_.size());
+      turns_.back() = in_parts(atomics_.turns(
+          lanes_of_part(*atomic_lanes_, atomic_line_, l1_sectors_, line, l2_sectors_), mask));
     }
     const std::uint32_t set = l2_.set_of(line);
     if (recorder_ && kind != Request::Kind::atomic) recorder_->ask(l2_.slice_of(set));
@@ -627,8 +640,8 @@ class alignas(128) Sm {
   std::uint64_t l1_sectors_;
   std::uint64_t l2_sectors_;
   std::uint64_t first_local_line_;
-  bool keeps_bytes_;   ///< L2 asks which bytes are written
-  bool counts_lanes_;  ///< of atomics, by their bytes
+  bool keeps_bytes_;  ///< L2 asks which bytes are written
+  AtomicRule atomics_;
   Divisor sets_per_thread_;
   bool is_flushing_ = false;
   std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for
@@ -646,6 +659,10 @@ class alignas(128) Sm {
   ObservedAccess seen_before_;  ///< of the access that was interrupted
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
+  std::vector<double> turns_;  ///< of the atomics whose bytes these are
+  // Of the atomic being looked up:
+  std::uint64_t atomic_line_ = 0;
+  const SectorLanes* atomic_lanes_ = nullptr;
   struct alignas(128) Outcomes {
     std::vector<Outcome> by_request;
   };

@@ -16,6 +16,7 @@ RowFlags::RowFlags(const std::vector<trace::StaticInstruction>& instructions) {
   for (const trace::StaticInstruction& instruction : instructions) {
     uses_caches.push_back(instruction.uses_caches());
     writes.push_back(instruction.writes_memory());
+    is_atomic.push_back(instruction.is_cached_atomic());
   }
 }
 
@@ -54,6 +55,7 @@ bool WarpStream::load_window() {
   counts_ = window.memory_count.data();
   sectors_ = window.sector.data();
   stores_ = window.store_bytes.data();
+  lanes_ = window.atomic_lanes.empty() ? nullptr : window.atomic_lanes.data();
   window_end_ = last;
   return true;
 }
@@ -76,9 +78,14 @@ void WarpStream::advance() {
     current_.sectors = {sectors_, count};
     sectors_ += count;
     current_.store_bytes = {};
+    current_.atomics = {};
     if (flags_->writes[row]) {
       current_.store_bytes = {stores_, count};
       stores_ += count;
+      if (lanes_ != nullptr) {
+        if (flags_->is_atomic[row]) current_.atomics = {lanes_, count};
+        lanes_ += count;
+      }
     }
     return;
   }

@@ -11,16 +11,18 @@ namespace warpstack::memory {
 
 /// One executed access to global or local memory by a warp.
 struct MemoryAccess {
-  std::uint32_t row = 0;                       ///< in the static instruction table
-  std::span<const std::uint64_t> sectors;      ///< touched sectors, at least one
-  std::span<const std::uint32_t> store_bytes;  ///< byte masks of written sectors; empty for loads
+  std::uint32_t row = 0;                        ///< in the static instruction table
+  std::span<const std::uint64_t> sectors;       ///< touched sectors, at least one
+  std::span<const std::uint32_t> store_bytes;   ///< byte masks of written sectors; empty for loads
+  std::span<const trace::AtomicLanes> atomics;  ///< of its sectors; empty unless it is an atomic
 };
 
-/// Which rows of the instruction table a WarpStream yields and which have store masks.
+/// Which rows of the instruction table a WarpStream yields, and which have store masks and lanes.
 struct RowFlags {
   explicit RowFlags(const std::vector<trace::StaticInstruction>& instructions);
   std::vector<std::uint8_t> uses_caches;
   std::vector<std::uint8_t> writes;
+  std::vector<std::uint8_t> is_atomic;
 };
 
 /// The accesses of one warp in program order: instructions of global and local space with at least
@@ -58,6 +60,7 @@ class WarpStream {
   const std::uint16_t* counts_ = nullptr;
   const std::uint64_t* sectors_ = nullptr;
   const std::uint32_t* stores_ = nullptr;
+  const trace::AtomicLanes* lanes_ = nullptr;  ///< of the stores; null in blocks without atomics
 
   const trace::KernelTrace* trace_;
   trace::ColumnCounts window_end_;  ///< one past the window, within the block

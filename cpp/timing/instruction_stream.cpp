@@ -50,6 +50,7 @@ memory::MemoryAccess InstructionStream::access() const {
   result.row = row_;
   result.sectors = window_.sector.subspan(sector_, memory_count_);
   if (flags_->writes[row_]) result.store_bytes = window_.store_bytes.subspan(store_, memory_count_);
+  if (flags_->is_atomic[row_]) result.atomics = window_.atomic_lanes.subspan(store_, memory_count_);
   return result;
 }
 

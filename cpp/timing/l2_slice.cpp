@@ -173,9 +173,7 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     totals_[memory::Total::l2_read_sector_hits] += memory::count_sectors(result.hit);
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
-  const double lanes =
-      modifies ? packet.lanes_per_byte * memory::count_bytes(packet.mask, packet.bytes) : 0;
-  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, lanes, now);
+  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, packet.lanes, now);
   if (fetched) fetch(packet, fetched, id, now);
   write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   if (modifies) {
@@ -223,8 +221,8 @@ void L2Slice::use_port(memory::SectorMask mask, double lanes, Ticks now) {
 }
 
 Ticks L2Slice::port_time(std::uint32_t sectors, double lanes) const {
-  double cycles =
-      config_.l2_slice_request_cycles * std::max(1.0, config_.l2_atomic_lane_turns * lanes);
+  const memory::AtomicRule atomics{.lane_turns = config_.l2_atomic_lane_turns};
+  double cycles = config_.l2_slice_request_cycles * atomics.turns_of_request(lanes);
   if (config_.l2_slice_bytes_per_cycle > 0) {
     const std::uint32_t bytes = sectors * trace::sector_bytes;
     cycles = std::max(cycles, bytes / config_.l2_slice_bytes_per_cycle);

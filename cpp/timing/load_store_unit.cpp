@@ -1,6 +1,7 @@
 #include "timing/load_store_unit.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "memory/line_parts.h"
@@ -20,6 +21,7 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       totals_(totals),
       counters_(counters),
       grouper_(l1.line_bytes),
+      atomics_{config.atomic_requests == AtomicRequests::per_lane, config.l2_atomic_lane_turns},
       l1_sectors_(l1.line_bytes / trace::sector_bytes),
       l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
       first_local_line_(trace::local_region_sector / l1_sectors_),
@@ -74,7 +76,6 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   origin.evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   origin.bypasses = instruction.cache_operator == trace::CacheOperator::bypass_l1;
   origin.read_only = instruction.cache_operator == trace::CacheOperator::read_only;
-  origin.lanes_per_byte = 0;
   origin.issued = now;
   origin.mshr_mark = waited_for_mshr_;
   origin.noc_mark = waited_for_noc_;
@@ -86,8 +87,8 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
 }
 
 std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
-                                   const memory::MemoryAccess& access, std::uint32_t lanes,
-                                   std::uint32_t warp, Cycle now, bool awaits) {
+                                   const memory::MemoryAccess& access, std::uint32_t warp,
+                                   Cycle now, bool awaits) {
   const std::span<const memory::LineAccess> lines = grouper_.group(access);
   Entry& entry =
       append(instruction, access.row, warp, static_cast<std::uint32_t>(lines.size()), now, awaits);
@@ -97,12 +98,12 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
   if (!access.store_bytes.empty()) {
     for (std::size_t i = 0; i < lines.size(); ++i) entry.bytes.push_back(grouper_.bytes(i));
   }
+  entry.lanes.clear();
   if (entry.origin.is_atomic()) {
-    const std::uint32_t touched = trace::count_bytes(access.store_bytes);
-    if (touched > 0) entry.origin.lanes_per_byte = static_cast<double>(lanes) / touched;
+    for (std::size_t i = 0; i < lines.size(); ++i) entry.lanes.push_back(grouper_.lanes(i));
   }
-  if (config_.atomic_requests == AtomicRequests::per_lane && entry.origin.is_atomic()) {
-    split_conflicts(entry, access, lanes, instruction.width);
+  if (atomics_.per_lane && entry.origin.is_atomic()) {
+    split_by_lanes(entry);
     if (entry.origin.load != no_load) {
       loads_[entry.origin.load].fetches = static_cast<std::uint32_t>(entry.lines.size());
     }
@@ -110,22 +111,23 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
   return entry.origin.load;
 }
 
-void LoadStoreUnit::split_conflicts(Entry& entry, const memory::MemoryAccess& access,
-                                    std::uint32_t lanes, std::uint32_t width) const {
-  const std::uint32_t lanes_per_word = trace::lanes_per_word(lanes, access.store_bytes, width);
-  if (lanes_per_word == 1) return;
+void LoadStoreUnit::split_by_lanes(Entry& entry) {
   std::vector<memory::LineAccess> lines;
   std::vector<memory::ByteMasks> masks;
+  std::vector<memory::SectorLanes> lanes;
   for (std::size_t i = 0; i < entry.lines.size(); ++i) {
     for (std::uint32_t rest = entry.lines[i].mask; rest != 0; rest &= rest - 1) {
       const auto sector = static_cast<memory::SectorMask>(rest & (0 - rest));
-      lines.insert(lines.end(), lanes_per_word, {entry.lines[i].line, sector});
-      masks.insert(masks.end(), lanes_per_word, entry.bytes[i]);
+      const std::uint32_t requests = memory::AtomicRule::requests_of(
+          entry.lanes[i][static_cast<std::size_t>(std::countr_zero(rest))]);
+      lines.insert(lines.end(), requests, {entry.lines[i].line, sector});
+      masks.insert(masks.end(), requests, entry.bytes[i]);
+      lanes.insert(lanes.end(), requests, entry.lanes[i]);
     }
   }
   entry.lines = std::move(lines);
   entry.bytes = std::move(masks);
-  entry.origin.lanes_per_byte /= lanes_per_word;
+  entry.lanes = std::move(lanes);
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
@@ -145,7 +147,7 @@ void LoadStoreUnit::step(Cycle now) {
   if (!pipeline_.empty() && pipeline_.front().ready <= now) {
     const Request& request = pipeline_.front();
     at_tags_ = true;
-    tags_wait_for_ = look_up(request.origin, request.access, &request.bytes, now);
+    tags_wait_for_ = look_up(request.origin, request.access, &request.bytes, nullptr, now);
     at_tags_ = false;
     if (tags_wait_for_ == StackComponent::base) pipeline_.pop();
   }
@@ -175,7 +177,8 @@ void LoadStoreUnit::dispatch(Cycle now) {
       if (bytes) request.bytes = *bytes;
       request.ready = now + l1_latency_ - 1;  // the data of a hit are there a cycle later
     } else {
-      dispatch_waits_for_ = look_up(origin, entry.lines[entry.next], bytes, now);
+      const memory::SectorLanes* lanes = entry.lanes.empty() ? nullptr : &entry.lanes[entry.next];
+      dispatch_waits_for_ = look_up(origin, entry.lines[entry.next], bytes, lanes, now);
       if (dispatch_waits_for_ != StackComponent::base) return;
       // It overtook what waits at the tags, which may now wait for room in the NoC queue instead.
       if (tags_wait_for_ != StackComponent::base) retry_ = true;
@@ -186,9 +189,10 @@ void LoadStoreUnit::dispatch(Cycle now) {
 }
 
 StackComponent LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
-                                      const memory::ByteMasks* bytes, Cycle now) {
+                                      const memory::ByteMasks* bytes,
+                                      const memory::SectorLanes* lanes, Cycle now) {
   if (origin.kind == trace::MemoryKind::store) return look_up_store(origin, access, *bytes, now);
-  if (origin.is_atomic()) return look_up_atomic(origin, access, *bytes, now);
+  if (origin.is_atomic()) return look_up_atomic(origin, access, *bytes, *lanes, now);
   return look_up_load(origin, access, now);
 }
 
@@ -313,14 +317,15 @@ StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::
 }
 
 StackComponent LoadStoreUnit::look_up_atomic(const Origin& origin, const memory::LineAccess& access,
-                                             const memory::ByteMasks& bytes, Cycle now) {
+                                             const memory::ByteMasks& bytes,
+                                             const memory::SectorLanes& lanes, Cycle now) {
   if (!noc_has_room()) return StackComponent::noc;
   l1_.invalidate(l1_.set_of(access.line), access.line, access.mask);
   send(access.line, access.mask,
        origin.kind == trace::MemoryKind::atomic ? Packet::Kind::atomic : Packet::Kind::reduction,
        origin.evict_first, &bytes,
        origin.load != no_load ? start_fetch(origin, origin.load, no_mshr, now) : Packet::nobody,
-       now, origin.lanes_per_byte);
+       now, &lanes);
   return StackComponent::base;
 }
 
@@ -340,7 +345,7 @@ std::uint32_t LoadStoreUnit::start_fetch(const Origin& origin, std::uint32_t loa
 
 void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind,
                          bool evict_first, const memory::ByteMasks* bytes, std::uint32_t fetch,
-                         Cycle now, double lanes_per_byte) {
+                         Cycle now, const memory::SectorLanes* lanes) {
   memory::for_each_part(
       l1_line, mask, bytes, l1_sectors_, l2_sectors_,
       [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
@@ -355,7 +360,10 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         packet.kind = kind;
         packet.evict_first = evict_first;
         if (part_bytes) packet.bytes = *part_bytes;
-        packet.lanes_per_byte = lanes_per_byte;
+        if (lanes) {
+          packet.lanes = atomics_.lanes_of_request(
+              memory::lanes_of_part(*lanes, l1_line, l1_sectors_, line, l2_sectors_), part);
+        }
         packet.entered = packet.mark = now * ticks_per_cycle;
         packet.looked_up = at_tags_;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;

@@ -51,11 +51,11 @@ class LoadStoreUnit {
   }
   /// Why an instruction that it does not accept has to wait.
   [[nodiscard]] StackComponent cause_of_waiting() const;
-  /// Takes an access of some lanes to the caches. Returns the load that the warp waits for, or
+  /// Takes an access to the caches. Returns the load that the warp waits for, or
   /// no_load.
   std::uint32_t issue(const trace::StaticInstruction& instruction,
-                      const memory::MemoryAccess& access, std::uint32_t lanes, std::uint32_t warp,
-                      Cycle now, bool awaits);
+                      const memory::MemoryAccess& access, std::uint32_t warp, Cycle now,
+                      bool awaits);
   /// Takes an access to shared memory, of a number of wavefronts.
   std::uint32_t issue_shared(const trace::StaticInstruction& instruction, std::uint32_t row,
                              std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
@@ -133,7 +133,6 @@ class LoadStoreUnit {
     bool bypasses = false;   ///< L1
     bool read_only = false;  ///< L1 keeps it even if it keeps no other global loads
     bool evict_first = false;
-    double lanes_per_byte = 0;  ///< of an atomic
     Cycle issued = 0;
     Cycle mshr_mark = 0;  ///< how long the unit had waited when it came
     Cycle noc_mark = 0;
@@ -151,7 +150,8 @@ class LoadStoreUnit {
     std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
     std::size_t next = 0;          ///< line or wavefront
     std::vector<memory::LineAccess> lines;
-    std::vector<memory::ByteMasks> bytes;  ///< of writes
+    std::vector<memory::ByteMasks> bytes;    ///< of writes
+    std::vector<memory::SectorLanes> lanes;  ///< of atomics
   };
   /// A request on its way to the tags.
   struct Request {
@@ -180,9 +180,8 @@ class LoadStoreUnit {
   std::uint32_t allocate_load();
   /// Lets the first instruction in the queue do its turn.
   void dispatch(Cycle now);
-  /// Makes a request of its own for each lane that addresses the same word as others.
-  void split_conflicts(Entry& entry, const memory::MemoryAccess& access, std::uint32_t lanes,
-                       std::uint32_t width) const;
+  /// Makes the requests of each sector of an atomic out of those of its lines.
+  static void split_by_lanes(Entry& entry);
   [[nodiscard]] bool reaches_l1(const Origin& origin, std::uint64_t line) const {
     if (origin.is_atomic()) return false;
     return origin.kind == trace::MemoryKind::store ||
@@ -197,14 +196,16 @@ class LoadStoreUnit {
     return tags_wait_for_ != StackComponent::base || dispatch_waits_for_ != StackComponent::base;
   }
   /// Sends the request for one line; returns what it waits for, or `base`. `bytes` are those of
-  /// a write.
+  /// a write, `lanes` those of an atomic.
   StackComponent look_up(const Origin& origin, const memory::LineAccess& access,
-                         const memory::ByteMasks* bytes, Cycle now);
+                         const memory::ByteMasks* bytes, const memory::SectorLanes* lanes,
+                         Cycle now);
   StackComponent look_up_load(const Origin& origin, const memory::LineAccess& access, Cycle now);
   StackComponent look_up_store(const Origin& origin, const memory::LineAccess& access,
                                const memory::ByteMasks& bytes, Cycle now);
   StackComponent look_up_atomic(const Origin& origin, const memory::LineAccess& access,
-                                const memory::ByteMasks& bytes, Cycle now);
+                                const memory::ByteMasks& bytes, const memory::SectorLanes& lanes,
+                                Cycle now);
   [[nodiscard]] bool noc_has_room() const { return outbox_.size() < noc_queue_entries_; }
   /// Whether a line that a request needs is there or can take a place. To be asked last: the order
   /// in which lines make room may change, for good.
@@ -215,7 +216,7 @@ class LoadStoreUnit {
                             Cycle now);
   void send(std::uint64_t l1_line, memory::SectorMask mask, Packet::Kind kind, bool evict_first,
             const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
-            double lanes_per_byte = 0);
+            const memory::SectorLanes* lanes = nullptr);
   void write_back(const memory::Cache::Eviction& eviction, Cycle now);
   /// A part of what a load waits for is there at `done`.
   void arrive(std::uint32_t load, Cycle done, const CpiStack<std::int64_t>& latency);
@@ -233,6 +234,7 @@ class LoadStoreUnit {
   memory::MemoryTotals& totals_;
   TrafficCounters& counters_;
   memory::LineGrouper grouper_;
+  memory::AtomicRule atomics_;
   std::uint32_t l1_sectors_;
   std::uint32_t l2_sectors_;
   std::uint64_t first_local_line_;

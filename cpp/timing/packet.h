@@ -27,7 +27,7 @@ struct alignas(64) Packet {
   bool evict_first = false;
   bool looked_up = false;     ///< it spent the latency of L1 on its way
   std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
-  double lanes_per_byte = 0;  ///< of an atomic
+  double lanes = 0;           ///< of an atomic; its share, where several requests have them
 
   Ticks entered = 0;     ///< the queue of its SM
   Ticks mark = 0;        ///< until when its time is accounted for

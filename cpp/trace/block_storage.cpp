@@ -21,9 +21,10 @@ constexpr std::uint64_t max_chunk_bytes = StorageBudget::chunk_bytes;
 
 /// Byte offsets of the columns in a packed block, widest elements first so that all are aligned.
 struct Layout {
-  std::uint64_t sector, instruction, active_mask, memory_static, store_bytes, memory_count, end;
+  std::uint64_t sector, instruction, active_mask, memory_static, store_bytes, memory_count,
+      atomic_lanes, end;
 
-  explicit Layout(const ColumnCounts& counts) {
+  Layout(const ColumnCounts& counts, bool has_lanes) {
     std::uint64_t next = 0;
     const auto place = [&next](std::uint64_t elements, std::uint64_t size) {
       return std::exchange(next, next + elements * size);
@@ -34,6 +35,7 @@ struct Layout {
     memory_static = place(counts.memory, 4);
     store_bytes = place(counts.stores, 4);
     memory_count = place(counts.memory, 2);
+    atomic_lanes = place(has_lanes ? counts.stores : 0, sizeof(AtomicLanes));
     end = (next + 7) / 8 * 8;
   }
 };
@@ -53,6 +55,23 @@ void transfer_all(std::uint64_t bytes, const char* what, Call call) {
     if (count == 0) throw std::system_error(EIO, std::generic_category(), what);
     done += static_cast<std::uint64_t>(count);
   }
+}
+
+/// Packs the lanes of a block's atomics; pieces without one have none of their stores.
+std::span<const AtomicLanes> pack_lanes(std::span<const ColumnView> pieces, std::byte* target) {
+  const std::byte* const begin = target;
+  for (const ColumnView& piece : pieces) {
+    const std::size_t bytes = piece.store_bytes.size() * sizeof(AtomicLanes);
+    if (bytes == 0) continue;
+    if (piece.atomic_lanes.empty()) {
+      std::memset(target, 0, bytes);
+    } else {
+      std::memcpy(target, piece.atomic_lanes.data(), bytes);
+    }
+    target += bytes;
+  }
+  return {reinterpret_cast<const AtomicLanes*>(begin),
+          reinterpret_cast<const AtomicLanes*>(target)};
 }
 
 }  // namespace
@@ -151,7 +170,7 @@ std::byte* BlockStorage::allocate(std::uint64_t bytes) {
 void BlockStorage::move_to_file() {
   SpillFile& file = budget_->spill_file();
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    blocks_[b].offset = file.append(blocks_[b].data, Layout(counts(b)).end);
+    blocks_[b].offset = file.append(blocks_[b].data, Layout(counts(b), blocks_[b].has_lanes).end);
   }
   spilled_ = true;
   leave_chunks();
@@ -162,7 +181,10 @@ ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const Warp
                                 std::span<const ColumnView> pieces) {
   ColumnCounts counts;
   for (const WarpEntry& warp : warps) counts += warp.counts();
-  const Layout layout(counts);
+  const bool has_lanes = std::ranges::any_of(pieces, [](const ColumnView& piece) {
+    return std::ranges::any_of(piece.atomic_lanes, &AtomicLanes::word);
+  });
+  const Layout layout(counts, has_lanes);
   if (!spilled_ && budget_->try_take(layout.end)) {
     bytes_in_memory_ += layout.end;
   } else if (!spilled_) {
@@ -187,8 +209,9 @@ ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const Warp
   stored.memory_static = pack(layout.memory_static, &ColumnView::memory_static);
   stored.store_bytes = pack(layout.store_bytes, &ColumnView::store_bytes);
   stored.memory_count = pack(layout.memory_count, &ColumnView::memory_count);
+  if (has_lanes) stored.atomic_lanes = pack_lanes(pieces, target + layout.atomic_lanes);
 
-  BlockEntry block{linear_index, warps_.size(), {target}};
+  BlockEntry block{linear_index, warps_.size(), has_lanes, {target}};
   if (spilled_) block.offset = budget_->spill_file().append(target, layout.end);
   bytes_ += layout.end;
   blocks_.push_back(block);
@@ -198,7 +221,8 @@ ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const Warp
 
 ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
                               const ColumnCounts& last, std::vector<std::byte>& scratch) const {
-  const Layout layout(counts(block));
+  const bool has_lanes = blocks_[block].has_lanes;
+  const Layout layout(counts(block), has_lanes);
   struct Range {
     std::uint64_t offset, bytes;
     const std::byte* data;
@@ -207,13 +231,14 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
                         std::uint64_t to) {
     return Range{column + from * size, (to - from) * size, nullptr};
   };
-  std::array<Range, 6> ranges{
+  std::array<Range, 7> ranges{
       range(layout.sector, 8, first.sectors, last.sectors),
       range(layout.instruction, 4, first.instructions, last.instructions),
       range(layout.active_mask, 4, first.instructions, last.instructions),
       range(layout.memory_static, 4, first.memory, last.memory),
       range(layout.store_bytes, 4, first.stores, last.stores),
       range(layout.memory_count, 2, first.memory, last.memory),
+      range(layout.atomic_lanes, has_lanes ? sizeof(AtomicLanes) : 0, first.stores, last.stores),
   };
   if (!spilled_) {
     for (Range& r : ranges) r.data = blocks_[block].data + r.offset;
@@ -234,7 +259,8 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
   };
   return {as(ranges[1], std::uint32_t{}), as(ranges[2], std::uint32_t{}),
           as(ranges[3], std::uint32_t{}), as(ranges[5], std::uint16_t{}),
-          as(ranges[0], std::uint64_t{}), as(ranges[4], std::uint32_t{})};
+          as(ranges[0], std::uint64_t{}), as(ranges[4], std::uint32_t{}),
+          as(ranges[6], AtomicLanes{})};
 }
 
 }  // namespace warpstack::trace

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "trace/atomic_lanes.h"
+
 namespace warpstack::trace {
 
 /// How many entries of each dynamic column a warp or a block has.
@@ -35,7 +37,8 @@ constexpr std::uint64_t bytes_of(const ColumnCounts& counts) {
 }
 
 /// The dynamic columns of one or several consecutive warps. An instruction costs 8 bytes; each
-/// memory instruction 6 more, each sector 8, each written sector 4 more.
+/// memory instruction 6 more, each sector 8, each written sector 4 more, and 2 in blocks with
+/// atomics.
 struct ColumnView {
   std::span<const std::uint32_t> instruction;    ///< row of the static instruction table
   std::span<const std::uint32_t> active_mask;    ///< active lanes that pass the guard predicate
@@ -44,6 +47,8 @@ struct ColumnView {
   std::span<const std::uint16_t> memory_count;
   std::span<const std::uint64_t> sector;       ///< address / 32, in order of first touch
   std::span<const std::uint32_t> store_bytes;  ///< byte mask of each written sector
+  /// Of each written sector, none of stores; empty where no atomic was executed.
+  std::span<const AtomicLanes> atomic_lanes;
 };
 
 /// The same columns while they grow.
@@ -54,12 +59,14 @@ struct ColumnBuffers {
   std::vector<std::uint16_t> memory_count;
   std::vector<std::uint64_t> sector;
   std::vector<std::uint32_t> store_bytes;
+  std::vector<AtomicLanes> atomic_lanes;  ///< empty, or as long as store_bytes
 
   [[nodiscard]] ColumnCounts counts() const {
     return {instruction.size(), memory_static.size(), sector.size(), store_bytes.size()};
   }
   [[nodiscard]] ColumnView view() const {
-    return {instruction, active_mask, memory_static, memory_count, sector, store_bytes};
+    return {instruction, active_mask, memory_static, memory_count,
+            sector,      store_bytes, atomic_lanes};
   }
   /// Entries `first` to `last` (per column).
   [[nodiscard]] ColumnView view(const ColumnCounts& first, const ColumnCounts& last) const {
@@ -71,7 +78,13 @@ struct ColumnBuffers {
             part(memory_static, first.memory, last.memory),
             part(memory_count, first.memory, last.memory),
             part(sector, first.sectors, last.sectors),
-            part(store_bytes, first.stores, last.stores)};
+            part(store_bytes, first.stores, last.stores),
+            atomic_lanes.empty() ? std::span<const AtomicLanes>()
+                                 : part(atomic_lanes, first.stores, last.stores)};
+  }
+  /// Makes the lanes as long as the stores, if there are any.
+  void fill_lanes() {
+    if (!atomic_lanes.empty()) atomic_lanes.resize(store_bytes.size());
   }
   void append(const ColumnView& columns) {
     const auto extend = [](auto& target, const auto& source) {
@@ -82,7 +95,12 @@ struct ColumnBuffers {
     extend(memory_static, columns.memory_static);
     extend(memory_count, columns.memory_count);
     extend(sector, columns.sector);
+    if (!columns.atomic_lanes.empty()) {
+      atomic_lanes.resize(store_bytes.size());
+      extend(atomic_lanes, columns.atomic_lanes);
+    }
     extend(store_bytes, columns.store_bytes);
+    fill_lanes();
   }
   void clear() {
     instruction.clear();
@@ -91,6 +109,7 @@ struct ColumnBuffers {
     memory_count.clear();
     sector.clear();
     store_bytes.clear();
+    atomic_lanes.clear();
   }
 };
 
@@ -207,7 +226,8 @@ class BlockStorage {
  private:
   struct BlockEntry {
     std::uint64_t linear_index;
-    std::uint64_t first_warp;
+    std::uint64_t first_warp : 63;
+    std::uint64_t has_lanes : 1;  ///< of atomics
     /// The packed columns: an address in memory, or an offset in the file.
     union {
       const std::byte* data;

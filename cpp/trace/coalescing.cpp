@@ -169,26 +169,20 @@ std::uint32_t coalesce(std::span<const std::uint64_t> addresses, std::uint32_t w
   return collector.count();
 }
 
-std::uint32_t count_bytes(std::span<const std::uint32_t> store_bytes) {
-  std::uint32_t bytes = 0;
-  for (const std::uint32_t mask : store_bytes) {
-    bytes += static_cast<std::uint32_t>(std::popcount(mask));
-  }
-  return bytes;
+namespace {
+
+/// Where a byte at a private offset of a lane lies.
+std::uint64_t local_address(std::uint64_t offset, std::uint64_t lane, std::uint64_t warp) {
+  const std::uint64_t base = local_region_sector * sector_bytes + warp * warp_size * window_bytes;
+  return base + (offset / 4 * warp_size + lane) * 4 + offset % 4;
 }
 
-std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,
-                             std::uint32_t width) {
-  width = std::max(width, 1u);
-  const std::uint32_t words = std::max((count_bytes(store_bytes) + width - 1) / width, 1u);
-  return std::max((lanes + words - 1) / words, 1u);
-}
+}  // namespace
 
 std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, std::uint64_t warp,
                              std::vector<std::uint64_t>& sectors,
                              std::vector<std::uint32_t>* store_bytes) {
   SectorCollector collector(sectors, store_bytes);
-  const std::uint64_t base = local_region_sector * sector_bytes + warp * warp_size * window_bytes;
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
     const std::uint64_t offset = lanes.address[lane] % window_bytes;
@@ -196,27 +190,58 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, st
     for (std::uint64_t byte = offset; byte < offset + width;) {
       const std::uint64_t word = byte / 4;
       const std::uint64_t end = std::min((word + 1) * 4, offset + width);
-      collector.touch(base + (word * warp_size + lane) * 4 + byte % 4,
-                      static_cast<std::uint32_t>(end - byte));
+      collector.touch(local_address(byte, lane, warp), static_cast<std::uint32_t>(end - byte));
       byte = end;
     }
   }
   return collector.count();
 }
 
-std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width, bool in_turn) {
+LaneAddresses local_addresses(const LaneAddresses& lanes, std::uint64_t warp) {
+  LaneAddresses result = lanes;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
+    result.address[lane] = local_address(lanes.address[lane] % window_bytes, lane, warp);
+  }
+  return result;
+}
+
+namespace {
+
+/// Whether all active lanes n and n ^ `distance` have equal addresses.
+bool are_pairs(const LaneAddresses& lanes, std::uint32_t distance) {
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const std::uint32_t other = lane ^ distance;
+    if ((lanes.mask >> other & 1) != 0 && lanes.address[lane] != lanes.address[other]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint32_t shared_group_lanes(std::uint32_t width, bool is_paired) {
+  const std::uint32_t words_per_lane = std::max((width + 3) / 4, 1u);
+  const std::uint32_t lanes = std::max(warp_size / words_per_lane, 1u);
+  return is_paired ? std::min(2 * lanes, warp_size) : lanes;
+}
+
+std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width,
+                                SharedAccess access) {
+  const bool in_turn = access == SharedAccess::in_turn;
   constexpr std::uint32_t num_banks = 32;
   if (!in_turn && lanes.mask == ~std::uint32_t{0} && width == 4) {
     // Aligned words of one line of 32 lie in different banks or are the same word.
     const std::uint64_t bits = differing_bits(lanes);
     if (bits < 4 * num_banks && ((lanes.address[0] | bits) & 3) == 0) return 1;
   }
-  const std::uint32_t words_per_lane = std::max((width + 3) / 4, 1u);
-  const std::uint32_t lanes_per_group = std::max(warp_size / words_per_lane, 1u);
+  const bool is_paired = access == SharedAccess::load && (width == 8 || width == 16) &&
+                         (are_pairs(lanes, 1) || are_pairs(lanes, 2));
+  const std::uint32_t lanes_per_group = shared_group_lanes(width, is_paired);
   std::uint32_t wavefronts = 0;
   // A group has at most 32 lanes of one word, fewer of wider accesses, and misaligned lanes touch
-  // one word more: 64 words, or 65 of the widest access, 256 bytes.
-  std::array<std::uint64_t, 72> words;
+  // one word more: 64 words, or 65 of the widest access, 256 bytes. Pairs have up to 96.
+  std::array<std::uint64_t, 96> words;
   for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
     const std::uint64_t group_mask = ((std::uint64_t{1} << lanes_per_group) - 1) << first;
     std::size_t num_words = 0;

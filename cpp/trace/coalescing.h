@@ -32,14 +32,6 @@ std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
 std::uint32_t coalesce(std::span<const std::uint64_t> addresses, std::uint32_t width,
                        std::vector<std::uint64_t>& sectors);
 
-/// How many bytes of their sectors such masks mark.
-std::uint32_t count_bytes(std::span<const std::uint32_t> store_bytes);
-
-/// Lanes of an atomic of `width` bytes that meet in a word: as if all touched words had as many,
-/// because traces say only how many lanes are active and, by sector, which bytes they touch.
-std::uint32_t lanes_per_word(std::uint32_t lanes, std::span<const std::uint32_t> store_bytes,
-                             std::uint32_t width);
-
 /// Coalesces accesses to local memory, which the hardware interleaves so that the 32-bit words at
 /// one private offset of a warp's 32 lanes are neighbours: word w of lane l of warp `warp` lies at
 /// warp * 32 * window + (w * 32 + l) * 4. `lanes.address` holds private byte offsets, taken modulo
@@ -48,6 +40,9 @@ std::uint32_t coalesce_local(const LaneAddresses& lanes, std::uint32_t width, st
                              std::vector<std::uint64_t>& sectors,
                              std::vector<std::uint32_t>* store_bytes);
 
+/// Where the first bytes of such accesses lie.
+LaneAddresses local_addresses(const LaneAddresses& lanes, std::uint64_t warp);
+
 /// First sector of the local-memory region.
 inline constexpr std::uint64_t local_region_sector = std::uint64_t{1} << 58;
 
@@ -55,11 +50,22 @@ inline constexpr std::uint64_t local_region_sector = std::uint64_t{1} << 58;
 /// offsets).
 inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 24;
 
-/// Shared-memory wavefronts of a warp access: 32 banks of 4 bytes; lanes that read different words
-/// of one bank conflict, lanes that read the same word do not. 8- and 16-byte accesses proceed in
-/// two and four groups of lanes. 1 means no conflict; 0 means no active lane. `in_turn`: lanes of
-/// one word conflict, too, as those of atomics do, which change it one after the other.
+/// What lanes of one shared-memory access have in common.
+enum class SharedAccess : std::uint8_t {
+  load,     ///< lanes of a word share it, and pairs of lanes their registers' way back
+  other,    ///< lanes of a word share it
+  in_turn,  ///< lanes of a word change it one after the other: atomics
+};
+
+/// Shared-memory wavefronts of a warp access: 32 banks of 4 bytes; lanes that want different words
+/// of one bank conflict, lanes that want the same word do not, unless they take turns. 8- and
+/// 16-byte accesses proceed in two and four groups of lanes, because a wavefront returns 128 bytes;
+/// a load in half as many where all active lanes n and n^1, or all n and n^2, have equal addresses
+/// (NVIDIA, on compute capabilities 7.0 to 7.5). 1 means no conflict; 0 means no active lane.
 std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width,
-                                bool in_turn = false);
+                                SharedAccess access = SharedAccess::other);
+
+/// How many neighbouring lanes proceed together, in pairs of equal addresses or not.
+std::uint32_t shared_group_lanes(std::uint32_t width, bool is_paired);
 
 }  // namespace warpstack::trace

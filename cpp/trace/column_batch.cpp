@@ -7,9 +7,6 @@ namespace warpstack::trace {
 BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t last) {
   BlockBatch batch;
   std::vector<std::byte> scratch;
-  const auto extend = [](auto& target, const auto& source) {
-    target.insert(target.end(), source.begin(), source.end());
-  };
   for (std::size_t b = first; b < last; ++b) {
     for (const WarpEntry& warp : trace.blocks().warps(b)) {
       batch.block.push_back(trace.blocks().linear_index(b));
@@ -19,14 +16,10 @@ BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t l
       batch.sectors.push_back(warp.sectors);
       batch.stores.push_back(warp.stores);
     }
-    const ColumnView view = trace.block(b, scratch);
-    extend(batch.columns.instruction, view.instruction);
-    extend(batch.columns.active_mask, view.active_mask);
-    extend(batch.columns.memory_static, view.memory_static);
-    extend(batch.columns.memory_count, view.memory_count);
-    extend(batch.columns.sector, view.sector);
-    extend(batch.columns.store_bytes, view.store_bytes);
+    batch.columns.append(trace.block(b, scratch));
   }
+  // One form whether or not atomics of these blocks were executed.
+  if (trace.has_atomics()) batch.columns.atomic_lanes.resize(batch.columns.store_bytes.size());
   return batch;
 }
 
@@ -37,7 +30,9 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
     if (size != num_warps) throw InputError("the columns of the warp table differ in length");
   }
   if (batch.columns.active_mask.size() != batch.columns.instruction.size() ||
-      batch.columns.memory_count.size() != batch.columns.memory_static.size()) {
+      batch.columns.memory_count.size() != batch.columns.memory_static.size() ||
+      (!batch.columns.atomic_lanes.empty() &&
+       batch.columns.atomic_lanes.size() != batch.columns.store_bytes.size())) {
     throw InputError("the columns of one table differ in length");
   }
   const ColumnCounts available{batch.columns.instruction.size(), batch.columns.memory_static.size(),
@@ -62,13 +57,16 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
     const auto part = [](const auto& column, std::uint64_t from, std::uint64_t to) {
       return column.subspan(from, to - from);
     };
-    builder.add_block(block, warps,
-                      {part(all.instruction, first.instructions, next.instructions),
-                       part(all.active_mask, first.instructions, next.instructions),
-                       part(all.memory_static, first.memory, next.memory),
-                       part(all.memory_count, first.memory, next.memory),
-                       part(all.sector, first.sectors, next.sectors),
-                       part(all.store_bytes, first.stores, next.stores)});
+    builder.add_block(
+        block, warps,
+        {part(all.instruction, first.instructions, next.instructions),
+         part(all.active_mask, first.instructions, next.instructions),
+         part(all.memory_static, first.memory, next.memory),
+         part(all.memory_count, first.memory, next.memory),
+         part(all.sector, first.sectors, next.sectors),
+         part(all.store_bytes, first.stores, next.stores),
+         all.atomic_lanes.empty() ? all.atomic_lanes
+                                  : part(all.atomic_lanes, first.stores, next.stores)});
   }
   if (next != available) {
     throw InputError("the columns have more entries than the warp table announces");

@@ -30,25 +30,41 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
   const StaticInstruction& instruction = instructions_[row];
   std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
   std::uint32_t count = 0;
+  std::uint32_t num_local = 0;  // sectors of local memory, behind the others
   switch (instruction.space) {
     case MemorySpace::shared:
-      count = shared_wavefronts(lanes, instruction.width, instruction.takes_lanes_in_turn());
+      count = shared_wavefronts(lanes, instruction.width, instruction.shared_access());
       break;
     case MemorySpace::local:
-      count = coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
-                             instruction.width, warp_id, columns.sector, bytes);
+      count = num_local =
+          coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
+                         instruction.width, warp_id, columns.sector, bytes);
       break;
     case MemorySpace::generic:
       // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
       count = coalesce(header_.lanes_in(MemorySpace::global, lanes), instruction.width,
-                       columns.sector, bytes) +
-              coalesce_local(header_.lanes_in(MemorySpace::local, lanes), instruction.width,
-                             warp_id, columns.sector, bytes);
+                       columns.sector, bytes);
+      num_local = coalesce_local(header_.lanes_in(MemorySpace::local, lanes), instruction.width,
+                                 warp_id, columns.sector, bytes);
+      count += num_local;
       break;
     default:
       count = coalesce(lanes, instruction.width, columns.sector, bytes);
       break;
   }
+  if (bytes != nullptr && instruction.is_atomic()) {
+    const bool is_mixed = instruction.space == MemorySpace::generic;
+    columns.atomic_lanes.resize(columns.store_bytes.size() - count);
+    const auto sectors = std::span<const std::uint64_t>(columns.sector).last(count);
+    append_atomic_lanes(is_mixed ? header_.lanes_in(MemorySpace::global, lanes) : lanes,
+                        sectors.first(count - num_local), columns.atomic_lanes);
+    if (num_local > 0) {
+      const LaneAddresses local = is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes;
+      append_atomic_lanes(local_addresses(local, warp_id), sectors.last(num_local),
+                          columns.atomic_lanes);
+    }
+  }
+  columns.fill_lanes();
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   count_access(row, count);
   return row;
@@ -81,6 +97,12 @@ void IssueLog::append_moved(ColumnBuffers& columns, std::uint32_t row, std::uint
   std::vector<std::uint32_t>* const bytes =
       instructions_[row].writes_memory() ? &columns.store_bytes : nullptr;
   const std::uint32_t count = coalesce(moved, columns.sector, bytes);
+  if (bytes != nullptr && instructions_[row].is_atomic()) {
+    // No lane wants a word of what a bulk copy adds to.
+    columns.atomic_lanes.resize(bytes->size() - count);
+    columns.atomic_lanes.resize(bytes->size(), {.sector = 0, .word = 1});
+  }
+  columns.fill_lanes();
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   columns.memory_static.push_back(row);
   count_access(row, count);

@@ -64,14 +64,15 @@ void KernelHeader::validate() const {
 KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
                          std::vector<RowCounts> row_counts, std::uint32_t num_registers,
                          std::unique_ptr<BlockStorage> blocks, std::string digest,
-                         std::string content_digest)
+                         std::string content_digest, std::string digest_without_lanes)
     : header_(std::move(header)),
       instructions_(std::move(instructions)),
       row_counts_(std::move(row_counts)),
       num_registers_(num_registers),
       blocks_(std::move(blocks)),
       digest_(std::move(digest)),
-      content_digest_(std::move(content_digest)) {
+      content_digest_(std::move(content_digest)),
+      digest_without_lanes_(std::move(digest_without_lanes)) {
   for (std::size_t b = 0; b < blocks_->size(); ++b) {
     totals_ += blocks_->counts(b);
     const auto warps = blocks_->warps(b);
@@ -86,6 +87,10 @@ KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> ins
   for (std::size_t row = 0; row < instructions_.size(); ++row) {
     if (instructions_[row].uses_caches()) num_memory_instructions_ += row_counts_[row].issued;
   }
+}
+
+bool KernelTrace::has_atomics() const {
+  return std::ranges::any_of(instructions_, &StaticInstruction::is_cached_atomic);
 }
 
 double KernelTrace::working_warps_per_block() const {

@@ -69,7 +69,8 @@ class KernelTrace {
  public:
   KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
               std::vector<RowCounts> row_counts, std::uint32_t num_registers,
-              std::unique_ptr<BlockStorage> blocks, std::string digest, std::string content_digest);
+              std::unique_ptr<BlockStorage> blocks, std::string digest, std::string content_digest,
+              std::string digest_without_lanes);
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
@@ -81,6 +82,10 @@ class KernelTrace {
   [[nodiscard]] const std::string& digest() const { return digest_; }
   /// The same for launches that differ in their number and stream only.
   [[nodiscard]] const std::string& content_digest() const { return content_digest_; }
+  /// The digest of a file that does not know the lanes of atomics; others for these kernels only.
+  [[nodiscard]] const std::string& digest_without_lanes() const { return digest_without_lanes_; }
+  /// Whether instructions are atomics or reductions that go through the caches.
+  [[nodiscard]] bool has_atomics() const;
   [[nodiscard]] const std::vector<RowCounts>& row_counts() const { return row_counts_; }
   /// Opcodes outside the table, with the number of issued warp instructions of each.
   [[nodiscard]] std::map<std::string, std::uint64_t> unknown_opcodes() const;
@@ -125,6 +130,7 @@ class KernelTrace {
   std::unique_ptr<BlockStorage> blocks_;
   std::string digest_;
   std::string content_digest_;
+  std::string digest_without_lanes_;
   std::uint64_t num_idle_warps_ = 0;
   std::uint64_t num_idle_blocks_ = 0;
   std::uint64_t num_warps_of_idle_blocks_ = 0;

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace warpstack::trace {
@@ -123,6 +125,35 @@ bool aligned_pieces(std::uint32_t width, std::span<const std::uint64_t> sectors,
   return true;
 }
 
+/// Gives each touched word of an atomic one lane, then the first words of each sector as many as
+/// may meet in one, until the sector has its lanes. False when that is not possible.
+bool place_atomic(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
+                  std::span<const std::uint32_t> store_bytes, std::span<const AtomicLanes> atomics,
+                  LaneAddresses& lanes) {
+  std::vector<std::uint64_t> words;
+  for (std::size_t s = 0; s < sectors.size(); ++s) {
+    words.clear();
+    if (!aligned_pieces(width, sectors.subspan(s, 1), store_bytes.subspan(s, 1), words)) {
+      return false;
+    }
+    if (atomics[s].sector < words.size()) return false;
+    std::size_t more = atomics[s].sector - words.size();
+    for (const std::uint64_t word : words) {
+      const std::size_t here = std::min<std::size_t>(more, std::max(atomics[s].word - 1, 0));
+      more -= here;
+      for (std::size_t i = 0; i <= here; ++i) {
+        if (mask == 0) return false;
+        lanes.address[take_lane(mask)] = word;
+      }
+    }
+    if (more > 0) return false;
+  }
+  if (mask != 0) return false;
+  std::vector<AtomicLanes> found;
+  append_atomic_lanes(lanes, sectors, found);
+  return std::ranges::equal(found, atomics);
+}
+
 /// Misaligned stores: covers each run of written bytes with as few accesses as possible, then looks
 /// for an order of them, and of accesses added to open a sector in time, that touches the sectors
 /// in order.
@@ -232,10 +263,14 @@ std::uint32_t writers(const LocalGroup& group, std::size_t index) {
 }  // namespace
 
 bool place_lanes(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
-                 std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes) {
+                 std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes,
+                 std::span<const AtomicLanes> atomics) {
   lanes.mask = mask;
   const auto num_lanes = static_cast<std::size_t>(std::popcount(mask));
   if (sectors.empty() || num_lanes == 0 || width == 0) return false;
+  if (!atomics.empty() && place_atomic(mask, width, sectors, store_bytes, atomics, lanes)) {
+    return coalesces_to(lanes, width, sectors, store_bytes);
+  }
   if (store_bytes.empty()) {
     if (sectors.size() <= num_lanes && width <= sector_bytes) {
       spread_reads(mask, width, sectors, lanes);
@@ -287,49 +322,64 @@ bool place_local_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t wa
   return coalesces_locally_to(lanes, width, warp, sectors, store_bytes);
 }
 
-bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
-                        LaneAddresses& lanes, bool in_turn) {
+namespace {
+
+/// The same for lanes n and n ^ `distance` at equal addresses, or of distance 0 for all of their
+/// own.
+bool place_shared_pairs(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
+                        LaneAddresses& lanes, SharedAccess access, std::uint32_t distance) {
   constexpr std::uint32_t bank_row_bytes = 128;
-  lanes.mask = mask;
-  if (width == 0) return false;
+  // Of a pair both have the place of the lower one among the lower ones.
+  const auto place_of = [distance](std::uint32_t lane) {
+    return distance == 0 ? lane : (lane & (distance - 1)) | (lane / (2 * distance) * distance);
+  };
   for (std::uint32_t rest = mask; rest != 0;) {
     const std::uint32_t lane = take_lane(rest);
-    lanes.address[lane] = std::uint64_t{lane} * width;
+    lanes.address[lane] = std::uint64_t{place_of(lane)} * width;
   }
-  const std::uint32_t least = shared_wavefronts(lanes, width, in_turn);
-  if (least == wavefronts) return true;
-  if (least > wavefronts) return false;
-  // A lane with a row of its own adds a wavefront to its group; the others share the first word or,
-  // where lanes of a word take turns, stay side by side in it. Then the first one's word will do.
-  const std::uint32_t group_lanes = std::max(warp_size / std::max((width + 3) / 4, 1u), 1u);
+  const std::uint32_t least = shared_wavefronts(lanes, width, access);
+  if (least >= wavefronts) return least == wavefronts;
+  // A place in a row of its own, at the bank of the first one, adds a wavefront to its group; where
+  // lanes of a word take turns, so does the first one's word.
+  const std::uint32_t group_lanes = shared_group_lanes(width, distance != 0);
   std::uint32_t missing = wavefronts - least;
   for (std::uint32_t first = 0; first < warp_size; first += group_lanes) {
+    const std::uint32_t end = std::min(first + group_lanes, warp_size);
     std::uint64_t row = 0;
-    std::uint64_t first_address = 0;
-    bool is_first = true;
-    for (std::uint32_t lane = first; lane < std::min(first + group_lanes, warp_size); ++lane) {
-      if ((mask >> lane & 1) == 0) continue;
-      const bool own_row = !is_first && missing > 0;
-      if (own_row) {
-        ++row;
+    std::optional<std::uint64_t> first_address;
+    std::uint32_t placed = 0;  // lanes
+    for (std::uint32_t lane = first; lane < end; ++lane) {
+      if ((mask >> lane & 1) == 0 || (placed >> lane & 1) != 0) continue;
+      if (first_address && missing > 0) {
         --missing;
+        ++row;
+        const bool in_turn = access == SharedAccess::in_turn;
+        lanes.address[lane] = *first_address + (in_turn ? 0 : row * bank_row_bytes);
       }
-      if (!in_turn) {
-        lanes.address[lane] = own_row ? row * bank_row_bytes : 0;
-      } else if (own_row) {
-        lanes.address[lane] = first_address;
-      } else if (is_first) {
-        first_address = lanes.address[lane];
-      }
-      is_first = false;
+      if (!first_address) first_address = lanes.address[lane];
+      lanes.address[lane ^ distance] = lanes.address[lane];
+      placed |= 1u << (lane ^ distance);
     }
   }
-  return shared_wavefronts(lanes, width, in_turn) == wavefronts;
+  return shared_wavefronts(lanes, width, access) == wavefronts;
+}
+
+}  // namespace
+
+bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
+                        LaneAddresses& lanes, SharedAccess access) {
+  lanes.mask = mask;
+  if (width == 0) return false;
+  const auto place = [&](std::uint32_t distance) {
+    return place_shared_pairs(mask, width, wavefronts, lanes, access, distance);
+  };
+  return place(0) || (access == SharedAccess::load && (place(1) || place(2)));
 }
 
 bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t warp,
                          const GenericWindows& windows, std::span<const std::uint64_t> sectors,
-                         std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes) {
+                         std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes,
+                         std::span<const AtomicLanes> atomics) {
   lanes.mask = mask;
   const auto split = static_cast<std::size_t>(
       std::ranges::find_if(sectors, [](std::uint64_t s) { return s >= local_region_sector; }) -
@@ -365,9 +415,20 @@ bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t 
     }
   }
   std::uint32_t global_mask = global.empty() ? 0 : mask & ~local_mask;
-  if (local.empty()) global_mask &= ~std::bit_floor(global_mask);  // one lane was in shared memory
-  if (!global.empty() && !place_lanes(global_mask, width, global, global_bytes, lanes))
+  const auto of_global = part(atomics, 0, split);
+  if (!of_global.empty()) {
+    std::uint32_t candidates = std::exchange(global_mask, 0);
+    for (const AtomicLanes& of_sector : of_global) {
+      for (std::uint32_t i = 0; i < of_sector.sector && candidates != 0; ++i) {
+        global_mask |= 1u << take_lane(candidates);
+      }
+    }
+  } else if (local.empty()) {
+    global_mask &= ~std::bit_floor(global_mask);  // one lane was in shared memory
+  }
+  if (!global.empty() && !place_lanes(global_mask, width, global, global_bytes, lanes, of_global)) {
     return false;
+  }
   for (std::uint32_t rest = mask & ~local_mask & ~global_mask; rest != 0;) {
     lanes.address[take_lane(rest)] = windows.shared;
   }

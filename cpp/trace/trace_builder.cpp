@@ -1,6 +1,7 @@
 #include "trace/trace_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <utility>
@@ -65,6 +66,20 @@ void add_to(Digest& digest, const KernelHeader& header) {
 
 std::uint64_t resolved_key(std::uint32_t row, MemorySpace space) {
   return row * std::uint64_t{8} + static_cast<std::uint64_t>(space);
+}
+
+/// Whether an instruction with these active lanes can have these in the sectors that it writes.
+bool are_possible(const StaticInstruction& instruction, std::uint32_t active_mask,
+                  std::span<const AtomicLanes> lanes) {
+  std::uint32_t sum = 0;
+  for (const AtomicLanes& of_sector : lanes) {
+    if ((of_sector.word != 0) != instruction.is_atomic()) return false;
+    if (of_sector.word > std::max<std::uint8_t>(of_sector.sector, 1)) return false;
+    sum += of_sector.sector;
+  }
+  // Lanes of a generic access that reach shared memory have no sector.
+  return sum <=
+         (instruction.is_atomic() ? static_cast<std::uint32_t>(std::popcount(active_mask)) : 0u);
 }
 
 std::array<std::uint32_t, 3> phase_key(std::uint32_t row, const PhaseStep& step) {
@@ -178,6 +193,11 @@ void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> 
   digest_.add_bytes(stored.memory_count.data(), stored.memory_count.size_bytes());
   digest_.add_bytes(stored.sector.data(), stored.sector.size_bytes());
   digest_.add_bytes(stored.store_bytes.data(), stored.store_bytes.size_bytes());
+  if (stored.atomic_lanes.empty()) return;
+  // Apart: files of older versions have the digest of the rest.
+  has_lanes_ = true;
+  lanes_digest_.add(linear_index);
+  lanes_digest_.add_bytes(stored.atomic_lanes.data(), stored.atomic_lanes.size_bytes());
 }
 
 void TraceBuilder::add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
@@ -241,7 +261,9 @@ void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const War
   require(total == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
                                 columns.sector.size(), columns.store_bytes.size()} &&
               columns.active_mask.size() == columns.instruction.size() &&
-              columns.memory_count.size() == columns.memory_static.size(),
+              columns.memory_count.size() == columns.memory_static.size() &&
+              (columns.atomic_lanes.empty() ||
+               columns.atomic_lanes.size() == columns.store_bytes.size()),
           "its columns have other lengths than its warps say");
   ColumnCounts end;
   ColumnCounts found;
@@ -260,7 +282,13 @@ void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const War
       const std::uint16_t count = columns.memory_count[found.memory++];
       if (!instruction.uses_caches()) continue;
       found.sectors += count;
-      if (instruction.writes_memory()) found.stores += count;
+      if (!instruction.writes_memory()) continue;
+      if (!columns.atomic_lanes.empty() && found.stores + count <= columns.atomic_lanes.size()) {
+        require(are_possible(instruction, columns.active_mask[found.instructions],
+                             columns.atomic_lanes.subspan(found.stores, count)),
+                "the lanes of an atomic's sectors are not those of an atomic");
+      }
+      found.stores += count;
     }
     require(found == end, "the sector columns do not match the memory instructions");
   }
@@ -274,7 +302,36 @@ void TraceBuilder::add_block(std::uint64_t linear_index, std::span<const WarpEnt
   for (std::size_t i = 0; i < columns.memory_static.size(); ++i) {
     count_access(columns.memory_static[i], columns.memory_count[i]);
   }
-  store(linear_index, warps, {&columns, 1});
+  std::vector<AtomicLanes> lanes;
+  ColumnView complete = columns;
+  if (columns.atomic_lanes.empty()) {
+    lanes = even_lanes(columns);
+    complete.atomic_lanes = lanes;
+  }
+  store(linear_index, warps, {&complete, 1});
+}
+
+bool TraceBuilder::has_atomics() const {
+  return std::ranges::any_of(instructions_, &StaticInstruction::is_cached_atomic);
+}
+
+std::vector<AtomicLanes> TraceBuilder::even_lanes(const ColumnView& columns) const {
+  std::vector<AtomicLanes> lanes;
+  if (!has_atomics()) return lanes;
+  std::size_t memory = 0;
+  for (std::size_t i = 0; i < columns.instruction.size(); ++i) {
+    const StaticInstruction& instruction = instructions_[columns.instruction[i]];
+    if (!instruction.is_memory()) continue;
+    const std::size_t count = columns.memory_count[memory++];
+    if (!instruction.writes_memory()) continue;
+    if (!instruction.is_atomic()) {
+      lanes.resize(lanes.size() + count);
+      continue;
+    }
+    append_even_lanes(static_cast<std::uint32_t>(std::popcount(columns.active_mask[i])),
+                      columns.store_bytes.subspan(lanes.size(), count), instruction.width, lanes);
+  }
+  return lanes;
 }
 
 std::uint32_t TraceBuilder::renumber_registers() {
@@ -308,11 +365,16 @@ KernelTrace TraceBuilder::finish() {
   for (const StaticInstruction& instruction : instructions_) add_to(digest_, instruction);
   KernelHeader of_any_launch = header_;
   of_any_launch.launch_id = of_any_launch.stream = 0;
+  Digest without_lanes = digest_;
+  add_to(without_lanes, header_);
+  // Kernels without atomics have the digests that they always had.
+  if (has_lanes_) digest_.add_text(lanes_digest_.hex());
   Digest content = digest_;
   add_to(content, of_any_launch);
   add_to(digest_, header_);
   return KernelTrace(std::move(header_), std::move(instructions_), std::move(row_counts_),
-                     num_registers, std::move(blocks_), digest_.hex(), content.hex());
+                     num_registers, std::move(blocks_), digest_.hex(), content.hex(),
+                     without_lanes.hex());
 }
 
 TraceBranch::TraceBranch(const TraceBuilder& trunk) : IssueLog(trunk.header()), trunk_(trunk) {}

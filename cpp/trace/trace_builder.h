@@ -67,8 +67,11 @@ class TraceBuilder final : public IssueLog {
   [[nodiscard]] std::optional<std::uint32_t> find_phase_row(std::uint32_t row,
                                                             const PhaseStep& step) const;
 
+  /// Whether instructions of the table are atomics or reductions that go through the caches.
+  [[nodiscard]] bool has_atomics() const;
+
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
-  /// each other or the static table.
+  /// each other or the static table. Without lanes of atomics these are spread evenly.
   void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                  const ColumnView& columns);
 
@@ -83,6 +86,8 @@ class TraceBuilder final : public IssueLog {
              std::span<const ColumnView> columns);
   void check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                      const ColumnView& columns) const;
+  /// The lanes of atomics of columns that lack them; empty without an atomic.
+  [[nodiscard]] std::vector<AtomicLanes> even_lanes(const ColumnView& columns) const;
   std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;
   std::uint32_t renumber_registers();
 
@@ -98,6 +103,8 @@ class TraceBuilder final : public IssueLog {
   std::uint64_t open_warp_id_ = 0;
   std::uint64_t next_block_ = 0;
   Digest digest_;
+  Digest lanes_digest_;  ///< of the lanes of atomics, if has_lanes_
+  bool has_lanes_ = false;
 };
 
 /// Records blocks for a builder, from another thread than the builder's: it has the builder's rows

@@ -243,7 +243,8 @@ StaticInstruction read_instruction(Reader& file) {
 void write_piece(Writer& file, const BlockBatch& batch) {
   const ColumnCounts counts = batch.columns.counts();
   for (const std::uint64_t count :
-       {batch.block.size(), counts.instructions, counts.memory, counts.sectors, counts.stores}) {
+       {batch.block.size(), counts.instructions, counts.memory, counts.sectors, counts.stores,
+        batch.columns.atomic_lanes.size()}) {
     file.number(count);
   }
   file.column(batch.block);
@@ -255,6 +256,7 @@ void write_piece(Writer& file, const BlockBatch& batch) {
   file.column(batch.columns.memory_count);
   file.column(batch.columns.sector);
   file.column(batch.columns.store_bytes);
+  file.column(batch.columns.atomic_lanes);
 }
 
 /// Reads the columns of a piece with `num_warps` warps.
@@ -264,6 +266,7 @@ BlockBatch read_piece(Reader& file, std::uint64_t num_warps) {
        {&counts.instructions, &counts.memory, &counts.sectors, &counts.stores}) {
     *count = file.number();
   }
+  const std::uint64_t num_lanes = file.number();
   BlockBatch batch;
   batch.block = file.column<std::uint64_t>(num_warps);
   for (auto* column :
@@ -276,6 +279,7 @@ BlockBatch read_piece(Reader& file, std::uint64_t num_warps) {
   batch.columns.memory_count = file.column<std::uint16_t>(counts.memory);
   batch.columns.sector = file.column<std::uint64_t>(counts.sectors);
   batch.columns.store_bytes = file.column<std::uint32_t>(counts.stores);
+  batch.columns.atomic_lanes = file.column<AtomicLanes>(num_lanes);
   return batch;
 }
 
@@ -285,7 +289,7 @@ class Mapping {
   explicit Mapping(const std::string& path) {
     // Without O_NONBLOCK a named pipe without a writer would block for ever.
     const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    struct stat status{};
+    struct stat status {};
     if (file < 0 || ::fstat(file, &status) != 0) fail(path, file);
     if (!S_ISREG(status.st_mode)) {
       ::close(file);

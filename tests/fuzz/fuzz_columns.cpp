@@ -65,6 +65,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       batch.columns.memory_count = source.column<std::uint16_t>(4);
       batch.columns.sector = source.column<std::uint64_t>(0);
       batch.columns.store_bytes = source.column<std::uint32_t>(0);
+      for (std::uint64_t left = source.next(2) * source.next(24); left > 0; --left) {
+        batch.columns.atomic_lanes.push_back({static_cast<std::uint8_t>(source.next(34)),
+                                              static_cast<std::uint8_t>(source.next(34))});
+      }
       trace::add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory,
                                  batch.sectors, batch.stores, batch.columns.view()});
     }

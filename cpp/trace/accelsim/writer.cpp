@@ -326,12 +326,16 @@ void AccelSimWriter::append_block(std::size_t block, std::string& text) {
         if (access.count == 0) access.mask = 0;
         access.sectors = {};
         access.store_bytes = {};
+        access.atomics = {};
         if (rows[row].uses_caches()) {
           access.sectors = columns.sector.subspan(sector, access.count);
           sector += access.count;
         }
         if (rows[row].writes_memory()) {
           access.store_bytes = columns.store_bytes.subspan(store, access.count);
+          if (rows[row].is_atomic() && access.count > 0) {
+            access.atomics = columns.atomic_lanes.subspan(store, access.count);
+          }
           store += access.count;
         }
       }
@@ -414,7 +418,7 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
   switch (instruction.space) {
     case MemorySpace::shared:
       found = place_shared_lanes(access.mask, instruction.width, access.count, lanes,
-                                 instruction.takes_lanes_in_turn());
+                                 instruction.shared_access());
       // Offsets keep their banks from the next row of banks on.
       window = (header_.shared_window + 127) / 128 * 128;
       needs_window = through_window;
@@ -429,13 +433,13 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
       if (header_.shared_window != 0 || header_.local_window != 0) {
         found = place_generic_lanes(access.mask, instruction.width, access.warp_id,
                                     {header_.shared_window, header_.local_window}, access.sectors,
-                                    access.store_bytes, lanes);
+                                    access.store_bytes, lanes, access.atomics);
         break;
       }
       [[fallthrough]];
     default:
-      found =
-          place_lanes(access.mask, instruction.width, access.sectors, access.store_bytes, lanes);
+      found = place_lanes(access.mask, instruction.width, access.sectors, access.store_bytes, lanes,
+                          access.atomics);
       break;
   }
   if (needs_window) {

@@ -53,6 +53,7 @@ class AccelSimWriter {
     std::uint32_t count = 0;
     std::span<const std::uint64_t> sectors;
     std::span<const std::uint32_t> store_bytes;
+    std::span<const AtomicLanes> atomics;
   };
 
   void find_returns(const InterruptCheck& interrupt);

@@ -283,7 +283,8 @@ class GpuValues:
         stages=Stage.TIMED | _TIMING,
     )
     atomic_requests: str = choice(
-        "requests of an atomic: one for all lanes of a line, or one for each of several lanes of one word",
+        "requests of an atomic: one for all lanes of a line, or of each sector one for each of several "
+        "lanes of one word",
         *ENUM_NAMES["requests of atomics"],
         default="per_line",
         stages=Stage.REQUESTS | _TIMING,

@@ -213,7 +213,9 @@ class KernelTrace:
             entry per issued instruction; ``memory_static`` (row) and ``memory_count`` (touched
             sectors, or shared-memory wavefronts) one per instruction with an address operand;
             ``sector`` (address / 32) and ``store_bytes`` (byte mask) one per touched and per
-            written sector.
+            written sector; ``sector_lanes`` and ``word_lanes`` one per written sector, or none in
+            thread blocks without atomics: how many lanes of an atomic want the sector, and the most
+            of them at one address (of stores 0).
 
         Raises
         ------

@@ -89,7 +89,8 @@ TEST(Demands, AtomicsOnOneWordAndTheHottestSlice) {
   memory.simulated_instructions = 1;
   memory::InstructionCounters& counters = memory.per_row.emplace_back();
   counters.executions = counters.active_executions = 1;
-  counters.requests = counters.l2_requests = counters.l2_request_sectors = 1;
+  counters.requests = counters.l2_requests = 1;
+  counters.sectors = counters.l2_request_sectors = 1;
   memory.atomic_lanes = {32};
   memory.slice_turns = {0, 32};
   const ResourceDemands demands = demands_of(trace, memory);
@@ -97,6 +98,28 @@ TEST(Demands, AtomicsOnOneWordAndTheHottestSlice) {
   EXPECT_DOUBLE_EQ(demands.write_requests, 32);
   EXPECT_DOUBLE_EQ(demands.write_bytes, 32 * 32);
   EXPECT_DOUBLE_EQ(demands.hottest_slice_turns, 64);  // as if the other one got as many
+}
+
+TEST(Demands, SectorsOfAnAtomicHaveTheirOwnRequests) {
+  // 32 lanes on 16 words of one line: two requests of each of two sectors.
+  const auto address = [](std::uint64_t thread) { return 0x7000'0000 + 4 * (thread % 16); };
+  const trace::KernelTrace trace = make_kernel(1, 32, {{"RED.E.ADD", {}, {2, 3}, address}});
+  memory::MemoryProfile memory;
+  memory.simulated_instructions = 1;
+  memory::InstructionCounters& counters = memory.per_row.emplace_back();
+  counters.executions = counters.active_executions = counters.requests = counters.l2_requests = 1;
+  counters.sectors = counters.l2_request_sectors = 2;
+  memory.atomic_lanes = {2};
+  const ResourceDemands split = demands_of(trace, memory);
+  EXPECT_DOUBLE_EQ(split.lsu_cycles, 4);
+  EXPECT_DOUBLE_EQ(split.write_requests, 4);
+  EXPECT_DOUBLE_EQ(split.write_bytes, 4 * 32);
+  // Where the line has one request, that moves both.
+  memory.atomic_lanes = {0};
+  const ResourceDemands whole = demands_of(trace, memory);
+  EXPECT_DOUBLE_EQ(whole.lsu_cycles, 1);
+  EXPECT_DOUBLE_EQ(whole.write_requests, 1);
+  EXPECT_DOUBLE_EQ(whole.write_bytes, 2 * 32);
 }
 
 TEST(Demands, LinesOfALoadThatMisses) {

@@ -138,6 +138,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
       counters.l2_requests = random.whole(0, counters.requests);
       counters.dram_requests = random.whole(0, counters.l2_requests);
       counters.l2_request_sectors = counters.l2_requests * random.whole(1, 4);
+      counters.sectors = counters.l2_request_sectors + counters.requests;
       counters.dram_sectors = counters.dram_requests * random.whole(1, 4);
       for (std::size_t e = 0; waits_are_known && e < memory::num_miss_events; ++e) {
         counters.waits[e] = random.whole(0, 5);
@@ -148,7 +149,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
       counters.shared_wavefronts = random.whole(1, 40);
     }
     memory.per_row.push_back(counters);
-    memory.atomic_lanes.push_back(random.chance(0.5) ? 1 : random.real(1, 32));
+    memory.atomic_lanes.push_back(random.chance(0.5) ? 0 : random.real(1, 32));
   }
   memory.totals[memory::Total::dram_write_sectors] = random.whole(0, 500);
   memory.slice_turns = {random.real(0, 1000), random.real(0, 1000)};

@@ -434,7 +434,22 @@ TEST(Atomics, OfOneWordTakeARequestPerLane) {
   const SimulationResult result = by_lane.run(kernel);
   EXPECT_EQ(result.cycles, 31 + 120);  // one request per cycle
   EXPECT_EQ(result.traffic.noc_requests, 32u);
-  EXPECT_EQ(by_lane.run(apart).cycles, 120);
+  // Each of the four sectors of a line has a request, even where no lanes meet.
+  EXPECT_EQ(by_lane.run(apart).cycles, 3 + 120);
+}
+
+TEST(Atomics, OfOtherWordsShareTheRequestsOfTheirSector) {
+  // Of one sector, 17 lanes want word 0, the others words 1 to 3; one word of another sector has 5.
+  const auto address = [](std::uint64_t lane) {
+    if (lane < 17) return std::uint64_t{0x10000};
+    return lane < 27 ? 0x10000 + 4 * (1 + lane % 3) : std::uint64_t{0x10060};
+  };
+  const trace::KernelTrace kernel = make_kernel(1, 32, {{"RED.E.ADD", {}, {2}, address}});
+  TimingConfig lanes = config();
+  lanes.atomic_requests = AtomicRequests::per_lane;
+  EXPECT_EQ(simulate(lanes, kernel).traffic.noc_requests, 17u + 5);
+  lanes.atomic_requests = AtomicRequests::per_line;
+  EXPECT_EQ(simulate(lanes, kernel).traffic.noc_requests, 1u);
 }
 
 TEST(Atomics, TakeTheirSliceForEachLane) {

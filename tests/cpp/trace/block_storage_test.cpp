@@ -31,6 +31,9 @@ Block make_block(std::uint32_t seed) {
         block.columns.memory_count.push_back(static_cast<std::uint16_t>(i + 1));
         for (std::uint32_t s = 0; s <= i; ++s) block.columns.sector.push_back(seed * 1000ull + s);
         block.columns.store_bytes.push_back(seed ^ i);
+        if (seed % 2 == 1) {
+          block.columns.atomic_lanes.push_back({static_cast<std::uint8_t>(i + 1), 1});
+        }
       }
     }
     const ColumnCounts end = block.columns.counts();
@@ -73,6 +76,12 @@ void expect_contents(const BlockStorage& storage, std::uint32_t count) {
       expect_equal(view.memory_count, expected.columns.memory_count, first.memory, last.memory);
       expect_equal(view.sector, expected.columns.sector, first.sectors, last.sectors);
       expect_equal(view.store_bytes, expected.columns.store_bytes, first.stores, last.stores);
+      // Blocks without an atomic have no lanes.
+      if (b % 2 == 0) {
+        EXPECT_TRUE(view.atomic_lanes.empty());
+      } else {
+        expect_equal(view.atomic_lanes, expected.columns.atomic_lanes, first.stores, last.stores);
+      }
     }
   }
 }

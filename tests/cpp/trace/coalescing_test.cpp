@@ -96,18 +96,52 @@ TEST(CoalesceLocal, WarpsHaveRegionsOfTheirOwn) {
   EXPECT_EQ(second[0] - first[0], (std::uint64_t{512} << 20) / 32);
 }
 
-TEST(LanesPerWord, AsIfAllWordsHadAsMany) {
-  const std::vector<std::uint32_t> two_words = {0xff};
-  EXPECT_EQ(lanes_per_word(32, two_words, 4), 16u);
-  EXPECT_EQ(lanes_per_word(5, two_words, 4), 3u);
-  EXPECT_EQ(lanes_per_word(1, two_words, 4), 1u);
-  EXPECT_EQ(lanes_per_word(32, two_words, 8), 32u);
-  // Two sectors of eight words each.
-  EXPECT_EQ(lanes_per_word(32, std::vector<std::uint32_t>{~0u, ~0u}, 4), 2u);
-  // Half a word counts as one; no bytes and no width as one.
-  EXPECT_EQ(lanes_per_word(4, std::vector<std::uint32_t>{0x3}, 4), 4u);
-  EXPECT_EQ(lanes_per_word(4, {}, 4), 4u);
-  EXPECT_EQ(lanes_per_word(4, two_words, 0), 1u);
+std::vector<AtomicLanes> atomic_lanes_of(std::uint32_t mask,
+                                         std::uint64_t (*address)(std::uint64_t)) {
+  const LaneAddresses lanes = lanes_of(mask, address);
+  std::vector<std::uint64_t> sectors;
+  coalesce(lanes, 4, sectors, nullptr);
+  std::vector<AtomicLanes> found;
+  append_atomic_lanes(lanes, sectors, found);
+  return found;
+}
+
+TEST(AtomicLanes, OfSectorsAndTheirWords) {
+  using Found = std::vector<AtomicLanes>;
+  // All lanes on one word; each on its own, eight of a sector.
+  EXPECT_EQ(atomic_lanes_of(~0u, [](std::uint64_t) -> std::uint64_t { return 96; }),
+            (Found{{32, 32}}));
+  EXPECT_EQ(atomic_lanes_of(~0u, [](std::uint64_t i) { return 4 * i; }),
+            (Found{{8, 1}, {8, 1}, {8, 1}, {8, 1}}));
+  // Lane 0 alone in a sector; of the others 16 want the first word of another one, 15 the second.
+  EXPECT_EQ(atomic_lanes_of(
+                ~0u, [](std::uint64_t i) { return i == 0 ? 4000 : std::uint64_t{64} + i % 2 * 4; }),
+            (Found{{1, 1}, {31, 16}}));
+  // Sectors are in the order of their first lanes, and idle lanes count nowhere.
+  EXPECT_EQ(atomic_lanes_of(0x7, [](std::uint64_t i) { return 64 - 32 * i; }),
+            (Found{{1, 1}, {1, 1}, {1, 1}}));
+  // A lane across a border counts where it begins.
+  EXPECT_EQ(atomic_lanes_of(0x1, [](std::uint64_t) -> std::uint64_t { return 30; }),
+            (Found{{1, 1}, {0, 1}}));
+}
+
+TEST(AtomicLanes, SpreadEvenlyOverWords) {
+  using Found = std::vector<AtomicLanes>;
+  const auto spread = [](std::uint32_t lanes, const std::vector<std::uint32_t>& bytes,
+                         std::uint32_t width) {
+    Found found;
+    append_even_lanes(lanes, bytes, width, found);
+    return found;
+  };
+  EXPECT_EQ(spread(32, {0xff}, 4), (Found{{32, 16}}));
+  EXPECT_EQ(spread(5, {0xff}, 4), (Found{{5, 3}}));
+  EXPECT_EQ(spread(32, {0xff}, 8), (Found{{32, 32}}));
+  // Two sectors of eight words each; one of three words of two sectors has 10 lanes.
+  EXPECT_EQ(spread(32, {~0u, ~0u}, 4), (Found{{16, 2}, {16, 2}}));
+  EXPECT_EQ(spread(32, {0xff, 0xf}, 4), (Found{{22, 11}, {10, 10}}));
+  // Half a word counts as one; no width as one byte.
+  EXPECT_EQ(spread(4, {0x3}, 4), (Found{{4, 4}}));
+  EXPECT_EQ(spread(4, {0xf}, 0), (Found{{4, 1}}));
 }
 
 TEST(SharedWavefronts, ConflictsAndBroadcasts) {
@@ -124,9 +158,40 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   EXPECT_EQ(shared_wavefronts(LaneAddresses{}, 4), 0u);
 }
 
+TEST(SharedWavefronts, PairsOfALoadShareTheirWayBack) {
+  const auto count = [](std::uint32_t width, std::uint64_t (*address)(std::uint64_t),
+                        std::uint32_t mask = ~0u, SharedAccess access = SharedAccess::load) {
+    return shared_wavefronts(lanes_of(mask, address), width, access);
+  };
+  const auto neighbours = [](std::uint64_t i) { return 16 * (i / 2); };
+  const auto next_but_one = [](std::uint64_t i) { return 16 * ((i & 1) | (i / 4 * 2)); };
+  const auto apart = [](std::uint64_t i) { return 16 * i; };
+  EXPECT_EQ(count(16, neighbours), 2u);
+  EXPECT_EQ(count(16, next_but_one), 2u);
+  EXPECT_EQ(count(16, [](std::uint64_t) -> std::uint64_t { return 80; }), 2u);
+  EXPECT_EQ(count(16, apart), 4u);
+  // Lanes n and n ^ 4 do not pack, nor do pairs of both kinds in one access.
+  EXPECT_EQ(count(16, [](std::uint64_t i) { return 16 * ((i & 3) | (i / 8 * 4)); }), 4u);
+  EXPECT_EQ(count(16,
+                  [](std::uint64_t i) {
+                    return i < 16 ? 16 * (i / 2) : 256 + 16 * ((i & 1) | (i / 4 * 2));
+                  }),
+            4u);
+  // Lanes 0, 4, 8 and so on have no other to differ from.
+  EXPECT_EQ(count(
+                16, [](std::uint64_t i) { return 16 * (i / 4); }, 0x11111111),
+            2u);
+  EXPECT_EQ(count(8, [](std::uint64_t i) { return 8 * (i / 2); }), 1u);
+  EXPECT_EQ(count(8, [](std::uint64_t i) { return 8 * i; }), 2u);
+  // Pairs whose places are in one bank conflict: 8 of a group.
+  EXPECT_EQ(count(16, [](std::uint64_t i) { return 128 * (i / 2); }), 16u);
+  // Stores send nothing back.
+  EXPECT_EQ(count(16, neighbours, ~0u, SharedAccess::other), 4u);
+}
+
 TEST(SharedWavefronts, LanesOfAWordInTurn) {
   const auto count = [](std::uint32_t width, std::uint64_t (*address)(std::uint64_t)) {
-    return shared_wavefronts(lanes_of(0xffffffff, address), width, true);
+    return shared_wavefronts(lanes_of(0xffffffff, address), width, SharedAccess::in_turn);
   };
   EXPECT_EQ(count(4, [](std::uint64_t i) { return 4 * i; }), 1u);
   EXPECT_EQ(count(4, [](std::uint64_t) -> std::uint64_t { return 64; }), 32u);

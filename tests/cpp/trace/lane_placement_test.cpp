@@ -46,6 +46,20 @@ TEST(PlaceLanes, StoresWriteTheirBytes) {
   EXPECT_FALSE(place_lanes(0b101, 4, Sectors{9, 2}, bytes, lanes));
 }
 
+TEST(PlaceLanes, AtomicsKeepTheLanesOfSectorsAndWords) {
+  // Words 0 and 1 of sector 9 have 3 and 1 of four lanes, word 7 of sector 2 two.
+  LaneAddresses lanes;
+  const Bytes bytes{0x000000ff, 0xf0000000};
+  const std::vector<AtomicLanes> atomics{{4, 3}, {2, 2}};
+  ASSERT_TRUE(place_lanes(0x3f, 4, Sectors{9, 2}, bytes, lanes, atomics));
+  std::vector<AtomicLanes> found;
+  append_atomic_lanes(lanes, Sectors{9, 2}, found);
+  EXPECT_EQ(found, atomics);
+  EXPECT_EQ(lanes.address[2], 288u);
+  EXPECT_EQ(lanes.address[3], 292u);
+  EXPECT_EQ(lanes.address[5], 92u);
+}
+
 TEST(PlaceLanes, MisalignedStores) {
   // Bytes 30 to 35 in two accesses of 4: 30 to 33 and 32 to 35. Sector 1 first, so the second
   // first.
@@ -86,6 +100,26 @@ TEST(PlaceSharedLanes, AsManyWavefrontsAsAskedFor) {
         groups += (mask >> first & ((std::uint64_t{1} << group) - 1)) != 0;
       }
       EXPECT_EQ(found, static_cast<std::uint32_t>(std::popcount(mask)) - groups + 1);
+    }
+  }
+}
+
+TEST(PlaceSharedLanes, LoadsInPairs) {
+  // 16 pairs take 2 wavefronts at least and 16 at most, single lanes from 4 on.
+  for (const std::uint32_t mask : {0xffffffffu, 0x80000001u, 0x0f0f1234u, 0x11111111u}) {
+    for (const std::uint32_t width : {8u, 16u}) {
+      LaneAddresses lanes;
+      const auto most = static_cast<std::uint32_t>(std::popcount(mask));
+      lanes.mask = mask;
+      lanes.address.fill(0);
+      const std::uint32_t least = shared_wavefronts(lanes, width, SharedAccess::load);
+      for (std::uint32_t wavefronts = least; wavefronts <= most; ++wavefronts) {
+        ASSERT_TRUE(place_shared_lanes(mask, width, wavefronts, lanes, SharedAccess::load))
+            << mask << ' ' << width << ' ' << wavefronts;
+        EXPECT_EQ(shared_wavefronts(lanes, width, SharedAccess::load), wavefronts);
+      }
+      EXPECT_FALSE(place_shared_lanes(mask, width, least - 1, lanes, SharedAccess::load));
+      EXPECT_FALSE(place_shared_lanes(mask, width, most + 1, lanes, SharedAccess::load));
     }
   }
 }

@@ -78,6 +78,38 @@ TEST(ColumnBatch, RoundTripKeepsTheDigest) {
   }
 }
 
+TEST(ColumnBatch, AtomicsKeepTheirLanes) {
+  // Warp 0 adds to 8 words, warp 1 to one; the store has no lanes.
+  const auto some = [](std::uint64_t thread) {
+    return 0x1000 + (thread < 32 ? 4 * (thread % 8) : 0);
+  };
+  const KernelTrace trace =
+      make_kernel(3, 64, {{"STG.E", {}, {2, 4}, four_bytes}, {"ATOMG.E.ADD", {4}, {2, 6}, some}});
+  ASSERT_TRUE(trace.has_atomics());
+  EXPECT_NE(trace.digest(), trace.digest_without_lanes());
+  const std::vector<AtomicLanes> warps{{}, {}, {}, {}, {32, 4}, {}, {}, {}, {}, {32, 32}};
+  const auto rebuild = [&trace](auto change) {
+    TraceBuilder builder(trace.header(), memory_budget());
+    for (const StaticInstruction& instruction : trace.instructions()) builder.intern(instruction);
+    BlockBatch batch = read_batch(trace, 0, 1);
+    change(batch.columns.atomic_lanes);
+    add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory, batch.sectors,
+                        batch.stores, batch.columns.view()});
+    return builder.finish();
+  };
+  using Lanes = std::vector<AtomicLanes>;
+  const KernelTrace again = rebuild([&](Lanes& lanes) { EXPECT_EQ(lanes, warps); });
+  // Without lanes they are spread evenly, here as they were; the digest is that of older files.
+  const KernelTrace spread = rebuild([](Lanes& lanes) { lanes.clear(); });
+  EXPECT_EQ(spread.digest(), again.digest());
+  EXPECT_EQ(spread.digest_without_lanes(), again.digest_without_lanes());
+  EXPECT_THROW(rebuild([](Lanes& lanes) { lanes[4].sector = 33; }), InputError);
+  EXPECT_THROW(rebuild([](Lanes& lanes) { lanes[4].word = 0; }), InputError);
+  EXPECT_THROW(rebuild([](Lanes& lanes) { lanes[4] = {3, 4}; }), InputError);
+  EXPECT_THROW(rebuild([](Lanes& lanes) { lanes[0] = {1, 1}; }), InputError);
+  EXPECT_THROW(rebuild([](Lanes& lanes) { lanes.pop_back(); }), InputError);
+}
+
 TEST(ColumnBatch, ContradictionsAreErrors) {
   const KernelTrace trace = make_kernel(2, 64, {{"STG.E", {}, {2, 4}, four_bytes}});
   const auto attempt = [&trace](auto change) {

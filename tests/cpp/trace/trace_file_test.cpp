@@ -37,6 +37,7 @@ KernelTrace sample(std::uint64_t blocks) {
                      {{"MOV", {9}, {}, nullptr},
                       {"LDG.E", {4}, {2}, strided},
                       {"LDS", {5}, {3}, dense},
+                      {"RED.E.ADD", {}, {2, 4}, strided},
                       {"STG.E.64", {}, {2, 4}, dense}});
 }
 
@@ -59,6 +60,7 @@ TEST_F(TraceFile, ReadsBackWhatItWrites) {
     EXPECT_EQ(after.warp, before.warp);
     EXPECT_EQ(after.columns.sector, before.columns.sector);
     EXPECT_EQ(after.columns.store_bytes, before.columns.store_bytes);
+    EXPECT_EQ(after.columns.atomic_lanes, before.columns.atomic_lanes);
     EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
   }
 }

@@ -369,9 +369,9 @@ class TestDamage:
 
     def test_future_version(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())
-        manifest["version"] = 4
+        manifest["version"] = 5
         (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
-        self.refuse(saved, "format version 4; this warpstack reads versions 1 to 3")
+        self.refuse(saved, "format version 5; this warpstack reads versions 1 to 4")
 
     def test_the_version_without_control_fields(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())

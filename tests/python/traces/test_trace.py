@@ -31,10 +31,13 @@ OPCODES = [
     st.lists(st.integers(0, 2**20), min_size=40, max_size=40),
     st.lists(st.booleans(), min_size=40, max_size=40),
     st.sampled_from([1, 4, 64, 4096]),
+    st.sampled_from([0, 0, 1, 2, 4]),
 )
-def test_coalescing_equals_plain_definition(opcode, values, active, spread):
-    """40 threads: a full warp and one of eight lanes, any addresses, aligned or not."""
+def test_coalescing_equals_plain_definition(opcode, values, active, spread, distance):
+    """40 threads: a full warp and one of eight lanes, any addresses, aligned or not, also in pairs."""
     addresses = np.array(values) % (spread * 40) + 0x5000
+    if distance:
+        addresses = addresses[np.arange(40) & ~distance]
     k = ws.patterns.KernelBuilder("coalesce", grid=1, block=40)
     k.emit(opcode, dst=4, src=2, address=addresses, predicate=active)
     kernel = k.build()
@@ -46,7 +49,8 @@ def test_coalescing_equals_plain_definition(opcode, values, active, spread):
         columns = kernel.warp(0, warp)
         assert columns["active_mask"].tolist() == [sum(1 << lane for lane, _ in lanes)]
         if row.space == "shared":
-            assert columns["memory_count"].tolist() == [plain.wavefronts(lanes, row.width)]
+            expected = plain.wavefronts(lanes, row.width, load=row.kind == "load")
+            assert columns["memory_count"].tolist() == [expected]
             assert columns["sector"].size == 0
             continue
         if row.space == "local":
@@ -95,6 +99,37 @@ def test_bank_conflicts_by_hand():
     assert wavefronts("LDS.64", lambda t: 8 * t) == [2]
     assert wavefronts("LDS.128", lambda t: 16 * t) == [4]
     assert wavefronts("LDSM.16.M88.4", lambda t: 16 * t) == [4]
+
+
+@pytest.mark.parametrize(
+    ("place", "halves", "quarters"),
+    [
+        (lambda t: t // 2, 1, 2),  # lanes n and n ^ 1
+        (lambda t: (t & 1) | (t // 4 * 2), 1, 2),  # lanes n and n ^ 2
+        (lambda t: 0 * t + 5, 1, 2),
+        (lambda t: t, 2, 4),
+        (lambda t: (t & 3) | (t // 8 * 4), 2, 4),  # lanes n and n ^ 4
+        (lambda t: np.where(t == 31, 48, t // 2), 2, 4),  # all pairs but one
+    ],
+)
+def test_pairs_of_wide_shared_loads_by_hand(place, halves, quarters):
+    """A wavefront returns 128 bytes: equal addresses of all pairs go back once (NVIDIA, 7.0 to 7.5)."""
+
+    def wavefronts(opcode, width):
+        k = ws.patterns.KernelBuilder("lds", grid=1, block=32)
+        k.emit(opcode, dst=4 if opcode[0] == "L" else (), src=2, address=width * place(k.thread))
+        return k.build().warp(0, 0)["memory_count"].tolist()
+
+    assert wavefronts("LDS.64", 8) == [halves]
+    assert wavefronts("LDS.128", 16) == [quarters]
+    assert wavefronts("STS.64", 8) == [2]  # nothing goes back
+    assert wavefronts("STS.128", 16) == [4]
+
+
+def test_pairs_of_matrix_loads_are_rows():
+    k = ws.patterns.KernelBuilder("ldsm", grid=1, block=32)
+    k.emit("LDSM.16.M88.4", dst=4, src=2, address=16 * (k.thread // 2))
+    assert k.build().warp(0, 0)["memory_count"].tolist() == [4]
 
 
 class TestBuilder:

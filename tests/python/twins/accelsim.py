@@ -92,7 +92,8 @@ def access(entry, header, block, warp):
         spaces[space].append((lane, address))
     if len(spaces["shared"]) == len(addresses):
         in_turn = base.startswith("ATOM") and "POPC" not in opcode
-        return wavefronts(spaces["shared"], width, in_turn), [], []
+        is_load = base in ("LDS", "LD")
+        return wavefronts(spaces["shared"], width, in_turn, is_load), [], []
     touched = sectors(spaces["global"], width)
     touched |= local_sectors(spaces["local"], width, number)
     writes = base in ("ST", "STG", "STL", "ATOM", "ATOMG", "RED")

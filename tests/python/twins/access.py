@@ -31,13 +31,63 @@ def byte_mask(touched_bytes):
     return sum(1 << byte for byte in touched_bytes)
 
 
-def wavefronts(lanes, width, in_turn=False):
+class AtomicMask(int):
+    """The bytes of a sector that an atomic touches, with its lanes there and the most of one word."""
+
+    lanes = 0
+    word = 0
+
+
+def atomic_lanes(lanes, touched):
+    """Return [(lanes of a sector, the most of them at one address)] of {sector: bytes} of an atomic."""
+    found = []
+    for sector in touched:
+        here = [address for _, address in lanes if address // SECTOR == sector]
+        found.append((len(here), max([1, *map(here.count, here)])))
+    return found
+
+
+def store_masks(columns):
+    """Return the byte masks of a warp's written sectors, those of atomics with their lanes."""
+    masks = columns["store_bytes"].tolist()
+    numbers = zip(columns["sector_lanes"].tolist(), columns["word_lanes"].tolist(), strict=True)
+    for i, (lanes, word) in enumerate(numbers):
+        if word:
+            masks[i] = AtomicMask(masks[i])
+            masks[i].lanes, masks[i].word = lanes, word
+    return masks
+
+
+def even_lanes(active, masks, width):
+    """Return [(lanes, most of one word)] by sector: lanes in order, spread over the words in order."""
+    words = [
+        s for s, mask in enumerate(masks) for _ in range(max(-(-mask.bit_count() // width), 1))
+    ]
+    counts = [0] * len(words)
+    for lane in range(active):
+        counts[lane * len(words) // active] += 1
+    by_sector = [
+        [n for s, n in zip(words, counts, strict=True) if s == i] for i in range(len(masks))
+    ]
+    return [(sum(found), max([1, *found])) for found in by_sector]
+
+
+def are_paired(lanes, distance):
+    """Return whether all active lanes n and n ^ distance have equal addresses."""
+    addresses = dict(lanes)
+    return all(addresses.get(lane ^ distance, a) == a for lane, a in addresses.items())
+
+
+def wavefronts(lanes, width, in_turn=False, load=False):
     """Return the passes of a shared-memory access: 32 banks of 4 bytes, wide accesses in groups.
 
-    With `in_turn` lanes of one word come one after the other, as those of atomics do.
+    With `in_turn` lanes of one word come one after the other, as those of atomics do. Groups of a
+    `load` are twice as large where pairs of lanes have equal addresses.
     """
     words_per_lane = max(width // 4, 1)
     group_size = max(32 // words_per_lane, 1)
+    if load and width in (8, 16) and (are_paired(lanes, 1) or are_paired(lanes, 2)):
+        group_size *= 2
     total = 0
     for first in range(0, 32, group_size):
         words = []

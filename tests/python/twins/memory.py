@@ -3,6 +3,7 @@
 from collections import Counter
 
 from twins import timed
+from twins.access import store_masks
 
 ALL_BYTES = 2**32 - 1
 #: First sector of local memory.
@@ -337,6 +338,7 @@ def resident_blocks(config, kernel):
 def warp_accesses(kernel, block, warp):
     """Return the accesses of a warp in program order: [(row, sectors, byte masks or None)]."""
     columns = kernel.warp(block, warp)
+    stores = store_masks(columns)
     table = kernel.instructions
     accesses, sector, store = [], 0, 0
     for row, count in zip(
@@ -348,7 +350,7 @@ def warp_accesses(kernel, block, warp):
         sector += count
         masks = None
         if table.kind[row] in ("store", "atomic", "reduction"):
-            masks = columns["store_bytes"][store : store + count].tolist()
+            masks = stores[store : store + count]
             store += count
         if count:
             accesses.append((row, sectors, masks))
@@ -521,9 +523,7 @@ class PlainMemorySystem:
         self.slice_turns = [0] * self.l2.slices
         self.place_wait_cycles = [0, 0]
         self.read_sectors = Counter()
-        self.lanes, self.lanes_per_byte = timed.atomic_lanes(kernel)
-        if not self.config["atomics_per_lane"]:
-            self.lanes = dict.fromkeys(self.lanes, 1)
+        self.lanes = timed.atomic_requests(kernel) if self.config["atomics_per_lane"] else {}
         slots = resident_blocks(self.config["sm"], kernel)
         warps = [warps for _, warps in kernel.blocks()]
         lists = [
@@ -689,18 +689,18 @@ class PlainMemorySystem:
 
     def count_turns(self, request, l1):
         """Count the turns of slices of L2 that a request takes."""
-        kind, line, part, _, row = request
+        kind, line, part, _, _ = request
         for l2_line, touched in self.l2_lines(line, part, l1):
-            turns = self.atomic_turns(row, touched) if kind == "atomic" else 1
+            turns = self.atomic_turns(touched) if kind == "atomic" else 1
             self.slice_turns[self.l2.place(l2_line)[0]] += turns
 
-    def atomic_turns(self, row, touched):
+    def atomic_turns(self, touched):
         """Return how often a slice is busy with an atomic's line of {sector: bytes}."""
-        turns = self.lanes[row]
-        if self.config["atomic_lane_turns"]:
-            lanes = self.lanes_per_byte[row] * sum(mask.bit_count() for mask in touched.values())
-            turns = max(turns, timed.in_parts(self.config["atomic_lane_turns"] * lanes))
-        return turns
+        each = self.config["atomic_lane_turns"]
+        if not self.config["atomics_per_lane"]:
+            return timed.in_parts(max(1, each * sum(mask.lanes for mask in touched.values())))
+        # Lanes of one word have a request each, which has its share of the sector's lanes.
+        return timed.in_parts(sum(max(mask.word, each * mask.lanes) for mask in touched.values()))
 
     def count(self, request, outcome, seen, rows):
         """Count what L2 said about a request of an access."""

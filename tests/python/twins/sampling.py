@@ -162,9 +162,7 @@ class SampledMemorySystem(PlainMemorySystem):
         chosen = groups(lists, share)
         if not chosen or not have_all_loads(kernel.instructions, lists, chosen):
             return None
-        self.lanes, self.lanes_per_byte = timed.atomic_lanes(kernel)
-        if not self.config["atomics_per_lane"]:
-            self.lanes = dict.fromkeys(self.lanes, 1)
+        self.lanes = timed.atomic_requests(kernel) if self.config["atomics_per_lane"] else {}
         self.slice_turns, self.turns_of_all = [0] * self.l2.slices, 0
         self.read_sectors = Counter()
         pace, l1 = timed.paces(kernel), self.l1_config(kernel)

@@ -66,38 +66,28 @@ def paces(kernel):
     return result
 
 
-def atomic_lanes(kernel):
-    """Return what the lanes of atomics cost, by row: requests of a sector, and lanes per byte.
-
-    Lanes that meet in a word take turns; the requests are in parts of 1024.
-    """
-    table = kernel.instructions
-    sums = {}
+def atomic_requests(kernel):
+    """Return the mean requests of a sector of atomics by row, where lanes of a word have one each."""
+    found = {}
     for block, (_, warps) in enumerate(kernel.blocks()):
         for warp in range(len(warps)):
             columns = kernel.warp(block, warp)
-            counts = iter(columns["memory_count"].tolist())
-            stores = iter(columns["store_bytes"].tolist())
-            for row, mask in zip(
-                columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
-            ):
-                if table.op_class[row] != "memory":
+            words = iter(columns["word_lanes"].tolist())
+            counts = zip(
+                columns["memory_static"].tolist(), columns["memory_count"].tolist(), strict=True
+            )
+            for row, count in counts:
+                instruction = kernel.instructions.iloc[row]
+                if instruction.space == "shared" or instruction.kind not in (
+                    "store",
+                    "atomic",
+                    "reduction",
+                ):
                     continue
-                count = next(counts)
-                if table.kind[row] not in ("store", "atomic", "reduction"):
-                    continue
-                if table.space[row] in ("shared", "none"):
-                    continue
-                touched = sum(next(stores).bit_count() for _ in range(count))
-                if table.kind[row] != "store" and count:
-                    words = max(math.ceil(touched / max(table.width[row], 1)), 1)
-                    turns = max(math.ceil(mask.bit_count() / words), 1)
-                    one = (count, count * turns, mask.bit_count(), touched)
-                    sums[row] = tuple(map(sum, zip(sums.get(row, (0,) * 4), one, strict=True)))
-    requests = {
-        row: in_parts(requests / sectors) for row, (sectors, requests, _, _) in sums.items()
-    }
-    return requests, {row: lanes / touched for row, (_, _, lanes, touched) in sums.items()}
+                here = [next(words, 0) for _ in range(count)]
+                if instruction.kind != "store":
+                    found.setdefault(row, []).extend(here)
+    return {row: sum(words) / len(words) for row, words in found.items() if words}
 
 
 def in_parts(value):

@@ -465,17 +465,13 @@ class PlainSm:
         shared = instruction["space"] == "shared"
         lines = [] if shared else list(grouped(sectors, masks, self.l1.per_line).items())
         atomic = not shared and kind in ("atomic", "reduction")
-        bytes_ = max(sum(m.bit_count() for m in masks), 1) if atomic else 1
         if atomic and self.config["atomic_requests"] == "per_lane":
-            together = math.ceil(mask.bit_count() / math.ceil(bytes_ / instruction["width"]))
-            if together > 1:
-                bytes_ *= together
-                lines = [
-                    (line, {sector: touched[sector]})
-                    for line, touched in lines
-                    for sector in sorted(touched)
-                    for _ in range(together)
-                ]
+            lines = [
+                (line, {sector: touched[sector]})
+                for line, touched in lines
+                for sector in sorted(touched)
+                for _ in range(touched[sector].word)
+            ]
         load = None
         returns = kind in ("load", "async_copy", "atomic")
         if returns or (self.config["store_acknowledgement"] == "awaited" and not shared):
@@ -499,7 +495,6 @@ class PlainSm:
                 "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
                 "lines": lines,
-                "lanes": mask.bit_count() / bytes_,
                 "issued": now,
                 "marks": dict(self.waited),
                 "sent": None,
@@ -602,7 +597,7 @@ class PlainSm:
                 return "noc"
             l1.invalidate(line, wanted)
             fetch = self.fetch(entry, entry["load"], None, now) if entry["load"] else None
-            self.send(line, touched, kind, entry["evict_first"], fetch, now, entry["lanes"])
+            self.send(line, touched, kind, entry["evict_first"], fetch, now)
             return None
         if kind == "store":
             return self.store(entry, line, touched, is_local, now)
@@ -711,8 +706,9 @@ class PlainSm:
             "before": self.time_before_miss(entry, now),
         }
 
-    def send(self, line, sectors, kind, evict_first, fetch, now, lanes=0):
+    def send(self, line, sectors, kind, evict_first, fetch, now):
         machine = self.machine
+        shared = self.config["atomic_requests"] == "per_line"
         for l2_line, part in parts_of(line, sectors, self.l1.per_line, machine.l2.per_line):
             machine.packets += 1
             if fetch is not None:
@@ -723,7 +719,11 @@ class PlainSm:
                     "line": l2_line,
                     "slice": machine.l2.place(l2_line)[0],
                     "sectors": part,
-                    "lanes": lanes * sum(mask.bit_count() for mask in part.values()),
+                    "lanes": sum(
+                        mask.lanes / (1 if shared else mask.word)
+                        for mask in part.values()
+                        if kind in ("atomic", "reduction")
+                    ),
                     "kind": kind,
                     "evict_first": evict_first,
                     "fetch": fetch,

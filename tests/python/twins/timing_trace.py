@@ -1,5 +1,7 @@
 """What the plain timing stage reads of a trace, and how it divides lines among those of the next level."""
 
+from twins.access import store_masks
+
 
 def parts_of(line, sectors, per_line, per_next_line):
     """Divide {sector: bytes} of a line among the lines of the next level, in order of sectors."""
@@ -14,6 +16,7 @@ def parts_of(line, sectors, per_line, per_next_line):
 def instructions_of(kernel, table, block, warp):
     """Return [(row, mask, count, sectors, byte masks)] of a warp."""
     columns = kernel.warp(block, warp)
+    stores = store_masks(columns)
     memory, sector, store = 0, 0, 0
     found = []
     for row, mask in zip(
@@ -27,7 +30,7 @@ def instructions_of(kernel, table, block, warp):
                 sectors = columns["sector"][sector : sector + count].tolist()
                 sector += count
                 if table[row]["kind"] in ("store", "atomic", "reduction"):
-                    masks = columns["store_bytes"][store : store + count].tolist()
+                    masks = stores[store : store + count]
                     store += count
         found.append((row, mask, count, sectors, masks))
     return found

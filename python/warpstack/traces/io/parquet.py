@@ -26,10 +26,10 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 3 may have control fields. Version 2 has digests of its files and of the manifest. Version
-#: 1 has the digest of what the stages read only.
-FORMAT_VERSION = 3
-_READ_VERSIONS = (1, 2, 3)
+#: Version 4 has the lanes of atomics. Version 3 may have control fields. Version 2 has digests of its
+#: files and of the manifest. Version 1 has the digest of what the stages read only.
+FORMAT_VERSION = 4
+_READ_VERSIONS = (1, 2, 3, 4)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -52,6 +52,8 @@ _FILES = {
     "sectors": {"sector": "uint64"},
     "stores": {"store_bytes": "uint32"},
 }
+#: Further columns of `stores` of kernels with atomics.
+_LANES = {"sector_lanes": "uint8", "word_lanes": "uint8"}
 _FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
 _TABLE = {
     "pc": "uint32",
@@ -160,18 +162,23 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
         pq.write_table(pa.table(columns), file, compression="zstd")
     with contextlib.ExitStack() as stack:
         writers = {}
-        for name, fields in _FILES.items():
+        for name, fields in _files(core.has_atomics).items():
             file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
             schema = pa.schema([(field, _type(kind)) for field, kind in fields.items()])
             writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
         for first, last in block_ranges(core, _BATCH_BYTES):
             batch = core.read_batch(first, last)
-            for name, fields in _FILES.items():
+            for name, fields in _files(core.has_atomics).items():
                 arrays = {
                     field: pa.array(batch[field], _type(kind)) for field, kind in fields.items()
                 }
                 part = pa.table(arrays)
                 writers[name].write_table(part, row_group_size=max(len(part), 1))
+
+
+def _files(has_lanes: bool) -> dict[str, dict[str, str]]:
+    """Return the columns of each file of a kernel with or without lanes of atomics."""
+    return _FILES | {"stores": _FILES["stores"] | _LANES} if has_lanes else _FILES
 
 
 def read(path: Path, options: LoadOptions) -> App:
@@ -221,6 +228,8 @@ class _Entry:
     header: dict[str, Any]
     #: Digest of each file; None where the version has none.
     files: dict[str, str] | None
+    #: Whether the version knows the lanes of atomics.
+    has_lanes: bool
 
     @property
     def launch_id(self) -> int:
@@ -290,7 +299,7 @@ def _entry(kernel: Any, where: str, version: int) -> _Entry:
         files = _member(kernel, "files", dict, f"{where}.")
         for name in _FILE_NAMES:
             _member(files, name, str, f"{where}.files.")
-    return _Entry(folder, digest, checked, files)
+    return _Entry(folder, digest, checked, files, version >= 4)
 
 
 def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
@@ -312,9 +321,10 @@ def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.Ker
     except (pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else repr(error)
         raise InputError(f"{where}: the saved trace is damaged: {reason}") from None
-    if trace.digest != entry.digest:
+    digest = trace.digest if entry.has_lanes else trace.digest_without_lanes
+    if digest != entry.digest:
         raise InputError(
-            f"{where}: the saved trace is damaged: its content has digest {trace.digest}, the manifest "
+            f"{where}: the saved trace is damaged: its content has digest {digest}, the manifest "
             f"says {entry.digest}; convert the original trace again"
         )
     return trace
@@ -341,12 +351,13 @@ def _build(
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     for row in rows:
         builder.intern_row(dict(zip(columns, row, strict=True)))
+    has_lanes = entry.has_lanes and builder.has_atomics
     groups = {name: files[name].num_row_groups for name in _FILES}
     if len(set(groups.values())) != 1:
         raise InputError(f"the files have different numbers of row groups: {groups}")
     for group in range(groups["warps"]):
         batch = {}
-        for name, fields in _FILES.items():
+        for name, fields in _files(has_lanes).items():
             part = files[name].read_row_group(group, columns=list(fields))
             arrays = _columns(name, part, fields)
             batch.update(
