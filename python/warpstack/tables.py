@@ -31,8 +31,10 @@ __all__ = [
     "as_records",
     "checked_table",
     "csv_numbers",
+    "csv_texts",
     "require",
     "row",
+    "texts_of_csv",
     "totals",
 ]
 
@@ -144,6 +146,36 @@ def as_records(
         provenance = {name: record.pop(name) for name in PROVENANCE}
         records.append({**record, "cpi_stack": stack, **provenance})
     return records
+
+
+#: What a spreadsheet takes for a formula where a cell begins with it, after marks of text.
+_FORMULA = r"^('*[=+\-@\t\r])"
+
+
+def csv_texts(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for a CSV file: texts that a spreadsheet would compute begin with ``'``.
+
+    A kernel may have any name, ``=HYPERLINK(...)`` among them. `texts_of_csv` takes the mark away.
+    """
+    return _in_texts(table, _FORMULA, r"'\1")
+
+
+def texts_of_csv(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what was read from a CSV file that `csv_texts` was written to."""
+    return _in_texts(table, r"^'('*[=+\-@\t\r])", r"\1")
+
+
+def _in_texts(table: pd.DataFrame, pattern: str, replacement: str) -> pd.DataFrame:
+    changed = {}
+    for name, column in table.items():
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            continue
+        is_text = column.map(lambda value: isinstance(value, str))
+        texts = column[is_text].astype(object)
+        found = texts.str.replace(pattern, replacement, regex=True)
+        if not found.equals(texts):
+            changed[name] = column.astype(object).where(~is_text, found)
+    return table.assign(**changed) if changed else table
 
 
 def checked_table(

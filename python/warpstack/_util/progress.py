@@ -95,7 +95,7 @@ def progress_bar(show: bool, total: float | None, what: str, unit: str) -> Itera
     if not show:
         yield _Silent()
         return
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         with work(what, total) as one:
             yield one
         return

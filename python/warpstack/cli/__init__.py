@@ -34,15 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit status: 0, 2 after bad input, 130 after an interrupt.
     """
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # Names of files and kernels may have characters that the terminal's encoding lacks.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if argv is None else list(argv)
-    if any(not text.startswith("-") for text in given):
-        _load_numpy()
-    arguments = make_parser(given).parse_args(given)
     try:
+        if any(not text.startswith("-") for text in given):
+            _load_numpy()
+        arguments = make_parser(given).parse_args(given)
         with warnings.catch_warnings(), told_when_long(), recorded_inputs():
             for category in (DamageWarning, TraceWarning, UnmatchedWarning, UnusedOptionWarning):
                 warnings.simplefilter("always", category)
@@ -64,6 +65,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UnicodeError, RecursionError) as error:
         return _fail(f"the input cannot be processed: {error}")
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Give a closed standard stream a place, which swallows what is written there.
+
+    The next file that is opened would get its number otherwise, and with it what libraries and programs that
+    are run print.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(number, True)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _load_numpy() -> None:

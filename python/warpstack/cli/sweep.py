@@ -118,8 +118,10 @@ def _print_best(table: pd.DataFrame) -> None:
 def _write_table(table: pd.DataFrame, output: OutputFile) -> None:
     """Write a table, complete or not at all."""
     from warpstack._util.files import remove_leftovers
+    from warpstack.tables import csv_texts
 
-    write = table.to_csv if output.path.suffix == ".csv" else table.to_parquet
+    is_csv = output.path.suffix == ".csv"
+    write = csv_texts(table).to_csv if is_csv else table.to_parquet
     remove_leftovers(output.place.parent)
     output.write(lambda partial: write(partial, index=False))
 

@@ -150,7 +150,7 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
     InputError
         If the file is something else; the message names the file and the place in it.
     """
-    from warpstack.tables import STACK, checked_table, csv_numbers
+    from warpstack.tables import STACK, checked_table, csv_numbers, texts_of_csv
     from warpstack.traces.io.common import reading
     from warpstack.validation.quantities import COMPARABLE
 
@@ -168,6 +168,7 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
         else:
             _check_head(text)
             table = pd.read_csv(io.BytesIO(text), dtype=dict.fromkeys(_TEXT_COLUMNS, str))
+            table = texts_of_csv(table)
             if not isinstance(table.index, pd.RangeIndex):
                 raise ValueError("rows have more values than there are names of columns")
     except (ValueError, RecursionError) as error:

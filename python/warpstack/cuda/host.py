@@ -261,7 +261,7 @@ class _LongLaunch:
     def __init__(self, spool: Path, bar: Progress, *, tell: bool) -> None:
         self._file = spool / "progress"
         self._bar = bar
-        self._tell = tell and not sys.stderr.isatty()
+        self._tell = tell and not (sys.stderr is not None and sys.stderr.isatty())
         self._number = -1
         self._begin = self._next = 0.0
         self._first = 0

@@ -17,6 +17,7 @@ from warpstack._util.arguments import as_integer, printable_text
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, TraceWarning, not_a, shown, warn
+from warpstack.traces import packing  # noqa: F401  (traces pickle)
 
 __all__ = ["App", "KernelTrace"]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pandas as pd
@@ -68,6 +71,29 @@ def test_objects_come_back_as_they_were(name: str, again: Callable[[Any], Any]) 
     assert values(other) == values(one)
     assert repr(other) == repr(one)
     assert values(again(other)) == values(one), "a copy of a copy"
+
+
+def test_traces_pickle_in_a_process_that_did_nothing_else(tmp_path: Path) -> None:
+    """Other modules, such as that of clusters, are not needed for it; nor is joblib's memory."""
+    ws.save(KERNEL, tmp_path / "app")
+    code = """
+import pickle, sys
+import warpstack as ws
+app = ws.load(sys.argv[1])
+sys.stdout.buffer.write(pickle.dumps((app, app.kernels[0])))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "app")], capture_output=True, check=True
+    )
+    code = """
+import pickle, sys
+app, kernel = pickle.loads(sys.stdin.buffer.read())
+print(kernel.digest, app.kernels[0].digest)
+"""
+    read = subprocess.run(
+        [sys.executable, "-c", code], input=done.stdout, capture_output=True, check=True
+    )
+    assert read.stdout.decode().split() == [KERNEL.digest] * 2
 
 
 @pytest.mark.parametrize("name", OBJECTS)

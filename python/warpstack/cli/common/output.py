@@ -75,8 +75,10 @@ def print_json(records: Sequence[Mapping[Any, Any]]) -> None:
 
 
 def print_csv(table: pd.DataFrame) -> None:
-    """Print a table as CSV."""
-    print(table.to_csv(index=False), end="")
+    """Print a table as CSV; see `warpstack.tables.csv_texts`."""
+    from warpstack.tables import csv_texts
+
+    print(csv_texts(table).to_csv(index=False), end="")
 
 
 def terminal_width() -> int | None:
