@@ -90,7 +90,7 @@ def on_the_host(programs, text, given):
         out = np.zeros((THREADS, SLOTS), np.uint64)
         for thread.value in range(THREADS):
             getattr(loaded, name)(
-                given.ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p)
+                given[name].ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p)
             )
         results[name] = out
     return results
@@ -125,14 +125,13 @@ def on_the_device(programs, without, given, arch, options):
             results |= on_the_device(part, without, given, arch, options)
         return results
     results = {}
-    words = device.array(given)
     for name in programs:
         out = device.zeros((THREADS, SLOTS), np.uint64)
         try:
             with warnings.catch_warnings():  # copies of structures read what lies between fields
                 warnings.simplefilter("ignore", ws.cuda.KernelWarning)
                 module.kernel(name).launch(
-                    1, THREADS, words, out, trace=False, step_limit=STEP_LIMIT
+                    1, THREADS, device.array(given[name]), out, trace=False, step_limit=STEP_LIMIT
                 )
             results[name] = out.to_host()
         except InputError as error:
@@ -140,9 +139,9 @@ def on_the_device(programs, without, given, arch, options):
     return results
 
 
-def compare(programs, runs, without=(), seed=0):
+def compare(programs, runs, without=()):
     """Return {(arch, option): {name: None, InputError or what differs}} of programs by name."""
-    given = inputs(seed)
+    given = {name: inputs(program.seed) for name, program in programs.items()}
     expected = on_the_host(programs, source_of(programs, without), given)
     outcomes = {}
     for arch, option in runs:
@@ -198,13 +197,13 @@ def compiles(program, without):
     )
 
 
-def shrink(program, run, without=(), seed=0, patience=300.0):
+def shrink(program, run, without=(), patience=300.0):
     """Return the smallest program that fails as this one does, differently or refused."""
 
     def kind_of(outcome):
         return form_of(outcome) if isinstance(outcome, InputError) else outcome is not None
 
-    kind = kind_of(compare({"k0": program}, [run], without, seed)[run]["k0"])
+    kind = kind_of(compare({"k0": program}, [run], without)[run]["k0"])
     began, start = time.monotonic(), 0
     while time.monotonic() - began < patience:
         tries = smaller(program)
@@ -213,7 +212,7 @@ def shrink(program, run, without=(), seed=0, patience=300.0):
         for at in range(start, len(tries), 16):
             some = tries[at : at + 16]
             named = {f"k{n}": less for n, less in enumerate(some) if compiles(less, without)}
-            outcomes = compare(named, [run], without, seed)[run] if named else {}
+            outcomes = compare(named, [run], without)[run] if named else {}
             failing = [n for n, o in outcomes.items() if kind_of(o) == kind]
             if failing:
                 program, start = named[failing[0]], 0
@@ -228,7 +227,7 @@ def check(count, seed, runs, without=None):
     without = without_headers() if without is None else without
     programs = {f"k{n}": write_program(seed + n, without) for n in range(count)}
     failures = []
-    for run, outcome in compare(programs, runs, without, seed).items():
+    for run, outcome in compare(programs, runs, without).items():
         failures += [(seed + int(name[1:]), run, o) for name, o in outcome.items() if o is not None]
     return failures
 
@@ -260,13 +259,13 @@ def main():
     while done < options.count and time.monotonic() - began < options.seconds:
         count, seed = min(options.batch, options.count - done), options.seed + done
         now = runs[(done // options.batch) % options.every :: options.every]
-        for s, run, outcome in check(count, seed, now, without):
+        for program, run, outcome in check(count, seed, now, without):
             key = form_of(outcome) if isinstance(outcome, InputError) else "different"
             (refused if isinstance(outcome, InputError) else different)[run] += 1
             forms.setdefault(key, collections.Counter())[run[0]] += 1
             if key not in failing or key == "different":
-                print(f"program {s}, {' -'.join(run)}: {str(outcome)[:600]}", flush=True)
-                failing.setdefault(key, []).append((s, seed, run))
+                print(f"program {program}, {' -'.join(run)}: {str(outcome)[:600]}", flush=True)
+                failing.setdefault(key, []).append((program, run))
         for run in now:
             tried[run] += count
         done += count
@@ -279,11 +278,11 @@ def main():
     for key, counts in forms.items():
         print(f"{sum(counts.values())} x {key}: {dict(counts)}")
     shrunk = [one for found in failing.values() for one in found][: options.shrink]
-    for program_seed, input_seed, run in shrunk:
-        least = shrink(write_program(program_seed, without), run, without, input_seed)
-        outcome = compare({"k0": least}, [run], without, input_seed)[run]["k0"]
+    for seed, run in shrunk:
+        least = shrink(write_program(seed, without), run, without)
+        outcome = compare({"k0": least}, [run], without)[run]["k0"]
         print(
-            f"\n// program {program_seed}, {' -'.join(run)}: {outcome}\n{least.text('k0')}",
+            f"\n// program {seed}, {' -'.join(run)}: {outcome}\n{least.text('k0')}",
             flush=True,
         )
 

@@ -47,10 +47,10 @@ def lines_of(statements, indent):
 
 
 class Program:
-    """Functions, the last of which is the kernel."""
+    """Functions, the last of which is the kernel; its seed is that of what it reads, too."""
 
-    def __init__(self, functions, features):
-        self.functions, self.features = functions, features
+    def __init__(self, functions, seed=0):
+        self.functions, self.seed = functions, seed
 
     def text(self, name):
         """Return its source, the names of which begin with a name; that is the kernel's, too."""
@@ -418,4 +418,4 @@ def write_program(seed, without=()):
         functions += made
         callees.append(callee)
     kernel = Writer(source, features, callees, is_kernel=True).kernel()
-    return Program([*functions, kernel], features)
+    return Program([*functions, kernel], seed)
