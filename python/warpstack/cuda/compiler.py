@@ -43,7 +43,8 @@ def compile(
     arch
         What to compile for, ``sm_75`` or later as far as the compiler goes.
     options
-        More options of the compiler, such as ``-DN=4`` or ``-I<folder>``.
+        More options of the compiler, such as ``-DN=4`` or ``-I<folder>``. Of PTX made into machine
+        code those of ptxas: what follows ``-Xptxas``, ``-G``, ``-maxrregcount``.
     compiler
         ``"nvrtc"`` (NVIDIA's run-time compiler; the extra ``warpstack[cuda]`` installs it), ``"nvcc"``
         (of an installed CUDA toolkit), or None: the first of them that is there; nvcc for sources

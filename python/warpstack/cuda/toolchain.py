@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -199,7 +200,7 @@ def compile_both(
 ) -> tuple[str, bytes]:
     """Return the PTX and the cubin of a source, or the cubin alone of a PTX text beside it."""
     if is_ptx(text):
-        return text, assemble(text, file, arch)
+        return text, assemble(text, file, arch, options)
     library = find_nvrtc() if compiler != "nvcc" else None
     if library is not None:
         try:
@@ -211,11 +212,40 @@ def compile_both(
                 raise _of_the_host(file, host, error) from None
             compiler = "nvcc"
     ptx = compile_text(text, file, arch, options, compiler)
-    return ptx, assemble(ptx, file, arch)
+    return ptx, assemble(ptx, file, arch, options)
 
 
-def assemble(ptx: str, file: str, arch: str) -> bytes:
-    """Return the cubin that ptxas makes of PTX."""
+#: Options of the compiler that ptxas has, too, with what it calls them.
+_OF_PTXAS = {
+    "-G": "--device-debug",
+    "--device-debug": "--device-debug",
+    "-maxrregcount": "--maxrregcount",
+    "--maxrregcount": "--maxrregcount",
+}
+
+
+def ptxas_options(options: tuple[str, ...]) -> list[str]:
+    """Return what options of the compiler say to ptxas: those behind -Xptxas, -G, -maxrregcount."""
+    found: list[str] = []
+    left = list(options)
+    while left:
+        name, separator, value = left.pop(0).partition("=")
+        if not separator and name in (
+            "-Xptxas",
+            "--ptxas-options",
+            "-maxrregcount",
+            "--maxrregcount",
+        ):
+            value = left.pop(0) if left else ""
+        if name in ("-Xptxas", "--ptxas-options"):
+            found += [option for option in value.split(",") if option]
+        elif name in _OF_PTXAS:
+            found.append(_OF_PTXAS[name] + (f"={value}" if value else ""))
+    return found
+
+
+def assemble(ptx: str, file: str, arch: str, options: tuple[str, ...] = ()) -> bytes:
+    """Return the cubin that ptxas makes of PTX; `options` are those of the compiler."""
     ptxas = find_ptxas()
     if ptxas is None:
         raise InputError(
@@ -225,8 +255,11 @@ def assemble(ptx: str, file: str, arch: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "module.ptx", Path(folder) / "module.cubin"
         source.write_text(ptx, encoding="utf-8")
-        command = [ptxas, f"-arch={arch}", str(source), "-o", str(target)]
-        if ".loc" in ptx:  # without lines ptxas 13.0 may crash when asked for them
+        own = ptxas_options(options)
+        command = [ptxas, f"-arch={arch}", *own, str(source), "-o", str(target)]
+        if (
+            ".loc" in ptx and "--device-debug" not in own
+        ):  # without lines ptxas 13.0 may crash when asked for them
             command.insert(1, "-lineinfo")
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
@@ -265,6 +298,8 @@ def _compile_with_nvrtc(
     def text_of(kind: str) -> str:
         return result_of(kind).split(b"\0", 1)[0].decode("utf-8", "replace")
 
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    check(library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
     name = "source.cu" if file.startswith("<") else Path(file).name
     texts = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS.values()))
     names = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS))
@@ -275,6 +310,8 @@ def _compile_with_nvrtc(
     )
     try:
         all_options = [f"--gpu-architecture={arch}", "-lineinfo", "--std=c++17", *options]
+        if (major.value, minor.value) >= (11, 5) and sys.platform == "linux":
+            all_options.append("--device-int128")  # nvcc takes __int128 without an option
         all_options += [f"-I{folder}" for folder in _include_folders()]
         if not file.startswith("<"):
             all_options.append(f"-I{Path(file).resolve().parent}")

@@ -71,6 +71,43 @@ def test_comparisons_of_integers(u):
     check_either(forms, u)
 
 
+def test_sums_with_carries():
+    """Of words and of pairs: -a is ~a + 1, which carries where a is 0."""
+
+    def form(name, operands, bits, negated=(), extended=False, number=None):
+        def twin(a, b, carry=0):
+            a, b = (~x % 2**bits if n in negated else x for n, x in enumerate((a, number or b)))
+            total = a + b + (carry if extended else len(negated))
+            return total % 2**bits, total >> bits
+
+        kind = f"u{bits}"
+        text = f"{name} R12,P5,{operands}" + ",P2" * extended
+        inputs = (kind, kind, "flag") if extended else (kind, kind)
+        return Form(text, inputs, (kind, "flag"), twin)
+
+    forms = {}
+    for name, bits in {"IADD": 32, "IADD.64": 64}.items():
+        extended = f"{name}.X"
+        forms |= {
+            name: form(name, "R4,R6", bits),
+            f"{name} -a": form(name, "-R4,R6", bits, [0]),
+            f"{name} -b": form(name, "R4,-R6", bits, [1]),
+            f"{name} number": form(name, "R4,-0x4d", bits, number=2**bits - 0x4D),
+            extended: form(extended, "R4,R6", bits, extended=True),
+            f"{extended} ~a": form(extended, "~R4,R6", bits, [0], True),
+            f"{extended} ~b": form(extended, "R4,~R6", bits, [1], True),
+            f"{extended} number": form(extended, "R4,0x7", bits, extended=True, number=7),
+        }
+    check(forms, 384, text_of=lanes)
+
+
+def test_two_negated_terms_with_a_carry():
+    """Their carry would have two bits."""
+    text = module_of(listing("k", ["IADD.64 R12,P0,-R4,-R6"], 1))
+    with pytest.raises(InputError, match="more than one of a carry in and negations"):
+        run(text, np.zeros(1, np.uint64))
+
+
 def of_floats(kind, compare, unordered, join, ftz):
     def twin(a, b, c):
         c = 1 - c

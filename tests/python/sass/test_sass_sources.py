@@ -12,6 +12,8 @@ from tested_forms import forms_are_executed, forms_by_test  # noqa: F401
 
 import warpstack as ws
 from warpstack.cuda.disassembly import find_nvdisasm
+from warpstack.cuda.toolchain import find_ptxas
+from warpstack.errors import InputError
 
 SOURCE = Path(__file__).with_name("rarer_forms.cu")
 KERNELS = re.findall(r"^KERNEL\((\w+)\)", SOURCE.read_text(), re.MULTILINE)
@@ -65,3 +67,76 @@ def test_surfaces_that_are_parameters():
         kernel = ws.cuda.compile(SURFACES, device=device, **options).kernel("k")
         kernel.launch(1, 64, ws.cuda.texture(texels), device.array(values))
         np.testing.assert_array_equal(texels.to_host(), expected.reshape(8, 8))
+
+
+WIDE = """
+typedef unsigned long long u64;
+typedef unsigned __int128 u128;
+extern "C" __global__ void k(const u64* a, u64* o) {
+  int t = threadIdx.x;
+  u128 x = (u128)a[4 * t + 1] << 64 | a[4 * t], y = (u128)a[4 * t + 3] << 64 | a[4 * t + 2];
+  u128 results[] = {x + y, x - y, y - x, x + (unsigned)y, y - 77, -x, ~x + y, x < y, x >= y};
+  for (int i = 0; i < 9; ++i) {
+    o[18 * t + 2 * i] = results[i];
+    o[18 * t + 2 * i + 1] = results[i] >> 64;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_120"])
+def test_carries_of_numbers_of_128_bits(arch):
+    """From word to word; on sm_120, which adds 64 bits at a time, from pair to pair."""
+    rng = np.random.default_rng(7)
+    edges = np.array([0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1], np.uint64)
+    words = rng.integers(0, 2**64, (64, 4), dtype=np.uint64)
+    words = np.where(rng.random(words.shape) < 0.6, rng.choice(edges, words.shape), words)
+    expected = []
+    for a, b, c, d in words.tolist():
+        x, y = b << 64 | a, d << 64 | c
+        results = [x + y, x - y, y - x, x + y % 2**32, y - 77, -x, ~x + y, x < y, x >= y]
+        expected.append([r >> s & (2**64 - 1) for r in map(int, results) for s in (0, 64)])
+    device = ws.cuda.Device(0.1)
+    module = ws.cuda.compile(WIDE, machine_code=arch, device=device)
+    if arch == "sm_120":
+        assert "IADD.64.X" in module.listing
+    out = device.zeros((64, 18), np.uint64)
+    module.kernel("k").launch(1, 64, device.array(words), out)
+    np.testing.assert_array_equal(out.to_host(), np.array(expected, np.uint64))
+
+
+LOOP = """
+extern "C" __global__ void k(const float* a, float* o) {
+  float x = a[threadIdx.x], y = x;
+  for (int i = 0; i < 20; ++i) y = y * x + 1.0f;
+  o[threadIdx.x] = y;
+}
+"""
+
+
+def loop_as_ptx():
+    """Return PTX of a version that an older ptxas reads, too."""
+    return re.sub(r"\.version [\d.]+", ".version 8.3", ws.cuda.compile(LOOP, arch="sm_80").ptx)
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@pytest.mark.parametrize("kind", ["source", "nvcc", "PTX"])
+def test_options_of_ptxas(kind):
+    """Code of ptxas -O0 is longer, also where ptxas gets PTX of nvcc or PTX that is ready."""
+    if kind == "nvcc" and kind not in ws.cuda.compilers():
+        pytest.skip("nvcc is not installed")
+    source = loop_as_ptx() if kind == "PTX" else LOOP
+    compiler = "nvcc" if kind == "nvcc" else None
+    how = {"machine_code": "sm_80", "compiler": compiler}
+    lengths = [
+        len(ws.cuda.compile(source, options=options, **how).instructions("k"))
+        for options in ((), ("-Xptxas=-O0",), ("-Xptxas", "-O0"), ("--ptxas-options=-O0",), ("-G",))
+    ]
+    assert lengths[0] < lengths[1] == lengths[2] == lengths[3]
+    assert lengths[0] < lengths[4]
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+def test_an_option_that_ptxas_does_not_know():
+    with pytest.raises(InputError, match=r"Unknown option .-no-such-option"):
+        ws.cuda.compile(loop_as_ptx(), machine_code="sm_80", options=["-Xptxas=--no-such-option"])

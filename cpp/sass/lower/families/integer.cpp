@@ -1,4 +1,5 @@
 #include <bit>
+#include <limits>
 
 #include "sass/lower/families.h"
 
@@ -80,16 +81,61 @@ void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
   emit(sum.target, false).operands.target2 = first;
 }
 
+/// a + b of 64 bits with carries, a word at a time.
+void add_pairs_with_carries(Lowerer& to, Slot target, const Operand* carry_out, bool extended,
+                            const Operand& a, const Operand& b, Condition carry_in) {
+  // What is carried from word to word is one bit.
+  if (static_cast<int>(a.negated) + static_cast<int>(b.negated) + static_cast<int>(extended) > 1) {
+    to.refuse("more than one of a carry in and negations is not executed");
+  }
+  const auto words_of = [&](const Operand& operand) {
+    if (!is_number(operand)) return to.pair(to.without(operand, negation | complement));
+    if (to.number(operand) > std::numeric_limits<std::int32_t>::max()) {
+      to.refuse("operand " + operand.text + ": how it is extended to 64 bits is not known");
+    }
+    return to.frame().literal_pair(static_cast<std::uint64_t>(operand.integer));
+  };
+  const Operand plain;
+  const simt::Add3Terms low_terms = terms_of({&a, &b, &plain});
+  simt::Add3Terms high_terms;
+  if (has_sign(a)) high_terms.complement(0);
+  if (has_sign(b)) high_terms.complement(1);
+  const Slot x = words_of(a);
+  const Slot y = words_of(b);
+  const Slot carry = to.temporary();
+  constexpr std::uint32_t upper = Frame::slot_bytes;
+  to.emit(Operation::add3_carry, Type::u32, target, {x, y, Frame::zero, to.positive(carry_in)},
+          low_terms.bits)
+      .operands.target2 = carry;
+  to.emit(Operation::add3_carry, Type::u32, target + upper,
+          {x + upper, y + upper, Frame::zero, carry}, high_terms.bits)
+      .operands.target2 =
+      is_wanted(carry_out) ? to.predicate_target(*carry_out) : Frame::sink + upper;
+}
+
 /// IADD.64, and IADD3.64 without carries.
 template <int operands>
 void add_pairs(Lowerer& to, Form& form) {
+  const bool extended = form.take("X");
   const Slot target = to.target(form.next(), 2);
+  const Operand* carry_out = nullptr;
   while (form.peek().is_predicate()) {
-    if (!Lowerer::is_unused(form.next())) to.refuse("its carries are not executed");
+    const Operand& predicate = form.next();
+    if (!is_wanted(&predicate)) continue;
+    if (operands == 3 || carry_out != nullptr) to.refuse("its carries are not executed");
+    carry_out = &predicate;
   }
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  if (operands == 2 && (extended || carry_out != nullptr || a.complement || b.complement)) {
+    Condition carry_in{Frame::truth, true};
+    if (extended) carry_in = to.condition(form.next());
+    return add_pairs_with_carries(to, target, carry_out, extended, a, b, carry_in);
+  }
+  if (extended) to.refuse("its carries are not executed");
   const Slot sum = to.temporary();
-  const Slot first = to.packed(form.next());
-  to.emit(Operation::add, Type::u64, sum, {first, to.packed(form.next())});
+  const Slot first = to.packed(a);
+  to.emit(Operation::add, Type::u64, sum, {first, to.packed(b)});
   if (operands == 3) to.emit(Operation::add, Type::u64, sum, {sum, to.packed(form.next())});
   to.emit(Operation::unpack, Type::b64, target, {sum});
 }
@@ -101,8 +147,22 @@ void viadd(Lowerer& to, Form& form) {
 }
 
 void iadd(Lowerer& to, Form& form) {
-  if (!form.take("64")) return viadd(to, form);
-  add_pairs<2>(to, form);
+  if (form.take("64")) return add_pairs<2>(to, form);
+  const bool extended = form.take("X");
+  Sum sum;
+  sum.target = to.target(form.next());
+  if (form.peek().is_predicate()) sum.carry_out = &form.next();
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  if (!extended && !is_wanted(sum.carry_out)) {
+    const Slot x = to.integer(a);
+    to.emit(Operation::add, Type::u32, sum.target, {x, to.integer(b)});
+    return;
+  }
+  if (extended) sum.carry_in = to.condition(form.next());
+  const Operand plain;
+  const Slot x = term(to, a);
+  add_words(to, sum, {x, term(to, b), Frame::zero}, terms_of({&a, &b, &plain}));
 }
 
 void iadd3(Lowerer& to, Form& form) {
