@@ -156,6 +156,7 @@ void bind_ptx(py::module_& module) {
 
   py::class_<Device>(module, "PtxDevice")
       .def(py::init<std::uint64_t>(), py::arg("memory_bytes"))
+      .def_readwrite("records_gaps", &Device::records_gaps)
       .def_property_readonly("used", [](const Device& device) { return device.memory.used(); })
       .def_property_readonly("capacity",
                              [](const Device& device) { return device.memory.capacity(); })

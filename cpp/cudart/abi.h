@@ -37,6 +37,8 @@ enum class Error : int {
   launch_out_of_resources = 701,
   launch_timeout = 702,
   assertion = 710,
+  host_memory_already_registered = 712,
+  host_memory_not_registered = 713,
   hardware_stack_error = 714,
   illegal_instruction = 715,
   misaligned_address = 716,

@@ -192,8 +192,9 @@ CUDART_EXPORT Error __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::siz
 
 /// CUDA 13: a kernel's handle is the address of its stub here.
 CUDART_EXPORT Error __cudaGetKernel(const void** kernel, const void* stub) {
-  return call(__func__, [&](Runtime&) {
+  return call(__func__, [&](Runtime& runtime) {
     require(kernel != nullptr, "nowhere to put the kernel");
+    runtime.kernel(stub);
     *kernel = stub;
   });
 }
@@ -308,8 +309,8 @@ CUDART_EXPORT Error cudaFuncSetAttribute(const void* stub, int attribute, int va
   });
 }
 
-CUDART_EXPORT Error cudaFuncSetCacheConfig(const void*, int) {
-  return call(__func__, [](Runtime&) {});
+CUDART_EXPORT Error cudaFuncSetCacheConfig(const void* stub, int) {
+  return call(__func__, [&](Runtime& runtime) { runtime.kernel(stub); });
 }
 CUDART_ALIAS(cudaFuncSetSharedMemConfig, cudaFuncSetCacheConfig);
 

@@ -21,10 +21,17 @@ void allocate_to(Runtime& runtime, void** pointer, std::size_t bytes) {
   *pointer = bytes == 0 ? nullptr : pointer_to(runtime.allocate(bytes));
 }
 
-void allocate_host(Runtime& runtime, void** pointer, std::size_t bytes) {
+/// cudaHostAllocPortable, Mapped and WriteCombined.
+constexpr unsigned host_flags = 7;
+/// Of all that is allocated: host and device have the same addresses.
+constexpr unsigned mapped_flag = 2;
+
+void allocate_host(Runtime& runtime, void** pointer, std::size_t bytes, unsigned flags) {
   require(pointer != nullptr, "nowhere to put the address");
-  *pointer = bytes == 0 ? nullptr
-                        : pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::host));
+  require((flags & ~host_flags) == 0, "there are no such flags");
+  *pointer = bytes == 0
+                 ? nullptr
+                 : pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::host, flags));
 }
 
 }  // namespace
@@ -38,25 +45,27 @@ CUDART_EXPORT Error cudaMalloc(void** pointer, std::size_t bytes) {
   });
 }
 
-CUDART_EXPORT Error cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
+CUDART_EXPORT Error cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
     require(pointer != nullptr && bytes > 0, "managed memory needs a size and a pointer");
-    *pointer = pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::managed));
+    constexpr unsigned global = 1, host = 2;
+    require(flags == global || flags == host, "managed memory is attached globally or to the host");
+    *pointer = pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::managed, flags));
   });
 }
 
 CUDART_EXPORT Error cudaMallocHost(void** pointer, std::size_t bytes) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    allocate_host(runtime, pointer, bytes);
+    allocate_host(runtime, pointer, bytes, 0);
   });
 }
 
-CUDART_EXPORT Error cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+CUDART_EXPORT Error cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    allocate_host(runtime, pointer, bytes);
+    allocate_host(runtime, pointer, bytes, flags);
   });
 }
 
@@ -99,14 +108,19 @@ CUDART_EXPORT Error cudaFree(void* pointer) {
 CUDART_EXPORT Error cudaFreeHost(void* pointer) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    if (pointer != nullptr) runtime.free(address_of(pointer));
+    if (pointer != nullptr) runtime.free_host(address_of(pointer));
   });
 }
 
-CUDART_EXPORT Error cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, unsigned) {
+CUDART_EXPORT Error cudaHostGetDevicePointer(void** device_pointer, void* host_pointer,
+                                             unsigned flags) {
   return call(__func__, [&](Runtime& runtime) {
     require(device_pointer != nullptr && host_pointer != nullptr, "a pointer is null");
-    if (!runtime.on_device(address_of(host_pointer))) {
+    require(flags == 0, "no flags are defined");
+    const auto known = runtime.memory_at(address_of(host_pointer));
+    require(known && known->kind != PointerAttributes::Kind::device,
+            "this is not memory of cudaHostAlloc, cudaMallocHost or cudaMallocManaged");
+    if (known->registered) {
       throw Failure(Error::not_supported,
                     "only memory of cudaHostAlloc, cudaMallocHost and cudaMallocManaged is mapped, "
                     "not memory that cudaHostRegister registers",
@@ -117,27 +131,26 @@ CUDART_EXPORT Error cudaHostGetDevicePointer(void** device_pointer, void* host_p
 }
 
 CUDART_EXPORT Error cudaHostGetFlags(unsigned* flags, void* pointer) {
-  return call(__func__, [&](Runtime&) {
+  return call(__func__, [&](Runtime& runtime) {
     require(flags != nullptr && pointer != nullptr, "a pointer is null");
-    *flags = 2;  // cudaHostAllocMapped
+    const auto known = runtime.memory_at(address_of(pointer));
+    require(known && known->kind == PointerAttributes::Kind::host && !known->registered,
+            "this is not memory of cudaHostAlloc or cudaMallocHost");
+    *flags = known->flags | mapped_flag;
   });
 }
 
-/// Pinning changes nothing here.
-CUDART_EXPORT Error cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
+CUDART_EXPORT Error cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    require(pointer != nullptr && bytes > 0, "there is no memory to register");
-    if (!runtime.on_device(address_of(pointer))) {
-      runtime.check_host(address_of(pointer), bytes, false);
-    }
+    runtime.register_host(address_of(pointer), bytes, flags);
   });
 }
 
 CUDART_EXPORT Error cudaHostUnregister(void* pointer) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    require(pointer != nullptr, "the pointer is null");
+    runtime.unregister_host(address_of(pointer));
   });
 }
 
@@ -161,17 +174,29 @@ CUDART_EXPORT Error cudaPointerGetAttributes(PointerAttributes* attributes, cons
   });
 }
 
-/// Hints change nothing: host and device share managed memory. CUDA 12 and 13 pass other arguments.
-CUDART_EXPORT Error cudaMemPrefetchAsync() {
-  return call(__func__, [](Runtime&) {});
+/// Hints change nothing: host and device share managed memory. CUDA 12 and 13 pass other arguments
+/// behind these.
+CUDART_EXPORT Error cudaMemPrefetchAsync(const void* pointer, std::size_t bytes) {
+  return call(__func__, [&](Runtime& runtime) {
+    require(bytes > 0, "there is no memory");
+    runtime.check_managed(address_of(pointer), bytes);
+  });
 }
 CUDART_ALIAS(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync);
 CUDART_ALIAS(cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync);
 CUDART_ALIAS(cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync);
 CUDART_ALIAS(cudaMemAdvise, cudaMemPrefetchAsync);
 CUDART_ALIAS(cudaMemAdvise_v2, cudaMemPrefetchAsync);
-CUDART_ALIAS(cudaStreamAttachMemAsync, cudaMemPrefetchAsync);
-CUDART_ALIAS(cudaStreamAttachMemAsync_ptsz, cudaMemPrefetchAsync);
+
+/// A length of 0 is all of it.
+CUDART_EXPORT Error cudaStreamAttachMemAsync(StreamHandle stream, const void* pointer,
+                                             std::size_t bytes) {
+  return call(__func__, [&](Runtime& runtime) {
+    runtime.stream(stream);
+    runtime.check_managed(address_of(pointer), bytes);
+  });
+}
+CUDART_ALIAS(cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync);
 
 // --- copies -------------------------------------------------------------------------------------
 

@@ -120,6 +120,8 @@ std::uint64_t MemoryPools::allocate(Runtime& runtime, MemoryPool& pool, std::uin
   return address;
 }
 
+bool MemoryPools::holds(std::uint64_t address) const { return pieces_.contains(address); }
+
 void MemoryPools::freed(std::uint64_t address) {
   const auto piece = pieces_.find(address);
   if (piece == pieces_.end()) return;

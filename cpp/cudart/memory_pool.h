@@ -43,6 +43,8 @@ class MemoryPools {
   void set_current(const MemoryLocation& location, int allocation_kind, MemoryPool* pool);
 
   std::uint64_t allocate(Runtime& runtime, MemoryPool& pool, std::uint64_t bytes);
+  /// Whether a pool's memory begins at this address.
+  [[nodiscard]] bool holds(std::uint64_t address) const;
   /// Memory at this address is free again; nothing happens when it is not a pool's.
   void freed(std::uint64_t address);
   /// Gives back what pools hold unused beyond their thresholds, as synchronizing calls do.

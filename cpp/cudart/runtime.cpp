@@ -95,6 +95,7 @@ Runtime::~Runtime() = default;
 simt::Device& Runtime::device() {
   if (device_ == nullptr) {
     device_ = std::make_unique<simt::Device>(description_.memory_bytes);
+    device_->records_gaps = false;
     device_->print = [](std::string_view text) {
       std::fwrite(text.data(), 1, text.size(), stdout);  // in order with what the program prints
     };
@@ -239,92 +240,7 @@ ProgramModule::Variable Runtime::symbol(const void* shadow) {
   }
 }
 
-// --- memory -------------------------------------------------------------------------------------
-
-std::uint64_t Runtime::allocate(std::uint64_t bytes) {
-  try {
-    return memory().allocate(bytes);
-  } catch (const InputError& error) {
-    throw Failure(Error::memory_allocation, error.what());
-  }
-}
-
-std::uint64_t Runtime::allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind) {
-  if (!unified()) {
-    throw Failure(Error::not_supported,
-                  "managed and pinned memory need device memory at its own address in this "
-                  "process, which is taken",
-                  true);
-  }
-  const std::uint64_t address = allocate(bytes);
-  memory().find(address)->written.reset();  // the host may write it at any time
-  shared_allocations_[address] = kind;
-  return address;
-}
-
-void Runtime::free(std::uint64_t address) {
-  const simt::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
-  if (allocation != nullptr && allocation->address == address) {
-    const bool is_array = std::ranges::any_of(
-        arrays_, [address](const auto& entry) { return entry.second->address == address; });
-    require(allocation->name.empty() && !is_array,
-            "this memory is a device variable's or an array's, which cudaFree does not free");
-  }
-  if (graphs_->memory.free(address)) return;
-  memory().free(address);
-  shared_allocations_.erase(address);
-  pools_->freed(address);
-}
-
-bool Runtime::on_device(std::uint64_t address) {
-  return address >= simt::device_base && address - simt::device_base < memory().capacity();
-}
-
-bool Runtime::unified() {
-  return address_of(memory().data(simt::device_base)) == simt::device_base;
-}
-
-PointerAttributes::Kind Runtime::kind_of(std::uint64_t address) {
-  const simt::Allocation* allocation = on_device(address) ? memory().find(address) : nullptr;
-  if (allocation == nullptr) return PointerAttributes::Kind::unregistered;
-  const auto shared = shared_allocations_.find(allocation->address);
-  return shared == shared_allocations_.end() ? PointerAttributes::Kind::device : shared->second;
-}
-
-bool Runtime::meets_device(std::uint64_t address, std::uint64_t bytes) {
-  return address < simt::device_base ? bytes > simt::device_base - address : on_device(address);
-}
-
-void Runtime::check_host(std::uint64_t address, std::uint64_t bytes, bool writes) {
-  if (meets_device(address, bytes) ||
-      !(writes ? host_writable(address, bytes) : host_readable(address, bytes))) {
-    throw Failure(Error::invalid_value,
-                  "the program cannot " + std::string(writes ? "write " : "read ") +
-                      std::to_string(bytes) + " bytes at " + hexadecimal(address) +
-                      " of host memory" + (address == 0 ? ": it is a null pointer" : ""));
-  }
-}
-
-void Runtime::copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
-  if (bytes == 0) return;
-  if (!on_device(source)) check_host(source, bytes, false);
-  if (!on_device(target)) check_host(target, bytes, true);
-  copy_unchecked(target, source, bytes);
-}
-
-void Runtime::copy_unchecked(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
-  const bool to_device = on_device(target);
-  const bool from_device = on_device(source);
-  if (to_device && from_device) {
-    memory().copy(target, source, bytes);
-  } else if (to_device) {
-    memory().write(target, pointer_to(source), bytes);
-  } else if (from_device) {
-    memory().read(source, pointer_to(target), bytes);
-  } else {
-    std::memmove(pointer_to(target), pointer_to(source), bytes);
-  }
-}
+// --- arrays --------------------------------------------------------------------------------------
 
 Array* Runtime::add_array(const ChannelFormat& format, const Extent& extent, unsigned flags) {
   require(extent.width > 0, "an array needs a width");
@@ -361,7 +277,6 @@ Array* Runtime::add_array(const ChannelFormat& format, const Extent& extent, uns
   }
   array->slice_bytes = array->row_bytes * rows;
   array->address = allocate(array->slice_bytes * slices);
-  memory().find(array->address)->written.reset();  // textures may read the padding of rows
   Array* const handle = array.get();
   arrays_[handle] = std::move(array);
   return handle;
@@ -714,6 +629,7 @@ void Runtime::reset() {
   graphs_ = std::make_unique<GraphState>();
   pools_ = std::make_unique<MemoryPools>();
   shared_allocations_.clear();
+  registered_.clear();
   arrays_.clear();
   streams_.clear();
   events_.clear();

@@ -20,6 +20,7 @@
 #include "cudart/device_description.h"
 #include "cudart/fat_binary.h"
 #include "cudart/program_module.h"
+#include "cudart/registered_memory.h"
 #include "cudart/spool.h"
 
 namespace warpstack::cudart {
@@ -130,13 +131,31 @@ class Runtime {
   /// What cudaMalloc returns.
   std::uint64_t allocate(std::uint64_t bytes);
   /// Memory that host and device reach at one address. Throws Failure where the arena is elsewhere.
-  std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind);
-  /// Frees what the program has allocated. Variables and arrays are not part of that memory.
+  std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind,
+                                unsigned flags = 0);
+  /// Frees what cudaMalloc and its kin have allocated, also memory of pools. Variables and arrays
+  /// are not part of that memory.
   void free(std::uint64_t address);
+  /// Frees what cudaHostAlloc has allocated.
+  void free_host(std::uint64_t address);
   [[nodiscard]] bool on_device(std::uint64_t address);
   /// Whether a device address is also a host address.
   [[nodiscard]] bool unified();
+  /// Memory that CUDA knows.
+  struct KnownMemory {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    PointerAttributes::Kind kind = PointerAttributes::Kind::device;
+    unsigned flags = 0;       ///< what it was allocated or registered with
+    bool registered = false;  ///< host memory of cudaHostRegister
+  };
+  /// What holds an address; nothing: CUDA does not know it.
+  [[nodiscard]] std::optional<KnownMemory> memory_at(std::uint64_t address);
   [[nodiscard]] PointerAttributes::Kind kind_of(std::uint64_t address);
+  void register_host(std::uint64_t address, std::uint64_t bytes, unsigned flags);
+  void unregister_host(std::uint64_t address);
+  /// Throws Failure unless all of these bytes are those of one managed allocation or variable.
+  void check_managed(std::uint64_t address, std::uint64_t bytes);
   /// Whether a range of host memory would run into the device's, and so around its bounds.
   [[nodiscard]] bool meets_device(std::uint64_t address, std::uint64_t bytes);
   /// Throws Failure where the program may not read, or write, all of these bytes of host memory.
@@ -260,7 +279,12 @@ class Runtime {
   /// Kernels that only kernels launch, by their names.
   std::map<std::pair<const FatModule*, std::string>, KernelEntry> inner_kernels_;
   std::unordered_map<const void*, VariableEntry> variables_;
-  std::map<std::uint64_t, PointerAttributes::Kind> shared_allocations_;
+  struct SharedAllocation {
+    PointerAttributes::Kind kind;
+    unsigned flags;
+  };
+  std::map<std::uint64_t, SharedAllocation> shared_allocations_;
+  RegisteredMemory registered_;
   std::map<const Array*, std::unique_ptr<Array>> arrays_;
   std::map<std::string, std::uint64_t> device_texts_;
   std::map<StreamHandle, Stream> streams_;

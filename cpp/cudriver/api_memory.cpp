@@ -127,11 +127,10 @@ Error fill_in_order(const char* function, DevicePointer target, std::size_t pitc
   });
 }
 
-const warpstack::simt::Allocation& allocation_at(Runtime& runtime, DevicePointer pointer,
-                                                 Error otherwise) {
-  const auto* const found = runtime.on_device(pointer) ? runtime.memory().find(pointer) : nullptr;
-  require(found != nullptr, "no memory is allocated at this address", otherwise);
-  return *found;
+Runtime::KnownMemory memory_at(Runtime& runtime, DevicePointer pointer, Error otherwise) {
+  const auto known = runtime.memory_at(pointer);
+  require(known.has_value(), "no memory is allocated or registered at this address", otherwise);
+  return *known;
 }
 
 template <typename T>
@@ -141,8 +140,8 @@ void put(void* place, const T& value) {
 
 /// Writes an attribute of an allocated address to `place`.
 void pointer_attribute(Runtime& runtime, void* place, int attribute, DevicePointer pointer) {
-  const auto& allocation = allocation_at(runtime, pointer, Error::invalid_value);
-  const Kind kind = runtime.kind_of(pointer);
+  const auto allocation = memory_at(runtime, pointer, Error::invalid_value);
+  const Kind kind = allocation.kind;
   switch (attribute) {
     case 1:  // context
       return put(place, Driver::get().current());
@@ -207,14 +206,16 @@ CUDART_EXPORT Error cuMemFree_v2(DevicePointer pointer) {
   return forward(__func__, [&] { return cudaFree(pointer_to(pointer)); });
 }
 
+CUDART_EXPORT Error cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  return forward(__func__, [&] {
+    return bytes == 0 ? mistake("memory needs a size") : cudaHostAlloc(pointer, bytes, flags);
+  });
+}
+
 CUDART_EXPORT Error cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
   return forward(__func__, [&] {
     return bytes == 0 ? mistake("memory needs a size") : cudaMallocHost(pointer, bytes);
   });
-}
-
-CUDART_EXPORT Error cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
-  return cuMemAllocHost_v2(pointer, bytes);
 }
 
 CUDART_EXPORT Error cuMemFreeHost(void* pointer) {
@@ -257,7 +258,7 @@ CUDART_EXPORT Error cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 CUDART_EXPORT Error cuMemGetAddressRange_v2(DevicePointer* begin, std::size_t* bytes,
                                             DevicePointer pointer) {
   return drive(__func__, [&](Runtime& runtime) {
-    const auto& found = allocation_at(runtime, pointer, Error::symbol_not_found);
+    const auto found = memory_at(runtime, pointer, Error::symbol_not_found);
     if (begin != nullptr) *begin = found.address;
     if (bytes != nullptr) *bytes = found.bytes;
   });
@@ -314,21 +315,32 @@ CUDART_EXPORT Error cuPointerSetAttribute(const void* value, int attribute, Devi
   return drive(__func__, [&](Runtime& runtime) {
     constexpr int synchronous = 6;  // as every copy is
     require(value != nullptr && attribute == synchronous, "this attribute cannot be set");
-    allocation_at(runtime, pointer, Error::invalid_value);
+    memory_at(runtime, pointer, Error::invalid_value);
   });
 }
 
-/// Hints change nothing. Versions differ in their arguments.
-CUDART_EXPORT Error cuMemPrefetchAsync() {
-  return drive(__func__, [](Runtime&) {});
+/// Hints change nothing. Versions differ in their later arguments.
+CUDART_EXPORT Error cuMemPrefetchAsync(DevicePointer pointer, std::size_t bytes) {
+  return drive(__func__, [&](Runtime& runtime) {
+    require(bytes > 0, "there is no memory");
+    runtime.check_managed(pointer, bytes);
+  });
 }
 CUDART_ALIAS(cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync);
 CUDART_ALIAS(cuMemPrefetchAsync_v2, cuMemPrefetchAsync);
 CUDART_ALIAS(cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync);
 CUDART_ALIAS(cuMemAdvise, cuMemPrefetchAsync);
 CUDART_ALIAS(cuMemAdvise_v2, cuMemPrefetchAsync);
-CUDART_ALIAS(cuStreamAttachMemAsync, cuMemPrefetchAsync);
-CUDART_ALIAS(cuStreamAttachMemAsync_ptsz, cuMemPrefetchAsync);
+
+/// A length of 0 is all of it.
+CUDART_EXPORT Error cuStreamAttachMemAsync(StreamHandle stream, DevicePointer pointer,
+                                           std::size_t bytes) {
+  return drive(__func__, [&](Runtime& runtime) {
+    runtime.stream(stream);
+    runtime.check_managed(pointer, bytes);
+  });
+}
+CUDART_ALIAS(cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync);
 
 // --- copies -------------------------------------------------------------------------------------
 

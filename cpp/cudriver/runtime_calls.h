@@ -49,6 +49,7 @@ Error cudaLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* dat
 
 // Memory
 Error cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags);
+Error cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags);
 Error cudaMallocHost(void** pointer, std::size_t bytes);
 Error cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height);
 Error cudaFree(void* pointer);

@@ -1,9 +1,13 @@
 #include "simt/device_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <fstream>
 #include <new>
 
 #include "common/error.h"
@@ -13,6 +17,12 @@ namespace warpstack::simt {
 namespace {
 
 constexpr std::uint64_t granularity = 256;
+/// Memory that a GPU maps at once.
+constexpr std::uint64_t large_page = std::uint64_t{2} << 20;
+/// Bytes of gaps, powers of two, and of all of them together.
+constexpr std::uint64_t least_gap = std::uint64_t{4} << 10;
+constexpr std::uint64_t greatest_gap = std::uint64_t{32} << 20;
+constexpr std::uint64_t all_gaps = std::uint64_t{3} << 30;
 
 std::string name_of(const Allocation& allocation) {
   const std::string size = std::to_string(allocation.bytes) + "-byte ";
@@ -25,27 +35,91 @@ std::uint64_t rounded_up(std::uint64_t bytes) {
   return (std::max<std::uint64_t>(bytes, 1) + granularity - 1) / granularity * granularity;
 }
 
-}  // namespace
-
-DeviceMemory::DeviceMemory(std::uint64_t capacity) : capacity_(rounded_up(capacity)) {
-  // At the device's own base where that is free, so that a device address is a host address too.
-  // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  auto* const wanted = reinterpret_cast<void*>(device_base);
-  void* arena = nullptr;
-#ifdef MAP_FIXED_NOREPLACE
-  arena = map_lazily(capacity_, wanted, MAP_FIXED_NOREPLACE);
-  if (arena != nullptr && arena != wanted) {  // a kernel that does not know the flag
-    munmap(arena, capacity_);
-    arena = nullptr;
+/// Bytes of address space that this process may still reserve; all ones where no limit is set.
+std::uint64_t addresses_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return ~std::uint64_t{0};
   }
-#endif
-  if (arena == nullptr) arena = map_lazily(capacity_);
-  if (arena == nullptr) throw std::bad_alloc();
-  arena_ = static_cast<std::byte*>(arena);
-  free_.emplace(device_base, capacity_);
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;  // all that is mapped is the first number
+  const std::uint64_t taken = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<std::uint64_t>(taken, limit.rlim_cur);
 }
 
-DeviceMemory::~DeviceMemory() { munmap(arena_, capacity_); }
+/// Maps the arena at the device's own base where that is free, so that a device address is a host
+/// address too. Null when there is no address space left.
+std::byte* map_arena(std::uint64_t bytes) {
+#ifdef MAP_FIXED_NOREPLACE
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  auto* const wanted = reinterpret_cast<void*>(device_base);
+  void* const there = map_lazily(bytes, wanted, MAP_FIXED_NOREPLACE);
+  if (there == wanted) return static_cast<std::byte*>(there);
+  if (there != nullptr) munmap(there, bytes);  // a kernel that does not know the flag
+#endif
+  return static_cast<std::byte*>(map_lazily(bytes));
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(std::uint64_t capacity, Layout layout)
+    : capacity_(rounded_up(capacity)), asked_(capacity_) {
+  reserve(layout);
+  free_.emplace(device_base, capacity_);
+  gaps_ = gaps_left_ = span_ - capacity_;
+  if (gaps_ > 0) room_.emplace(device_base, span_);
+}
+
+DeviceMemory::~DeviceMemory() { munmap(arena_, span_); }
+
+void DeviceMemory::reserve(Layout layout) {
+  const std::uint64_t most = addresses_left() / 2;  // maps of what is written need some, too
+  span_ = capacity_ + (layout == Layout::apart ? all_gaps : 0);
+  if (most < span_) span_ = std::max(most / granularity * granularity, granularity);
+  while (arena_ == nullptr) {
+    // Where there is not enough for all, the gaps take at most a quarter.
+    const std::uint64_t gaps = layout == Layout::apart ? std::min(all_gaps, span_ / 4) : 0;
+    capacity_ = std::min(capacity_, (span_ - gaps) / granularity * granularity);
+    arena_ = map_arena(span_);
+    if (arena_ != nullptr) return;
+    if (span_ <= granularity) throw std::bad_alloc();
+    span_ = std::max(span_ / 2 / granularity * granularity, granularity);
+  }
+}
+
+std::uint64_t DeviceMemory::next_gap() const {
+  // A sixteenth is kept for small gaps, of which there may be millions.
+  const std::uint64_t kept = gaps_ / 16;
+  if (gaps_left_ > kept) {
+    return std::clamp(std::bit_floor((gaps_left_ - kept) / 64), least_gap, greatest_gap);
+  }
+  return gaps_left_ >= least_gap ? least_gap : 0;
+}
+
+void DeviceMemory::place(Allocation& allocation, std::uint64_t needed) {
+  allocation.address = allocation.packed;
+  if (gaps_ == 0) return;
+  for (std::uint64_t gap = std::min(next_gap(), std::bit_floor(gaps_left_));;
+       gap = gap > least_gap ? gap / 2 : 0) {
+    const std::uint64_t unit = std::clamp(gap, granularity, large_page);
+    for (auto range = room_.begin(); range != room_.end(); ++range) {
+      const auto [begin, size] = *range;
+      const std::uint64_t skipped = (allocation.packed - begin) % unit;  // units divide 2^64
+      if (size < skipped || size - skipped < needed || size - skipped - needed < gap) continue;
+      room_.erase(range);
+      const std::uint64_t taken = skipped + needed + gap;
+      if (skipped > 0) room_.emplace(begin, skipped);
+      if (size > taken) room_.emplace(begin + taken, size - taken);
+      allocation.address = begin + skipped;
+      allocation.gap = gap;
+      gaps_left_ -= gap;
+      return;
+    }
+    if (gap == 0) break;
+  }
+  throw InputError("the simulated device has no room for " + std::to_string(allocation.bytes) +
+                   " bytes in one piece: its memory is in pieces of many allocations");
+}
 
 std::uint64_t DeviceMemory::allocate(std::uint64_t bytes, std::string name) {
   if (bytes <= capacity_) {
@@ -53,22 +127,43 @@ std::uint64_t DeviceMemory::allocate(std::uint64_t bytes, std::string name) {
     for (auto range = free_.begin(); range != free_.end(); ++range) {
       if (range->second < needed) continue;
       const auto [address, size] = *range;
-      Allocation allocation{.address = address,
-                            .bytes = bytes,
-                            .name = std::move(name),
-                            .written = lazy_bytes(bytes)};
+      Allocation allocation{
+          .bytes = bytes, .name = std::move(name), .packed = address, .written = lazy_bytes(bytes)};
+      place(allocation, needed);
       free_.erase(range);
       if (size > needed) free_.emplace(address + needed, size - needed);
-      allocations_.emplace(address, std::move(allocation));
+      const std::uint64_t place = allocation.address;
+      allocations_.emplace(place, std::move(allocation));
       used_ += needed;
-      return address;
+      ++changes_;
+      return place;
     }
   }
   std::uint64_t largest = 0;
   for (const auto& [address, size] : free_) largest = std::max(largest, size);
   throw InputError("the simulated device has no room for " + std::to_string(bytes) + " bytes: " +
                    std::to_string(capacity_ - used_) + " of " + std::to_string(capacity_) +
-                   " bytes are free, the largest piece has " + std::to_string(largest));
+                   " bytes are free, the largest piece has " + std::to_string(largest) +
+                   (capacity_ == asked_ ? ""
+                                        : " (it has " + std::to_string(asked_) +
+                                              " bytes where the limit on the address space of a "
+                                              "process, ulimit -v, allows it)"));
+}
+
+void DeviceMemory::give_back(Ranges& ranges, std::uint64_t address, std::uint64_t bytes) {
+  auto range = ranges.emplace(address, bytes).first;
+  if (const auto next = std::next(range);
+      next != ranges.end() && range->first + range->second == next->first) {
+    range->second += next->second;
+    ranges.erase(next);
+  }
+  if (range != ranges.begin()) {
+    const auto previous = std::prev(range);
+    if (previous->first + previous->second == range->first) {
+      previous->second += range->second;
+      ranges.erase(range);
+    }
+  }
 }
 
 void DeviceMemory::free(std::uint64_t address) {
@@ -78,26 +173,20 @@ void DeviceMemory::free(std::uint64_t address) {
                      "; it may have been freed already");
   }
   const std::uint64_t size = rounded_up(found->second.bytes);
+  const std::uint64_t packed = found->second.packed;
+  const std::uint64_t gap = found->second.gap;
   allocations_.erase(found);
   used_ -= size;
+  ++changes_;
   // Whole pages go back to the system.
   constexpr std::uint64_t page = 4096;
   const std::uint64_t first = (address + page - 1) / page * page;
   const std::uint64_t last = (address + size) / page * page;
   if (last > first) madvise(data(first), last - first, MADV_DONTNEED);
-  auto range = free_.emplace(address, size).first;
-  if (const auto next = std::next(range);
-      next != free_.end() && range->first + range->second == next->first) {
-    range->second += next->second;
-    free_.erase(next);
-  }
-  if (range != free_.begin()) {
-    const auto previous = std::prev(range);
-    if (previous->first + previous->second == range->first) {
-      previous->second += range->second;
-      free_.erase(range);
-    }
-  }
+  give_back(free_, packed, size);
+  if (gaps_ == 0) return;
+  gaps_left_ += gap;
+  give_back(room_, address, size + gap);
 }
 
 Allocation* DeviceMemory::find(std::uint64_t address) {
@@ -112,32 +201,49 @@ const Allocation* DeviceMemory::find(std::uint64_t address) const {
   return const_cast<DeviceMemory*>(this)->find(address);
 }
 
+const Allocation* DeviceMemory::nearest(std::uint64_t address) const {
+  const auto next = allocations_.upper_bound(address);
+  const Allocation* const after = next == allocations_.end() ? nullptr : &next->second;
+  if (next == allocations_.begin()) return after;
+  const Allocation& before = std::prev(next)->second;
+  const std::uint64_t offset = address - before.address;
+  const bool is_nearer = after == nullptr || offset < before.bytes ||
+                         offset - before.bytes <= after->address - address;
+  return is_nearer ? &before : after;
+}
+
+std::uint64_t DeviceMemory::packed(std::uint64_t address) const {
+  const Allocation* const owner = contains(address) ? nearest(address) : nullptr;
+  return owner == nullptr ? address : address - owner->address + owner->packed;
+}
+
 bool DeviceMemory::is_mapped(std::uint64_t address) const {
-  constexpr std::uint64_t page = std::uint64_t{2} << 20;
-  const std::uint64_t first = address / page * page;
-  // The last allocation that begins in the page or before it.
-  const auto next = allocations_.upper_bound(first + (page - 1));
-  if (next == allocations_.begin()) return false;
-  const Allocation& candidate = std::prev(next)->second;
-  return candidate.address + std::max<std::uint64_t>(candidate.bytes, 1) > first;
+  const std::uint64_t place = packed(address) - device_base;
+  if (place >= capacity_) return false;
+  const std::uint64_t first = device_base + place / large_page * large_page;
+  const std::uint64_t last = std::min(first + large_page, device_base + capacity_);
+  // It is not if all of it is one free range.
+  const auto next = free_.upper_bound(first);
+  if (next == free_.begin()) return true;
+  const auto& [begin, size] = *std::prev(next);
+  return begin + size < last;
 }
 
 std::string DeviceMemory::describe(std::uint64_t address) const {
-  const auto next = allocations_.upper_bound(address);
-  if (next != allocations_.begin()) {
-    const Allocation& before = std::prev(next)->second;
-    const std::uint64_t offset = address - before.address;
-    if (offset < before.bytes) {
-      return std::to_string(offset) + " bytes into the " + name_of(before);
+  constexpr std::uint64_t near = std::uint64_t{1} << 30;  // of an address outside the arena
+  const Allocation* const allocation = nearest(address);
+  if (allocation != nullptr) {
+    const bool is_before = address < allocation->address;
+    const std::uint64_t offset =
+        is_before ? allocation->address - address : address - allocation->address;
+    const std::string of = name_of(*allocation);
+    if (!is_before && offset < allocation->bytes)
+      return std::to_string(offset) + " bytes into the " + of;
+    const std::uint64_t distance = is_before ? offset : offset - allocation->bytes;
+    if (contains(address) || distance < near) {
+      return std::to_string(distance) +
+             (is_before ? " bytes before the " : " bytes past the end of the ") + of;
     }
-    const std::uint64_t past = offset - before.bytes;
-    const bool nearer = next == allocations_.end() || past <= next->first - address;
-    if (nearer && past < (std::uint64_t{1} << 30)) {
-      return std::to_string(past) + " bytes past the end of the " + name_of(before);
-    }
-  }
-  if (next != allocations_.end() && next->first - address < (std::uint64_t{1} << 30)) {
-    return std::to_string(next->first - address) + " bytes before the " + name_of(next->second);
   }
   return "far from every allocation";
 }

@@ -20,20 +20,32 @@ inline constexpr std::uint64_t local_window = 0x0000'6f00'0100'0000;
 /// A piece of device memory that one allocation, variable or parameter buffer owns.
 struct Allocation {
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  ///< as asked for; an access beyond is out of bounds
-  std::string name;         ///< of a variable; empty for an allocation
+  std::uint64_t bytes = 0;   ///< as asked for; an access beyond is out of bounds
+  std::string name;          ///< of a variable; empty for an allocation
+  std::uint64_t packed = 0;  ///< where it would begin if allocations lay back to back
+  std::uint64_t gap = 0;     ///< bytes behind it that belong to nobody
   /// One entry per byte, 0 until it is written; null once all of it is known to be written.
   LazyBytes written;
+};
+
+/// How allocations lie.
+enum class Layout : std::uint8_t {
+  packed,  ///< back to back, as on a GPU
+  apart    ///< with gaps, so that an access beyond one does not fall into the next
 };
 
 /// The memory of the simulated device: one arena with a fixed base, first-fit allocation, and
 /// bounds. Device address a lies at host address data(a). It is not safe to use one from several
 /// threads.
+///
+/// With gaps an allocation keeps the alignment, up to 2 MiB, that it has back to back. The gaps
+/// take addresses and no memory. They are of 32 MiB at first, and the smaller the more there are, down to 4 KiB.
 class DeviceMemory {
  public:
-  /// Reserves address space for `capacity` bytes; pages are committed when touched.
-  /// Throws std::bad_alloc.
-  explicit DeviceMemory(std::uint64_t capacity);
+  /// Reserves address space for `capacity` bytes and the gaps; pages are committed when touched.
+  /// Where the process may not reserve so much, gaps are smaller, and then the capacity is.
+  /// Throws std::bad_alloc when it may reserve next to nothing.
+  explicit DeviceMemory(std::uint64_t capacity, Layout layout = Layout::packed);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -46,6 +58,10 @@ class DeviceMemory {
   /// Bytes in allocations, and the arena's size.
   [[nodiscard]] std::uint64_t used() const { return used_; }
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
+  /// Whether an address lies in the arena, in an allocation or not.
+  [[nodiscard]] bool contains(std::uint64_t address) const {
+    return address >= device_base && address - device_base < span_;
+  }
 
   /// The address behind the last allocation.
   [[nodiscard]] std::uint64_t end() const {
@@ -60,6 +76,11 @@ class DeviceMemory {
   /// Whether a GPU lets a kernel access `address`: it lies in a page of 2 MiB that an allocation
   /// uses.
   [[nodiscard]] bool is_mapped(std::uint64_t address) const;
+  /// What an address would be if allocations lay back to back; one between allocations counts as
+  /// the nearer one's.
+  [[nodiscard]] std::uint64_t packed(std::uint64_t address) const;
+  /// Grows with every allocation and every free.
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
   /// "12 bytes past the end of the 400-byte allocation at 0x7000…", for messages.
   [[nodiscard]] std::string describe(std::uint64_t address) const;
 
@@ -79,13 +100,29 @@ class DeviceMemory {
   }
 
  private:
+  /// Free ranges: address to bytes.
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;
+
   Allocation& checked(std::uint64_t address, std::uint64_t bytes, const char* what);
+  /// The allocation that is nearest to an address; null when there is none.
+  [[nodiscard]] const Allocation* nearest(std::uint64_t address) const;
+  void reserve(Layout layout);
+  [[nodiscard]] std::uint64_t next_gap() const;
+  /// Takes addresses for `needed` bytes and a gap, and sets where they are.
+  void place(Allocation& allocation, std::uint64_t needed);
+  static void give_back(Ranges& ranges, std::uint64_t address, std::uint64_t bytes);
 
   std::byte* arena_ = nullptr;
   std::uint64_t capacity_ = 0;
+  std::uint64_t asked_ = 0;      ///< the capacity that was asked for
+  std::uint64_t span_ = 0;       ///< bytes of the arena
+  std::uint64_t gaps_ = 0;       ///< of it, all gaps together may have so many
+  std::uint64_t gaps_left_ = 0;  ///< of those
   std::uint64_t used_ = 0;
+  std::uint64_t changes_ = 0;
   std::map<std::uint64_t, Allocation> allocations_;  ///< by address
-  std::map<std::uint64_t, std::uint64_t> free_;      ///< free ranges: address to bytes
+  Ranges free_;                                      ///< of the packed layout
+  Ranges room_;                                      ///< of the arena, with gaps
 };
 
 }  // namespace warpstack::simt

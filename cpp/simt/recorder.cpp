@@ -1,5 +1,8 @@
 #include "simt/recorder.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "simt/device_memory.h"
 
 namespace warpstack::simt {
@@ -34,7 +37,10 @@ void RecordedBlocks::clear() {
   counts.clear();
 }
 
-Recorder::Recorder(const Execution& execution) : execution_(execution) {
+Recorder::Recorder(const Execution& execution)
+    : execution_(execution),
+      memory_(execution.device.memory),
+      moves_addresses_(!execution.device.records_gaps) {
   if (!execution.options.trace) return;
   builder_.emplace(header_of(execution), execution.options.storage);
   log_ = &*builder_;
@@ -44,7 +50,10 @@ Recorder::Recorder(const Execution& execution) : execution_(execution) {
 }
 
 Recorder::Recorder(const Execution& execution, const Recorder& trunk)
-    : execution_(execution), rows_(trunk.rows_) {
+    : execution_(execution),
+      memory_(trunk.memory_),
+      moves_addresses_(trunk.moves_addresses_),
+      rows_(trunk.rows_) {
   if (!trunk.builder_) return;
   branch_.emplace(*trunk.builder_);
   log_ = &*branch_;
@@ -60,6 +69,62 @@ void Recorder::record_idle_access(Warp& warp, const Step& step) {
   } else {
     record_access(warp, step, 0, nullptr);
   }
+}
+
+void Recorder::find_move(std::uint64_t address) {
+  known_ = {.begin = address, .bytes = 1, .by = 0, .changes = memory_.changes()};
+  if (address < device_base) {  // shared or local memory
+    known_.begin = 0;
+    known_.bytes = device_base;
+  } else if (const Allocation* const found = memory_.find(address)) {
+    known_.begin = found->address;
+    known_.bytes = found->bytes;
+    known_.by = found->address - found->packed;
+  } else {
+    known_.by = address - memory_.packed(address);
+  }
+}
+
+const LaneAddresses* Recorder::without_gaps(const LaneAddresses& lanes) {
+  if (lanes.mask == 0) return &lanes;
+  std::uint64_t least = ~std::uint64_t{0};
+  std::uint64_t greatest = 0;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const std::uint64_t address = lanes.address[static_cast<std::size_t>(std::countr_zero(rest))];
+    least = std::min(least, address);
+    greatest = std::max(greatest, address);
+  }
+  const std::uint64_t by = moved_by(least);
+  if (greatest - known_.begin < known_.bytes) {  // as a rule
+    if (by == 0) return &lanes;
+    moved_lanes_.mask = lanes.mask;
+    for (std::size_t lane = 0; lane < trace::warp_size; ++lane) {
+      moved_lanes_.address[lane] = lanes.address[lane] - by;
+    }
+    return &moved_lanes_;
+  }
+  moved_lanes_.mask = lanes.mask;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+    moved_lanes_.address[lane] = lanes.address[lane] - moved_by(lanes.address[lane]);
+  }
+  return &moved_lanes_;
+}
+
+std::span<const std::uint64_t> Recorder::without_gaps(std::span<const std::uint64_t> addresses) {
+  moved_words_.clear();
+  for (const std::uint64_t address : addresses) {
+    moved_words_.push_back(address - moved_by(address));
+  }
+  return moved_words_;
+}
+
+std::span<const MovedBytes> Recorder::without_gaps(std::span<const MovedBytes> moved) {
+  moved_ranges_.clear();
+  for (const MovedBytes& range : moved) {
+    moved_ranges_.push_back({range.address - moved_by(range.address), range.bytes});
+  }
+  return moved_ranges_;
 }
 
 void Recorder::store_block() {

@@ -71,6 +71,7 @@ class Recorder {
   void record_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
                      std::uint32_t row = 0) {
     if (log_ == nullptr || step.num_rows == 0) return;
+    if (moves_addresses_ && lanes != nullptr) lanes = without_gaps(*lanes);
     log_->append_to(warp.columns, execution_.block.number * execution_.num_warps + warp.number,
                     rows_[step.first_row + row], mask, lanes);
   }
@@ -86,6 +87,7 @@ class Recorder {
   void record_texels(Warp& warp, const Step& step, std::uint32_t mask,
                      std::span<const std::uint64_t> addresses) {
     if (log_ == nullptr || step.num_rows == 0) return;
+    if (moves_addresses_) addresses = without_gaps(addresses);
     log_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
   }
 
@@ -93,6 +95,7 @@ class Recorder {
   void record_moved(Warp& warp, const Step& step, std::uint32_t mask,
                     std::span<const MovedBytes> moved, const trace::PhaseStep& phase) {
     if (log_ == nullptr || step.num_rows == 0) return;
+    if (moves_addresses_) moved = without_gaps(moved);
     log_->append_moved(warp.columns, row_of(step, phase), mask, moved);
   }
 
@@ -127,7 +130,33 @@ class Recorder {
     return phase.kind == trace::PhaseStep::Kind::none ? row : log_->phase_row(row, phase);
   }
 
+  // Addresses as if allocations lay back to back, which Device::records_gaps asks for. What they
+  // return holds until the next call.
+  const LaneAddresses* without_gaps(const LaneAddresses& lanes);
+  std::span<const std::uint64_t> without_gaps(std::span<const std::uint64_t> addresses);
+  std::span<const MovedBytes> without_gaps(std::span<const MovedBytes> moved);
+  /// How far the gaps have moved an address of device memory; 0 for others.
+  std::uint64_t moved_by(std::uint64_t address) {
+    if (address - known_.begin >= known_.bytes || known_.changes != memory_.changes()) {
+      find_move(address);
+    }
+    return known_.by;
+  }
+  void find_move(std::uint64_t address);
+
   const Execution& execution_;
+  const DeviceMemory& memory_;
+  const bool moves_addresses_;
+  /// What moved_by() found last: of `bytes` bytes from `begin` on.
+  struct {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t by = 0;
+    std::uint64_t changes = 0;
+  } known_;
+  LaneAddresses moved_lanes_;
+  std::vector<std::uint64_t> moved_words_;
+  std::vector<MovedBytes> moved_ranges_;
   std::optional<trace::TraceBuilder> builder_;
   std::optional<trace::TraceBranch> branch_;  ///< of the launch's builder
   trace::IssueLog* log_ = nullptr;            ///< one of these; null without a trace

@@ -49,6 +49,12 @@ Texel texel_at(const DeviceMemory& memory, const Texture& texture, const Positio
     throw TextureFault("the texture reaches beyond its memory: " + memory.describe(address));
   }
   touched.push_back(address / texel_word_bytes * texel_word_bytes);
+  if (allocation->written != nullptr) {
+    const std::uint8_t* const written = allocation->written.get() + (address - allocation->address);
+    if (std::find(written, written + texel_bytes, 0) != written + texel_bytes) {
+      touched.unwritten = address;
+    }
+  }
   Texel texel{};
   for (std::uint32_t c = 0; c < texture.channels; ++c) {
     texel[c] = channel_of(texture, memory.data(address + c * texture.channel_bytes));

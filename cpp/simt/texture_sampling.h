@@ -22,7 +22,11 @@ class TextureFault : public std::runtime_error {
 };
 
 /// Addresses of the words that texels were read from; reads append to it.
-using TouchedWords = std::vector<std::uint64_t>;
+struct TouchedWords : std::vector<std::uint64_t> {
+  using vector::vector;
+  /// The last texel with a byte that nobody has written.
+  std::optional<std::uint64_t> unwritten;
+};
 
 /// The four channels of a texture at a point, as bits (floats, or integers when the format is one
 /// and is not read as normalised floats). Filtering uses the hardware's 8-bit fractions (CUDA C++

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "simt/registers.h"
 #include "simt/texture_sampling.h"
@@ -16,6 +17,7 @@ void TextureUnit::access(Warp& warp, const Step& step, std::byte* registers, std
   execution_.need_turn();  // it reads memory as all see it
   const TextureAccess& access = program_.textures[step.detail];
   touched_.clear();
+  touched_.unwritten.reset();
   addresses_.mask = 0;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -23,6 +25,7 @@ void TextureUnit::access(Warp& warp, const Step& step, std::byte* registers, std
     try {
       if (step.action == Action::texture) {
         sample_lane(access, texture, registers, lane);
+        check_written(warp, step, texture, lane);
       } else if (step.action == Action::texture_query) {
         write_lane(registers, access.values[0], 4, lane, texture.size[access.query]);
       } else {
@@ -85,6 +88,18 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     write_lane(registers, access.values[e], 4, lane, texel[e]);
   }
+}
+
+void TextureUnit::check_written(const Warp& warp, const Step& step, const Texture& texture,
+                                int lane) {
+  if (!touched_.unwritten) return;
+  const std::uint64_t address = *std::exchange(touched_.unwritten, std::nullopt);
+  if (!execution_.options.check_uninitialized) return;
+  faults_.diagnose(warp, step, static_cast<std::uint32_t>(lane), "uninitialised", [&] {
+    return access_text(step, "", address, std::uint64_t{texture.channels} * texture.channel_bytes) +
+           " of a texture, which nobody has written: " + memory_.describe(address) +
+           " (copy data there first, or " + std::string(execution_.options.without_check) + ")";
+  });
 }
 
 void TextureUnit::access_surface(Warp& warp, const Step& step, const TextureAccess& access,

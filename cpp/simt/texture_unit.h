@@ -34,6 +34,8 @@ class TextureUnit {
                             const std::byte* registers, int lane) const;
   void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
                    int lane);
+  /// Reports a texel that the lane has read and nobody has written.
+  void check_written(const Warp& warp, const Step& step, const Texture& texture, int lane);
   void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
                       const Texture& texture, std::byte* registers, int lane);
 

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from warpstack import _core
+from warpstack.errors import InputError
 
 #: Memory that the trace columns of one application take by default before they go to a file: long
 #: traces leave room for others, and 100 million accesses are simulated within 1 GiB.
@@ -30,6 +31,23 @@ def default_budget() -> _core.StorageBudget:
 def default_limit_bytes() -> int:
     """Return the bytes of `default_budget`."""
     return min(DEFAULT_LIMIT_BYTES, int(usable_memory_bytes() * MEMORY_SHARE))
+
+
+def check_memory(what: str, needed_bytes: int, remedy: str) -> None:
+    """Raise `InputError` for something that takes more memory than this process may use."""
+    usable = usable_memory_bytes()
+    if needed_bytes > usable:
+        raise InputError(
+            f"{what} takes {size_text(needed_bytes)} of memory; this process may use "
+            f"{size_text(usable)}: {remedy}"
+        )
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a number of bytes as MiB or GiB."""
+    if size_bytes < 2**30:
+        return f"{size_bytes / 2**20:,.0f} MiB"
+    return f"{size_bytes / 2**30:,.{1 if size_bytes < 10 * 2**30 else 0}f} GiB"
 
 
 def usable_memory_bytes() -> int:

@@ -9,7 +9,7 @@ from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
-from warpstack.cli.common.trace_options import save_trace
+from warpstack.cli.common.trace_options import add_device_memory, save_trace
 
 SUMMARY = "run a workload or a CUDA program, without a GPU"
 
@@ -83,12 +83,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads that run blocks of a long launch (default: one per core)",
     )
-    parser.add_argument(
-        "--device-memory",
-        type=float,
-        metavar="MIB",
-        help="memory of the simulated device (default: 16384)",
-    )
+    add_device_memory(parser)
     parser.add_argument(
         "--allow-uninitialized",
         action="store_true",
@@ -124,6 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.seed,
         machine_code=arguments.machine_code,
         num_threads=arguments.workers,
+        device_memory_mib=arguments.device_memory,
     )
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
 

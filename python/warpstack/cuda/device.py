@@ -30,7 +30,8 @@ class Device(Handle):
     Parameters
     ----------
     memory_gib
-        Size of its memory, in GiB. Only what is written takes memory of this machine.
+        Size of its memory, in GiB. Only what is written takes memory of this machine. Where the
+        process may not reserve as much address space (``ulimit -v``), the device has less.
     print_to
         Receives what kernels print, as text; by default it goes to standard output.
 
@@ -53,7 +54,7 @@ class Device(Handle):
             self._core = _core.PtxDevice(int(memory_gib * 2**30))
         except MemoryError:
             raise InputError(
-                f"memory_gib = {memory_gib}: this process cannot reserve so much address space"
+                "this process may reserve no address space for a device: raise its limit (ulimit -v)"
             ) from None
         self._print_to = print_to or _print_to_stdout
         # The core must not keep the device alive: nothing would ever end such a pair.
@@ -98,6 +99,23 @@ class Device(Handle):
         """Return the number of the next launch, from 1."""
         self._launches += 1
         return self._launches
+
+
+def of_mib(memory_mib: float | None) -> Device:
+    """Return a new device with so much memory; with None, as much as by default."""
+    if memory_mib is None:
+        return Device()
+    check_memory_mib(memory_mib)
+    return Device(memory_mib / 1024)
+
+
+def check_memory_mib(memory_mib: float) -> None:
+    """Raise `InputError` for a size that no device has."""
+    if not 1 <= memory_mib <= 2**20:
+        raise InputError(
+            f"device memory of {memory_mib:g} MiB is outside 1 to {2**20} (device_memory_mib, "
+            "--device-memory)"
+        )
 
 
 def _print_to_stdout(text: str) -> None:

@@ -27,6 +27,7 @@ from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
 from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
+from warpstack.cuda.device import check_memory_mib
 from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
 from warpstack.cuda.libraries import check_libraries
@@ -436,8 +437,7 @@ def _device_text(gpu: Gpu | None, memory_mib: float | None) -> str:
         if gpu.compute_capability > 0:
             values["capability"] = round(10 * gpu.compute_capability)
     if memory_mib is not None:
-        if not 1 <= memory_mib <= 2**30:
-            raise InputError(f"device memory of {memory_mib:g} MiB is outside 1 to {2**30}")
+        check_memory_mib(memory_mib)
         values["memory_bytes"] = memory_mib * 2**20
     texts = {
         # The fields are C integers: what is beyond counts as their largest value.

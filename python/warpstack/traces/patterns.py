@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.trace_budget import default_budget
+from warpstack._util.trace_budget import check_memory, default_budget
 from warpstack.errors import InputError, not_a, shown
 from warpstack.traces.trace import KernelTrace
 
@@ -23,6 +23,8 @@ __all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
 
 WARP_SIZE = 32
 _INSTRUCTION_BYTES = 16
+#: What the table of a trace holds of each thread block and of each warp.
+_BLOCK_BYTES, _WARP_BYTES = 24, 20
 #: No number of a launch is larger; the core has limits of its own for each.
 _MOST = 2**32 - 1
 _MOST_BASE = 2**48
@@ -108,9 +110,11 @@ class KernelBuilder:
             "local_window": 0,
             "source": "builder",
         }
-        self._builder = _core.TraceBuilder(header, default_budget())
         self._blocks = math.prod(grid_dim)
         self._threads = math.prod(block_dim)
+        self._warps = self._blocks * -(-self._threads // WARP_SIZE)
+        self._builder = _core.TraceBuilder(header, default_budget())
+        self._check_memory(_BLOCK_BYTES * self._blocks + _WARP_BYTES * self._warps)
         self._declared: dict[int, Instruction] = {}
         self._steps: list[tuple[int, Any, Any, Any]] = []
         self._next_pc = 0
@@ -119,6 +123,7 @@ class KernelBuilder:
     @property
     def thread(self) -> npt.NDArray[np.int64]:
         """Number of each thread in the launch, shape (thread blocks, threads per block)."""
+        self._check_memory(8 * self._blocks * self._threads)
         return np.arange(self._blocks * self._threads).reshape(self._blocks, self._threads)
 
     @property
@@ -238,6 +243,13 @@ class KernelBuilder:
         self._steps = []
         return KernelTrace(self._builder.finish())
 
+    def _check_memory(self, needed_bytes: int) -> None:
+        check_memory(
+            f"a launch of {self._blocks:,} blocks of {self._threads:,} threads",
+            needed_bytes,
+            "give a smaller grid or block",
+        )
+
     def _per_warp(self, what: str, values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
         """Return the values per warp and lane, shape (warps, 32), zero where a warp has no thread."""
         try:
@@ -257,6 +269,7 @@ class KernelBuilder:
                 f"block) = ({self._blocks}, {self._threads})"
             ) from None
         warps = -(-self._threads // WARP_SIZE)
+        self._check_memory(np.dtype(dtype).itemsize * self._warps * WARP_SIZE)
         padded = np.zeros((self._blocks, warps * WARP_SIZE), dtype=dtype)
         padded[:, : self._threads] = full
         return padded.reshape(self._blocks * warps, WARP_SIZE)

@@ -26,6 +26,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.data_folder import data_folder
 from warpstack.cuda import DeviceArray
+from warpstack.cuda.device import of_mib
 from warpstack.errors import not_a, not_one_of, unknown
 from warpstack.traces.trace import App, KernelTrace
 
@@ -217,6 +218,7 @@ def load(
     *,
     machine_code: str | None = None,
     num_threads: int = 0,
+    device_memory_mib: float | None = None,
 ) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
 
@@ -235,6 +237,8 @@ def load(
     num_threads
         Threads that run blocks of a long launch at once; 0 takes as many as the machine runs. The
         traces are those of one thread.
+    device_memory_mib
+        Memory of the simulated device; 16384 by default.
 
     Returns
     -------
@@ -247,7 +251,13 @@ def load(
         If there is no such workload, size, parameter or machine code.
     """
     workload, session, parameters, inputs = _prepare(
-        name, size, seed, trace=True, machine_code=machine_code, num_threads=num_threads
+        name,
+        size,
+        seed,
+        trace=True,
+        machine_code=machine_code,
+        num_threads=num_threads,
+        device=of_mib(device_memory_mib),
     )
     workload.run(session, parameters, inputs)
     return App(session.traces, name)
@@ -401,10 +411,16 @@ def machine_codes() -> list[str]:
 
 
 def _session(
-    stem: str, *, trace: bool, machine_code: str | None = None, num_threads: int = 0
+    stem: str,
+    *,
+    trace: bool,
+    machine_code: str | None = None,
+    num_threads: int = 0,
+    device: cuda.Device | None = None,
 ) -> Session:
     # A device of its own: addresses, and so traces, depend on nothing that ran before.
-    device = cuda.Device()
+    device = device or cuda.Device()
+    device._core.records_gaps = False  # as on a GPU, which has none
     if machine_code is None:
         module = cuda.compile(_FOLDER / stem / f"{stem}.ptx", device=device)
     else:
@@ -424,10 +440,13 @@ def _prepare(
     trace: bool,
     machine_code: str | None = None,
     num_threads: int = 0,
+    device: cuda.Device | None = None,
 ) -> tuple[Workload, Session, Parameters, Arrays]:
     stem, workload = _find(name)
     parameters = workload.parameters(size)
-    session = _session(stem, trace=trace, machine_code=machine_code, num_threads=num_threads)
+    session = _session(
+        stem, trace=trace, machine_code=machine_code, num_threads=num_threads, device=device
+    )
     return workload, session, parameters, _inputs(workload, parameters, seed)
 
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "common/error.h"
 
@@ -17,6 +19,7 @@ namespace {
 using warpstack::InputError;
 using warpstack::simt::device_base;
 using warpstack::simt::DeviceMemory;
+using warpstack::simt::Layout;
 
 std::string message_of(const std::function<void()>& action) {
   try {
@@ -234,6 +237,94 @@ TEST(DeviceMemory, CopiesOfUnwrittenBytesStayUnwritten) {
   memory.fill(a, 0, 64);
   memory.copy(b, a, 64);
   EXPECT_EQ(memory.find(b)->written, nullptr) << "all of it is written";
+}
+
+TEST(DeviceMemoryApart, GapsKeepAlignmentAndTheBase) {
+  DeviceMemory packed(1 << 26);
+  DeviceMemory apart(1 << 26, Layout::apart);
+  std::uint64_t end = 0;
+  for (const std::uint64_t bytes : {100u, 5000u, 3u << 20, 1u, 0u, 256u}) {
+    const auto a = packed.allocate(bytes);
+    const auto b = apart.allocate(bytes);
+    EXPECT_EQ(a % (2 << 20), b % (2 << 20));
+    EXPECT_EQ(apart.packed(b), a);
+    if (bytes > 0) EXPECT_EQ(apart.packed(b + bytes - 1), a + bytes - 1);
+    if (end != 0) EXPECT_GE(b - end, 32u << 20);
+    EXPECT_EQ(apart.find(b + bytes + 1000), nullptr);
+    end = b + bytes;
+  }
+  EXPECT_EQ(packed.used(), apart.used());
+  EXPECT_EQ(apart.packed(device_base), device_base);
+}
+
+TEST(DeviceMemoryApart, NamesTheNearestAllocationHoweverFar) {
+  DeviceMemory memory(1 << 20, Layout::apart);
+  const auto a = memory.allocate(400);
+  const auto b = memory.allocate(100, "table");
+  EXPECT_EQ(memory.describe(a + 400),
+            "0 bytes past the end of the 400-byte allocation at 0x700000000000");
+  EXPECT_EQ(memory.describe(b - 4).substr(0, 45), "4 bytes before the 100-byte variable table at");
+  EXPECT_EQ(memory.describe(b + (std::uint64_t{2} << 30)).substr(0, 60),
+            "2147483548 bytes past the end of the 100-byte variable table");
+  EXPECT_EQ(memory.describe(12), "far from every allocation");
+}
+
+TEST(DeviceMemoryApart, MapsThePagesThatAGpuMaps) {
+  constexpr std::uint64_t page = 2 << 20;
+  DeviceMemory packed(1 << 24);
+  DeviceMemory apart(1 << 24, Layout::apart);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;
+  for (const std::uint64_t bytes : {3 * page, page, page - 256, std::uint64_t{256}}) {
+    pairs.emplace_back(packed.allocate(bytes), apart.allocate(bytes));
+  }
+  packed.free(pairs[1].first);
+  apart.free(pairs[1].second);
+  for (const std::size_t i : {0, 2, 3}) {
+    for (std::uint64_t offset = 0; offset < 4 * page; offset += page / 4) {
+      EXPECT_EQ(packed.is_mapped(pairs[i].first + offset),
+                apart.is_mapped(pairs[i].second + offset))
+          << i << " " << offset;
+    }
+  }
+}
+
+TEST(DeviceMemoryApart, RandomUseIsThatOfThePackedLayout) {
+  // Thousands of allocations in a small device, so that gaps shrink and holes are used again.
+  DeviceMemory packed(1 << 22);
+  DeviceMemory apart(1 << 22, Layout::apart);
+  std::mt19937 random(7);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> held;
+  for (int i = 0; i < 8'000; ++i) {
+    if (!held.empty() && random() % 5 < 2) {
+      const std::size_t which = random() % held.size();
+      packed.free(held[which].first);
+      apart.free(held[which].second);
+      held[which] = held.back();
+      held.pop_back();
+      continue;
+    }
+    const std::uint64_t bytes = random() % 700;
+    std::uint64_t a = 0;
+    std::uint64_t b = 0;
+    const std::string one = message_of([&] { a = packed.allocate(bytes); });
+    const std::string other = message_of([&] { b = apart.allocate(bytes); });
+    ASSERT_EQ(one, other);
+    if (a == 0) continue;
+    ASSERT_EQ(apart.packed(b), a);
+    ASSERT_EQ(b % 256, 0u);
+    held.emplace_back(a, b);
+  }
+  std::ranges::sort(held, {}, [](const auto& pair) { return pair.second; });
+  for (std::size_t i = 1; i < held.size(); ++i) {
+    const auto* const before = apart.find(held[i - 1].second);
+    if (before != nullptr) ASSERT_LT(before->address + before->bytes, held[i].second + 1);
+  }
+  for (const auto& [a, b] : held) {
+    packed.free(a);
+    apart.free(b);
+  }
+  EXPECT_EQ(apart.used(), 0u);
+  EXPECT_EQ(apart.allocate(1 << 22), device_base) << "all is in one piece again";
 }
 
 }  // namespace

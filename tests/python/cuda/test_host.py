@@ -432,6 +432,34 @@ def test_wrong_arguments_of_every_function(build, tmp_path, capfd):
     assert ws.load(tmp_path / "out").kernels[0].name == "_Z6kernelPii"
 
 
+@pytest.mark.slow
+def test_host_memory_symbols_and_handles(build, tmp_path, capfd):
+    """Used twice, unknown, freed, null: runtime and driver answer as CUDA documents."""
+    result = host.trace_program([build("host_memory", *PTX_ONLY)], tmp_path / "out")
+    out, err = capfd.readouterr()
+    assert len(out.splitlines()) == 1, out
+    assert int(out.split()[0]) > 200
+    assert not result.problem()
+    assert "cudaHostRegister: host memory at 0x" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "capability"), [([], "6"), (["--gpu", "h100-pcie"], "9"), (None, "9")]
+)
+def test_the_compute_capability_that_programs_see(build, tmp_path, capfd, given, capability):
+    """As the page says: that of --gpu, whose default is pascal-mdm; without a `gpu` that of sm_90."""
+    program = [build("basic", *PTX_ONLY), "device"]
+    if given is None:
+        with pytest.raises(ws.InputError):
+            host.trace_program(program, tmp_path / "out")
+    else:
+        command = ["trace", "-o", str(tmp_path / "out"), *given, "--", *program]
+        assert main(command) == 2  # it launches nothing
+    major = capfd.readouterr().out.splitlines()[1].split()[2]
+    assert major == capability
+
+
 def test_device_queries(run, capfd):
     gpu = ws.gpu("pascal-mdm").replace(num_sms=17)
     with pytest.raises(ws.InputError, match="launched no kernel"):

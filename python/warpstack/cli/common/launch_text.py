@@ -121,18 +121,24 @@ def read_launch(text: str) -> Launch:
     )
 
 
-def run_launch(source: str, launch: Launch, options: list[str]) -> KernelTrace:
+def run_launch(
+    source: str, launch: Launch, options: list[str], device_memory_mib: float | None = None
+) -> KernelTrace:
     """Compile a source, make the arrays of a launch, and return the trace of it.
+
+    The device is a new one.
 
     Raises
     ------
     InputError
-        If the source does not compile, has no such kernel, or the launch fails.
+        If an array is too large, the source does not compile, has no such kernel, or the launch fails.
     """
-    module = ws.cuda.compile(source, options=options)
+    device = ws.cuda.device.of_mib(device_memory_mib)
+    _check_sizes(launch, device._core.capacity)
+    module = ws.cuda.compile(source, options=options, device=device)
     kernel = module.kernel(launch.kernel)
     values = [
-        ws.cuda.array(_values(argument)) if isinstance(argument, Array) else argument
+        device.array(_values(argument)) if isinstance(argument, Array) else argument
         for argument in launch.arguments
     ]
     trace = kernel.launch(
@@ -144,6 +150,30 @@ def run_launch(source: str, launch: Launch, options: list[str]) -> KernelTrace:
     )
     assert trace is not None
     return trace
+
+
+def _check_sizes(launch: Launch, capacity: int) -> None:
+    """Raise `InputError` for arrays that the device or this machine has no room for."""
+    import numpy as np
+
+    from warpstack._util.trace_budget import check_memory, size_text
+
+    total = 0
+    for number, array in enumerate(launch.arguments, 1):
+        if not isinstance(array, Array):
+            continue
+        own = array.size * np.dtype(array.dtype).itemsize
+        total += own
+        what = f"--launch {launch.kernel}: argument {number}, an array of {array.size:,} {array.dtype},"
+        together = "" if total == own else f", {size_text(total)} with those before it"
+        if total > capacity:
+            raise InputError(
+                f"{what} takes {size_text(own)}{together}; the simulated device has "
+                f"{size_text(capacity)}: make it smaller, or give --device-memory MIB"
+            )
+        # Of each byte: the array, its copy on the device and whether it is written.
+        made = max(own, 8 * array.size if array.fill in ("range", "random") else 0)
+        check_memory(what[:-1], made + 2 * total, "make it smaller")
 
 
 def _values(array: Array) -> npt.NDArray[Any]:

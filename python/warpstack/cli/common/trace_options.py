@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
     from warpstack.traces.trace import App
 
-__all__ = ["add_trace", "load_trace", "load_traces", "save_trace", "source_of"]
+__all__ = ["add_device_memory", "add_trace", "load_trace", "load_traces", "save_trace", "source_of"]
 
 _SOURCES = (".cu", ".ptx")
 _NOTHING = (
@@ -109,6 +109,17 @@ def _add_made(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="for the compiler of SOURCE.cu: --compiler-options='-DN=4 -Iinclude'",
     )
+    add_device_memory(group)
+
+
+def add_device_memory(parser: argparse._ActionsContainer) -> None:
+    """Add the option of commands that run kernels."""
+    parser.add_argument(
+        "--device-memory",
+        type=float,
+        metavar="MIB",
+        help="memory of the simulated device (default: 16384)",
+    )
 
 
 def load_trace(arguments: argparse.Namespace, gpu: Gpu | None = None) -> App:
@@ -171,9 +182,12 @@ def _say_what_is_cold(apps: Sequence[App]) -> None:
 def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None) -> list[App]:
     if arguments.workload is not None:
         with _output_aside(), work(f"running the workload {arguments.workload}"):
-            return [
-                _chosen(arguments, ws.workloads.load(arguments.workload, arguments.size or "small"))
-            ]
+            app = ws.workloads.load(
+                arguments.workload,
+                arguments.size or "small",
+                device_memory_mib=arguments.device_memory,
+            )
+            return [_chosen(arguments, app)]
     if arguments.program and not arguments.trace:
         return [_traced(arguments, arguments.program, gpu)]
     return [
@@ -209,6 +223,10 @@ def _check(arguments: argparse.Namespace) -> None:
         what = "--launch" if arguments.launch is not None else "several traces"
         raise ws.InputError(
             f"-- {printable(program[0])}: {what} cannot have arguments of a program"
+        )
+    if arguments.device_memory is not None and not (sources or program or workload):
+        raise ws.InputError(
+            "--device-memory: nothing is run for a trace that is read; leave it out"
         )
     if arguments.size is not None and workload is None:
         raise ws.InputError("--size is of a workload; give --workload NAME, too")
@@ -259,7 +277,8 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
 
         launch = read_launch(arguments.launch)
         with _output_aside(), work(f"running {launch.kernel} of {printable(path)}"):
-            return _chosen(arguments, ws.App([run_launch(path, launch, options)], Path(path).stem))
+            trace = run_launch(path, launch, options, arguments.device_memory)
+            return _chosen(arguments, ws.App([trace], Path(path).stem))
     _check_main(path)
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(path).stem
@@ -305,7 +324,13 @@ def _traced(arguments: argparse.Namespace, command: list[str], gpu: Gpu | None) 
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         place = Path(folder) / "traced"
         with _output_aside():
-            run = ws.host.trace_program(command, place, gpu=gpu, progress=True)
+            run = ws.host.trace_program(
+                command,
+                place,
+                gpu=gpu,
+                device_memory_mib=arguments.device_memory,
+                progress=True,
+            )
         if run.traced == 0:
             raise ws.InputError(f"{printable(command[0])}: none of its launches ended well")
         if run.problem():
