@@ -217,7 +217,7 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
                         lanes.address[lane], bytes, {.writes = true});
     if (watch != nullptr) watch->before(lanes.address[lane], place, bytes);
     // All elements are read before results are written: those may be in the same registers.
-    std::array<std::uint64_t, 4> old{};
+    std::array<std::uint64_t, 8> old{};
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       std::byte* const element = place + std::size_t{e} * access.bytes;
       std::memcpy(&old[e], element, access.bytes);

@@ -12,21 +12,27 @@ import machine_forms
 import warpstack as ws
 from effort import rounds
 from ptx_forms import at, run
-from twins.narrow import FORMATS, joined, power_of_two, reversed_bits, rounded
+from twins.narrow import FORMATS, doubles, joined, power_of_two, reversed_bits, rounded
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_ptxas
 from warpstack.errors import InputError
 
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 BLOCK = 128
-#: The machines whose code is tried, None for PTX; not all have all forms.
-MACHINES = (None, "sm_89", "sm_90", "sm_100a", "sm_120a")
 NO_PTXAS = find_nvdisasm() is None or find_ptxas() is None
+FP8_MACHINES = ("sm_89", "sm_90", "sm_100a", "sm_120a")
+BLACKWELL = ("sm_100a", "sm_120a")
 
 
-@pytest.fixture(params=MACHINES, autouse=True)
+def on(*machines):
+    """Run a test with PTX, and with what ptxas makes of it for machines."""
+    slow = [pytest.param(m, marks=pytest.mark.slow) for m in machines if m != "sm_90"]
+    usual = [m for m in machines if m == "sm_90"]
+    return pytest.mark.parametrize("machine", [None, *usual, *slow], indirect=True)
+
+
+@pytest.fixture
 def machine(request, monkeypatch):
-    """Run the PTX, or what ptxas makes of it."""
     if request.param is not None:
         if NO_PTXAS:
             pytest.skip("ptxas or nvdisasm is not installed")
@@ -34,9 +40,16 @@ def machine(request, monkeypatch):
     return request.param
 
 
-def needs(machine, *has):
-    if machine is not None and machine not in has:
-        pytest.skip(f"{machine} has no such conversion")
+def formats(names=NARROW):
+    """Return the formats with the machines that have them."""
+    cases = []
+    for name in names:
+        has = FP8_MACHINES if name in ("e4m3", "e5m2") else BLACKWELL
+        cases += [
+            pytest.param(name, m, marks=() if m in (None, "sm_90") else pytest.mark.slow)
+            for m in (None, *has)
+        ]
+    return pytest.mark.parametrize(("name", "machine"), cases, indirect=["machine"])
 
 
 def execute(instruction, kinds, result, *sources):
@@ -74,6 +87,13 @@ def execute(instruction, kinds, result, *sources):
     return got[:count]
 
 
+def some_words(bits):
+    """Return all words of so many bits, or as many random ones as the tier tries."""
+    count = 1 << bits
+    words = np.random.default_rng(bits).permutation(count)
+    return words[: rounds(count) if bits > 8 else count].astype(np.uint32)
+
+
 def single_precision(seed, count=2000):
     """Return bits of f32: numbers of all formats, the places between them, and random ones."""
     rng = np.random.default_rng(seed)
@@ -99,14 +119,12 @@ def single_precision(seed, count=2000):
 
 
 def halves(name):
-    """Return all pairs of a half and another one, and their values, upper and lower."""
-    codes = np.arange(2**16, dtype=np.uint32)
-    upper = codes
-    lower = np.roll(codes[::-1], 4321)
+    """Return pairs of a half and another one, and their values, upper and lower."""
+    upper, lower = some_words(16), some_words(16)[::-1].copy()
     if name == "f16":
-        values = [x.astype(np.uint16).view(np.float16).astype(np.float64) for x in (upper, lower)]
+        values = [doubles(x.astype(np.uint16).view(np.float16)) for x in (upper, lower)]
     else:
-        values = [(x << np.uint32(16)).view(np.float32).astype(np.float64) for x in (upper, lower)]
+        values = [doubles((x << np.uint32(16)).view(np.float32)) for x in (upper, lower)]
     return joined(upper, lower, 16), *values
 
 
@@ -114,18 +132,9 @@ def result_of(name):
     return "b8" if name == "e2m1" else "b16"
 
 
-def new_formats(name):
-    return (
-        ("sm_100a", "sm_120a")
-        if name not in ("e4m3", "e5m2")
-        else ("sm_89", "sm_90", "sm_100a", "sm_120a")
-    )
-
-
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("name", NARROW)
+@formats()
 def test_from_single_precision(name, relu, machine):
-    needs(machine, *new_formats(name))
     a = single_precision(1)
     b = np.random.default_rng(2).permutation(a)
     text = f"cvt.rn.satfinite{'.relu' * relu}.{name}x2.f32 %d, %0, %1"
@@ -135,12 +144,20 @@ def test_from_single_precision(name, relu, machine):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("wide", ["f16", "bf16"])
-@pytest.mark.parametrize("name", NARROW)
-def test_from_every_half(name, wide, relu, machine):
-    if wide == "bf16" or name in ("e2m3", "e3m2"):
-        needs(machine)  # from PTX 9.1 on
-    needs(machine, *new_formats(name))
+@formats(("e4m3", "e5m2", "e2m1"))
+def test_from_every_half(name, relu, machine):
+    check_halves(name, "f16", relu)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize(
+    ("name", "wide"), [*((name, "bf16") for name in NARROW), ("e2m3", "f16"), ("e3m2", "f16")]
+)
+def test_from_every_half_since_ptx_9_1(name, wide, relu):
+    check_halves(name, wide, relu)
+
+
+def check_halves(name, wide, relu):
     words, upper, lower = halves(wide)
     text = f"cvt.rn.satfinite{'.relu' * relu}.{name}x2.{wide}x2 %d, %0"
     got = execute(text, ("b32",), result_of(name), words)
@@ -158,26 +175,25 @@ def widened(codes, name, wide, relu=False, saturates=False, scales=None):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("name", NARROW)
+@formats()
 def test_every_code_to_halves(name, relu, machine):
-    needs(machine, *new_formats(name))
     stride = FORMATS[name].stride
-    words = np.arange(2 ** (2 * stride), dtype=np.uint32)
+    words = some_words(2 * stride)
     source = "b8" if name == "e2m1" else "b16"
     got = execute(f"cvt.rn{'.relu' * relu}.f16x2.{name}x2 %d, %0", (source,), "b32", words)
     parts = [widened(x, name, "f16", relu) for x in (words >> stride, words)]
     np.testing.assert_array_equal(got, joined(*parts, 16))
 
 
-@pytest.mark.parametrize(("saturates", "relu"), itertools.product([False, True], repeat=2))
+@pytest.mark.parametrize(("saturates", "relu"), [*itertools.product([False, True], repeat=2)])
 @pytest.mark.parametrize("name", NARROW)
 @pytest.mark.parametrize("is_scaled", [False, True])
-def test_every_code_to_bfloats(name, saturates, relu, is_scaled, machine):
-    needs(machine)  # from PTX 9.1 on
+def test_every_code_to_bfloats(name, saturates, relu, is_scaled):
+    """Since PTX 9.1."""
     stride = FORMATS[name].stride
-    words = np.arange(2 ** (2 * stride), dtype=np.uint32)
+    words = some_words(2 * stride)
     scales = np.random.default_rng(3).integers(0, 2**16, len(words), dtype=np.uint32)
-    scales[:300] = np.arange(300) % 256 * 257
+    scales[: len(words) // 2] = np.arange(len(words) // 2) % 256 * 257
     source = "b8" if name == "e2m1" else "b16"
     text = f"cvt.rn{'.satfinite' * saturates}{'.relu' * relu}"
     text += f"{'.scaled::n2::ue8m0' * is_scaled}.bf16x2.{name}x2 %d, %0" + ", %1" * is_scaled
@@ -192,8 +208,8 @@ def test_every_code_to_bfloats(name, saturates, relu, is_scaled, machine):
 
 @pytest.mark.parametrize("saturates", [False, True])
 @pytest.mark.parametrize("mode", ["rz", "rp"])
+@on(*BLACKWELL)
 def test_exponents(mode, saturates, machine):
-    needs(machine, "sm_100a", "sm_120a")
     head = f"cvt.{mode}{'.satfinite' * saturates}.ue8m0x2"
     a = single_precision(4)
     b = a[::-1].copy()
@@ -206,21 +222,33 @@ def test_exponents(mode, saturates, machine):
     np.testing.assert_array_equal(got, joined(*parts, 8))
 
 
+@on(*BLACKWELL)
 def test_every_exponent_to_bfloats(machine):
-    needs(machine, "sm_100a", "sm_120a")
-    words = np.arange(2**16, dtype=np.uint32)
+    words = some_words(16)
     got = execute("cvt.rn.bf16x2.ue8m0x2 %d, %0", ("b16",), "b32", words)
     values = np.append(np.ldexp(1.0, np.arange(-127, 128)), np.nan)
     parts = [rounded(values[x], "bf16") for x in (words >> 8, words & 255)]
     np.testing.assert_array_equal(got, joined(*parts, 16))
 
 
-@pytest.mark.parametrize(("saturates", "relu"), itertools.product([False, True], repeat=2))
-@pytest.mark.parametrize("mode", ["rn", "rz", "rs"])
+@pytest.mark.parametrize(("saturates", "relu"), [*itertools.product([False, True], repeat=2)])
+@pytest.mark.parametrize("mode", ["rn", "rz"])
 @pytest.mark.parametrize("name", ["f16", "bf16"])
+@on("sm_80", *FP8_MACHINES)
 def test_short_floats(name, mode, saturates, relu, machine):
-    if mode == "rs":
-        needs(machine, "sm_100a")
+    if machine == "sm_80" and saturates:
+        return  # since sm_89
+    check_short_floats(name, mode, saturates, relu)
+
+
+@pytest.mark.parametrize(("saturates", "relu"), [*itertools.product([False, True], repeat=2)])
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+@on("sm_100a")
+def test_random_bits_of_short_floats(name, saturates, relu, machine):
+    check_short_floats(name, "rs", saturates, relu)
+
+
+def check_short_floats(name, mode, saturates, relu):
     a, b = single_precision(5), single_precision(6)
     b = b[np.arange(len(a)) % len(b)]
     bits = np.random.default_rng(7).integers(0, 2**32, len(a), dtype=np.uint32)
@@ -245,8 +273,8 @@ def test_short_floats(name, mode, saturates, relu, machine):
 
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("name", NARROW)
+@on("sm_100a")
 def test_random_bits_of_four(name, relu, machine):
-    needs(machine, "sm_100a")
     rng = np.random.default_rng(8)
     first = single_precision(9)
     sources = [rng.permutation(first) for _ in range(4)]
@@ -266,19 +294,27 @@ def test_random_bits_of_four(name, relu, machine):
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("saturates", [False, True])
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("mode", ["rn", "rz", "rna"])
-def test_tf32(mode, relu, saturates, machine):
-    if mode != "rna":
-        needs(machine, "sm_90", "sm_100a", "sm_120a")
-    if mode == "rna" and relu:
-        needs(machine)
-        with pytest.raises(InputError, match=r"no conversion to \.tf32 from \.f32 with these mod"):
-            execute("cvt.rna.relu.tf32.f32 %d, %0", ("f32",), "b32", single_precision(1))
-        return
-    if mode != "rna" and saturates:
-        needs(machine, "sm_100a", "sm_120a")
+@pytest.mark.parametrize("mode", ["rn", "rz"])
+@on("sm_90", *BLACKWELL)
+def test_tf32(mode, relu, machine):
+    check_tf32(mode, relu, False)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("mode", ["rn", "rz"])
+@on(*BLACKWELL)
+def test_tf32_that_stays_finite(mode, relu, machine):
+    check_tf32(mode, relu, True)
+
+
+@pytest.mark.parametrize("saturates", [False, True])
+@on("sm_80", *FP8_MACHINES)
+def test_tf32_with_ties_away(saturates, machine):
+    check_tf32("rna", False, saturates, canonical=machine is None)
+
+
+def check_tf32(mode, relu, saturates, canonical=True):
     a = single_precision(10)
     got = execute(
         f"cvt.{mode}{'.satfinite' * saturates}{'.relu' * relu}.tf32.f32 %d, %0", ("f32",), "b32", a
@@ -295,13 +331,13 @@ def test_tf32(mode, relu, saturates, machine):
     if relu:
         expected = np.where(wide >> 31 != 0, 0, expected)
     np.testing.assert_array_equal(got[~is_nan], expected[~is_nan])
-    if machine is None or mode != "rna":
+    if canonical:
         assert set(got[is_nan]) == {0x7FFFFFFF}
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_fixed_points(relu, machine):
-    needs(machine)  # from PTX 9.1 on
+def test_fixed_points(relu):
+    """Since PTX 9.1."""
     a, b = single_precision(11), single_precision(12)
     b = b[np.arange(len(a)) % len(b)]
     scales = np.random.default_rng(13).integers(0, 2**16, len(a), dtype=np.uint32)
@@ -309,7 +345,7 @@ def test_fixed_points(relu, machine):
 
     def expected(values, scale):
         with np.errstate(all="ignore"):
-            value = values.astype(np.float64) / np.ldexp(1.0, scale.astype(int) - 127)
+            value = doubles(values) / np.ldexp(1.0, scale.astype(int) - 127)
             code = np.clip(np.rint(np.nan_to_num(value) * 64), -128, 127)
             code = np.where(np.isinf(value), np.where(value > 0, 127, -128), code)
         code = np.where(np.signbit(values) & relu, 0, code)
@@ -319,7 +355,7 @@ def test_fixed_points(relu, machine):
     got = execute(text, ("f32", "f32", "b16"), "b16", a, b, scales)
     parts = [expected(x.view(np.float32), s) for x, s in ((a, scales >> 8), (b, scales & 255))]
     np.testing.assert_array_equal(got, joined(*parts, 8))
-    words = np.arange(2**16, dtype=np.uint32)
+    words = some_words(16)
     got = execute(f"cvt.rn{'.relu' * relu}.bf16x2.s2f6x2 %d, %0", ("b16",), "b32", words)
     parts = [
         rounded(x.astype(np.uint8).view(np.int8) / 64, "bf16", relu=relu)
@@ -329,10 +365,9 @@ def test_fixed_points(relu, machine):
 
 
 @pytest.mark.parametrize("kind", ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])
+@on("sm_80", "sm_90", "sm_100a")
 def test_packed_integers(kind, machine):
     bits = int(kind[1:])
-    if bits < 8:
-        needs(machine, "sm_89", "sm_90", "sm_100a")
     rng = np.random.default_rng(bits)
     edges = [0, 1, 2, 3, 7, 8, 15, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 2**31 - 1]
     edges = np.array(edges + [-x for x in edges] + [-(2**31)], np.int64)
@@ -351,9 +386,9 @@ def test_packed_integers(kind, machine):
     np.testing.assert_array_equal(got, expected)
 
 
+@on("sm_90")
 def test_bytes_of_words(machine):
     """Registers of eight bits, as cuda_fp4.h packs and unpacks them."""
-    needs(machine, "sm_100a", "sm_120a")
     words = np.random.default_rng(1).integers(0, 2**32, 256, dtype=np.uint32)
     text = (
         ".reg .b8 %c<4>; .reg .b16 %w<2>; mov.b32 {%c0, %c1, %c2, %c3}, %0;"
@@ -362,8 +397,7 @@ def test_bytes_of_words(machine):
     np.testing.assert_array_equal(execute(text, ("b32",), "b32", words), words.byteswap())
 
 
-def test_formats_are_those_of_ml_dtypes(machine):
-    needs(machine)
+def test_formats_are_those_of_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     names = {
         "e4m3": ml_dtypes.float8_e4m3fn,
@@ -388,8 +422,9 @@ def test_formats_are_those_of_ml_dtypes(machine):
         ("cvt.rn.e9m3x2.f32 %h0, %f0, %f1", r"the type \.e9m3x2 is not supported here"),
         ("cvt.satfinite.e4m3x2.f32 %h0, %f0, %f1", "it names no rounding"),
         ("cvt.rn.satfinite.e4m3x2 %h0, %f0, %f1", "it names no two types"),
-        ("cvt.rn.satfinite.ftz.e4m3x2.f32 %h0, %f0, %f1", r"the modifier \.f32 is not supported"),
+        ("cvt.rn.satfinite.ftz.e4m3x2.f32 %h0, %f0, %f1", r"the modifier \.ftz is not supported"),
         ("cvt.rn.f16x2.ue8m0x2 %r0, %h0", r"no conversion to \.f16x2 from \.ue8m0x2"),
+        ("cvt.rna.relu.tf32.f32 %r0, %f0", r"no conversion to \.tf32 from \.f32"),
         ("cvt.rs.f16.f32 %h0, %f0, %r0", r"no conversion to \.f16 from \.f32"),
         ("cvt.rs.satfinite.e4m3x4.f32 %r0, {%f0, %f1}, %r1", "a vector of four values"),
         ("cvt.rn.satfinite.scaled::n1::ue8m0.e4m3x2.f32 %h0, %f0, %f1, %h1", "is not supported"),
@@ -397,7 +432,6 @@ def test_formats_are_those_of_ml_dtypes(machine):
         ("cvt.pack.u8.s32.b32 %r0, %r1, %r2, %r3", r"it needs \.sat"),
     ],
 )
-def test_what_is_refused(instruction, reason, machine):
-    needs(machine)
+def test_what_is_refused(instruction, reason):
     with pytest.raises(InputError, match=reason):
         run(instruction + ";", np.zeros(32, np.uint32))

@@ -10,6 +10,7 @@ import warpstack as ws
 from effort import rounds
 from ptx_forms import access_counts, at, message_of, operands, run
 from twins import ptx_arithmetic
+from twins.narrow import doubles
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_ptxas
 
@@ -44,8 +45,8 @@ def half_values(words, kind):
     """Return the values of the lower and upper halves."""
     parts = [words & np.uint32(0xFFFF), words >> np.uint32(16)]
     if kind == "f16":
-        return [p.astype(np.uint16).view(np.float16).astype(np.float64) for p in parts]
-    return [(p << np.uint32(16)).view(np.float32).astype(np.float64) for p in parts]
+        return [doubles(p.astype(np.uint16).view(np.float16)) for p in parts]
+    return [doubles((p << np.uint32(16)).view(np.float32)) for p in parts]
 
 
 def holds(name, a, b):

@@ -51,14 +51,19 @@ FORMATS = {
 }
 
 
+def doubles(values):
+    """Return values in double precision; signaling NaNs are no reason for a warning."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(values, np.float64)
+
+
 def rounded(values, name, mode="rn", *, saturates=True, relu=False, random=None):
     """Return the codes that values become: of the nearest number (even codes of two), below, or
     above where random bits and the share of the way to it carry.
     """
     form = FORMATS[name]
-    values = np.asarray(values, np.float64)
-    with np.errstate(invalid="ignore"):
-        magnitude = np.abs(values)
+    values = doubles(values)
+    magnitude = np.abs(values)
     numbers = form.numbers()
     beyond = np.ldexp(1.0, (form.largest >> form.fraction) + 1 - form.bias)
     # As if there were numbers behind the largest.
@@ -89,7 +94,7 @@ def rounded(values, name, mode="rn", *, saturates=True, relu=False, random=None)
 def power_of_two(values, mode, saturates):
     """Return the ue8m0 codes: of the power of two below (rz) or above (rp) a magnitude."""
     powers = np.ldexp(1.0, np.arange(-127, 128))
-    magnitude = np.abs(np.asarray(values, np.float64))
+    magnitude = np.abs(doubles(values))
     is_nan = np.isnan(magnitude)
     magnitude = np.where(is_nan, 0, magnitude)
     if mode == "rz":

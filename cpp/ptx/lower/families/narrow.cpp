@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/families.h"
@@ -17,7 +18,6 @@ namespace {
 using simt::NarrowConversion;
 using simt::NarrowFormat;
 using simt::NarrowRounding;
-using Wide = NarrowConversion::Wide;
 
 /// A type of cvt: a format, and how many values there are.
 struct NarrowType {
@@ -46,7 +46,7 @@ const NarrowType* narrow_type_named(std::string_view word) {
 }
 
 /// The register type of so many bits of codes.
-Type register_type(const NarrowType& type) {
+Type carrier_type(const NarrowType& type) {
   const std::uint32_t bits = simt::stride_of(type.format) * type.count;
   return bits == 8 ? Type::b8 : bits == 16 ? Type::b16 : Type::b32;
 }
@@ -57,7 +57,7 @@ Type register_type(const NarrowType& type) {
 }
 
 /// What the modifiers of a conversion say.
-struct Words {
+struct ConversionWords {
   std::optional<NarrowRounding> rounding;
   bool saturates = false;
   bool clips = false;
@@ -66,8 +66,8 @@ struct Words {
   std::string_view source;
 };
 
-Words take_words(Modifiers& modifiers) {
-  Words words;
+ConversionWords take_words(Modifiers& modifiers) {
+  ConversionWords words;
   static constexpr std::pair<std::string_view, NarrowRounding> roundings[] = {
       {"rn", NarrowRounding::nearest},
       {"rna", NarrowRounding::away},
@@ -80,16 +80,23 @@ Words take_words(Modifiers& modifiers) {
   words.saturates = modifiers.take("satfinite");
   words.clips = modifiers.take("relu");
   words.is_scaled = modifiers.take("scaled::n2::ue8m0");
-  words.target = modifiers.next();
-  words.source = modifiers.next();
-  modifiers.finish();
-  if (words.source.empty()) throw Unsupported{"it names no two types"};
+  // The types are the last words.
+  std::vector<std::string_view> rest;
+  for (std::string_view word = modifiers.next(); !word.empty(); word = modifiers.next()) {
+    rest.push_back(word);
+  }
+  if (rest.size() < 2) throw Unsupported{"it names no two types"};
+  if (rest.size() > 2) {
+    throw Unsupported{"the modifier ." + std::string(rest[0]) + " is not supported here"};
+  }
+  words.target = rest[0];
+  words.source = rest[1];
   if (!words.rounding) throw Unsupported{"it names no rounding"};
   return words;
 }
 
 /// Which conversions to narrow formats there are (PTX ISA, cvt).
-bool exists(const Words& words, const NarrowType& target, bool from_f32) {
+bool is_conversion(const ConversionWords& words, const NarrowType& target, bool from_f32) {
   const NarrowRounding rounding = *words.rounding;
   const bool is_random = rounding == NarrowRounding::random;
   const bool is_usual = rounding == NarrowRounding::nearest || rounding == NarrowRounding::zero;
@@ -131,7 +138,7 @@ void convert_four(Emitter& e, const NarrowConversion& how, const NarrowType& tar
     joined = e.temporary(4);
     e.lanes({.operation = Operation::bit_or, .type = Type::b32}, joined, {above, pair});
   }
-  const Type type = register_type(target);
+  const Type type = carrier_type(target);
   if (type == Type::b16) {
     e.lanes({.operation = Operation::cvt, .type = Type::u16, .source = Type::u32}, e.out(0, type),
             {joined});
@@ -140,19 +147,19 @@ void convert_four(Emitter& e, const NarrowConversion& how, const NarrowType& tar
   }
 }
 
-void convert_to(Emitter& e, const Words& words, const NarrowType& target) {
+void convert_to(Emitter& e, const ConversionWords& words, const NarrowType& target) {
   const NarrowType* const source = narrow_type_named(words.source);
   const bool from_f32 = words.source == "f32";
   const bool from_pair = source != nullptr && source->is_short() && source->count == 2;
-  if ((!from_f32 && !from_pair) || !exists(words, target, from_f32)) {
+  if ((!from_f32 && !from_pair) || !is_conversion(words, target, from_f32)) {
     refuse_types(words.target, words.source);
   }
   const bool from_f16 = from_pair && source->format == NarrowFormat::f16;
   if (from_f16 && target.format >= NarrowFormat::ue8m0) refuse_types(words.target, words.source);
   const NarrowConversion how{.format = target.format,
-                             .wide = from_f32   ? Wide::f32
-                                     : from_f16 ? Wide::f16x2
-                                                : Wide::bf16x2,
+                             .wide = from_f32   ? NarrowConversion::Wide::f32
+                                     : from_f16 ? NarrowConversion::Wide::f16x2
+                                                : NarrowConversion::Wide::bf16x2,
                              .rounding = *words.rounding,
                              .is_pair = target.count > 1,
                              .saturates = words.saturates,
@@ -166,11 +173,11 @@ void convert_to(Emitter& e, const Words& words, const NarrowType& target) {
   std::uint32_t third = e.constant(0, 4);
   if (how.rounding == NarrowRounding::random) third = e.in(last, Type::b32);
   if (how.is_scaled) third = e.in(last, Type::b16);
-  e.lanes({.operation = Operation::narrow}, e.out(0, register_type(target)), {a, b, third},
+  e.lanes({.operation = Operation::narrow}, e.out(0, carrier_type(target)), {a, b, third},
           how.encoded());
 }
 
-void convert_from(Emitter& e, const Words& words, const NarrowType& source) {
+void convert_from(Emitter& e, const ConversionWords& words, const NarrowType& source) {
   const bool to_bf16 = words.target == "bf16x2";
   const bool is_f16 = words.target == "f16x2" && source.format < NarrowFormat::ue8m0 &&
                       !words.saturates && !words.is_scaled;
@@ -180,12 +187,13 @@ void convert_from(Emitter& e, const Words& words, const NarrowType& source) {
       *words.rounding != NarrowRounding::nearest) {
     refuse_types(words.target, words.source);
   }
-  const NarrowConversion how{.format = source.format,
-                             .wide = to_bf16 ? Wide::bf16x2 : Wide::f16x2,
-                             .saturates = words.saturates,
-                             .clips = words.clips,
-                             .is_scaled = words.is_scaled};
-  const std::uint32_t codes = e.in(1, register_type(source));
+  const NarrowConversion how{
+      .format = source.format,
+      .wide = to_bf16 ? NarrowConversion::Wide::bf16x2 : NarrowConversion::Wide::f16x2,
+      .saturates = words.saturates,
+      .clips = words.clips,
+      .is_scaled = words.is_scaled};
+  const std::uint32_t codes = e.in(1, carrier_type(source));
   const std::uint32_t scales = how.is_scaled ? e.in(2, Type::b16) : e.constant(0, 4);
   e.lanes({.operation = Operation::widen}, e.out(0, Type::b32), {codes, scales}, how.encoded());
 }
@@ -201,7 +209,7 @@ bool is_narrow_conversion(const Instruction& instruction) {
 }
 
 void convert_narrow(Emitter& e, Modifiers& modifiers) {
-  const Words words = take_words(modifiers);
+  const ConversionWords words = take_words(modifiers);
   // Of conversions to tf32 with .rna the machine makes several operations.
   e.set_class(words.rounding == NarrowRounding::away ? OpClass::sfu : OpClass::fp16);
   const NarrowType* const target = narrow_type_named(words.target);

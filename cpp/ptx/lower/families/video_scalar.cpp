@@ -14,13 +14,13 @@ namespace warpstack::ptx::families {
 namespace {
 
 /// A byte, a half, or the whole of a word.
-struct Part {
+struct ScalarPart {
   std::uint32_t at = 0;
   std::uint32_t bits = 32;
 };
 
 /// The part that `.b0` to `.b3`, `.h0` or `.h1` of an operand names.
-Part part_of(const Operand& operand) {
+ScalarPart part_of(const Operand& operand) {
   const std::string& text = operand.selector;
   if (text.empty()) return {};
   const std::uint32_t bits = text[0] == 'b' ? 8 : 16;
@@ -29,16 +29,16 @@ Part part_of(const Operand& operand) {
   return {number * bits, bits};
 }
 
-Type word_type(Modifiers& modifiers) {
+Type scalar_type(Modifiers& modifiers) {
   const Type type = modifiers.need_type();
   if (type != Type::u32 && type != Type::s32) throw Unsupported{"its types are not u32 and s32"};
   return type;
 }
 
 /// Steps on 64-bit integers.
-class Wide {
+class WideSteps {
  public:
-  explicit Wide(Emitter& e) : e_(e) {}
+  explicit WideSteps(Emitter& e) : e_(e) {}
 
   std::uint32_t step(Operation operation, std::uint32_t a, std::uint32_t b, Type type = Type::s64) {
     const std::uint32_t result = e_.temporary(8);
@@ -64,7 +64,7 @@ class Wide {
   }
   /// The selected part of an operand as a number.
   std::uint32_t part(const Operand& operand, Type type) {
-    const Part part = part_of(operand);
+    const ScalarPart part = part_of(operand);
     const std::uint32_t word = e_.in(operand, type);
     if (part.bits == 32) return extended(word, type);
     const std::uint32_t field = e_.temporary(4);
@@ -95,10 +95,10 @@ std::optional<Operation> take_second(Modifiers& modifiers) {
 }
 
 /// Clamps the result, combines it with the third operand or puts it into that.
-void finish(Emitter& e, Wide& wide, std::uint32_t value, Type type, bool saturates,
-            std::optional<Operation> second) {
+void finish_scalar(Emitter& e, WideSteps& wide, std::uint32_t value, Type type, bool saturates,
+                   std::optional<Operation> second) {
   const Operand& target = e.operand(0);
-  const Part into = part_of(target);
+  const ScalarPart into = part_of(target);
   const bool merges = into.bits < 32;
   if (merges && second) throw Unsupported{"it merges and has a secondary operation"};
   const bool wants_third = merges || second;
@@ -123,12 +123,12 @@ void finish(Emitter& e, Wide& wide, std::uint32_t value, Type type, bool saturat
 
 /// vadd, vsub, vabsdiff, vmin, vmax
 void scalar_video(Emitter& e, Modifiers& modifiers) {
-  const Type type = word_type(modifiers);
-  const Type a_type = word_type(modifiers);
-  const Type b_type = word_type(modifiers);
+  const Type type = scalar_type(modifiers);
+  const Type a_type = scalar_type(modifiers);
+  const Type b_type = scalar_type(modifiers);
   const bool saturates = modifiers.take("sat");
   const auto second = take_second(modifiers);
-  Wide wide(e);
+  WideSteps wide(e);
   const std::uint32_t a = wide.part(e.operand(1), a_type);
   const std::uint32_t b = wide.part(e.operand(2), b_type);
   std::uint32_t value;
@@ -139,19 +139,19 @@ void scalar_video(Emitter& e, Modifiers& modifiers) {
   } else {
     value = wide.step(e.opcode().operation, a, b);
   }
-  finish(e, wide, value, type, saturates, second);
+  finish_scalar(e, wide, value, type, saturates, second);
 }
 
 /// vshl, vshr
 void scalar_video_shift(Emitter& e, Modifiers& modifiers) {
-  const Type type = word_type(modifiers);
-  const Type a_type = word_type(modifiers);
-  if (word_type(modifiers) != Type::u32) throw Unsupported{"its count is not a u32"};
+  const Type type = scalar_type(modifiers);
+  const Type a_type = scalar_type(modifiers);
+  if (scalar_type(modifiers) != Type::u32) throw Unsupported{"its count is not a u32"};
   const bool saturates = modifiers.take("sat");
   const auto mode = modifiers.take_one_of({"clamp", "wrap"});
   if (!mode) throw Unsupported{"it has neither .clamp nor .wrap"};
   const auto second = take_second(modifiers);
-  Wide wide(e);
+  WideSteps wide(e);
   const std::uint32_t a = wide.part(e.operand(1), a_type);
   const std::uint32_t b = wide.part(e.operand(2), Type::u32);
   const std::uint32_t count =
@@ -161,19 +161,19 @@ void scalar_video_shift(Emitter& e, Modifiers& modifiers) {
   e.lanes({.operation = e.opcode().operation, .type = Type::s64}, value, {a, count});
   // The intermediate result has 34 bits.
   value = wide.shifted(Operation::shr, wide.shifted(Operation::shl, value, 30), 30);
-  finish(e, wide, value, type, saturates, second);
+  finish_scalar(e, wide, value, type, saturates, second);
 }
 
 void scalar_video_set(Emitter& e, Modifiers& modifiers) {
-  const Type a_type = word_type(modifiers);
-  const Type b_type = word_type(modifiers);
+  const Type a_type = scalar_type(modifiers);
+  const Type b_type = scalar_type(modifiers);
   static constexpr simt::Comparison comparisons[] = {simt::Comparison::eq, simt::Comparison::ne,
                                                      simt::Comparison::lt, simt::Comparison::le,
                                                      simt::Comparison::gt, simt::Comparison::ge};
   const auto comparison = modifiers.take_one_of({"eq", "ne", "lt", "le", "gt", "ge"});
   if (!comparison) throw Unsupported{"it names no comparison"};
   const auto second = take_second(modifiers);
-  Wide wide(e);
+  WideSteps wide(e);
   const std::uint32_t a = wide.part(e.operand(1), a_type);
   const std::uint32_t b = wide.part(e.operand(2), b_type);
   const std::uint32_t holds = e.temporary_predicate();
@@ -182,15 +182,15 @@ void scalar_video_set(Emitter& e, Modifiers& modifiers) {
   const std::uint32_t value = e.temporary(8);
   e.lanes({.operation = Operation::selp, .type = Type::b64}, value,
           {wide.number(1), wide.number(0), holds});
-  finish(e, wide, value, Type::u32, false, second);
+  finish_scalar(e, wide, value, Type::u32, false, second);
 }
 
 /// a * b + c, with signs, rounded up by one, and shifted. Products of two words and sums have 65
 /// bits; the upper one of an unsigned sum is a carry.
 void scalar_video_mad(Emitter& e, Modifiers& modifiers) {
-  word_type(modifiers);  // the result's follows from the operands
-  const Type a_type = word_type(modifiers);
-  const Type b_type = word_type(modifiers);
+  scalar_type(modifiers);  // the result's follows from the operands
+  const Type a_type = scalar_type(modifiers);
+  const Type b_type = scalar_type(modifiers);
   const bool increments = modifiers.take("po");
   const bool saturates = modifiers.take("sat");
   const auto scale = modifiers.take_one_of({"shr7", "shr15"});
@@ -207,7 +207,7 @@ void scalar_video_mad(Emitter& e, Modifiers& modifiers) {
   if (!e.operand(0).selector.empty() || !e.operand(3).selector.empty()) {
     throw Unsupported{"only its factors have selectors"};
   }
-  Wide wide(e);
+  WideSteps wide(e);
   const std::uint32_t a = wide.part(e.operand(1), a_type);
   const std::uint32_t b = wide.part(e.operand(2), b_type);
   // The lower 32 bits are added by themselves, so that 64 bits hold the upper part.
