@@ -6,10 +6,10 @@
 namespace warpstack::ptx {
 namespace {
 
-constexpr std::array<std::string_view, 22> type_names = {
-    "",   "pred", "b8",  "b16", "b32", "b64",   "b128", "u8",     "u16",  "u32", "u64",
-    "s8", "s16",  "s32", "s64", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64"};
-static_assert(type_names.size() == static_cast<std::size_t>(Type::f64) + 1);
+constexpr std::array<std::string_view, 23> type_names = {
+    "",    "pred", "b8",  "b16", "b32",   "b64",  "b128",   "u8",   "u16", "u32", "u64",  "s8",
+    "s16", "s32",  "s64", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "f32x2"};
+static_assert(type_names.size() == static_cast<std::size_t>(Type::f32x2) + 1);
 
 template <typename Item>
 const Item* named(const std::vector<Item>& items, std::string_view name) {

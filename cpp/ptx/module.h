@@ -94,7 +94,7 @@ struct Operand {
     prototype,  ///< `index`: entry in Function::prototypes, of an indirect call
   };
   Kind kind = Kind::sink;
-  bool negated = false;  ///< `!p` of a predicate register
+  bool negated = false;  ///< `!p` of a predicate register, `-r` of vmad
   std::uint8_t component = 0;
   Special special = Special::tid;
   Type literal = Type::none;

@@ -67,6 +67,16 @@ std::uint16_t half_add(std::uint16_t a, std::uint16_t b) {
 std::uint16_t bfloat_add(std::uint16_t a, std::uint16_t b) {
   return double_to_bfloat(fma_to_odd(bfloat_to_double(a), 1, bfloat_to_double(b)));
 }
+/// The least or the greatest, where -0 is below +0 and a NaN gives way to a number.
+template <double (*number)(std::uint16_t), bool is_least>
+std::uint16_t extreme(std::uint16_t a, std::uint16_t b) {
+  const double x = number(a);
+  const double y = number(b);
+  if (x != x) return y != y ? 0x7fff : b;
+  if (y != y) return a;
+  if (x == y) return static_cast<std::uint16_t>(is_least ? a | b : a & b);
+  return (x < y) == is_least ? a : b;
+}
 template <std::uint16_t (*f)(std::uint16_t, std::uint16_t)>
 u64 both_halves(u64 old, u64 b, u64) {
   const auto low = f(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(b));
@@ -85,6 +95,22 @@ u64 bit_or(u64 old, u64 b, u64) { return old | b; }
 u64 bit_xor(u64 old, u64 b, u64) { return old ^ b; }
 u64 increment(u64 old, u64 b, u64) { return old >= b ? 0 : old + 1; }
 u64 decrement(u64 old, u64 b, u64) { return old == 0 || old > b ? b : old - 1; }
+
+template <bool is_least>
+AtomicFunction extreme_of_halves(Type type) {
+  switch (type) {
+    case Type::f16:
+      return &one_half<extreme<half_to_double, is_least>>;
+    case Type::bf16:
+      return &one_half<extreme<bfloat_to_double, is_least>>;
+    case Type::f16x2:
+      return &both_halves<extreme<half_to_double, is_least>>;
+    case Type::bf16x2:
+      return &both_halves<extreme<bfloat_to_double, is_least>>;
+    default:
+      return nullptr;
+  }
+}
 
 template <class F>
 AtomicFunction for_integer(Type type, F f) {
@@ -123,6 +149,13 @@ AtomicFunction find_atomic(std::string_view operation, Type type, bool flush) {
         return &both_halves<bfloat_add>;
       default:
         return for_integer(type, []<class T>(T) -> AtomicFunction { return &add<T>; });
+    }
+  }
+  if (operation == "min" || operation == "max") {
+    const bool is_least = operation == "min";
+    if (const AtomicFunction function =
+            is_least ? extreme_of_halves<true>(type) : extreme_of_halves<false>(type)) {
+      return function;
     }
   }
   if (operation == "min") {

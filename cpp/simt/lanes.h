@@ -124,6 +124,7 @@ enum class Operation : std::uint8_t {
   mul_hi,
   mul_lo,
   mul_wide,
+  narrow,  ///< see NarrowConversion; `LaneForm` says nothing else
   neg,
   pack,  ///< 64 bits in one slot, of those in two
   popc,
@@ -150,6 +151,7 @@ enum class Operation : std::uint8_t {
   tanh,
   testp,  ///< `mode`
   unpack,
+  widen,  ///< see NarrowConversion
 };
 
 enum class Comparison : std::uint8_t {

@@ -203,29 +203,43 @@ HostRange LoadStore::range_of(Warp& warp, const Step& step, const MemoryAccess& 
 void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
                        std::byte* registers, const LaneAddresses& lanes) {
   const std::uint32_t register_bytes = access.bytes;
+  const std::uint32_t bytes = std::uint32_t{access.bytes} * access.elements;
+  // A program may drop some of a vector's results.
+  const bool has_result =
+      access.result != none ||
+      std::ranges::any_of(access.more_results, [](std::uint32_t slot) { return slot != none; });
   Watch* const watch = watch_of(warp, access);
   if (watch != nullptr) watch->begin_access(step.detail, lanes.mask);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     std::byte* const place =
         spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                        lanes.address[lane], access.bytes, {.writes = true});
-    std::uint64_t old = 0;
-    std::memcpy(&old, place, access.bytes);
-    if (watch != nullptr) watch->before(lanes.address[lane], place, access.bytes);
-    const std::uint64_t b = read_lane(registers, access.operand_b, register_bytes, lane);
-    const std::uint64_t c =
-        access.operand_c == none ? 0 : read_lane(registers, access.operand_c, register_bytes, lane);
-    const std::uint64_t value = access.atomic(old, b, c);
-    std::memcpy(place, &value, access.bytes);
-    if (watch != nullptr) watch->after(place, access.bytes);
-    if (access.result != none) write_lane(registers, access.result, register_bytes, lane, old);
+                        lanes.address[lane], bytes, {.writes = true});
+    if (watch != nullptr) watch->before(lanes.address[lane], place, bytes);
+    // All elements are read before results are written: those may be in the same registers.
+    std::array<std::uint64_t, 8> old{};
+    for (std::uint32_t e = 0; e < access.elements; ++e) {
+      std::byte* const element = place + std::size_t{e} * access.bytes;
+      std::memcpy(&old[e], element, access.bytes);
+      const std::uint32_t operand = e == 0 ? access.operand_b : access.more_operands[e - 1];
+      const std::uint64_t b = read_lane(registers, operand, register_bytes, lane);
+      const std::uint64_t c = access.operand_c == none
+                                  ? 0
+                                  : read_lane(registers, access.operand_c, register_bytes, lane);
+      const std::uint64_t value = access.atomic(old[e], b, c);
+      std::memcpy(element, &value, access.bytes);
+    }
+    if (watch != nullptr) watch->after(place, bytes);
+    for (std::uint32_t e = 0; e < access.elements; ++e) {
+      const std::uint32_t result = e == 0 ? access.result : access.more_results[e - 1];
+      if (result != none) write_lane(registers, result, register_bytes, lane, old[e]);
+    }
   }
   if (watch != nullptr) {
-    watch->end_access(step, access.result != none && access.space != AddressSpace::shared);
+    watch->end_access(step, has_result && access.space != AddressSpace::shared);
   }
   if (access.takes_locks) ++warp.spins;
-  if (access.result != none) warp.may_wait = execution_.in_turns;
+  if (has_result) warp.may_wait = execution_.in_turns;
 }
 
 void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& access,

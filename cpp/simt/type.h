@@ -28,6 +28,7 @@ enum class Type : std::uint8_t {
   tf32,
   f32,
   f64,
+  f32x2,
 };
 
 /// Bytes of a value; a predicate has none.
@@ -50,6 +51,7 @@ constexpr std::uint32_t bytes_of(Type type) {
     case Type::u64:
     case Type::s64:
     case Type::f64:
+    case Type::f32x2:
       return 8;
     case Type::b128:
       return 16;

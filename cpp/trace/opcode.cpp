@@ -64,15 +64,18 @@ constexpr TableEntry op_table[] = {
     {"F2I", sfu},
     {"F2IP", sfu},
     {"FADD", fp32},
+    {"FADD2", fp32},
     {"FADD32I", fp32},
     {"FCHK", fp32},
     {"FCMP", fp32},
     {"FENCE", barrier},
     {"FFMA", fp32},
+    {"FFMA2", fp32},
     {"FFMA32I", fp32},
     {"FLO", sfu},
     {"FMNMX", fp32},
     {"FMUL", fp32},
+    {"FMUL2", fp32},
     {"FMUL32I", fp32},
     {"FRND", sfu},
     {"FSEL", fp32},
@@ -321,10 +324,16 @@ std::optional<std::uint32_t> parse_decimal(std::string_view text) {
   return value;
 }
 
-/// Bits of a type modifier: `64`, `U8`, `S16`, `F32`, `F16x2`, `BF16_V2`; nothing for others.
+/// Bits of a type modifier: `64`, `U8`, `S16`, `F32`, `F32x4`, `BF16_V2`; nothing for others.
 std::optional<std::uint32_t> bits_of_type(std::string_view token) {
   if (const auto bits = parse_decimal(token)) return bits;
-  if (token == "F16x2" || token == "BF16x2" || token == "BF16_V2" || token == "F16_V2") return 32;
+  if (token == "BF16_V2" || token == "F16_V2") return 32;
+  if (const std::size_t by = token.find('x'); by != std::string_view::npos) {
+    const auto bits = bits_of_type(token.substr(0, by));
+    const auto count = parse_decimal(token.substr(by + 1));
+    if (!bits || !count || by == 0 || token[0] <= '9') return {};
+    return *bits * *count;
+  }
   if (token.starts_with("BF")) return parse_decimal(token.substr(2));
   if (!token.empty() && (token[0] == 'U' || token[0] == 'S' || token[0] == 'F')) {
     return parse_decimal(token.substr(1));
@@ -532,6 +541,12 @@ OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decod
       }
       break;
     }
+    case OpClass::fp32:
+      if (base == "FADD2" || base == "FFMA2" || base == "FMUL2") {
+        widths.destination = 2;
+        all_sources(2);
+      }
+      break;
     case OpClass::integer:
       if (base == "IMAD" && has_modifier(opcode, "WIDE")) {
         // The addend is 64 bits wide; with only two vector sources it is a constant or immediate.

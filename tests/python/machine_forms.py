@@ -30,8 +30,8 @@ NOT_FLUSHED = {"cvt.rm.ftz.f16.f32", "cvt.rp.ftz.f16.f32", "cvt.rz.ftz.f16.f32"}
 
 def for_target(text, arch):
     """Return PTX made for an architecture."""
-    if int(arch.removeprefix("sm_")) >= 100:
-        text = text.replace(".version 8.3", ".version 8.7")  # the first that knows it
+    if int(re.sub(r"\D", "", arch)) >= 100:
+        text = text.replace(".version 8.3", ".version 9.0")  # the first with all their conversions
     return re.sub(r"\.target sm_\d+a?", f".target {arch}", text)
 
 

@@ -31,6 +31,7 @@ class Emitter {
   [[nodiscard]] const Opcode& opcode() const { return *opcode_; }
   /// Its name in the text, with modifiers.
   [[nodiscard]] std::string opcode_text() const;
+  [[nodiscard]] const Instruction& instruction() const { return *instruction_; }
   [[nodiscard]] std::size_t num_operands() const { return instruction_->operands.size(); }
   /// Throws Unsupported when the instruction has fewer.
   [[nodiscard]] const Operand& operand(std::size_t i) const;

@@ -1,10 +1,16 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
+#include "simt/program.h"
+
 /// The families of instructions: the functions that opcodes.inc names, in families/.
 namespace warpstack::ptx {
 
 class Emitter;
 class Modifiers;
+struct Instruction;
 
 namespace families {
 
@@ -15,6 +21,20 @@ namespace families {
 #undef PTX_LANES
 #undef PTX_STEPS
 
+/// Conversions that convert_narrow() does.
+bool is_narrow_conversion(const Instruction& instruction);
+void convert_narrow(Emitter& e, Modifiers& modifiers);
+/// cvt.pack
+void convert_packed(Emitter& e, Modifiers& modifiers);
+/// What the modifiers of an atomic on a vector say besides.
+struct AtomicVector {
+  std::uint32_t elements = 2;
+  bool returns = false;
+  bool keeps_subnormals = false;  ///< .noftz
+};
+/// atom and red of `.v2`, `.v4` and `.v8`
+void atomic_vector(Emitter& e, simt::MemoryAccess access, std::string_view name, simt::Type type,
+                   const AtomicVector& vector);
 /// cp.async.mbarrier.arrive
 void copies_arrive(Emitter& e, Modifiers& modifiers);
 /// cp.async.bulk, cp.reduce.async.bulk

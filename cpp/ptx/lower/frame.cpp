@@ -37,6 +37,8 @@ void patch(FunctionDraft& draft, KernelProgram& program,
               &access.second_address, &access.source_bytes}) {
           place(*value);
         }
+        for (std::uint32_t& value : access.more_results) place(value);
+        for (std::uint32_t& value : access.more_operands) place(value);
         break;
       }
       case Action::kernel_parameter:

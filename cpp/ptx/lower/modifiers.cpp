@@ -1,6 +1,18 @@
 #include "ptx/lower/modifiers.h"
 
+#include <algorithm>
+
 namespace warpstack::ptx {
+namespace {
+
+/// e4m3x2, f32x2, u8x4: letters and a number, but not v2.
+bool is_like_a_type(std::string_view word) {
+  const std::size_t letters = std::min(word.find_first_of("0123456789"), word.size());
+  return letters > 0 && letters < word.size() && letters < 4 && word[0] != 'v' &&
+         word.find(':') == std::string_view::npos;
+}
+
+}  // namespace
 
 bool Modifiers::take(std::string_view word) {
   bool found = false;
@@ -40,7 +52,14 @@ Type Modifiers::take_type() {
 
 Type Modifiers::need_type() {
   const Type type = take_type();
-  if (type == Type::none) throw Unsupported{"it names no type"};
+  if (type == Type::none) {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (!taken_[i] && is_like_a_type(words_[i])) {
+        throw Unsupported{"the type ." + words_[i] + " is not supported here"};
+      }
+    }
+    throw Unsupported{"it names no type"};
+  }
   return type;
 }
 

@@ -67,6 +67,7 @@ OpClass arithmetic_class(Type type) {
     case Type::f64:
       return OpClass::fp64;
     case Type::f32:
+    case Type::f32x2:
     case Type::tf32:
       return OpClass::fp32;
     case Type::f16:

@@ -13,10 +13,8 @@ namespace {
 
 constexpr int max_operand_depth = 4;  ///< `[t, {x, y}]` has two levels
 
-/// vadd4, vset2
-bool is_simd_video(std::string_view opcode) {
-  return opcode.starts_with('v') && (opcode.ends_with('2') || opcode.ends_with('4'));
-}
+/// vadd, vset2, vmin4
+bool is_video(std::string_view opcode) { return opcode.starts_with('v') && opcode != "vote"; }
 
 /// b3210, h1
 bool is_selector(std::string_view word) {
@@ -211,6 +209,13 @@ Operand Parser::parse_operand(int depth) {
     lexer_.take();
     return new_operand(Operand::Kind::sink);
   }
+  if (token.is("-") && function_.body.back().opcode == "vmad") {
+    lexer_.take();
+    Operand operand = parse_operand(depth + 1);
+    operand.negated = operand.kind == Operand::Kind::reg;
+    operand.integer = operand.kind == Operand::Kind::integer ? -operand.integer : operand.integer;
+    return operand;
+  }
   if (starts_constant(token)) {
     const Constant value = parse_constant(lexer_);
     Operand operand =
@@ -276,7 +281,7 @@ Operand Parser::parse_name() {
       Operand operand = new_operand(Operand::Kind::reg);
       operand.index = register_index(name.text, *symbol);
       if (lexer_.at(Token::Kind::directive)) {
-        if (symbol->vector == 1 && is_simd_video(function_.body.back().opcode) &&
+        if (symbol->vector == 1 && is_video(function_.body.back().opcode) &&
             is_selector(lexer_.token().text)) {
           operand.selector = lexer_.take().text;
           return operand;

@@ -67,16 +67,16 @@ Family find_family(std::string_view base) {
   if (base.starts_with('U') && std::ranges::find(own_uniform, base) == std::end(own_uniform)) {
     base.remove_prefix(1);
     if (base.starts_with('U')) return nullptr;
-    for (const auto part :
-         {integer_family, bit_family, real_family, conversion_family, predicate_family}) {
+    for (const auto part : {integer_family, bit_family, real_family, conversion_family,
+                            narrow_family, predicate_family}) {
       if (const Family family = part(base)) return family;
     }
     return nullptr;
   }
   constexpr Family (*parts[])(std::string_view) = {
-      integer_family,   bit_family,      real_family,   half_family,   conversion_family,
-      predicate_family, movement_family, memory_family, atomic_family, control_family,
-      warp_family,      matrix_family,   texture_family};
+      integer_family,   bit_family,      real_family,    half_family,   conversion_family,
+      predicate_family, movement_family, memory_family,  atomic_family, control_family,
+      warp_family,      matrix_family,   texture_family, narrow_family, real_pair_family};
   for (const auto part : parts) {
     if (const Family family = part(base)) return family;
   }

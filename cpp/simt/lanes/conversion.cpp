@@ -158,14 +158,6 @@ struct RoundIntegral {
     return finished<T, saturate>(rounded<T>(value));
   }
 };
-/// Round to nearest, ties away from zero, to the 10-bit fraction of tf32.
-struct ConvertToTf32 {
-  static f32 apply(f32 a) {
-    if (!(std::fabs(a) < HUGE_VALF)) return a == a ? a : not_a_number<f32>();
-    const u32 bits = std::bit_cast<u32>(a) + 0x1000u;
-    return std::bit_cast<f32>(bits & 0xffffe000u);
-  }
-};
 
 template <class S>
 LaneFunction conversion_from_real(const LaneForm& form) {
@@ -217,9 +209,6 @@ LaneFunction conversion_from_real(const LaneForm& form) {
       return to_real(f32{});
     case Type::f64:
       return to_real(f64{});
-    case Type::tf32:
-      if constexpr (std::is_same_v<S, f32>) return cheap<ConvertToTf32, f32, f32>();
-      return nullptr;
     case Type::f16x2:
       if constexpr (std::is_same_v<S, f32>) {
         return form.relu ? &run_with_immediate<ConvertToPair<f16, true>, Pair<f16>, f32, f32>

@@ -19,6 +19,9 @@ LaneFunction find_lane_function(const LaneForm& form) {
       return word_function(form);
     case Operation::setp:
       return comparison_function(form);
+    case Operation::narrow:
+    case Operation::widen:
+      return narrow_function(form);
     case Operation::cvt:
       return conversion_function(form);
     case Operation::addc:
@@ -33,7 +36,9 @@ LaneFunction find_lane_function(const LaneForm& form) {
   }
   if (const LaneFunction function = bit_function(form)) return function;
   if (!is_float(form.type)) return integer_function(form);
-  if (form.type == Type::f32 || form.type == Type::f64) return real_function(form);
+  if (form.type == Type::f32 || form.type == Type::f64 || form.type == Type::f32x2) {
+    return real_function(form);
+  }
   return half_function(form);
 }
 

@@ -30,6 +30,8 @@ LaneFunction half_function(const LaneForm& form);
 LaneFunction comparison_function(const LaneForm& form);
 /// Forms with `words` or `signs`, and operations that only they have.
 LaneFunction word_function(const LaneForm& form);
+/// narrow and widen
+LaneFunction narrow_function(const LaneForm& form);
 /// cvt
 LaneFunction conversion_function(const LaneForm& form);
 

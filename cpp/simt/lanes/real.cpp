@@ -124,6 +124,43 @@ LaneFunction rounded_function(const LaneForm& form) {
   return form.type == Type::f32 ? choose(f32{}) : choose(f64{});
 }
 
+/// The same for both halves of a 64-bit value.
+template <class F>
+struct Both {
+  template <class... Halves>
+  static u64 apply(Halves... values) {
+    const f32 low = F::apply(std::bit_cast<f32>(static_cast<u32>(values))...);
+    const f32 high = F::apply(std::bit_cast<f32>(static_cast<u32>(values >> 32))...);
+    return std::bit_cast<u32>(low) | (u64{std::bit_cast<u32>(high)} << 32);
+  }
+};
+template <class F, class... T>
+LaneFunction function_of_both(const LaneForm& form) {
+  if (form.saturate || form.relu) return nullptr;
+  using Plain = Both<Real<F, false, false>>;
+  using Flushed = Both<Real<F, true, false>>;
+  if (form.rounding != Rounding::nearest) {
+    return form.flush ? &run_directed<Flushed, u64, T...> : &run_directed<Plain, u64, T...>;
+  }
+  return form.flush ? cheap<Flushed, u64, T...>() : cheap<Plain, u64, T...>();
+}
+
+/// Arithmetic on f32x2.
+LaneFunction pair_function(const LaneForm& form) {
+  switch (form.operation) {
+    case Operation::add:
+      return function_of_both<RealAdd, u64, u64>(form);
+    case Operation::sub:
+      return function_of_both<RealSub, u64, u64>(form);
+    case Operation::mul_lo:
+      return function_of_both<RealMul, u64, u64>(form);
+    case Operation::fma:
+      return function_of_both<RealFma, u64, u64, u64>(form);
+    default:
+      return nullptr;
+  }
+}
+
 template <bool is_min>
 LaneFunction extreme(const LaneForm& form) {
   if (form.type == Type::f64) {
@@ -182,6 +219,7 @@ LaneFunction approximation(const LaneForm& form) {
 }  // namespace
 
 LaneFunction real_function(const LaneForm& form) {
+  if (form.type == Type::f32x2) return pair_function(form);
   const bool is_f32 = form.type == Type::f32;
   if (!is_f32 && form.type != Type::f64) return nullptr;
   switch (form.operation) {

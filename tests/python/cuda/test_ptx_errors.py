@@ -141,7 +141,7 @@ def test_unsupported_instructions_are_named_before_anything_runs():
     for code, reason in {
         "tcgen05.wait::ld.sync.aligned;": "cannot simulate tcgen05.wait::ld.sync.aligned: the instruction",
         "st.async.shared::cluster.u32 [%a0], %t;": "cannot simulate st.async",
-        "vadd.u32.u32.u32 %r0, %r1, %r2;": "cannot simulate vadd.u32.u32.u32: the instruction is not",
+        "istypep.texref %p0, %l0;": "cannot simulate istypep.texref: the instruction is not",
         "barrier.cluster.sync;": "it neither arrives nor waits",
         "cp.async.bulk.tensor.3d.im2col.shared::cta.global [%r0], [%l0];": "im2col copies are not",
         "add.wrong.u32 %r0, %r1, %r2;": "the modifier .wrong is not supported here",

@@ -738,7 +738,7 @@ def test_selp_and_slct():
 
 def test_other_modifiers_are_errors():
     """A modifier that is not simulated is an error, not ignored."""
-    for text in ("cvt.rn.satfinite.f16.f32", "cvt.rz.tf32.f32", "sin.approx.sat.f32"):
+    for text in ("cvt.rm.satfinite.f16.f32", "cvt.rp.tf32.f32", "sin.approx.sat.f32"):
         target = "f16" if ".f16." in text else "f32"
         form = Form(f"{text} %d, %a;", ("f32",), (target,), lambda a: a)
         with pytest.raises(InputError, match=f"cannot simulate {re.escape(text)}: "):

@@ -12,7 +12,8 @@ namespace {
 
 void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   const MemoryModifiers space = take_space(e, modifiers);
-  modifiers.take("noftz");
+  const bool keeps_subnormals = modifiers.take("noftz");
+  const std::uint8_t elements = take_elements(modifiers);
   static constexpr std::string_view names[] = {"add",  "min", "max", "inc", "dec",
                                                "exch", "cas", "and", "or",  "xor"};
   std::string_view name;
@@ -25,9 +26,16 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   access.strong = true;
   access.acquires = space.acquires;
   access.releases = space.releases;
+  if (elements > 1) {
+    atomic_vector(e, access, name, type,
+                  {.elements = elements, .returns = returns, .keeps_subnormals = keeps_subnormals});
+    return;
+  }
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
   access.atomic = find_atomic(name, type, space.space != AddressSpace::shared);
-  if (access.atomic == nullptr) throw Unsupported{"this atomic operation is not supported"};
+  // f16 and bf16 have minima and maxima of vectors alone.
+  const bool exists = access.atomic != nullptr && (!is_float(type) || name == "add");
+  if (!exists) throw Unsupported{"this atomic operation is not supported"};
   const std::size_t first = returns ? 1 : 0;
   take_address(e, access, e.operand(first));
   access.operand_b = e.in(first + 1, type);

@@ -115,14 +115,16 @@ void set(Emitter& e, Modifiers& modifiers) {
   form.flush = modifiers.take("ftz");
   const Type result = modifiers.need_type();
   form.type = modifiers.need_type();
-  if (is_packed(result) != is_packed(form.type)) {
-    throw Unsupported{"a comparison of packed values has a packed result"};
+  // Of pairs, also in a word of two masks.
+  const bool is_word = result == Type::u32 || result == Type::s32;
+  if (is_packed(form.type) ? !is_packed(result) && !is_word : is_packed(result)) {
+    throw Unsupported{"set has no results of this type for values of that one"};
   }
   const std::uint32_t a = e.in(1, form.type);
   const std::uint32_t b = e.in(2, form.type);
   if (is_packed(form.type)) {
     const std::uint32_t c = join ? e.in(3, Type::pred) : none;
-    const std::uint64_t one = result == Type::f16x2 ? 0x3c00u : 0x3f80u;
+    const std::uint64_t one = is_word ? 0xffffu : result == Type::f16x2 ? 0x3c00u : 0x3f80u;
     e.set_class(arithmetic_class(form.type));
     const std::uint32_t halves[] = {e.temporary(4), e.temporary(4)};
     for (std::uint32_t half = 0; half < 2; ++half) {

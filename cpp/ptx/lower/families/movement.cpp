@@ -13,12 +13,17 @@
 namespace warpstack::ptx::families {
 namespace {
 
+bool is_part(std::uint32_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4; }
+Type unsigned_part(std::uint32_t bytes) {
+  return bytes == 4 ? Type::u32 : bytes == 2 ? Type::u16 : Type::u8;
+}
+
 /// mov.b64 {lo, hi}, x and the like.
 void unpack(Emitter& e, const Operand& target, const Operand& source, Type type) {
   if (target.elements.empty()) throw Unsupported{"its vector is empty"};
   const std::uint32_t bytes = bytes_of(type) / static_cast<std::uint32_t>(target.elements.size());
   const std::uint32_t value = e.in(source, type);
-  if (bytes != 2 && bytes != 4) throw Unsupported{"parts of this width are not supported"};
+  if (!is_part(bytes)) throw Unsupported{"parts of this width are not supported"};
   std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;
   for (std::size_t i = 0; i < target.elements.size(); ++i) {
     // Parts go through temporaries: a target may be the source.
@@ -27,7 +32,7 @@ void unpack(Emitter& e, const Operand& target, const Operand& source, Type type)
             shifted, {value, e.constant(8 * bytes * i, 4)});
     const std::uint32_t part = e.temporary(bytes);
     e.lanes({.operation = Operation::cvt,
-             .type = bytes == 4 ? Type::u32 : Type::u16,
+             .type = unsigned_part(bytes),
              .source = bytes_of(type) == 8 ? Type::u64 : Type::u32},
             part, {shifted});
     parts.emplace_back(e.out(target.elements[i], bits_type(bytes)), part);
@@ -39,15 +44,14 @@ void unpack(Emitter& e, const Operand& target, const Operand& source, Type type)
 void pack(Emitter& e, const Operand& target, const Operand& source, Type type) {
   if (source.elements.empty()) throw Unsupported{"its vector is empty"};
   const std::uint32_t bytes = bytes_of(type) / static_cast<std::uint32_t>(source.elements.size());
-  if (bytes != 2 && bytes != 4) throw Unsupported{"parts of this width are not supported"};
+  if (!is_part(bytes)) throw Unsupported{"parts of this width are not supported"};
   const Type whole = bytes_of(type) == 8 ? Type::u64 : Type::u32;
   std::uint32_t joined = none;
   for (std::size_t i = 0; i < source.elements.size(); ++i) {
     const std::uint32_t part = e.in(source.elements[i], bits_type(bytes));
     const std::uint32_t extended = e.temporary(bytes_of(type));
-    e.lanes(
-        {.operation = Operation::cvt, .type = whole, .source = bytes == 4 ? Type::u32 : Type::u16},
-        extended, {part});
+    e.lanes({.operation = Operation::cvt, .type = whole, .source = unsigned_part(bytes)}, extended,
+            {part});
     std::uint32_t placed = extended;
     if (i > 0) {
       placed = e.temporary(bytes_of(type));
@@ -88,6 +92,8 @@ void mov(Emitter& e, Modifiers& modifiers) {
 }
 
 void cvt(Emitter& e, Modifiers& modifiers) {
+  if (modifiers.take("pack")) return convert_packed(e, modifiers);
+  if (is_narrow_conversion(e.instruction())) return convert_narrow(e, modifiers);
   LaneForm form{.operation = Operation::cvt};
   static constexpr std::pair<std::string_view, Rounding> integral[] = {{"rni", Rounding::nearest},
                                                                        {"rzi", Rounding::zero},
@@ -100,7 +106,6 @@ void cvt(Emitter& e, Modifiers& modifiers) {
       has_integral = true;
     }
   }
-  const bool ties_away = modifiers.take("rna");
   if (!has_integral) form.rounding = take_rounding(modifiers);
   form.flush = modifiers.take("ftz");
   form.saturate = modifiers.take("sat");
@@ -108,7 +113,6 @@ void cvt(Emitter& e, Modifiers& modifiers) {
   form.type = modifiers.need_type();
   form.source = modifiers.need_type();
   form.integer_rounding = has_integral && is_float(form.type);
-  if ((form.type == Type::tf32) != ties_away) throw Unsupported{"this rounding is not supported"};
   const bool same = !is_float(form.type) && !is_float(form.source);
   e.set_class(same ? OpClass::integer : OpClass::sfu);
   if (form.type == Type::f16x2 || form.type == Type::bf16x2) {
@@ -137,7 +141,7 @@ void cvt(Emitter& e, Modifiers& modifiers) {
                                            : bytes_of(form.type) < 8 && target_bytes == 8);
   if (!widen) {
     const Type width = bytes_of(form.type) == 1 ? Type::b16 : form.type;
-    e.lanes(form, e.out(0, width == Type::tf32 ? Type::b32 : width), {source});
+    e.lanes(form, e.out(0, width), {source});
     return;
   }
   const std::uint32_t narrow = e.temporary(bytes_of(form.type));

@@ -15,6 +15,22 @@ constexpr std::pair<std::string_view, std::string_view> operations[] = {
     {"ADD", "add"}, {"MIN", "min"}, {"MAX", "max"}, {"INC", "inc"},   {"DEC", "dec"},
     {"AND", "and"}, {"OR", "or"},   {"XOR", "xor"}, {"EXCH", "exch"}, {"CAS", "cas"}};
 
+/// The type of an element, and how many there are. Halves are taken two at a time.
+struct Elements {
+  Type type = Type::u32;
+  std::uint32_t count = 1;
+};
+
+Elements elements_in(Form& form) {
+  static constexpr std::pair<std::string_view, Elements> vectors[] = {
+      {"F32x2", {Type::f32, 2}},   {"F32x4", {Type::f32, 4}},     {"F16x4", {Type::f16x2, 2}},
+      {"F16x8", {Type::f16x2, 4}}, {"BF16x4", {Type::bf16x2, 2}}, {"BF16x8", {Type::bf16x2, 4}}};
+  for (const auto& [name, elements] : vectors) {
+    if (form.take(name)) return elements;
+  }
+  return {};
+}
+
 Type type_in(Form& form) {
   if (form.take("F32")) return Type::f32;
   if (form.take("F64")) return Type::f64;
@@ -39,7 +55,10 @@ void emit_update(Lowerer& to, MemoryAccess access, const Operand* result) {
   const bool is_wanted =
       result != nullptr && !(result->kind == Operand::Kind::reg && result->index == zero_register);
   const bool is_pair = access.bytes == 8;
-  if (is_wanted) access.result = is_pair ? to.temporary() : to.target(*result);
+  if (is_wanted) access.result = is_pair ? to.temporary() : to.target(*result, access.elements);
+  for (std::uint32_t i = 1; is_wanted && i < access.elements; ++i) {
+    access.more_results[i - 1] = access.result + i * Frame::slot_bytes;
+  }
   to.row_follows();
   to.emit(Action::atomic, static_cast<std::uint32_t>(to.program().memory.size()));
   to.program().memory.push_back(access);
@@ -113,10 +132,14 @@ void atomic(Lowerer& to, Form& form) {
     if (operation.empty() && form.take(name)) operation = ours;
   }
   if (operation.empty()) to.refuse("its operation is not known");
-  const Type type = type_in(form);
+  const Elements elements = elements_in(form);
+  const Type type = elements.count > 1 ? elements.type : type_in(form);
   const bool flush = is_float(type) && form.take("FTZ");
   if (is_float(type)) form.take("RN");
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
+  access.elements = static_cast<std::uint8_t>(elements.count);
+  if (elements.count > 1 && space == AddressSpace::shared)
+    to.refuse("vectors are not in shared memory");
   if (counts_lanes && operation != "inc") to.refuse("lanes are counted by POPC.INC alone");
   if (counts_lanes) operation = "add";
   access.atomic = simt::find_atomic(operation, type, flush);
@@ -138,7 +161,14 @@ void atomic(Lowerer& to, Form& form) {
       to.refuse("its result is not executed");
     access.operand_b = to.frame().literal(1);
   } else {
-    access.operand_b = operand_of(to, form.next(), type);
+    const Operand& operand = form.next();
+    if (elements.count > 1) to.check_tuple(operand, elements.count);
+    access.operand_b = operand_of(to, operand, type);
+    for (std::uint32_t i = 1; i < elements.count; ++i) {
+      const bool is_nothing = access.operand_b == Frame::zero;
+      access.more_operands[i - 1] =
+          is_nothing ? Frame::zero : access.operand_b + i * Frame::slot_bytes;
+    }
     if (operation == "cas") access.operand_c = operand_of(to, form.next(), type);
   }
   if (done == nullptr) return emit_update(to, access, result);

@@ -190,28 +190,6 @@ void frnd(Lowerer& to, Form& form) {
           source, rounded.rounding);
 }
 
-/// Two f32 into the halves of a register.
-void f2fp(Lowerer& to, Form& form) {
-  const std::vector<Type> types = types_in(form);
-  const Rounded rounded = rounding_in(form);
-  form.take("PACK_AB");
-  const bool relu = form.take("RELU");
-  const bool is_bf16 = !types.empty() && types[0] == Type::bf16;
-  if ((!types.empty() && !is_bf16 && types[0] != Type::f16) ||
-      (types.size() > 1 && types[1] != Type::f32) || types.size() > 2) {
-    to.refuse("only f32 to f16 and bf16 is executed");
-  }
-  const Slot target = to.target(form.next());
-  const Slot upper = to.signed_real_word(form.next());
-  const Slot lower = to.signed_real_word(form.next());
-  to.emit({.operation = Operation::cvt,
-           .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
-           .source = Type::f32,
-           .rounding = rounded.rounding,
-           .relu = relu},
-          target, {upper, lower}, static_cast<std::uint32_t>(rounded.rounding));
-}
-
 /// A signed or unsigned integer held within a shorter type.
 void i2i(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
@@ -233,7 +211,6 @@ Family conversion_family(std::string_view base) {
   if (base == "F2I") return f2i;
   if (base == "F2F") return f2f;
   if (base == "FRND") return frnd;
-  if (base == "F2FP") return f2fp;
   if (base == "I2I") return i2i;
   return nullptr;
 }
