@@ -57,7 +57,7 @@ FIRST_ARCH = 75
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 _RUN_PTX = "run the program's PTX: in Python without machine_code, on the command line without --machine-code"
 #: Opcodes whose last operand is an address in their section, and such an operand.
-_WITH_TARGET = ("BRA", "BSSY", "CALL", "RET", "WARPSYNC", "LEPC", "JMP")
+_WITH_TARGET = re.compile(r"(BRA|BSSY|CALL|RET|WARPSYNC\.COLLECTIVE|LEPC)\b(?!\.ABS)")
 _TARGET = re.compile(r"(?<![\w])0x[0-9a-f]+$")
 #: How the functions of the driver begin that libcudadevrt calls.
 _DEVICE_RUNTIME = "__cuda_syscall_cnp"
@@ -270,7 +270,7 @@ def _instructions(
             operands = operands.replace("][", "],[", 1)  # a comma is missing up to sm_89
         # The payload of a NaN is in the encoding alone.
         operands = _NAN.sub(f"{low >> 32:#x}", operands)
-        if base and opcode.split(".")[0] in _WITH_TARGET and ".ABS" not in opcode:
+        if base and _WITH_TARGET.match(opcode):
             operands = _TARGET.sub(lambda target: hex(int(target[0], 16) + base), operands)
         # P2R has its source, all predicates, where others have their guard.
         guard = instruction.get("predicate", "").removesuffix("PR").strip()

@@ -38,6 +38,7 @@ def shifted(left, wraps, kind, high, low, count, upper):
     return value >> (32 if high else 0) & WORD
 
 
+@pytest.mark.slow  # test_shifts_of_two_words tries some
 @pytest.mark.parametrize("u", ["", "U"])
 @pytest.mark.parametrize("side", ["L", "R"])
 def test_all_shifts(u, side):

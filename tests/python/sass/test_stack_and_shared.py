@@ -243,3 +243,48 @@ def test_bytes_of_addresses_in_data(arch):
     kernel.launch(1, 1, out)
     first, second, byte, address = np.asarray(out).tolist()
     assert (first, second, byte) == (address, address + 4, address + 8 & 255)
+
+
+DEBUGGED = """
+__device__ __noinline__ int sum(const int* a, int n) {
+  int s = 0;
+  for (int i = 0; i < n; i++) s += a[i];
+  return s;
+}
+extern "C" __global__ void k(const int* in, int* o) {
+  int b[17];
+  for (int i = 0; i < 17; i++) b[i] = in[threadIdx.x] * i;
+  o[threadIdx.x] = sum(b, 17) + in[threadIdx.x] / 3;
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_code_for_debugging(arch, tmp_path):
+    """It has calls, local arrays, and looks how far the stack may reach."""
+    source, cubin = tmp_path / "a.cu", tmp_path / "a.cubin"
+    source.write_text(DEBUGGED)
+    run = [find_nvcc(), f"-arch={arch}", "-G", "-cubin", "-o", cubin, source]
+    subprocess.run(run, check=True, capture_output=True)
+    device = ws.cuda.Device(0.1)
+    values = np.arange(32, dtype=np.int32)
+    out = device.zeros(32, np.int32)
+    kernel = ws.cuda.load_cubin(cubin, device=device).kernel("k")
+    kernel.launch(1, 32, device.array(values), out)
+    np.testing.assert_array_equal(np.asarray(out), values * 136 + values // 3)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_a_grid_wide_barrier_of_linked_objects(arch, tmp_path):
+    source, unit, linked = (tmp_path / name for name in ("a.cu", "a.o.cubin", "a.cubin"))
+    source.write_text(GRID)
+    run = [find_nvcc(), f"-arch={arch}", "-cubin"]
+    subprocess.run([*run, "-rdc=true", "-o", unit, source], check=True, capture_output=True)
+    subprocess.run([*run, "-dlink", "-o", linked, unit], check=True, capture_output=True)
+    device = ws.cuda.Device(0.1)
+    out = device.zeros(11, np.int32)
+    kernel = ws.cuda.load_cubin(linked, device=device).kernel("k")
+    kernel.launch(10, 64, out, cooperative=True)
+    assert np.asarray(out).tolist() == [640] * 11

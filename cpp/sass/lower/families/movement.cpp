@@ -64,6 +64,8 @@ void s2r(Lowerer& to, Form& form) {
   // Without clusters there is one block in each, and words of constant bank 0 lie where the
   // smallest of them is looked for.
   if (source.text == "SRZ" || source.text == "SR_CgaSize") return to.move(target, Frame::zero);
+  // The least address that the stack may reach, which code for debugging looks at.
+  if (source.text == "SR_LMEMHIOFF") return to.move(target, Frame::zero);
   if (source.text == "SR_SWINHI") {  // the upper word of shared memory's window
     static_assert((simt::shared_window & 0xffffffff) == 0);
     return to.move(target,
