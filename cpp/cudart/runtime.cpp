@@ -369,6 +369,7 @@ void Runtime::check_launch(KernelEntry& kernel, const Call& call) {
   simt::LaunchOptions options;
   options.grid = shape.grid;
   options.block = shape.block;
+  options.stack_bytes = limits[0];  // cudaLimitStackSize
   options.cooperative = call.cooperative;
   const std::uint64_t local = simt::resident_local_bytes(program(kernel), options);
   if (const std::uint64_t rest = memory().capacity() - memory().used(); local > rest) {

@@ -15,7 +15,7 @@ namespace warpstack::sass {
 struct Operand {
   enum class Kind : std::uint8_t {
     reg,                ///< R0 to R254; `index` 255: RZ
-    uniform,            ///< UR0 to UR62; `index` 63: URZ
+    uniform,            ///< UR0 to UR62, from sm_100 on UR254; `index` 255: URZ
     predicate,          ///< P0 to P6; `index` 7: PT
     uniform_predicate,  ///< UP0 to UP6; `index` 7: UPT
     convergence,        ///< B0 to B15
@@ -49,7 +49,7 @@ struct Operand {
 };
 
 inline constexpr std::uint32_t zero_register = 255;
-inline constexpr std::uint32_t zero_uniform = 63;
+inline constexpr std::uint32_t zero_uniform = 255;
 inline constexpr std::uint32_t true_predicate = 7;
 inline constexpr std::uint32_t instruction_bytes = 16;
 
@@ -75,7 +75,7 @@ struct Parameter {
 struct Kernel {
   std::string name;
   std::uint32_t registers = 0;
-  std::uint64_t shared_bytes = 0;
+  std::uint64_t shared_bytes = 0;  ///< from sm_90 on with those that are the system's
   std::uint64_t local_bytes = 0;
   std::uint32_t max_threads = 1024;
   std::uint32_t parameter_base = 0;  ///< in constant bank 0
@@ -85,11 +85,13 @@ struct Kernel {
   std::vector<Instruction> code;
 };
 
-/// Eight bytes of a section that hold the address of a variable.
+/// Bytes of a section that hold the address of a variable, or a part of it.
 struct AddressField {
   std::uint64_t offset = 0;
   std::string symbol;
   std::int64_t addend = 0;
+  std::uint64_t first = 0;  ///< byte of the address
+  std::uint64_t bytes = 8;
 };
 
 /// Memory or a constant bank.

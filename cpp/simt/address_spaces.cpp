@@ -197,9 +197,10 @@ std::byte* AddressSpaces::shared(Warp& warp, const Step& step, std::uint32_t lan
                                  std::uint64_t address, std::uint32_t bytes, AccessUse use) {
   if (in_cluster(address)) return in_other_block(warp, step, lane, address, bytes, use);
   if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
-    return out_of_bounds(
-        warp, step, lane, address, bytes,
-        "the block has " + std::to_string(block_.shared.size()) + " bytes of shared memory");
+    return out_of_bounds(warp, step, lane, address, bytes,
+                         "the block has " +
+                             std::to_string(block_.shared.size() - program_.reserved_shared_bytes) +
+                             " bytes of shared memory");
   }
   if (!block_.shared_written.whole()) {
     check_written(warp, step, lane, block_.shared_written, address, address, bytes, use, true);
@@ -319,7 +320,7 @@ HostRange AddressSpaces::common_shared_range(const LaneAddresses& lanes, std::ui
 HostRange AddressSpaces::common_local_range(Warp& warp, const LaneAddresses& lanes,
                                             std::uint32_t bytes, bool is_load,
                                             LaneAddresses& places) {
-  const std::uint64_t size = program_.local_bytes;
+  const std::uint64_t size = execution_.local_bytes;
   if (size < bytes || size % bytes != 0) return {};
   places.mask = lanes.mask;
   std::uint64_t greatest = 0;
@@ -344,12 +345,12 @@ HostRange AddressSpaces::common_local_range(Warp& warp, const LaneAddresses& lan
 
 std::byte* AddressSpaces::local(Warp& warp, const Step& step, std::uint32_t lane,
                                 std::uint64_t address, std::uint32_t bytes, AccessUse use) {
-  if (address > program_.local_bytes || bytes > program_.local_bytes - address) {
+  if (address > execution_.local_bytes || bytes > execution_.local_bytes - address) {
     return out_of_bounds(
         warp, step, lane, address, bytes,
-        "the thread has " + std::to_string(program_.local_bytes) + " bytes of local memory");
+        "the thread has " + std::to_string(execution_.local_bytes) + " bytes of local memory");
   }
-  const std::uint64_t place = lane * program_.local_bytes + address;
+  const std::uint64_t place = lane * execution_.local_bytes + address;
   if (!warp.local_written.whole()) {
     check_written(warp, step, lane, warp.local_written, place, address, bytes, use, false);
   }

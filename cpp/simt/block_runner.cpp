@@ -106,7 +106,7 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.file = execution_.first_frame;
   warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
   warp.paths.assign(1, {0, none, warp.live});
-  const std::uint64_t local_bytes = program_.local_bytes * warp_size;
+  const std::uint64_t local_bytes = execution_.local_bytes * warp_size;
   assign_zeros(warp.local, local_bytes);
   warp.local_written.reset(options_.check_uninitialized ? local_bytes : 0);
   warp.columns.clear();

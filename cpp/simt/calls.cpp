@@ -89,8 +89,7 @@ void Calls::enter(Warp& warp, const Step& step, const Call& call, std::uint32_t 
   const ProgramFunction& callee = program_.functions[function];
   const Frame caller = warp.frames.back();
   const std::uint64_t local_base = caller.local_base + caller.function->local_bytes;
-  if (warp.frames.size() >= max_call_depth ||
-      local_base + callee.local_bytes > program_.local_bytes) {
+  if (warp.frames.size() >= max_call_depth || local_base + callee.local_bytes > local_bytes_) {
     faults_.stop(warp, step, static_cast<std::uint32_t>(std::countr_zero(mask)),
                  "stack overflow: " + std::to_string(warp.frames.size()) + " calls deep");
   }
@@ -115,7 +114,7 @@ void Calls::enter(Warp& warp, const Step& step, const Call& call, std::uint32_t 
   if (warp.local_written.whole() || callee.local_bytes == 0) return;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {  // of earlier calls
     const auto lane = static_cast<std::uint64_t>(std::countr_zero(rest));
-    warp.local_written.forget(lane * program_.local_bytes + local_base, callee.local_bytes);
+    warp.local_written.forget(lane * local_bytes_ + local_base, callee.local_bytes);
   }
 }
 

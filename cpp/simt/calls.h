@@ -13,7 +13,10 @@ namespace warpstack::simt {
 class Calls {
  public:
   Calls(Execution& execution, Faults& faults, BuiltIns& built_ins)
-      : program_(execution.program), faults_(faults), built_ins_(built_ins) {}
+      : program_(execution.program),
+        local_bytes_(execution.local_bytes),
+        faults_(faults),
+        built_ins_(built_ins) {}
 
   void call(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   void finish_call(Warp& warp);
@@ -23,6 +26,7 @@ class Calls {
              std::uint32_t mask);
 
   const KernelProgram& program_;
+  const std::uint64_t local_bytes_;
   Faults& faults_;
   BuiltIns& built_ins_;
 };

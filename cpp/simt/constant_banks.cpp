@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "simt/cluster.h"
 #include "simt/registers.h"
 
 namespace warpstack::simt {
@@ -21,6 +22,21 @@ std::uint32_t word_of(const Execution& execution, const LaunchWord& word) {
       return static_cast<std::uint32_t>(options.grid[word.component]);
     case Special::dynamic_smem_size:
       return static_cast<std::uint32_t>(options.dynamic_shared_bytes);
+    case Special::envreg: {
+      const std::uint64_t address = execution.workspace_address;
+      return static_cast<std::uint32_t>(word.component == 1 ? address >> 32 : address);
+    }
+    case Special::cluster_nctaid:
+      return static_cast<std::uint32_t>(execution.cluster[word.component]);
+    case Special::nclusterid:
+      return static_cast<std::uint32_t>(options.grid[word.component] /
+                                        execution.cluster[word.component]);
+    case Special::cluster_nctarank:
+      return static_cast<std::uint32_t>(cluster_blocks(execution.cluster));
+    case Special::is_explicit_cluster:
+      return cluster_blocks(execution.cluster) > 1 ? 1 : 0;
+    case Special::nsmid:
+      return 1;
     case Special::gridid:
       return static_cast<std::uint32_t>(options.launch_id);
     default:
@@ -41,11 +57,15 @@ std::vector<std::vector<std::byte>> constant_banks(const Execution& execution) {
   }
   if (banks.empty()) return banks;
   std::vector<std::byte>& first = banks[0];
+  const auto put_word = [&first](std::size_t offset, std::uint64_t word) {
+    const auto value = static_cast<std::uint32_t>(word);
+    first.resize(std::max(first.size(), offset + sizeof value));
+    std::memcpy(first.data() + offset, &value, sizeof value);
+  };
   for (const LaunchWord& word : program.launch_words) {
-    const std::uint32_t value = word_of(execution, word);
-    first.resize(std::max<std::size_t>(first.size(), word.offset + sizeof value));
-    std::memcpy(first.data() + word.offset, &value, sizeof value);
+    put_word(word.offset, word_of(execution, word));
   }
+  if (program.stack_top != none) put_word(program.stack_top, execution.local_bytes);
   if (program.parameter_offset != none) {
     // Words are read whole, also the last.
     const std::size_t end = (program.parameter_offset + execution.parameters.size() + 7) / 8 * 8;

@@ -79,7 +79,8 @@ struct Execution {
         cluster(cluster_of(program, options)),
         num_threads(
             static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
-        num_warps((num_threads + warp_size - 1) / warp_size) {}
+        num_warps((num_threads + warp_size - 1) / warp_size),
+        local_bytes(local_bytes_of(program, options)) {}
 
   /// Of a lane, in its block.
   [[nodiscard]] std::array<std::uint64_t, 3> thread_index(const Warp& warp,
@@ -109,6 +110,7 @@ struct Execution {
   const Dim3 cluster;                   ///< blocks of a cluster
   const std::uint32_t num_threads;      ///< of a block
   const std::uint32_t num_warps;        ///< of a block
+  std::uint64_t local_bytes;            ///< of a thread
   std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;

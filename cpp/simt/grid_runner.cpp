@@ -55,14 +55,10 @@ void let_go(Block& block) {
 
 }  // namespace
 
-GridRunner::~GridRunner() {
-  if (execution_.workspace_address != 0)
-    execution_.device.memory.free(execution_.workspace_address);
-}
+GridRunner::~GridRunner() {}
 
 std::optional<KernelTrace> GridRunner::run() {
   if (options_.cooperative) {
-    if (program_.synchronizes_grid) make_workspace();
     execution_.in_turns = true;
     start_blocks(num_blocks_);
   }
@@ -79,15 +75,6 @@ std::optional<KernelTrace> GridRunner::run() {
   }
   if (team_ != nullptr) team_->store_records();
   return runner_.recorder().finish();
-}
-
-void GridRunner::make_workspace() {
-  // A count of arrivals, behind four bytes that are not used here.
-  const std::array<std::byte, 64> zeros{};
-  execution_.workspace_address =
-      execution_.device.memory.allocate(zeros.size(), "(workspace of the cooperative launch)");
-  execution_.device.memory.write(execution_.workspace_address, zeros.data(), zeros.size());
-  runner_.spaces().forget_allocation();
 }
 
 std::uint64_t GridRunner::most_blocks() const {

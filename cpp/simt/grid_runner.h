@@ -44,7 +44,6 @@ class GridRunner {
   [[nodiscard]] const std::vector<Note>& notes() const { return runner_.notes(); }
 
  private:
-  void make_workspace();
   /// Runs the next block to its end, or until it only waits for others, which then take turns.
   void run_alone();
   /// Whether several threads are worth their while for the next blocks.

@@ -1,5 +1,7 @@
 #include "simt/launch.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "common/error.h"
@@ -10,6 +12,10 @@
 
 namespace warpstack::simt {
 namespace {
+
+/// The stack begins at a multiple of this: functions store vectors at places that they count from
+/// it.
+constexpr std::uint64_t stack_alignment = 16;
 
 constexpr std::uint64_t max_shared_bytes = std::uint64_t{227} << 10;
 
@@ -33,7 +39,7 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   } catch (const InputError& error) {
     fail(error.what());
   }
-  const std::uint64_t shared = program.dynamic_shared_offset + options.dynamic_shared_bytes;
+  const std::uint64_t shared = shared_bytes_of(program, options);
   if (options.dynamic_shared_bytes > max_shared_bytes || shared > max_shared_bytes) {
     fail("a block needs " + std::to_string(shared) + " bytes of shared memory, at most " +
          std::to_string(max_shared_bytes) + " are possible");
@@ -48,7 +54,7 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   const std::uint64_t local = resident_local_bytes(program, options);
   if (const std::uint64_t free = memory.capacity() - memory.used(); local > free) {
     fail("the threads that run at once need " + std::to_string(local) + " bytes of local memory (" +
-         std::to_string(program.local_bytes) + " each), and the device has " +
+         std::to_string(local_bytes_of(program, options)) + " each), and the device has " +
          std::to_string(free) + " of " + std::to_string(memory.capacity()) +
          " bytes free; give it more memory or launch smaller thread blocks");
   }
@@ -58,6 +64,28 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   }
 }
 
+/// Where the blocks of a cooperative launch count who has come to the barrier of the grid.
+class GridWorkspace {
+ public:
+  explicit GridWorkspace(Execution& execution) : execution_(execution) {
+    if (!execution.options.cooperative || !execution.program.synchronizes_grid) return;
+    const std::array<std::byte, 64> zeros{};
+    DeviceMemory& memory = execution.device.memory;
+    execution.workspace_address =
+        memory.allocate(zeros.size(), "(workspace of the cooperative launch)");
+    memory.write(execution.workspace_address, zeros.data(), zeros.size());
+  }
+  ~GridWorkspace() {
+    if (execution_.workspace_address == 0) return;
+    execution_.device.memory.free(execution_.workspace_address);
+  }
+  GridWorkspace(const GridWorkspace&) = delete;
+  GridWorkspace& operator=(const GridWorkspace&) = delete;
+
+ private:
+  Execution& execution_;
+};
+
 }  // namespace
 
 Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
@@ -65,11 +93,24 @@ Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
   return program.required_cluster[0] != 0 ? program.required_cluster : Dim3{1, 1, 1};
 }
 
+std::uint64_t shared_bytes_of(const KernelProgram& program, const LaunchOptions& options) {
+  return program.dynamic_shared_offset - program.reserved_shared_bytes +
+         options.dynamic_shared_bytes;
+}
+
+std::uint64_t local_bytes_of(const KernelProgram& program, const LaunchOptions& options) {
+  if (program.stack_top == none) return program.local_bytes;
+  const std::uint64_t bytes =
+      std::max(program.local_bytes, program.grows_stack ? options.stack_bytes : 0);
+  return (bytes + stack_alignment - 1) / stack_alignment * stack_alignment;
+}
+
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options) {
   const std::uint64_t threads = options.block[0] * options.block[1] * options.block[2];
   const std::uint64_t blocks =
       options.cooperative ? options.grid[0] * options.grid[1] * options.grid[2] : 1;
-  return (threads + warp_size - 1) / warp_size * warp_size * blocks * program.local_bytes;
+  return (threads + warp_size - 1) / warp_size * warp_size * blocks *
+         local_bytes_of(program, options);
 }
 
 LaunchResult launch(Device& device, const KernelProgram& program,
@@ -77,6 +118,7 @@ LaunchResult launch(Device& device, const KernelProgram& program,
                     std::span<const std::uint64_t> bound_textures) {
   check_launch(program, parameters, device.memory, options);
   Execution execution(device, program, parameters, options, bound_textures);
+  const GridWorkspace workspace(execution);
   execution.constant_banks = constant_banks(execution);
   execution.first_frame = first_frame(execution);
   GridRunner grid(execution);

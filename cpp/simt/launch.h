@@ -29,6 +29,8 @@ struct LaunchOptions {
   /// clusters.
   Dim3 cluster{0, 0, 0};
   std::uint64_t dynamic_shared_bytes = 0;
+  /// Local memory of a thread whose kernel does not say how much it needs (cudaLimitStackSize).
+  std::uint64_t stack_bytes = 1024;
   bool trace = true;
   /// All blocks are resident and take turns, so that the grid can synchronize.
   bool cooperative = false;
@@ -81,6 +83,12 @@ struct LaunchResult {
 
 /// Blocks that a cooperative launch may have here; no GPU holds more at once.
 inline constexpr std::uint64_t max_resident_blocks = 8192;
+
+/// Bytes of shared memory of a block, without what is reserved for the system.
+std::uint64_t shared_bytes_of(const KernelProgram& program, const LaunchOptions& options);
+
+/// Bytes of local memory of a thread.
+std::uint64_t local_bytes_of(const KernelProgram& program, const LaunchOptions& options);
 
 /// Bytes of local memory of the blocks that are there at once. The launch must be possible
 /// otherwise.

@@ -333,13 +333,17 @@ struct KernelProgram {
   std::string source;                ///< what its trace names as its source: "ptx"
   std::uint64_t binary_version = 0;  ///< 75 for sm_75
   std::uint64_t parameter_bytes = 0;
-  std::vector<ProgramFunction> functions;        ///< 0: the kernel
-  std::vector<trace::StaticInstruction> rows;    ///< of the trace
-  std::uint64_t shared_bytes = 0;                ///< static
+  std::vector<ProgramFunction> functions;      ///< 0: the kernel
+  std::vector<trace::StaticInstruction> rows;  ///< of the trace
+  std::uint64_t shared_bytes = 0;              ///< static
+  /// Before the static ones: bytes that the code's addresses count and that are the system's. They
+  /// are in no size that users see.
+  std::uint64_t reserved_shared_bytes = 0;
   std::vector<SharedVariable> shared_variables;  ///< static ones, by offset
   std::uint64_t dynamic_shared_offset = 0;
   bool uses_dynamic_shared = false;
   std::uint64_t local_bytes = 0;  ///< per thread, all frames of the deepest chain of calls
+  bool grows_stack = false;  ///< what it needs is known when it runs: LaunchOptions::stack_bytes
   std::uint32_t registers_per_thread = 0;
   std::uint32_t max_threads = 1024;
   /// Blocks of a cluster that the kernel asks for; 0: the launch says.
@@ -366,11 +370,12 @@ struct KernelProgram {
   std::vector<TensorMapCopy> tensor_map_copies;
   std::vector<WarpgroupMultiply> warpgroup_multiplications;
   std::vector<WarpgroupWait> warpgroup_waits;
-  std::vector<ConstantBank> constant_banks;    ///< by number
-  std::vector<LaunchWord> launch_words;        ///< of bank 0
-  std::uint32_t parameter_offset = none;       ///< of the parameters in bank 0; none: not there
-  std::vector<FrameConstant> frame_constants;  ///< of functions[0]
-  std::vector<std::uint64_t> local_offsets;    ///< of Action::local_address
+  std::vector<ConstantBank> constant_banks;  ///< by number
+  std::vector<LaunchWord> launch_words;      ///< of bank 0
+  std::uint32_t parameter_offset = none;     ///< of the parameters in bank 0; none: not there
+  std::uint32_t stack_top = none;            ///< of the bytes of a thread's local memory in bank 0
+  std::vector<FrameConstant> frame_constants;                 ///< of functions[0]
+  std::vector<std::uint64_t> local_offsets;                   ///< of Action::local_address
   std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "simt/device_memory.h"
+#include "simt/launch.h"
 
 namespace warpstack::simt {
 namespace {
@@ -16,7 +17,7 @@ trace::KernelHeader header_of(const Execution& execution) {
   header.launch_id = options.launch_id;
   header.grid = options.grid;
   header.block = options.block;
-  header.shared_memory_bytes = program.dynamic_shared_offset + options.dynamic_shared_bytes;
+  header.shared_memory_bytes = shared_bytes_of(program, options);
   header.registers_per_thread = options.registers_per_thread != 0 ? options.registers_per_thread
                                                                   : program.registers_per_thread;
   header.binary_version = program.binary_version;

@@ -12,6 +12,7 @@ using Family = void (*)(Lowerer& to, Form& form);
 /// The family of an opcode without modifiers, or null. Each file of families/ has one of the parts.
 Family find_family(std::string_view base);
 Family integer_family(std::string_view base);
+Family extreme_family(std::string_view base);
 Family bit_family(std::string_view base);
 Family real_family(std::string_view base);
 Family real_pair_family(std::string_view base);

@@ -60,6 +60,12 @@ Frame::Slot Frame::barrier_result() {
   return found->second;
 }
 
+Frame::Slot Frame::return_word(bool upper) {
+  const auto [found, is_new] = single_.try_emplace(upper ? 66 : 65, 0);
+  if (is_new) found->second = take(1);
+  return found->second;
+}
+
 Frame::Slot Frame::literal(std::uint32_t word) {
   if (word == 0) return zero;
   const auto [found, is_new] = literals_.try_emplace(word, 0);

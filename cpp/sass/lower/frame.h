@@ -33,6 +33,8 @@ class Frame {
   Slot convergence(std::uint32_t index);
   /// The result of a bar.red, which B2R reads.
   Slot barrier_result();
+  /// A word of Rpc, the register of return addresses, in which sm_100 also puts words aside.
+  Slot return_word(bool upper);
   Slot literal(std::uint32_t word);
   Slot literal_pair(std::uint64_t value);
   Slot constant(std::uint32_t bank, std::uint32_t offset);

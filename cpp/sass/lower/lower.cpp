@@ -15,8 +15,9 @@ namespace {
 /// Of the threads of a kernel whose functions call themselves, as far as nobody says how deep.
 constexpr std::uint64_t recursive_stack_bytes = std::uint64_t{64} << 10;
 
-/// Alignment of a block's dynamic shared memory behind the static one.
-constexpr std::uint64_t dynamic_alignment = 16;
+/// From sm_90 on a kernel's shared memory begins with these bytes, which are the system's.
+constexpr std::uint64_t reserved_shared_bytes = 1024;
+constexpr std::uint32_t first_arch_with_reserved_bytes = 90;
 
 /// More functions than this in a kernel's code are not looked through.
 constexpr std::size_t max_functions = 512;
@@ -27,8 +28,8 @@ void put(std::vector<std::byte>& bytes, std::size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-/// Whether a function in the kernel's code may call itself, directly or by others: what the cubin
-/// says of local memory is no bound then. Calls by register reach any function.
+/// Whether a function that the kernel reaches may call itself, directly or by others: what the
+/// cubin says of local memory is no bound then. Calls by register reach any function.
 bool is_recursive(const Kernel& kernel) {
   std::vector<std::uint32_t> starts{0};
   for (const auto& [name, address] : kernel.labels) starts.push_back(address);
@@ -57,9 +58,49 @@ bool is_recursive(const Kernel& kernel) {
     }
   }
   for (std::size_t f = 0; f < count; ++f) {
-    if (calls[f][f]) return true;
+    if (calls[f][f] && (f == 0 || calls[0][f])) return true;
   }
   return false;
+}
+
+/// What depends on the cluster, and the workspace of a grid that synchronizes.
+void add_cluster_words(const DriverConstants& places, simt::KernelProgram& program) {
+  using simt::Special;
+  auto& words = program.launch_words;
+  words.push_back({places.workspace, Special::envreg, 1});
+  words.push_back({places.workspace + 4, Special::envreg, 2});
+  if (places.cluster_size == DriverConstants::nowhere) return;
+  for (std::uint8_t component = 0; component < 3; ++component) {
+    words.push_back({places.cluster_size + 4u * component, Special::cluster_nctaid, component});
+    words.push_back({places.num_clusters + 4u * component, Special::nclusterid, component});
+  }
+  words.push_back({places.cluster_blocks, Special::cluster_nctarank, 0});
+  words.push_back({places.is_cluster, Special::is_explicit_cluster, 0});
+  words.push_back({places.num_sms, Special::nsmid, 0});
+}
+
+/// Whether a kernel moves its stack pointer, R1, by what is known when it runs: alloca.
+bool moves_stack(const Kernel& kernel, std::uint32_t stack_top) {
+  constexpr std::uint32_t stack_pointer = 1;
+  bool has_stack = false;
+  bool is_moved = false;
+  for (const Instruction& instruction : kernel.code) {
+    const std::vector<Operand>& operands = instruction.operands;
+    if (operands.empty() || operands[0].kind != Operand::Kind::reg ||
+        operands[0].index != stack_pointer) {
+      continue;
+    }
+    for (std::size_t i = 1; i < operands.size(); ++i) {
+      const Operand& source = operands[i];
+      has_stack = has_stack || (source.kind == Operand::Kind::constant && source.bank == 0 &&
+                                source.integer == stack_top);
+      is_moved = is_moved ||
+                 (source.kind == Operand::Kind::uniform && source.index != zero_uniform) ||
+                 (source.kind == Operand::Kind::reg && source.index != zero_register &&
+                  source.index != stack_pointer);
+    }
+  }
+  return has_stack && is_moved;
 }
 
 void add_banks(const Module& module, const Kernel& kernel, const SectionAddresses& addresses,
@@ -69,11 +110,14 @@ void add_banks(const Module& module, const Kernel& kernel, const SectionAddresse
   // What lies before the parameters is the driver's: zero, as far as it is not filled here.
   first.resize(kernel.parameter_base);
   const DriverConstants places = driver_constants(module.arch);
+  if (places.reserved_shared_bytes != DriverConstants::nowhere) {
+    put(first, places.reserved_shared_bytes,
+        static_cast<std::uint32_t>(program.reserved_shared_bytes));
+  }
   if (places.shared_window != DriverConstants::nowhere) {
     put(first, places.shared_window, simt::shared_window);
   }
   put(first, places.local_window, simt::local_window);
-  put(first, places.stack_top, static_cast<std::uint32_t>(program.local_bytes));
   for (std::uint8_t component = 0; component < 3; ++component) {
     program.launch_words.push_back(
         {places.block_size + 4u * component, simt::Special::ntid, component});
@@ -85,6 +129,7 @@ void add_banks(const Module& module, const Kernel& kernel, const SectionAddresse
         {places.dynamic_shared_bytes, simt::Special::dynamic_smem_size, 0});
   }
   program.launch_words.push_back({places.launch_number, simt::Special::gridid, 0});
+  add_cluster_words(places, program);
   program.parameter_offset = kernel.parameter_base;
   for (const Section& section : module.sections) {
     const int number = section.bank();
@@ -119,7 +164,8 @@ std::vector<std::byte> contents_of(const Module& module, const Section& section,
       value = place->second + static_cast<std::uint64_t>(field.addend) +
               (symbol == module.symbols.end() ? 0 : symbol->second.offset);
     }
-    std::memcpy(bytes.data() + field.offset, &value, sizeof value);
+    value >>= 8 * field.first;
+    std::memcpy(bytes.data() + field.offset, &value, field.bytes);
   }
   return bytes;
 }
@@ -130,20 +176,26 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
   if (found == nullptr) {
     throw InputError(module.file + ": there is no kernel " + std::string(kernel));
   }
-  simt::KernelProgram program = Lowerer(module, *found).run();
+  simt::KernelProgram program = Lowerer(module, *found, addresses).run();
   program.name = found->name;
   program.source = "sass";
   program.binary_version = module.arch;
   program.parameter_bytes = found->parameter_bytes;
-  program.shared_bytes = found->shared_bytes;
-  if (found->shared_bytes > 0) {
-    program.shared_variables.push_back({"(static)", 0, found->shared_bytes});
+  if (module.arch >= first_arch_with_reserved_bytes) {
+    program.reserved_shared_bytes = std::min(found->shared_bytes, reserved_shared_bytes);
+  }
+  program.shared_bytes = found->shared_bytes - program.reserved_shared_bytes;
+  if (program.shared_bytes > 0) {
+    program.shared_variables.push_back(
+        {"(static)", program.reserved_shared_bytes, program.shared_bytes});
   }
   program.uses_dynamic_shared = true;
-  program.dynamic_shared_offset =
-      (found->shared_bytes + dynamic_alignment - 1) / dynamic_alignment * dynamic_alignment;
+  // Where there is dynamic shared memory, ptxas has rounded up what lies before it.
+  program.dynamic_shared_offset = found->shared_bytes;
   program.recursive = is_recursive(*found);
   program.local_bytes = found->local_bytes + (program.recursive ? recursive_stack_bytes : 0);
+  program.stack_top = driver_constants(module.arch).stack_top;
+  program.grows_stack = program.recursive || moves_stack(*found, program.stack_top);
   program.registers_per_thread = found->registers;
   program.max_threads = found->max_threads;
   add_banks(module, *found, addresses, program);
@@ -165,7 +217,7 @@ std::string problem_of(const Instruction& instruction, std::uint32_t arch) {
     if (jumps && operand.kind == Operand::Kind::integer) operand.integer = 0;
   }
   try {
-    Lowerer(module, kernel).run();
+    Lowerer(module, kernel, {}).run();
   } catch (const InputError& error) {
     return error.what();
   }

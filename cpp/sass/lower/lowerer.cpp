@@ -67,24 +67,25 @@ Family find_family(std::string_view base) {
   if (base.starts_with('U') && std::ranges::find(own_uniform, base) == std::end(own_uniform)) {
     base.remove_prefix(1);
     if (base.starts_with('U')) return nullptr;
-    for (const auto part : {integer_family, bit_family, real_family, conversion_family,
-                            narrow_family, predicate_family}) {
+    for (const auto part : {integer_family, extreme_family, bit_family, real_family,
+                            conversion_family, narrow_family, predicate_family}) {
       if (const Family family = part(base)) return family;
     }
     return nullptr;
   }
   constexpr Family (*parts[])(std::string_view) = {
-      integer_family,   bit_family,      real_family,    half_family,   conversion_family,
-      predicate_family, movement_family, memory_family,  atomic_family, control_family,
-      warp_family,      matrix_family,   texture_family, narrow_family, real_pair_family};
+      integer_family, extreme_family,    bit_family,       real_family,
+      half_family,    conversion_family, predicate_family, movement_family,
+      memory_family,  atomic_family,     control_family,   warp_family,
+      matrix_family,  texture_family,    narrow_family,    real_pair_family};
   for (const auto part : parts) {
     if (const Family family = part(base)) return family;
   }
   return nullptr;
 }
 
-Lowerer::Lowerer(const Module& module, const Kernel& kernel)
-    : module_(module), kernel_(kernel), frame_(kernel) {}
+Lowerer::Lowerer(const Module& module, const Kernel& kernel, const SectionAddresses& addresses)
+    : module_(module), kernel_(kernel), addresses_(addresses), frame_(kernel) {}
 
 simt::KernelProgram Lowerer::run() {
   function_.name = kernel_.name;
@@ -189,6 +190,7 @@ Slot Lowerer::word(const Operand& operand) {
     case Operand::Kind::reg:
       return operand.index == zero_register ? Frame::zero : frame_.reg(operand.index);
     case Operand::Kind::uniform:
+      check_uniform(operand);
       return operand.index == zero_uniform ? Frame::zero : frame_.uniform(operand.index);
     case Operand::Kind::integer:
       return frame_.literal(static_cast<std::uint32_t>(number(operand)));
@@ -199,10 +201,39 @@ Slot Lowerer::word(const Operand& operand) {
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
       check_place(operand, 4);
       return frame_.constant(operand.bank, constant_offset(operand));
+    case Operand::Kind::name:
+      return frame_.literal(address_word(operand));
     default:
       break;
   }
   refuse("operand " + operand.text + " is not a word");
+}
+
+std::uint32_t Lowerer::address_word(const Operand& operand) const {
+  std::string_view name = operand.text;
+  const bool is_high = name.starts_with("32@hi(");
+  if ((!is_high && !name.starts_with("32@lo(")) || !name.ends_with(')')) {
+    refuse("operand " + operand.text + " is not a word");
+  }
+  name.remove_prefix(std::string_view("32@hi").size());
+  while (name.starts_with('(') && name.ends_with(')')) name = name.substr(1, name.size() - 2);
+  std::uint64_t address = 0;
+  if (const std::size_t plus = name.rfind("+0x"); plus != std::string_view::npos) {
+    const Operand addend = parse_operand(name.substr(plus + 1));
+    address = static_cast<std::uint64_t>(number(addend));
+    name = name.substr(0, plus);
+  }
+  const auto symbol = module_.symbols.find(name);
+  const auto place = symbol == module_.symbols.end() ? addresses_.find(name)
+                                                     : addresses_.find(symbol->second.section);
+  if (const auto label = kernel_.labels.find(name); label != kernel_.labels.end()) {
+    address += label->second;
+  } else if (place != addresses_.end()) {
+    address += place->second + (symbol == module_.symbols.end() ? 0 : symbol->second.offset);
+  } else if (name != kernel_.name) {  // which begins at 0
+    refuse("operand " + operand.text + ": there is no variable or function of this name");
+  }
+  return static_cast<std::uint32_t>(is_high ? address >> 32 : address);
 }
 
 Slot Lowerer::integer(const Operand& operand) {
@@ -250,8 +281,18 @@ Slot Lowerer::signed_real_word(const Operand& operand) {
 }
 
 Slot Lowerer::pair(const Operand& operand) {
-  if (operand.negated || operand.complement || operand.absolute) {
-    refuse("operand " + operand.text + ": the sign of a 64-bit integer is not executed");
+  if (operand.absolute) {
+    refuse("operand " + operand.text + ": the absolute value of 64 bits is not executed");
+  }
+  if (operand.kind != Operand::Kind::integer && (operand.negated || operand.complement)) {
+    const Slot words = pair(without(operand, negation | complement));
+    const Slot value = temporary();
+    emit(Operation::pack, Type::b64, value, {words});
+    emit(operand.negated ? Operation::neg : Operation::bit_not,
+         operand.negated ? Type::s64 : Type::b64, value, {value});
+    const Slot result = temporary();
+    emit(Operation::unpack, Type::b64, result, {value});
+    return result;
   }
   switch (operand.kind) {
     case Operand::Kind::integer:
@@ -346,6 +387,16 @@ void Lowerer::check_tuple(const Operand& operand, std::uint32_t words) const {
          ", and the last register is " + prefix + std::to_string(zero - 1));
 }
 
+void Lowerer::check_uniform(const Operand& operand) const {
+  constexpr std::uint32_t last_before = 62;
+  constexpr std::uint32_t first_arch_with_more = 100;
+  if (operand.index <= last_before || operand.index == zero_uniform ||
+      arch() >= first_arch_with_more) {
+    return;
+  }
+  refuse("operand " + operand.text + ": the last uniform register before sm_100 is UR62");
+}
+
 void Lowerer::check_place(const Operand& constant, std::uint32_t bytes) const {
   if (constant.integer % bytes == 0) return;
   refuse("operand " + constant.text + " of " + std::to_string(bytes) +
@@ -365,13 +416,19 @@ std::int64_t Lowerer::number(const Operand& operand) const {
   return operand.integer;
 }
 
-std::uint32_t Lowerer::constant_offset(const Operand& operand) const {
+bool Lowerer::reads_driver_word(const Operand& constant, bool moved) {
+  const auto offset = static_cast<std::uint32_t>(constant.integer);
+  const DriverConstants places = driver_constants(arch());
+  if (offset - places.workspace < 8) program_.synchronizes_grid = true;
+  return moved ? places.is_moved(offset) : places.has(offset);
+}
+
+std::uint32_t Lowerer::constant_offset(const Operand& operand) {
   if (operand.integer < 0 || operand.integer > std::numeric_limits<std::uint16_t>::max()) {
     refuse("operand " + operand.text + " lies outside of a constant bank of 64 KiB");
   }
   const auto offset = static_cast<std::uint32_t>(operand.integer);
-  if (operand.bank == 0 && offset < kernel_.parameter_base &&
-      !driver_constants(arch()).has(offset)) {
+  if (operand.bank == 0 && offset < kernel_.parameter_base && !reads_driver_word(operand, false)) {
     refuse("what the driver puts at " + operand.text + " is not known");
   }
   return offset;
@@ -384,6 +441,7 @@ Slot Lowerer::target(const Operand& operand) const {
   if (operand.kind == Operand::Kind::reg) {
     return operand.index == zero_register ? Frame::sink : frame_.reg(operand.index);
   }
+  check_uniform(operand);
   return operand.index == zero_uniform ? Frame::sink : frame_.uniform(operand.index);
 }
 
@@ -514,8 +572,8 @@ void Lowerer::refuse(const std::string& what) const {
                 "machine code at " + hexadecimal(instruction_->address) + ", " +
                 operands_text(*instruction_) + "): " + shortened(what, most_text) +
                 (is_listed ? " (correct this line, or make the listing anew: MachineModule.listing)"
-                           : " (run the kernel's PTX: launch it from a module without "
-                             "machine_code)"));
+                           : " (run the kernel's PTX: in Python from a module without "
+                             "machine_code, on the command line without --machine-code)"));
 }
 
 }  // namespace warpstack::sass

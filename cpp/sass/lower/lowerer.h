@@ -35,7 +35,8 @@ inline constexpr std::uint8_t all_parts = negation | complement | absolute | suf
 /// (families.h) use to emit steps.
 class Lowerer {
  public:
-  Lowerer(const Module& module, const Kernel& kernel);
+  /// `addresses` are those of the sections of variables.
+  Lowerer(const Module& module, const Kernel& kernel, const SectionAddresses& addresses);
 
   /// The program, without constant banks.
   simt::KernelProgram run();
@@ -73,6 +74,8 @@ class Lowerer {
   void check_tuple(const Operand& operand, std::uint32_t words) const;
   /// Throws where a constant does not lie at a multiple of its bytes.
   void check_place(const Operand& constant, std::uint32_t bytes) const;
+  /// Throws where the architecture has no such uniform register.
+  void check_uniform(const Operand& operand) const;
   /// A number that fits 32 bits, with or without a sign.
   std::int64_t number(const Operand& operand) const;
 
@@ -130,6 +133,9 @@ class Lowerer {
     return table;
   }
 
+  /// Whether the driver fills a word of constant bank 0 that is known; `moved`: at a place that the
+  /// code makes of SR_CgaSize.
+  bool reads_driver_word(const Operand& constant, bool moved);
   /// Bytes per lane for the arguments of functions of the library.
   void reserve_arguments(std::uint32_t bytes) { function_.parameter_bytes = bytes; }
   [[nodiscard]] const Module& module() const { return module_; }
@@ -153,12 +159,15 @@ class Lowerer {
   void refuse_rest(const Form& form) const;
   void add_row(const Instruction& instruction);
   /// The place in its bank of a constant without a register.
-  std::uint32_t constant_offset(const Operand& operand) const;
+  std::uint32_t constant_offset(const Operand& operand);
+  /// A word of the address of a variable or function: 32@lo(name), 32@hi((name+0x10)).
+  std::uint32_t address_word(const Operand& operand) const;
   void combine(const Operand& p, const Operand& q, char combination, Condition with, Slot result);
   void link();
 
   const Module& module_;
   const Kernel& kernel_;
+  const SectionAddresses& addresses_;
   simt::KernelProgram program_;
   simt::ProgramFunction function_;
   Frame frame_;

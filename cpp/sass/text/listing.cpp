@@ -172,7 +172,11 @@ class ListingParser {
       field.addend =
           number_in<std::int64_t>(addend.substr(negative ? 1 : 0), "the addend", max_section_bytes);
       if (negative) field.addend = -field.addend;
-      if (field.offset + 8 > section().size) {
+      if (!trimmed(line_).empty()) {
+        field.first = number<std::uint64_t>("the first byte of the address", 7);
+        field.bytes = number<std::uint64_t>("the number of its bytes", 8 - field.first);
+      }
+      if (field.offset + field.bytes > section().size) {
         fail("the address of " + field.symbol + " at " + std::to_string(field.offset) +
              " lies outside its section " + section().name + " of " +
              std::to_string(section().size) + " bytes");

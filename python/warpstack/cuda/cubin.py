@@ -80,6 +80,17 @@ class Parameter:
     size: int
 
 
+#: Relocations of data that are addresses: by kind, the first of the address's bytes that are written
+#: and their number. Words and addresses, plain and generic ones (R_CUDA_32 to R_CUDA_G64), then single
+#: bytes (R_CUDA_8_0 to R_CUDA_8_56 and R_CUDA_G8_0 to R_CUDA_G8_56), which initial values with masks
+#: give, such as 0xff00(symbol).
+ADDRESS_BYTES = {
+    **{1: (0, 4), 2: (0, 8), 3: (0, 4), 4: (0, 8)},
+    **{76 + byte: (byte, 1) for byte in range(8)},
+    **{84 + byte: (byte, 1) for byte in range(8)},
+}
+
+
 @dataclass
 class KernelFacts:
     """What a kernel needs besides its code."""
@@ -260,7 +271,8 @@ class Cubin:
                     f"a relocation of section {section.name} is of symbol {relocation.symbol} of "
                     f"{len(self.symbols)}"
                 )
-            if relocation.offset + 8 > section.size:
+            _, width = ADDRESS_BYTES.get(relocation.kind, (0, 1))
+            if relocation.offset + width > section.size:
                 raise self._damaged(
                     f"a relocation is at {relocation.offset:#x} of section {section.name}, which has "
                     f"{section.size:#x} bytes"
@@ -276,6 +288,8 @@ class Cubin:
 
     def _read_kernels(self) -> None:
         self.kernels: list[KernelFacts] = []
+        #: Names of functions with a section of their own, as in linked objects, and its number.
+        self.functions: dict[str, int] = {}
         by_symbol: dict[int, KernelFacts] = {}
         for number, symbol in enumerate(self.symbols):
             if symbol.kind != _FUNCTION or not 0 < symbol.section < len(self.sections):
@@ -289,7 +303,8 @@ class Cubin:
         for kernel in by_symbol.values():
             info = self.find(f".nv.info.{kernel.name}")
             if info is None or self.find(f".nv.constant0.{kernel.name}") is None:
-                continue  # a device function with a section of its own
+                self.functions[kernel.name] = kernel.section
+                continue
             shared = self.find(f".nv.shared.{kernel.name}")
             kernel.shared_bytes = shared.size if shared is not None else 0
             self._read_attributes(kernel, info)
@@ -389,6 +404,10 @@ class Cubin:
     def functions_in(self, section: int) -> list[Symbol]:
         """Return the functions whose code lies in a section, by place."""
         return sorted(self._functions.get(section, []), key=lambda s: (s.value, s.name))
+
+    def called_from(self, section: int) -> set[str]:
+        """Return the names of what a section's relocations refer to."""
+        return {self.symbols[r.symbol].name for r in self.relocations_of(self.sections[section])}
 
     def variables(self) -> list[Symbol]:
         """Return the variables of the module."""

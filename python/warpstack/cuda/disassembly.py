@@ -8,7 +8,9 @@ without NVIDIA's tools can run it. Its lines are
     .file 1 "bfs.cu"
     .section NAME BYTES                 memory or a constant bank, zero where no .hex says otherwise
     .hex OFFSET DIGITS
-    .address OFFSET SYMBOL ADDEND       eight bytes: the address of a variable
+    .address OFFSET SYMBOL ADDEND [FIRST COUNT]
+                                        the address of a variable: all eight bytes, or COUNT from the
+                                        FIRST one on
     .symbol NAME SECTION OFFSET BYTES   a variable
     .kernel NAME                        what follows belongs to it, up to .end
     .needs REGISTERS SHARED LOCAL THREADS
@@ -17,13 +19,16 @@ without NVIDIA's tools can run it. Its lines are
     .label NAME ADDRESS                 a function within the kernel's code
     CONTROL FILE:LINE [@P] OPCODE [OPERANDS]
 
-with an instruction every 16 bytes from address 0. CONTROL are bits 105 to 125 of the encoding, in
-hexadecimal. Lines that begin with ``//`` are comments.
+with an instruction every 16 bytes from address 0. SHARED are the bytes of the kernel's section of
+shared memory, of which the first 1024 are the system's from sm_90 on. CONTROL are bits 105 to 125 of
+the encoding, in hexadecimal. Lines that begin with ``//`` are
+comments.
 """
 
 from __future__ import annotations
 
 import bisect
+import collections
 import functools
 import json
 import re
@@ -35,7 +40,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpstack.cuda.cubin import INSTRUCTION_BYTES, Cubin, KernelFacts, Section
+from warpstack.cuda.cubin import ADDRESS_BYTES, INSTRUCTION_BYTES, Cubin, KernelFacts, Section
 from warpstack.cuda.toolchain import nvidia_packages
 from warpstack.errors import InputError, shown
 
@@ -50,8 +55,10 @@ _SECONDS = 600
 #: Volta's machine code is not checked; earlier architectures have instructions of eight bytes.
 FIRST_ARCH = 75
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
-#: Relocations that are a 64-bit address: absolute ones, and those of generic addresses.
-_ADDRESSES_64 = (2, 4)
+_RUN_PTX = "run the program's PTX: in Python without machine_code, on the command line without --machine-code"
+#: Opcodes whose last operand is an address in their section, and such an operand.
+_WITH_TARGET = re.compile(r"(BRA|BSSY|CALL|RET|WARPSYNC\.COLLECTIVE|LEPC)\b(?!\.ABS)")
+_TARGET = re.compile(r"(?<![\w])0x[0-9a-f]+$")
 #: How the functions of the driver begin that libcudadevrt calls.
 _DEVICE_RUNTIME = "__cuda_syscall_cnp"
 
@@ -97,9 +104,10 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     if any(symbol.name.startswith(_DEVICE_RUNTIME) for symbol in cubin.symbols):
         raise InputError(
             f"{file}: its kernels call CUDA's device runtime (dynamic parallelism), which is done for PTX "
-            "only: run the program's PTX, without machine_code"
+            f"only: {_RUN_PTX}"
         )
     code = _disassemble(data, file)
+    functions = _places_of_functions(cubin)
     lines = [".sass 1", f".target sm_{cubin.version}"]
     source_lines = cubin.lines()
     files: dict[str, int] = {}
@@ -113,19 +121,21 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
         if section.name.startswith((".nv.global", ".nv.constant")) and (
             not section.name.startswith(".nv.constant0")
         ):
-            lines += _section_lines(cubin, section)
+            lines += _section_lines(cubin, section, functions)
     for symbol in cubin.variables():
         section = cubin.sections[symbol.section]
         if section.name.startswith((".nv.global", ".nv.constant")):
             lines.append(f".symbol {symbol.name} {section.name} {symbol.value} {symbol.size}")
-    for kernel in cubin.kernels:
-        names, rows = source_lines.get(kernel.section, ([], []))
-        places = [
-            (address, f"{files[_file_name(names[number])]}:{line}")
-            for address, number, line in rows
-            if 0 < number < len(names)
+    places: dict[int, list[tuple[int, str]]] = collections.defaultdict(list)
+    for number, (names, rows) in source_lines.items():
+        places[number] = [
+            (address, f"{files[_file_name(names[file_number])]}:{line}")
+            for address, file_number, line in rows
+            if 0 < file_number < len(names)
         ]
-        lines += _kernel_lines(cubin, kernel, code, places, (types or {}).get(kernel.name))
+    for kernel in cubin.kernels:
+        kinds = (types or {}).get(kernel.name)
+        lines += _kernel_lines(cubin, kernel, code, places, functions, kinds)
     return "\n".join(lines) + "\n"
 
 
@@ -134,34 +144,45 @@ def _file_name(path: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in Path(path).name)
 
 
-def _section_lines(cubin: Cubin, section: Section) -> list[str]:
+def _section_lines(cubin: Cubin, section: Section, functions: Mapping[str, int]) -> list[str]:
     lines = [f".section {section.name} {section.size}"]
-    for at in range(0, len(section.data), 64):
-        piece = section.data[at : at + 64]
-        if any(piece):
-            lines.append(f".hex {at} {piece.hex()}")
+    data = bytearray(section.data)
+    addresses = []
     for relocation in cubin.relocations_of(section):
         symbol = cubin.symbols[relocation.symbol]
-        if relocation.kind not in _ADDRESSES_64:
+        if relocation.kind not in ADDRESS_BYTES:
             raise InputError(
                 f"{cubin.file}: section {section.name} at {relocation.offset:#x}: relocation "
-                f"{relocation.kind} (of {symbol.name}) is not one that is known here, 2 or 4; run "
-                "the kernel's PTX, without machine_code"
+                f"{relocation.kind} (of {symbol.name}) is not one of those that are known here, "
+                f"{', '.join(map(str, ADDRESS_BYTES))}; {_RUN_PTX}"
             )
+        first, count = ADDRESS_BYTES[relocation.kind]
+        if symbol.name in functions:
+            value = functions[symbol.name] + relocation.addend >> 8 * first
+            part = (value & (1 << 8 * count) - 1).to_bytes(count, "little")
+            data[relocation.offset : relocation.offset + count] = part
+            continue
         name = symbol.name
         if not name and symbol.section < len(cubin.sections):
             name = cubin.sections[symbol.section].name
-        lines.append(f".address {relocation.offset} {name} {relocation.addend}")
-    return lines
+        part = "" if count == 8 else f" {first} {count}"
+        addresses.append(f".address {relocation.offset} {name} {relocation.addend}{part}")
+    for at in range(0, len(data), 64):
+        piece = data[at : at + 64]
+        if any(piece):
+            lines.append(f".hex {at} {piece.hex()}")
+    return lines + addresses
 
 
 def _kernel_lines(
     cubin: Cubin,
     kernel: KernelFacts,
     code: dict[str, list[dict[str, Any]]],
-    places: list[tuple[int, str]],
+    all_places: Mapping[int, Sequence[tuple[int, str]]],
+    functions: Mapping[str, int],
     types: Sequence[str] | None,
 ) -> list[str]:
+    places = all_places[kernel.section]
     lines = [
         f".kernel {kernel.name}",
         f".needs {kernel.registers} {kernel.shared_bytes} {kernel.local_bytes} {kernel.max_threads}",
@@ -177,32 +198,84 @@ def _kernel_lines(
     for symbol in cubin.functions_in(kernel.section):
         if symbol.name != kernel.name:
             lines.append(f".label {symbol.name} {symbol.value}")
-    data = cubin.sections[kernel.section].data
-    instructions = code.get(kernel.name, [])
+    instructions = _instructions(cubin, kernel.name, kernel.section, code, places)
+    if _calls_functions(cubin, kernel, functions, instructions):
+        # Functions lie at the same addresses in all kernels, so that tables of them are right in each.
+        first = min(functions.values())
+        missing = first // INSTRUCTION_BYTES - len(instructions)
+        instructions += ["0 0:0 NOP"] * missing
+        for name, base in functions.items():
+            lines.append(f".label {name} {base}")
+            section = cubin.functions[name]
+            instructions += _instructions(cubin, name, section, code, all_places[section], base)
+    while instructions and instructions[-1].split()[2] == "NOP":
+        instructions.pop()
+    lines += instructions
+    lines.append(".end")
+    return lines
+
+
+def _places_of_functions(cubin: Cubin) -> dict[str, int]:
+    """Return where functions with sections of their own lie: behind the longest kernel."""
+    end = max((len(cubin.sections[kernel.section].data) for kernel in cubin.kernels), default=0)
+    places = {}
+    for name, section in cubin.functions.items():
+        places[name] = end
+        end += len(cubin.sections[section].data)
+    return places
+
+
+def _calls_functions(
+    cubin: Cubin, kernel: KernelFacts, functions: Mapping[str, int], instructions: Sequence[str]
+) -> bool:
+    """Return whether a kernel may call functions that are not in its own section."""
+    if not functions:
+        return False
+    if cubin.called_from(kernel.section) & functions.keys():
+        return True
+    in_tables = any(
+        section.name.startswith((".nv.global", ".nv.constant"))
+        and cubin.called_from(section.number) & functions.keys()
+        for section in cubin.sections
+    )
+    return in_tables and any(" CALL.ABS" in line for line in instructions)
+
+
+def _instructions(
+    cubin: Cubin,
+    name: str,
+    section: int,
+    code: dict[str, list[dict[str, Any]]],
+    places: Sequence[tuple[int, str]],
+    base: int = 0,
+) -> list[str]:
+    """Return the lines of the instructions of a kernel or function, which begins at `base`."""
+    data = cubin.sections[section].data
+    instructions = code.get(name, [])
     if len(instructions) * INSTRUCTION_BYTES != len(data):
         raise InputError(
-            f"{cubin.file}: kernel {kernel.name} has {len(data)} bytes of code, and nvdisasm found "
+            f"{cubin.file}: kernel {name} has {len(data)} bytes of code, and nvdisasm found "
             f"{len(instructions)} instructions of {INSTRUCTION_BYTES} bytes; a newer nvdisasm may help"
         )
-    while instructions and instructions[-1]["opcode"] == "NOP":
-        instructions.pop()
+    lines = []
     starts = [address for address, _ in places]
     for number, instruction in enumerate(instructions):
         address = number * INSTRUCTION_BYTES
         low, high = struct.unpack_from("<QQ", data, address)
         row = bisect.bisect_right(starts, address) - 1
         place = places[row][1] if row >= 0 else "0:0"
+        opcode = instruction["opcode"]
         operands = instruction.get("operands", "").replace(" ", "").replace(".reuse", "")
-        if instruction["opcode"].startswith("LDGSTS") and "desc" not in operands:
+        if opcode.startswith("LDGSTS") and "desc" not in operands:
             operands = operands.replace("][", "],[", 1)  # a comma is missing up to sm_89
         # The payload of a NaN is in the encoding alone.
         operands = _NAN.sub(f"{low >> 32:#x}", operands)
+        if base and _WITH_TARGET.match(opcode):
+            operands = _TARGET.sub(lambda target: hex(int(target[0], 16) + base), operands)
         # P2R has its source, all predicates, where others have their guard.
         guard = instruction.get("predicate", "").removesuffix("PR").strip()
-        words = [f"{high >> 41 & 0x1FFFFF:x}", place, guard]
-        words += [instruction["opcode"], operands]
+        words = [f"{high >> 41 & 0x1FFFFF:x}", place, guard, opcode, operands]
         lines.append(" ".join(word for word in words if word))
-    lines.append(".end")
     return lines
 
 

@@ -190,9 +190,11 @@ TEST(SassLaunch, WhatIsMissingIsRefusedByName) {
 TEST(SassLaunch, RefusalsOfCubinsRecommendPtx) {
   Instruction unknown;
   unknown.opcode = "FROB.X";
-  EXPECT_EQ(problem_of(unknown, 80),
-            "kernel form (machine code at 0x0, FROB.X): this opcode is not executed (run the "
-            "kernel's PTX: launch it from a module without machine_code)");
+  EXPECT_EQ(
+      problem_of(unknown, 80),
+      "kernel form (machine code at 0x0, FROB.X): this opcode is not executed (run the "
+      "kernel's PTX: in Python from a module without machine_code, on the command line without "
+      "--machine-code)");
 }
 
 TEST(SassLaunch, LongInstructionsAreCutInMessages) {

@@ -97,7 +97,7 @@ TEST(AddressSpaces, ConsecutiveAddressesThatWrapAround) {
 TEST(AddressSpaces, LanesOfLocalMemory) {
   Device device(1 << 20);
   Launch launch(device);
-  launch.program.local_bytes = 24;
+  launch.execution.local_bytes = 24;
   Warp warp;
   assign_zeros(warp.local, 24 * warp_size);
   warp.local_written.reset(24 * warp_size);

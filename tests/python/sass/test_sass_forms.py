@@ -27,7 +27,6 @@ PTX_TESTS = Path(__file__).resolve().parents[1] / "cuda"
 #: Tests of messages, and of what is not executed as machine code.
 LEFT_OUT = {
     "test_other_modifiers_are_errors",  # of PTX
-    "test_cp_async",  # LDGSTS.ZFILL
     "test_direct_and_recursive_calls",  # counts opcodes of PTX
     "test_endless_recursion_is_an_error",
     "test_vprintf",

@@ -147,7 +147,16 @@ void shf(Lowerer& to, Form& form) {
   const bool is_short =
       count.kind == Operand::Kind::integer && count.integer >= 0 && count.integer <= 32;
   if (wrap) {
-    if (is_64 || is_s64 || is_s32) to.refuse("this form is not executed");
+    if (is_64 || is_s64) {
+      const Slot rest = to.temporary();
+      to.emit(Operation::bit_and, Type::b32, rest, {n, to.frame().literal(63)});
+      shift_pair(to, left ? Operation::shl : Operation::shr,
+                 left     ? Type::b64
+                 : is_s64 ? Type::s64
+                          : Type::u64,
+                 high, target, low, upper, rest);
+      return;
+    }
     if (left == high) {
       to.emit({.operation = left ? Operation::shf_l : Operation::shf_r, .type = Type::b32}, target,
               {low, upper, n});
@@ -156,8 +165,11 @@ void shf(Lowerer& to, Form& form) {
     // The shift of one word.
     const Slot rest = to.temporary();
     to.emit(Operation::bit_and, Type::b32, rest, {n, to.frame().literal(31)});
-    to.emit(left ? Operation::shl : Operation::shr, left ? Type::b32 : Type::u32, target,
-            {left ? low : upper, rest});
+    to.emit(left ? Operation::shl : Operation::shr,
+            left     ? Type::b32
+            : is_s32 ? Type::s32
+                     : Type::u32,
+            target, {left ? low : upper, rest});
     return;
   }
   if ((is_64 || is_s64) && !is_short) {

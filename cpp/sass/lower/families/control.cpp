@@ -117,8 +117,13 @@ void call_by_address(Lowerer& to, Slot address) {
     call_built_in(to, function.kind);
     to.guard_by(guard);
   }
+  // Others are functions of the module, whose code stands behind the kernel's own.
   to.guard_by({is_known, true});
-  to.emit(Action::trap);
+  if (to.kernel().labels.empty()) {
+    to.emit(Action::trap);
+  } else {
+    to.computed_jump(address, 0);
+  }
   to.guard_by(guard);
 }
 
@@ -138,7 +143,7 @@ void call(Lowerer& to, Form& form) {
   take_condition(to, form);
   if (!relative) {
     const Operand& address = form.next();
-    if (!address.is_register()) to.refuse("a call by an absolute number is not executed");
+    if (!address.is_register()) return to.jump(to.address_of(address));
     return call_by_address(to, to.integer(address));
   }
   const Operand& first = form.next();
@@ -153,7 +158,7 @@ void call(Lowerer& to, Form& form) {
 void ret(Lowerer& to, Form& form) {
   const bool relative = form.take("REL");
   form.take_all({"NODEC", "DEC"});
-  if (!relative) to.refuse("returns to an absolute address are not executed");
+  if (!relative) form.take("ABS");
   take_condition(to, form);
   const Slot place = to.integer(form.next());
   to.computed_jump(place, form.more() ? to.address_of(form.next()) : 0);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -98,6 +99,12 @@ Slot source_of(Lowerer& to, const Operand& operand, Type type) {
 /// Registers of a value of a type.
 std::uint32_t words_of(Type type) { return bytes_of(type) == 8 ? 2 : 1; }
 
+/// A register holds short integers with their sign in its upper bits.
+void extend_sign(Lowerer& to, Type type, Slot target) {
+  if (bytes_of(type) >= 4 || is_float(type) || !is_signed(type)) return;
+  to.emit({.operation = Operation::cvt, .type = Type::s32, .source = type}, target, {target});
+}
+
 /// Converts into a register, or a pair of them.
 void convert(Lowerer& to, LaneForm lane, Slot target, Slot source, Rounding rounding) {
   lane.operation = Operation::cvt;
@@ -109,6 +116,7 @@ void convert(Lowerer& to, LaneForm lane, Slot target, Slot source, Rounding roun
     to.emit(Operation::unpack, Type::b64, target, {value});
   } else {
     to.emit(lane, target, {source}, immediate);
+    extend_sign(to, lane.type, target);
   }
 }
 
@@ -147,13 +155,15 @@ void f2i(Lowerer& to, Form& form) {
   // instead, as compilers choose them.
   const bool cvt_gives_zero = type != Type::f64 && bytes_of(result) < 8;
   if (nan_to_zero == cvt_gives_zero) return convert(to, lane, target, source, rounded.rounding);
-  if (bytes_of(result) < 4) to.refuse("NaN to an integer of 16 bits is not executed");
   const Slot value = to.temporary();
   convert(to, lane, value, source, rounded.rounding);
   const Slot is_nan = to.temporary();
   to.emit({.operation = Operation::setp, .type = type, .comparison = simt::Comparison::nan}, is_nan,
           {source, source});
-  const Slot top = to.frame().literal(nan_to_zero ? 0 : 0x80000000);
+  // In a short integer's register the sign is in the bits above it, too.
+  const std::uint32_t bits = 8 * std::min(bytes_of(result), 4u);
+  const std::uint32_t top_bit = (is_signed(result) ? ~0u : 1u) << (bits - 1);
+  const Slot top = to.frame().literal(nan_to_zero ? 0 : top_bit);
   const bool is_pair = bytes_of(result) == 8;
   if (is_pair) {
     to.emit(Operation::selp, Type::b32, target + Frame::slot_bytes,
@@ -202,6 +212,7 @@ void i2i(Lowerer& to, Form& form) {
   const Slot source = source_of(to, form.next(), type);
   to.emit({.operation = Operation::cvt, .type = types[0], .source = type, .saturate = saturate},
           target, {source});
+  extend_sign(to, types[0], target);
 }
 
 }  // namespace

@@ -140,33 +140,10 @@ void add_pairs(Lowerer& to, Form& form) {
   to.emit(Operation::unpack, Type::b64, target, {sum});
 }
 
-void viadd(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
-  const Slot a = to.integer(form.next());
-  to.emit(Operation::add, Type::u32, target, {a, to.integer(form.next())});
-}
-
+/// IADD3, and IADD of sm_120, which has two terms.
+template <int operands>
 void iadd(Lowerer& to, Form& form) {
-  if (form.take("64")) return add_pairs<2>(to, form);
-  const bool extended = form.take("X");
-  Sum sum;
-  sum.target = to.target(form.next());
-  if (form.peek().is_predicate()) sum.carry_out = &form.next();
-  const Operand& a = form.next();
-  const Operand& b = form.next();
-  if (!extended && !is_wanted(sum.carry_out)) {
-    const Slot x = to.integer(a);
-    to.emit(Operation::add, Type::u32, sum.target, {x, to.integer(b)});
-    return;
-  }
-  if (extended) sum.carry_in = to.condition(form.next());
-  const Operand plain;
-  const Slot x = term(to, a);
-  add_words(to, sum, {x, term(to, b), Frame::zero}, terms_of({&a, &b, &plain}));
-}
-
-void iadd3(Lowerer& to, Form& form) {
-  if (form.take("64")) return add_pairs<3>(to, form);
+  if (form.take("64")) return add_pairs<operands>(to, form);
   const bool extended = form.take("X");
   Sum sum;
   sum.target = to.target(form.next());
@@ -174,7 +151,10 @@ void iadd3(Lowerer& to, Form& form) {
   if (form.peek().is_predicate()) sum.second_carry_out = &form.next();
   const Operand& a = form.next();
   const Operand& b = form.next();
-  const Operand& c = form.next();
+  Operand zero;
+  zero.kind = Operand::Kind::reg;
+  zero.index = zero_register;
+  const Operand& c = operands == 3 ? form.next() : zero;
   if (extended) {
     if (form.more()) sum.carry_in = to.condition(form.next());
     if (form.more()) sum.second_carry_in = to.condition(form.next());
@@ -209,15 +189,24 @@ void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
     const Slot product = to.temporary();
     to.emit({.operation = Operation::mad_wide, .type = type, .words = true}, product,
             {a, b, Frame::zero});
-    const Slot addend = to.pair(c);
+    // The complement of a negated addend carries with one.
+    simt::Add3Terms low_terms;
+    simt::Add3Terms high_terms;
+    if (has_sign(c)) {
+      low_terms.complement(1);
+      high_terms.complement(1);
+      if (c.negated) low_terms.increment();
+    }
+    const Slot addend = is_number(c) ? to.pair(c) : to.pair(to.without(c, negation | complement));
     const Slot carry = to.temporary();
     const Slot carry_in = extended ? to.positive(form.next()) : Frame::zero;
     constexpr std::uint32_t upper = Frame::slot_bytes;
     const Slot low = high ? Slot{Frame::sink} : target;
-    to.emit(Operation::add3_carry, Type::u32, low, {product, addend, Frame::zero, carry_in})
+    to.emit(Operation::add3_carry, Type::u32, low, {product, addend, Frame::zero, carry_in},
+            low_terms.bits)
         .operands.target2 = carry;
     to.emit(Operation::add3_carry, Type::u32, high ? target : target + upper,
-            {product + upper, addend + upper, Frame::zero, carry})
+            {product + upper, addend + upper, Frame::zero, carry}, high_terms.bits)
         .operands.target2 = is_wanted(carry_out) ? to.predicate_target(*carry_out) : Frame::sink;
     return;
   }
@@ -319,45 +308,6 @@ void iabs(Lowerer& to, Form& form) {
   to.emit(Operation::abs, Type::s32, target, {to.integer(form.next())});
 }
 
-/// The lesser where the predicate holds, else the greater.
-void imnmx(Lowerer& to, Form& form) {
-  const Type type = form.take("U32") ? Type::u32 : Type::s32;
-  if (type == Type::s32) form.take("S32");
-  const Slot target = to.target(form.next());
-  while (form.peek().is_predicate()) {
-    if (!Lowerer::is_unused(form.next())) to.refuse("its predicates are not executed");
-  }
-  const Slot a = to.integer(form.next());
-  const Slot b = to.integer(form.next());
-  const Condition least = to.condition(form.next());
-  if (least.is_true() || least.is_false()) {
-    to.emit(least.is_true() ? Operation::min : Operation::max, type, target, {a, b});
-    return;
-  }
-  const Slot lesser = to.temporary();
-  const Slot greater = to.temporary();
-  to.emit(Operation::min, type, lesser, {a, b});
-  to.emit(Operation::max, type, greater, {a, b});
-  to.emit(Operation::selp, Type::b32, target, {lesser, greater, to.positive(least)});
-}
-
-/// The lesser or greater of a sum and a third value.
-void viaddmnmx(Lowerer& to, Form& form) {
-  const Type type = form.take("U32") ? Type::u32 : Type::s32;
-  const bool relu = form.take("RELU");
-  const Slot target = to.target(form.next());
-  const Slot a = to.integer(form.next());
-  const Slot b = to.integer(form.next());
-  const Slot c = to.integer(form.next());
-  const Condition least = to.condition(form.next());
-  if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
-  const Slot sum = to.temporary();
-  to.emit(Operation::add, Type::u32, sum, {a, b});
-  to.emit(
-      {.operation = least.is_true() ? Operation::min : Operation::max, .type = type, .relu = relu},
-      target, {sum, c});
-}
-
 /// |a - b| + c
 void vabsdiff(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
@@ -432,14 +382,11 @@ void idp(Lowerer& to, Form& form) {
 }  // namespace
 
 Family integer_family(std::string_view base) {
-  if (base == "IADD3") return iadd3;
-  if (base == "IADD") return iadd;
+  if (base == "IADD3") return iadd<3>;
+  if (base == "IADD") return iadd<2>;
   if (base == "IMAD") return imad;
   if (base == "LEA") return lea;
   if (base == "IABS") return iabs;
-  if (base == "IMNMX" || base == "VIMNMX") return imnmx;
-  if (base == "VIADD") return viadd;
-  if (base == "VIADDMNMX") return viaddmnmx;
   if (base == "VABSDIFF") return vabsdiff;
   if (base == "VABSDIFF4") return vabsdiff4;
   if (base == "IDP") return idp;

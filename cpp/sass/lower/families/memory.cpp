@@ -69,12 +69,47 @@ void load_store(Lowerer& to, Form& form) {
   emit_access(to, is_load ? Action::load : Action::store, access);
 }
 
+/// The address of an access of 64 bits in one slot, with its offset.
+Slot whole_address(Lowerer& to, const MemoryAccess& access) {
+  const Slot words = to.temporary();
+  const bool has_register = access.address != simt::none;
+  to.move(words, has_register ? access.address : Frame::zero);
+  to.move(words + Frame::slot_bytes, has_register ? access.address_high : Frame::zero);
+  const Slot address = to.temporary();
+  to.emit(Operation::pack, Type::b64, address, {words});
+  if (access.offset == 0) return address;
+  const Slot offset = to.temporary();
+  to.emit(Operation::pack, Type::b64, offset,
+          {to.frame().literal_pair(static_cast<std::uint64_t>(access.offset))});
+  to.emit(Operation::add, Type::u64, address, {address, offset});
+  return address;
+}
+
+/// With .ZFILL the source's address says how much is copied: it lies as many bytes behind a
+/// multiple of the width as are zero at the end. Returns the bytes to copy and makes the address a
+/// multiple.
+Slot take_fill(Lowerer& to, std::uint32_t width, Slot address) {
+  const auto in_64_bits = [&](std::uint64_t value) {
+    const Slot slot = to.temporary();
+    to.emit(Operation::pack, Type::b64, slot, {to.frame().literal_pair(value)});
+    return slot;
+  };
+  const Slot bytes = to.temporary();
+  to.emit({.operation = Operation::cvt, .type = Type::u32, .source = Type::u64}, bytes, {address});
+  to.emit(Operation::bit_and, Type::b32, bytes, {bytes, to.frame().literal(width - 1)});
+  to.emit(Operation::sub, Type::u32, bytes, {to.frame().literal(width), bytes});
+  to.emit(Operation::bit_and, Type::b64, address,
+          {address, in_64_bits(~(std::uint64_t{width} - 1))});
+  return bytes;
+}
+
 /// Global to shared memory without a register.
 void ldgsts(Lowerer& to, Form& form) {
   MemoryAccess access;
   access.space = AddressSpace::shared;
   form.take("E");
   form.take("BYPASS");
+  const bool fills = form.take("ZFILL");
   take_width(form, access);
   take_order(form, access);
   access.bytes = static_cast<std::uint8_t>(access.bytes * access.elements);
@@ -82,26 +117,19 @@ void ldgsts(Lowerer& to, Form& form) {
   MemoryAccess from;
   set_address(to, access, form.next(), false);
   set_address(to, from, form.next(), true);
+  access.second_address = whole_address(to, from);
+  access.second_is_64_bits = true;
+  if (fills) access.source_bytes = take_fill(to, access.bytes, access.second_address);
   if (form.more()) {
     // Lanes whose predicate fails write zeros.
     const Condition condition = to.condition(form.next());
     if (!condition.is_true()) {
       const Slot bytes = to.temporary();
-      to.emit(Operation::selp, Type::b32, bytes,
-              {to.frame().literal(access.bytes), Frame::zero, to.positive(condition)});
+      const Slot all = fills ? access.source_bytes : to.frame().literal(access.bytes);
+      to.emit(Operation::selp, Type::b32, bytes, {all, Frame::zero, to.positive(condition)});
       access.source_bytes = bytes;
     }
   }
-  if (from.address_high == simt::none) to.refuse("its source has no register");
-  // The engine reads both halves of the source's address in one slot.
-  const Slot packed = to.temporary();
-  if (from.address_high != from.address + Frame::slot_bytes) {
-    to.refuse("a source of 32 bits is not executed");
-  }
-  to.emit(Operation::pack, Type::b64, packed, {from.address});
-  access.second_address = packed;
-  access.second_is_64_bits = true;
-  access.second_offset = from.offset;
   emit_access(to, Action::async_copy, access);
 }
 

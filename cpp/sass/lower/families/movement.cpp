@@ -40,6 +40,7 @@ constexpr SpecialName special_names[] = {
     {"SR_NWARPID", Special::nwarpid},
     {"SR_WARPID", Special::warpid},
     {"SR_CgaCtaId", Special::cluster_ctarank},
+    {"SR_SMEMSZ", Special::total_smem_size},
 };
 
 void read_special(Lowerer& to, Special special, std::uint8_t component, Slot target) {
@@ -60,7 +61,11 @@ const SpecialName& special_in(Lowerer& to, const Operand& operand) {
 void s2r(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& source = form.next();
-  if (source.text == "SRZ") return to.move(target, Frame::zero);
+  // Without clusters there is one block in each, and words of constant bank 0 lie where the
+  // smallest of them is looked for.
+  if (source.text == "SRZ" || source.text == "SR_CgaSize") return to.move(target, Frame::zero);
+  // The least address that the stack may reach, which code for debugging looks at.
+  if (source.text == "SR_LMEMHIOFF") return to.move(target, Frame::zero);
   if (source.text == "SR_SWINHI") {  // the upper word of shared memory's window
     static_assert((simt::shared_window & 0xffffffff) == 0);
     return to.move(target,
@@ -80,7 +85,7 @@ void cs2r(Lowerer& to, Form& form) {
   const bool is_word = form.take("32");
   const Slot target = to.target(form.next(), is_word ? 1 : 2);
   const Operand& source = form.next();
-  if (source.text == "SRZ") {
+  if (source.text == "SRZ" || source.text == "SR_CgaSize") {
     to.move(target, Frame::zero);
     if (!is_word) to.move(target + Frame::slot_bytes, Frame::zero);
     return;
@@ -105,6 +110,18 @@ void mov(Lowerer& to, Form& form) {
   to.move(target, to.integer(form.next()));
   // A mask of bytes, which is all of them.
   if (form.more() && to.number(form.next()) != 0xf) to.refuse("a mask of bytes is not executed");
+}
+
+/// To or from a word of Rpc.
+void rpcmov(Lowerer& to, Form& form) {
+  if (!form.take("32")) to.refuse("only RPCMOV.32 is executed");
+  const auto is_return = [](const Operand& operand) {
+    return operand.text == "Rpc.LO" || operand.text == "Rpc.HI";
+  };
+  const Operand& d = form.next();
+  const Operand& s = form.next();
+  const Slot value = is_return(s) ? to.frame().return_word(s.text == "Rpc.HI") : to.integer(s);
+  to.move(is_return(d) ? to.frame().return_word(d.text == "Rpc.HI") : to.target(d), value);
 }
 
 /// A vector register as a uniform one. With a predicate the lanes may differ: the first one's value
@@ -171,8 +188,10 @@ void load_constant(Lowerer& to, Form& form) {
   }
   access.bank = source.bank;
   access.offset = static_cast<std::uint64_t>(source.integer);
-  if (source.bank == 0 && source.integer < to.kernel().parameter_base) {
-    to.refuse("a computed place, or a part, of what the driver puts there is not executed");
+  if (source.bank == 0 && source.integer < to.kernel().parameter_base &&
+      !to.reads_driver_word(source, is_computed)) {
+    to.refuse(is_computed ? "a computed place of what the driver puts there is not executed"
+                          : "what the driver puts at " + source.text + " is not known");
   }
   if (has_base && has_uniform) to.refuse("a place of two registers is not executed");
   Operand base;
@@ -194,6 +213,7 @@ Family movement_family(std::string_view base) {
   if (base == "MOV" || base == "UMOV") return mov;
   if (base == "S2R" || base == "S2UR") return s2r;
   if (base == "CS2R" || base == "CS2UR") return cs2r;
+  if (base == "RPCMOV") return rpcmov;
   if (base == "R2UR") return r2ur;
   if (base == "LDC" || base == "LDCU" || base == "ULDC") return load_constant;
   return nullptr;

@@ -196,6 +196,8 @@ void skip_name(Form& form) {
 }
 
 /// Predicates into the bits of a register.
+/// All predicates of a kind as bits of a word; `uniform`: UP0 to UP6.
+template <bool uniform>
 void p2r(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   skip_name(form);
@@ -207,12 +209,13 @@ void p2r(Lowerer& to, Form& form) {
     if ((mask >> i & 1) == 0) continue;
     // value | (predicate & bit)
     to.emit(Operation::lop3, Type::b32, value,
-            {value, to.frame().predicate(i, false), to.frame().literal(1u << i)},
+            {value, to.frame().predicate(i, uniform), to.frame().literal(1u << i)},
             Lowerer::table_of([](bool a, bool b, bool c) { return a || (b && c); }));
   }
   to.move(target, value);
 }
 
+template <bool uniform>
 void r2p(Lowerer& to, Form& form) {
   skip_name(form);
   const Slot source = to.integer(form.next());
@@ -221,11 +224,12 @@ void r2p(Lowerer& to, Form& form) {
   const auto write = [&](std::uint32_t i) {
     const Slot bit = to.temporary();
     to.emit(Operation::bit_and, Type::b32, bit, {source, to.frame().literal(1u << i)});
-    compare_words(to, Comparison::ne, Type::u32, to.frame().predicate(i, false), bit, Frame::zero);
+    compare_words(to, Comparison::ne, Type::u32, to.frame().predicate(i, uniform), bit,
+                  Frame::zero);
   };
   for (std::uint32_t i = 0; i < true_predicate; ++i) {
     if ((mask >> i & 1) == 0) continue;
-    if (to.frame().predicate(i, false) == to.guard().slot) {
+    if (to.frame().predicate(i, uniform) == to.guard().slot) {
       last = i;  // it decides about the others
     } else {
       write(i);
@@ -255,8 +259,10 @@ Family predicate_family(std::string_view base) {
   if (base == "FSETP") return fsetp;
   if (base == "DSETP") return dsetp;
   if (base == "FSET") return fset;
-  if (base == "P2R") return p2r;
-  if (base == "R2P") return r2p;
+  if (base == "P2R") return p2r<false>;
+  if (base == "R2P") return r2p<false>;
+  if (base == "P2UR") return p2r<true>;  // UP2UR and UR2UP
+  if (base == "R2UP") return r2p<true>;
   return nullptr;
 }
 

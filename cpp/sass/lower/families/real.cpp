@@ -1,3 +1,4 @@
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -70,21 +71,27 @@ void arithmetic(Lowerer& to, Form& form) {
   }
 }
 
-/// The lesser where the predicate holds, else the greater.
+/// The least of two or three values where the predicate holds, else the greatest.
+template <std::size_t n>
 void fmnmx(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const bool keeps_nan = form.take("NAN");
   const Slot target = to.target(form.next());
-  const Slot a = to.signed_real_word(form.next());
-  const Slot b = to.signed_real_word(form.next());
+  std::array<Slot, n> values;
+  for (Slot& value : values) value = to.signed_real_word(form.next());
   const Condition least = to.condition(form.next());
   const auto extreme = [&](Operation operation, Slot result) {
-    to.emit({.operation = operation, .type = Type::f32, .flush = flush, .propagate_nan = keeps_nan},
-            result, {a, b});
+    Slot value = values[0];
+    for (std::size_t i = 1; i < n; ++i) {
+      const Slot next = i + 1 < n ? to.temporary() : result;
+      to.emit(
+          {.operation = operation, .type = Type::f32, .flush = flush, .propagate_nan = keeps_nan},
+          next, {value, values[i]});
+      value = next;
+    }
   };
   if (least.is_true() || least.is_false()) {
-    extreme(least.is_true() ? Operation::min : Operation::max, target);
-    return;
+    return extreme(least.is_true() ? Operation::min : Operation::max, target);
   }
   const Slot lesser = to.temporary();
   const Slot greater = to.temporary();
@@ -180,7 +187,8 @@ Family real_family(std::string_view base) {
   if (base == "DADD") return arithmetic<Operation::add, 2, true>;
   if (base == "DMUL") return arithmetic<Operation::mul_lo, 2, true>;
   if (base == "DFMA") return arithmetic<Operation::fma, 3, true>;
-  if (base == "FMNMX") return fmnmx;
+  if (base == "FMNMX") return fmnmx<2>;
+  if (base == "FMNMX3") return fmnmx<3>;
   if (base == "FSEL") return fsel;
   if (base == "SEL") return sel;
   if (base == "MUFU") return mufu;

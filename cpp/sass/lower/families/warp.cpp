@@ -114,7 +114,7 @@ Family warp_family(std::string_view base) {
   if (base == "SHFL") return shfl;
   if (base == "VOTE" || base == "VOTEU") return vote;
   if (base == "MATCH") return match;
-  if (base == "REDUX") return redux;
+  if (base == "REDUX" || base == "CREDUX") return redux;
   return nullptr;
 }
 
