@@ -165,8 +165,8 @@ def _section_lines(cubin: Cubin, section: Section, functions: Mapping[str, int])
         name = symbol.name
         if not name and symbol.section < len(cubin.sections):
             name = cubin.sections[symbol.section].name
-        part = "" if count == 8 else f" {first} {count}"
-        addresses.append(f".address {relocation.offset} {name} {relocation.addend}{part}")
+        suffix = "" if count == 8 else f" {first} {count}"
+        addresses.append(f".address {relocation.offset} {name} {relocation.addend}{suffix}")
     for at in range(0, len(data), 64):
         piece = data[at : at + 64]
         if any(piece):
