@@ -11,7 +11,7 @@ namespace warpstack::simt {
 
 /// A device: memory with gaps between allocations, textures, and what its kernels print.
 struct Device {
-  explicit Device(std::uint64_t memory_bytes) : memory(memory_bytes, Layout::apart) {}
+  explicit Device(std::uint64_t memory_bytes) : memory(memory_bytes, AllocationLayout::apart) {}
 
   DeviceMemory memory;
   /// Addresses in traces are those of memory(); otherwise those of allocations back to back, as a

@@ -62,7 +62,7 @@ std::byte* map_arena(std::uint64_t bytes) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::uint64_t capacity, Layout layout)
+DeviceMemory::DeviceMemory(std::uint64_t capacity, AllocationLayout layout)
     : capacity_(rounded_up(capacity)), asked_(capacity_) {
   reserve(layout);
   free_.emplace(device_base, capacity_);
@@ -72,13 +72,14 @@ DeviceMemory::DeviceMemory(std::uint64_t capacity, Layout layout)
 
 DeviceMemory::~DeviceMemory() { munmap(arena_, span_); }
 
-void DeviceMemory::reserve(Layout layout) {
+void DeviceMemory::reserve(AllocationLayout layout) {
   const std::uint64_t most = addresses_left() / 2;  // maps of what is written need some, too
-  span_ = capacity_ + (layout == Layout::apart ? all_gaps : 0);
+  span_ = capacity_ + (layout == AllocationLayout::apart ? all_gaps : 0);
   if (most < span_) span_ = std::max(most / granularity * granularity, granularity);
   while (arena_ == nullptr) {
     // Where there is not enough for all, the gaps take at most a quarter.
-    const std::uint64_t gaps = layout == Layout::apart ? std::min(all_gaps, span_ / 4) : 0;
+    const std::uint64_t gaps =
+        layout == AllocationLayout::apart ? std::min(all_gaps, span_ / 4) : 0;
     capacity_ = std::min(capacity_, (span_ - gaps) / granularity * granularity);
     arena_ = map_arena(span_);
     if (arena_ != nullptr) return;

@@ -29,7 +29,7 @@ struct Allocation {
 };
 
 /// How allocations lie.
-enum class Layout : std::uint8_t {
+enum class AllocationLayout : std::uint8_t {
   packed,  ///< back to back, as on a GPU
   apart    ///< with gaps, so that an access beyond one does not fall into the next
 };
@@ -39,13 +39,14 @@ enum class Layout : std::uint8_t {
 /// threads.
 ///
 /// With gaps an allocation keeps the alignment, up to 2 MiB, that it has back to back. The gaps
-/// take addresses and no memory. They are of 32 MiB at first, and the smaller the more there are, down to 4 KiB.
+/// take addresses and no memory. They are of 32 MiB at first, and the smaller the more there are,
+/// down to 4 KiB.
 class DeviceMemory {
  public:
   /// Reserves address space for `capacity` bytes and the gaps; pages are committed when touched.
   /// Where the process may not reserve so much, gaps are smaller, and then the capacity is.
   /// Throws std::bad_alloc when it may reserve next to nothing.
-  explicit DeviceMemory(std::uint64_t capacity, Layout layout = Layout::packed);
+  explicit DeviceMemory(std::uint64_t capacity, AllocationLayout layout = AllocationLayout::packed);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -106,7 +107,7 @@ class DeviceMemory {
   Allocation& checked(std::uint64_t address, std::uint64_t bytes, const char* what);
   /// The allocation that is nearest to an address; null when there is none.
   [[nodiscard]] const Allocation* nearest(std::uint64_t address) const;
-  void reserve(Layout layout);
+  void reserve(AllocationLayout layout);
   [[nodiscard]] std::uint64_t next_gap() const;
   /// Takes addresses for `needed` bytes and a gap, and sets where they are.
   void place(Allocation& allocation, std::uint64_t needed);

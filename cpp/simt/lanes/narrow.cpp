@@ -17,7 +17,7 @@ namespace {
 using Wide = NarrowConversion::Wide;
 
 /// How the numbers of a format lie.
-struct Layout {
+struct FloatLayout {
   int fraction = 0;     ///< bits
   int bias = 0;         ///< of the exponent
   u32 largest = 0;      ///< code of the largest number
@@ -28,7 +28,7 @@ struct Layout {
   int shift = 0;        ///< of the code in its place
 };
 
-Layout layout_of(NarrowFormat format) {
+FloatLayout layout_of(NarrowFormat format) {
   switch (format) {
     case NarrowFormat::e4m3:
       return {3, 7, 0x7e, 0x7f, 0x7f, 0x80, 16, 0};
@@ -50,7 +50,7 @@ Layout layout_of(NarrowFormat format) {
 }
 
 /// The code of a finite magnitude, which may be above the largest. `random`: of .rs.
-u32 rounded_magnitude(u32 bits, const Layout& layout, NarrowRounding rounding, bool negative,
+u32 rounded_magnitude(u32 bits, const FloatLayout& layout, NarrowRounding rounding, bool negative,
                       u32 random) {
   const bool is_normal = bits >> 23 != 0;
   const int exponent = static_cast<int>(is_normal ? bits >> 23 : 1) - 127;
@@ -83,7 +83,7 @@ u32 rounded_magnitude(u32 bits, const Layout& layout, NarrowRounding rounding, b
   return static_cast<u32>((u64{place} << layout.fraction) + whole + (increments ? 1 : 0));
 }
 
-u32 narrow_float(f32 value, const NarrowConversion& how, const Layout& layout, u32 random) {
+u32 narrow_float(f32 value, const NarrowConversion& how, const FloatLayout& layout, u32 random) {
   const u32 bits = std::bit_cast<u32>(value);
   if (value != value) return layout.nan;
   const bool negative = bits >> 31 != 0;
@@ -153,7 +153,7 @@ f32 widened_half(u32 word, Wide wide, bool is_upper) {
 
 void run_narrow(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   const NarrowConversion how = NarrowConversion::decoded(operands.immediate);
-  const Layout layout = layout_of(how.format);
+  const FloatLayout layout = layout_of(how.format);
   auto* const target = reinterpret_cast<u32*>(registers + operands.target);
   const auto source = [&](std::size_t i) {
     return reinterpret_cast<const u32*>(registers + operands.source[i]);
@@ -187,7 +187,7 @@ f32 widened(u32 code, NarrowFormat format) {
     return code == 0xff ? NAN : std::ldexp(1.0f, static_cast<int>(code) - 127);
   }
   if (format == NarrowFormat::s2f6) return static_cast<f32>(static_cast<s8>(code)) / 64;
-  const Layout layout = layout_of(format);
+  const FloatLayout layout = layout_of(format);
   const u32 magnitude = code & (layout.sign - 1);
   f32 value;
   if (magnitude > layout.largest) {
@@ -205,7 +205,7 @@ f32 widened(u32 code, NarrowFormat format) {
 void run_widen(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   const NarrowConversion how = NarrowConversion::decoded(operands.immediate);
   const bool is_bf16 = how.wide == Wide::bf16x2;
-  const Layout layout = layout_of(is_bf16 ? NarrowFormat::bf16 : NarrowFormat::f16);
+  const FloatLayout layout = layout_of(is_bf16 ? NarrowFormat::bf16 : NarrowFormat::f16);
   const u32 stride = stride_of(how.format);
   auto* const target = reinterpret_cast<u32*>(registers + operands.target);
   const auto* const source = reinterpret_cast<const u32*>(registers + operands.source[0]);

@@ -17,9 +17,9 @@
 namespace {
 
 using warpstack::InputError;
+using warpstack::simt::AllocationLayout;
 using warpstack::simt::device_base;
 using warpstack::simt::DeviceMemory;
-using warpstack::simt::Layout;
 
 std::string message_of(const std::function<void()>& action) {
   try {
@@ -241,7 +241,7 @@ TEST(DeviceMemory, CopiesOfUnwrittenBytesStayUnwritten) {
 
 TEST(DeviceMemoryApart, GapsKeepAlignmentAndTheBase) {
   DeviceMemory packed(1 << 26);
-  DeviceMemory apart(1 << 26, Layout::apart);
+  DeviceMemory apart(1 << 26, AllocationLayout::apart);
   std::uint64_t end = 0;
   for (const std::uint64_t bytes : {100u, 5000u, 3u << 20, 1u, 0u, 256u}) {
     const auto a = packed.allocate(bytes);
@@ -258,7 +258,7 @@ TEST(DeviceMemoryApart, GapsKeepAlignmentAndTheBase) {
 }
 
 TEST(DeviceMemoryApart, NamesTheNearestAllocationHoweverFar) {
-  DeviceMemory memory(1 << 20, Layout::apart);
+  DeviceMemory memory(1 << 20, AllocationLayout::apart);
   const auto a = memory.allocate(400);
   const auto b = memory.allocate(100, "table");
   EXPECT_EQ(memory.describe(a + 400),
@@ -272,7 +272,7 @@ TEST(DeviceMemoryApart, NamesTheNearestAllocationHoweverFar) {
 TEST(DeviceMemoryApart, MapsThePagesThatAGpuMaps) {
   constexpr std::uint64_t page = 2 << 20;
   DeviceMemory packed(1 << 24);
-  DeviceMemory apart(1 << 24, Layout::apart);
+  DeviceMemory apart(1 << 24, AllocationLayout::apart);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;
   for (const std::uint64_t bytes : {3 * page, page, page - 256, std::uint64_t{256}}) {
     pairs.emplace_back(packed.allocate(bytes), apart.allocate(bytes));
@@ -291,7 +291,7 @@ TEST(DeviceMemoryApart, MapsThePagesThatAGpuMaps) {
 TEST(DeviceMemoryApart, RandomUseIsThatOfThePackedLayout) {
   // Thousands of allocations in a small device, so that gaps shrink and holes are used again.
   DeviceMemory packed(1 << 22);
-  DeviceMemory apart(1 << 22, Layout::apart);
+  DeviceMemory apart(1 << 22, AllocationLayout::apart);
   std::mt19937 random(7);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> held;
   for (int i = 0; i < 8'000; ++i) {
