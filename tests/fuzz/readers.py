@@ -134,6 +134,12 @@ _REFERENCES = [
     b'"0","1","k(int *)","gpu__time_duration.sum","nsecond","1,234"\n',
     b'"ID","Kernel Name","Block Size","Grid Size","sm__cycles_elapsed.max","dram__bytes_read.sum"\n'
     b'"","","","","cycle","Kbyte"\n"0","k(int *)","(32, 1, 1)","(8, 2, 1)","1,234","6.4"\n',
+    b"Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Device,Name\n"
+    b'900,1500,117,,,,,,,gpu,[CUDA memset]\n9,2,1,8,2,1,256,1,1,gpu,"k(int *)"\n',
+    b"Time (%),Total Time (ns),Instances,Avg (ns),Name\n75.0,9000,3,3000.0,k(int *)\n",
+    b'{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2.5,'
+    b' "args": {"grid": [8, 1, 1], "block": [128, 1, 1]}}]}',
+    b"==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - no\n",
 ]
 
 
@@ -175,8 +181,12 @@ def _read_gpu(folder: Path, data: bytes) -> None:
 
 
 def _read_config(folder: Path, data: bytes) -> None:
+    """Read a configuration, and again with a changed trace.config of the same text."""
     (folder / "gpgpusim.config").write_bytes(data)
-    ws.Gpu.from_gpgpusim(folder / "gpgpusim.config")
+    alone = ws.Gpu.from_gpgpusim(folder / "gpgpusim.config")
+    (folder / "mine.config").write_bytes(data)
+    again = ws.Gpu.from_gpgpusim(folder / "gpgpusim.config", trace_config=folder / "mine.config")
+    assert again.values() == alone.values(), "the same options again mean something else"
 
 
 def _read_reference(folder: Path, data: bytes) -> None:

@@ -132,6 +132,8 @@ class Given:
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"
         self.config.write_text("-gpgpu_n_clusters 2\n")
+        self.trace_config = folder / "trace.config"
+        self.trace_config.write_text("-trace_opcode_latency_initiation_int 4,2\n")
         self.measured = folder / "run.txt"
         self.measured.write_text(output())
         self.calibration = ws.calibrate(self.measured)
@@ -182,7 +184,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.Gpu.from_file, path=g.yaml)
     add(ws.Gpu.diff, self=g.gpu, other="a100")
     add(ws.Gpu.to_yaml, self=g.gpu, path=g.folder / "written.yaml")
-    add(ws.Gpu.from_gpgpusim, path=g.config, name="g")
+    add(ws.Gpu.from_gpgpusim, path=g.config, trace_config=g.trace_config, name="g")
     launch = (ws.interval.profile.Wave(1, 1, 1, 1),)
     add(ws.IntervalProfile, core=g.profile._core, launch=launch, kernel=1, name="x")
     add(

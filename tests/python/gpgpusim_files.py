@@ -23,6 +23,7 @@ MINIMAL = {
     "-gpgpu_l1_latency": "30",
     "-gpgpu_smem_latency": "24",
     "-gpgpu_cache:dl2": "S:64:128:8,L:B:m:W:L,A:32:4,4:0,32",
+    "-gpgpu_cache:dl2_texture_only": "0",
     "-gpgpu_l2_rop_latency": "120",
     "-dram_latency": "220",
     "-icnt_flit_size": "32",
@@ -35,6 +36,11 @@ MINIMAL = {
     "-ptx_opcode_latency_dp": "8,19,8,8,330",
     "-ptx_opcode_latency_sfu": "21",
     "-ptx_opcode_latency_tesnor": "64",
+    "-ptx_opcode_initiation_int": "2,3,3,3,8,4",
+    "-ptx_opcode_initiation_fp": "1,3,1,2,4",
+    "-ptx_opcode_initiation_dp": "2,8,2,4,130",
+    "-ptx_opcode_initiation_sfu": "8",
+    "-ptx_opcode_initiation_tensor": "32",
 }
 TRACE = {
     "-trace_opcode_latency_initiation_int": "2,1",

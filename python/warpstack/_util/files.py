@@ -12,18 +12,20 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from warpstack._util.arguments import printable
-from warpstack._util.input_file import open_input
+from warpstack._util.input_file import check_regular, open_input
 from warpstack.errors import InputError
 
 __all__ = [
+    "check_folder",
     "digest_of",
     "file_digest",
     "is_sound",
@@ -31,6 +33,7 @@ __all__ = [
     "remove_leftovers",
     "sealed",
     "temporary_folder",
+    "wait_until_there",
     "write_file",
 ]
 
@@ -45,8 +48,11 @@ _WRITER = re.compile(
 _STALE_SECONDS = 86_400
 _PIECE_BYTES = 1 << 20
 _SEAL = "digest"
-#: Where the folder that is being replaced waits.
+#: Where the folder that is being replaced waits, and the list of the files in it that may be deleted.
 _OLD = "old"
+_OWN = "own.json"
+#: Hundredths of a second for which a reader waits for a folder that is being replaced.
+_MOVES_WAITED = 100
 
 
 # --- digests ------------------------------------------------------------------------------------
@@ -85,7 +91,10 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 
 def write_file(path: Path, content: bytes | Callable[[Path], object]) -> None:
-    """Write a file, complete or not at all, with the mode that the user's mask gives to new files.
+    """Write a file, complete or not at all.
+
+    A link is followed: the file that it leads to is written, and the link stays. A file that is there keeps
+    its mode; a new one gets what the user's mask says.
 
     Parameters
     ----------
@@ -96,17 +105,26 @@ def write_file(path: Path, content: bytes | Callable[[Path], object]) -> None:
 
     Raises
     ------
+    InputError
+        If something is at that place that is not a regular file.
     OSError
         If it cannot be written.
     """
+    place = Path(os.path.realpath(path))
     ending = path.suffix if path.suffix[1:].isalnum() else ""
-    partial = path.parent / f"{PARTIAL}{_writer()}{ending}"
+    partial = place.parent / f"{PARTIAL}{_writer()}{ending}"
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = place.stat().st_mode
+        check_regular(path, mode)
     try:
         if isinstance(content, bytes):
             partial.write_bytes(content)
         else:
             content(partial)
-        os.replace(partial, path)
+        if mode is not None:
+            partial.chmod(stat.S_IMODE(mode))
+        os.replace(partial, place)
     finally:
         with contextlib.suppress(OSError):
             partial.unlink()
@@ -114,44 +132,162 @@ def write_file(path: Path, content: bytes | Callable[[Path], object]) -> None:
 
 @contextlib.contextmanager
 def new_folder(
-    path: Path, *, overwrite: bool, replaceable: Callable[[Path], bool]
+    path: Path,
+    *,
+    overwrite: bool,
+    files_of: Callable[[Path], Collection[str] | None],
 ) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `path` when all went well, or leaves no trace.
 
-    With `overwrite`, a folder at that place is deleted last if `replaceable` says that it is ours.
+    Parameters
+    ----------
+    path
+        The place; a link is followed.
+    overwrite
+        Whether a folder at that place may be replaced if it is ours. Only the files that it names get lost;
+        all others in it stay.
+    files_of
+        Returns the files that a folder says are its own, by their paths in it; None for a folder that is
+        not ours.
+
+    Raises
+    ------
+    InputError
+        As `check_folder`, or if the folder has other files where new ones go or cannot be written.
     """
     where = printable(path)
     place = Path(os.path.realpath(path))
     work = place.parent / f"{PARTIAL}{_writer()}"
     try:
-        if place.exists() and not (overwrite and replaceable(place)):
-            remedy = "choose another name" if overwrite else "choose another name or overwrite it"
-            raise InputError(f"{where}: exists already; {remedy}")
+        own = check_folder(path, overwrite=overwrite, files_of=files_of)
         remove_leftovers(place.parent)
         new = work / "new"
         new.mkdir(parents=True)
         yield new
-        _put_in_place(new, place)
+        _put_in_place(new, place, own, where)
     except OSError as error:
         raise InputError(f"{where}: cannot be written: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if work.is_dir():
+            _remove(work)
 
 
-def _put_in_place(new: Path, place: Path) -> None:
-    """Move a folder to its place. One that is there is deleted last, so that nothing gets lost."""
-    old = None
-    if place.exists():
-        # Under its name, so that it goes back if this process is killed between the two moves.
-        old = new.parent / _OLD / place.name
-        old.parent.mkdir()
-        place.rename(old)
+def check_folder(
+    path: Path,
+    *,
+    overwrite: bool,
+    files_of: Callable[[Path], Collection[str] | None],
+    inputs: Iterable[Path] = (),
+) -> frozenset[str]:
+    """Return the files that are lost when a folder is replaced; see `new_folder`.
+
+    Parameters
+    ----------
+    path, overwrite, files_of
+        As for `new_folder`.
+    inputs
+        What is read while the folder is written.
+
+    Raises
+    ------
+    InputError
+        If the folder is there and may not be replaced, or if it, or a file of its own, is an input.
+    """
+    where = printable(path)
+    place = Path(os.path.realpath(path))
+    if not os.path.lexists(place):
+        return frozenset()
+    found = files_of(place) if overwrite else None
+    if found is None:
+        remedy = "choose another name" if overwrite else "choose another name or overwrite it"
+        raise InputError(f"{where}: exists already; {remedy}")
+    for given in inputs:
+        real = Path(os.path.realpath(given))
+        inner = str(real.relative_to(place)) if place in real.parents else None
+        if real == place or any(name == inner or name.startswith(f"{inner}/") for name in found):
+            raise InputError(
+                f"{where}: is read by this command and would be lost; choose another name"
+            )
+    return frozenset(found)
+
+
+def _put_in_place(new: Path, place: Path, own: Collection[str], where: str) -> None:
+    """Move a folder to its place. Of one that is there, its own files are deleted last.
+
+    A process that is killed in between leaves all that it takes to go back or on: what waits has its name,
+    and `_OWN` lists the files that may be deleted.
+    """
+    if not place.exists():
+        new.rename(place)
+        return
+    for name in _files_in(place):
+        if name not in own and _is_taken(new, name):
+            raise InputError(
+                f"{where}: {printable(name)} is not part of the saved trace and would be replaced; "
+                "choose another name"
+            )
+    old = new.parent / _OLD / place.name
+    old.parent.mkdir()
+    (new.parent / _OWN).write_text(json.dumps(sorted(own)), encoding="utf-8")
+    place.rename(old)
     try:
         new.rename(place)
     except BaseException:
-        if old is not None:
-            old.rename(place)
+        old.rename(place)
         raise
+
+
+def _is_taken(folder: Path, name: str) -> bool:
+    """Return whether a path, or a folder that it needs, is taken by something else in a folder."""
+    path = folder / name
+    return os.path.lexists(path) or any(
+        parent.is_file() for parent in path.parents if folder in parent.parents
+    )
+
+
+def _files_in(folder: Path) -> Iterator[str]:
+    """Yield the paths of all that is in a folder and its folders: files, links, and folders without any."""
+    for parent, folders, files in os.walk(folder):
+        inner = Path(parent).relative_to(folder)
+        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
+        for name in (*files, *links):
+            yield str(inner / name)
+        if not folders and not files and inner != Path():
+            yield str(inner)
+
+
+def _clear_old(old: Path, place: Path, own: Collection[str]) -> None:
+    """Delete a replaced folder's own files; others go to where they were."""
+    for name in list(_files_in(old)):
+        if name in own:
+            continue
+        target = place / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(target):  # came in between: both stay
+            target = target.with_name(f"{target.name}.old")
+        (old / name).rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def wait_until_there(path: Path) -> bool:
+    """Return whether something is at a place, after the moment in which a folder there is replaced."""
+    for _ in range(_MOVES_WAITED):
+        if os.path.exists(path) or not _is_moving(path):
+            break
+        time.sleep(0.01)
+    return os.path.exists(path)
+
+
+def _is_moving(path: Path) -> bool:
+    """Return whether a folder of this name waits beside its place for the one that replaces it."""
+    place = Path(os.path.realpath(path))
+    try:
+        with os.scandir(place.parent) as entries:
+            works = [entry.path for entry in entries if _WRITER.fullmatch(entry.name)]
+    except OSError:
+        return False
+    # Its move may have ended since the first look.
+    return any(os.path.exists(os.path.join(w, _OLD, place.name)) for w in works) or place.exists()
 
 
 @contextlib.contextmanager
@@ -193,14 +329,17 @@ def remove_leftovers(folder: Path, *, own: bool = False) -> None:
 
 
 def _remove(path: Path) -> None:
+    """Remove a hidden file or folder, but nothing that is not ours of a folder that was being replaced."""
     if not path.is_dir():
-        path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
         return
-    # A folder that was being replaced, and whose replacement is not at its place.
     with contextlib.suppress(FileNotFoundError):
         for old in list((path / _OLD).iterdir()):
             place = path.parent / old.name
-            if not place.exists():
+            if place.exists():
+                _clear_old(old, place, json.loads((path / _OWN).read_text(encoding="utf-8")))
+            else:  # the replacement is not at its place
                 old.rename(place)
     shutil.rmtree(path, ignore_errors=True)
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
 from warpstack._util.arguments import printable
 from warpstack.errors import InputError
 
-__all__ = ["MAX_SOURCE_BYTES", "MAX_TABLE_BYTES", "check_input", "open_input", "read_input"]
+__all__ = [
+    "MAX_SOURCE_BYTES",
+    "MAX_TABLE_BYTES",
+    "check_input",
+    "check_regular",
+    "kind_of",
+    "open_input",
+    "read_input",
+    "recorded_inputs",
+    "was_opened",
+]
 
 #: Tables of measurements and predictions, and source text, of which a line takes some hundred bytes.
 MAX_TABLE_BYTES = 2**28
@@ -24,6 +36,24 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+#: Device and number of each file that was opened within `recorded_inputs`; None outside.
+_opened: set[tuple[int, int]] | None = None
+
+
+@contextlib.contextmanager
+def recorded_inputs() -> Iterator[None]:
+    """Remember which files are opened as input, so that what the same command writes spares them."""
+    global _opened
+    before, _opened = _opened, set()
+    try:
+        yield
+    finally:
+        _opened = before
+
+
+def was_opened(found: os.stat_result) -> bool:
+    """Return whether a file was opened as input within `recorded_inputs`."""
+    return _opened is not None and (found.st_dev, found.st_ino) in _opened
 
 
 def open_input(path: Path) -> BufferedReader:
@@ -41,7 +71,7 @@ def open_input(path: Path) -> BufferedReader:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _check_kind(path, os.fstat(descriptor).st_mode)
+        _check(path, os.fstat(descriptor))
     except BaseException:
         os.close(descriptor)
         raise
@@ -50,7 +80,7 @@ def open_input(path: Path) -> BufferedReader:
 
 def check_input(path: Path) -> None:
     """Raise `InputError` if the path exists and is not a regular file, for readers in C++."""
-    _check_kind(path, path.stat().st_mode)
+    _check(path, path.stat())
 
 
 def read_input(path: Path, what: str, limit_bytes: int) -> bytes:
@@ -82,8 +112,18 @@ def read_input(path: Path, what: str, limit_bytes: int) -> bytes:
     raise InputError(f"{printable(path)}: more than {limit}, too long for a {what}")
 
 
-def _check_kind(path: Path, mode: int) -> None:
-    if stat.S_ISREG(mode):
-        return
-    kind = next((name for holds, name in _KINDS if holds(mode)), "a special file")
-    raise InputError(f"{printable(path)}: is {kind}; expected a regular file")
+def kind_of(mode: int) -> str:
+    """Return what a file is that is not a regular one."""
+    return next((name for holds, name in _KINDS if holds(mode)), "a special file")
+
+
+def check_regular(path: Path, mode: int) -> None:
+    """Raise `InputError` if a file is not a regular one."""
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{printable(path)}: is {kind_of(mode)}; expected a regular file")
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    check_regular(path, found.st_mode)
+    if _opened is not None:
+        _opened.add((found.st_dev, found.st_ino))

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from warpstack._util.arguments import printable
+from warpstack._util.input_file import recorded_inputs
 from warpstack.cli.common.messages import say, show_warning
 from warpstack.cli.common.quiet import told_when_long
 from warpstack.cli.registry import make_parser
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _load_numpy()
     arguments = make_parser(given).parse_args(given)
     try:
-        with warnings.catch_warnings(), told_when_long():
+        with warnings.catch_warnings(), told_when_long(), recorded_inputs():
             for category in (DamageWarning, TraceWarning, UnmatchedWarning, UnusedOptionWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = show_warning

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import warpstack as ws
-from warpstack._util.arguments import as_path, printable
+from warpstack._util.arguments import printable
+from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.outputs import add_overwrite, output_file
 
 if TYPE_CHECKING:
     from warpstack.calibration import Calibration
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", help="name of the description (default: that of the card)")
     parser.add_argument("--output", "-o", metavar="FILE", help="the YAML file to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    add_overwrite(parser)
     add_output(parser)
 
 
@@ -55,12 +57,14 @@ def run(arguments: argparse.Namespace) -> None:
             "calibrate: give the output of the program, or --source to print the program, or --run to "
             "run it on this machine's GPU"
         )
-    _check_target(arguments.output, arguments.overwrite)  # said before the work, not after it
+    if arguments.output is not None:
+        _target(arguments, "output").check()  # said before the work, not after it
     if arguments.run_here:
         found = _run(arguments)
     else:
         found = ws.calibrate(arguments.file, base=arguments.base, name=arguments.name)
     if arguments.output is not None:
+        _target(arguments, "output").check()
         found.save(arguments.output, overwrite=arguments.overwrite)
     formats = {"difference": "{:+.1%}"}
     left = ("field", "unit", "measured", "base", "how")
@@ -84,11 +88,16 @@ def _run(arguments: argparse.Namespace) -> Calibration:
     from warpstack._util.files import temporary_folder
     from warpstack.calibration.program import run_program
 
-    _check_target(arguments.file, arguments.overwrite)
+    if arguments.file is not None:
+        _target(arguments, "file").check()
     text = run_program()
     with temporary_folder() as folder:
-        file = Path(arguments.file) if arguments.file is not None else folder / "run.txt"
-        _write(file, text)
+        file = folder / "run.txt"
+        if arguments.file is not None:
+            file = Path(arguments.file)
+            _target(arguments, "file").write(text.encode())
+        else:
+            file.write_text(text, encoding="utf-8")
         return ws.calibrate(file, base=arguments.base, name=arguments.name)
 
 
@@ -98,22 +107,10 @@ def _write_source(arguments: argparse.Namespace) -> None:
     if arguments.output is None:
         print(program_source(), end="")
         return
-    _check_target(arguments.output, arguments.overwrite)
-    _write(Path(arguments.output), program_source())
+    _target(arguments, "output").write(program_source().encode())
 
 
-def _check_target(target: str | None, overwrite: bool) -> None:
-    if target is not None and as_path("calibrate", target).exists() and not overwrite:
-        raise ws.InputError(
-            f"{printable(target)}: exists already; choose another name or give --overwrite"
-        )
-
-
-def _write(target: Path, text: str) -> None:
-    from warpstack._util.files import write_file
-
-    try:
-        write_file(target, text.encode())
-    except OSError as error:
-        problem = error.strerror or error
-        raise ws.InputError(f"{printable(target)}: cannot be written: {problem}") from None
+def _target(arguments: argparse.Namespace, name: str) -> OutputFile:
+    """Return a file to write; what a measurement said is replaced only when that is asked for."""
+    label = "calibrate:" if name == "file" else f"--{name}"
+    return output_file(arguments, name, label=label, is_ours=lambda _: False)

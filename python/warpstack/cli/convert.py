@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from warpstack.cli.common.outputs import check_trace_folder
 from warpstack.cli.common.trace_options import add_trace, load_trace, save_trace
 
 SUMMARY = "save a trace in another format"
@@ -29,11 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trace's, or 80)",
     )
     parser.add_argument("--xz", action="store_true", help="with --to accelsim: compress")
-    parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace a saved trace; other files in its folder stay",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Load a trace and save it."""
+    check_trace_folder(arguments, arguments.to)  # said before the work, not after it
     save_trace(
         load_trace(arguments),
         arguments.output,

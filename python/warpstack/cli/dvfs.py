@@ -7,7 +7,7 @@ import argparse
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.output import add_output, print_table, short_floats
-from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="besides that of the GPU",
     )
     add_models(parser, _DEFAULT_MODELS, "crisp, simulation, ")
-    parser.add_argument("--plot", metavar="FILE", help="draw the times (.png, .pdf, .svg)")
+    add_plot(parser, "draw the times (.png, .pdf, .svg)")
     add_profiler(parser)
     add_output(parser)
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print cycles and time of each kernel at each clock."""
     wanted = split(arguments.models or _DEFAULT_MODELS)
     target = read_gpu(arguments)
-    check_picture(arguments.plot)
+    picture = check_picture(arguments)
     app = load_trace(arguments, target)
     table = ws.dvfs(
         app, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
@@ -48,5 +48,5 @@ def run(arguments: argparse.Namespace) -> None:
         columns = ["kernel", "name", "model", "clock_ghz", "cycles", "time_us", "ipc"]
         shown = table[[*columns, "relative_time"]]
     print_table(arguments, shown, short_floats(shown))
-    if arguments.plot:
-        save_picture(ws.plot.dvfs(table).figure, arguments.plot, "time against clock")
+    if picture is not None:
+        save_picture(ws.plot.dvfs(table).figure, picture, "time against clock")

@@ -9,6 +9,7 @@ import warpstack as ws
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.outputs import add_overwrite
 
 SUMMARY = "figures and tables of the papers, and whether their claims hold"
 
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", "-o", default="figures", help="folder to write (default: figures)"
     )
+    add_overwrite(parser)
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="threads (default: 2)")
     parser.add_argument(
         "--no-cache", action="store_true", help="compute all anew and keep nothing on disk"
@@ -68,6 +70,11 @@ def run(arguments: argparse.Namespace) -> None:
     output = as_path("--output", arguments.output)
     if output.exists() and not output.is_dir():  # said before the work, not after it
         raise ws.InputError(f"--output {printable(output)}: is not a folder")
+    if not arguments.redraw:
+        for figure in wanted:
+            figures.check_files(figure, output, overwrite=arguments.overwrite)
+    if arguments.all and output.is_dir():
+        figures.index_file(output, overwrite=arguments.overwrite).check()
     hardware = None
     if arguments.hardware is not None:
         hardware = figures.read_hardware(arguments.hardware, arguments.gpu)
@@ -84,11 +91,13 @@ def run(arguments: argparse.Namespace) -> None:
         reports.append(
             figures.redraw(figure, output)
             if arguments.redraw
-            else figures.write_report(figure, study, output)
+            else figures.write_report(figure, study, output, overwrite=arguments.overwrite)
         )
         print(f"{figure.name}: {printable(reports[-1].picture)}", file=sys.stderr)
     if arguments.all:
-        index = figures.write_index(reports, study, output, figures.LEFT_OUT)
+        index = figures.write_index(
+            reports, study, output, figures.LEFT_OUT, overwrite=arguments.overwrite
+        )
         print(f"index: {printable(index)}", file=sys.stderr)
     table = pd.concat([report.to_frame() for report in reports], ignore_index=True)
     if not (arguments.json or arguments.csv):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
 from warpstack.cli.common.output import add_output, print_csv, print_json
-from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trace(parser)
     add_gpu(parser, several=True)
     add_models(parser, ("mdm for --json and --csv; else closed_network with mdm beside it",))
-    parser.add_argument("--plot", metavar="FILE", help="draw the CPI stacks (.png, .pdf, .svg)")
+    add_plot(parser, "draw the CPI stacks (.png, .pdf, .svg)")
     parser.add_argument(
         "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
     )
@@ -105,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     default = DEFAULT_MODELS if is_data else _ANSWERS
     wanted = prediction.model_list(split(arguments.models or default))
     targets = [profiled(gpu, arguments.profiler) for gpu in read_gpus(arguments)]
-    check_picture(arguments.plot)
+    picture = check_picture(arguments)
     if arguments.top < 1:
         raise ws.InputError(f"--top {arguments.top}: expected a number above 0")
     if arguments.simulate and arguments.sample_launches is not False:
@@ -137,10 +138,10 @@ def run(arguments: argparse.Namespace) -> None:
         print_csv(pd.DataFrame(rows))
     else:
         _print_text(arguments, jobs, rows, is_answer)
-    if arguments.plot:
+    if picture is not None:
         if len(jobs) > 1:
             raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
-        _draw(pd.DataFrame(rows), targets[0], arguments.plot)
+        _draw(pd.DataFrame(rows), targets[0], picture)
 
 
 @dataclasses.dataclass
@@ -331,7 +332,7 @@ def _print_reasons(found: Sequence[Difference]) -> None:
         print(f"- and {len(found) - _MAX_REASONS} more; --kernels chooses launches")
 
 
-def _draw(predictions: pd.DataFrame, target: Gpu, path: str) -> None:
+def _draw(predictions: pd.DataFrame, target: Gpu, picture: OutputFile) -> None:
     import matplotlib.pyplot as plt
 
     from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks, num_launches
@@ -345,4 +346,4 @@ def _draw(predictions: pd.DataFrame, target: Gpu, path: str) -> None:
         cpi_stack(totals, axes, title=title)
     else:
         figure = cpi_stacks(predictions, title=f"{target.title} (above the bars: {what})")
-    save_picture(figure, path, "CPI stacks")
+    save_picture(figure, picture, "CPI stacks")

@@ -7,6 +7,7 @@ import argparse
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stage_options import add_models, split
 from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="report.html",
         help="the page (default: report.html)",
     )
+    add_overwrite(parser)
     parser.add_argument("--source", metavar="FILE", help="the source whose lines the trace names")
 
 
@@ -36,12 +38,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     wanted = prediction.model_list(split(arguments.models or _MODELS))
     target = read_gpu(arguments)
+    output_file(arguments).check()
     ws.report(
         load_trace(arguments, target),
         target,
         arguments.output,
         models=wanted,
         source=source_of(arguments),
+        overwrite=arguments.overwrite,
         progress=True,
     )
     print(f"report: {printable(arguments.output)}")

@@ -7,7 +7,7 @@ import argparse
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.output import add_output, print_table, short_floats
-from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser)
     add_models(parser, DEFAULT_MODELS)
     parser.add_argument("--simulate", action="store_true", help="add the simulation")
-    parser.add_argument("--plot", metavar="FILE", help="draw the roofline (.png, .pdf, .svg)")
+    add_plot(parser, "draw the roofline (.png, .pdf, .svg)")
     add_profiler(parser)
     add_output(parser)
 
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     target = read_gpu(arguments)
-    check_picture(arguments.plot)
+    picture = check_picture(arguments)
     app = load_trace(arguments, target)
     table = ws.roofline(
         app,
@@ -46,5 +46,5 @@ def run(arguments: argparse.Namespace) -> None:
         columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]
         shown = table[[*columns, "roof_fraction", "limit"]]
     print_table(arguments, shown, short_floats(shown))
-    if arguments.plot:
-        save_picture(ws.plot.roofline(table).figure, arguments.plot, "roofline")
+    if picture is not None:
+        save_picture(ws.plot.roofline(table).figure, picture, "roofline")

@@ -8,6 +8,7 @@ import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
+from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stacks import print_stacks
 from warpstack.cli.common.stage_options import add_flush_l2, add_profiler
 from warpstack.cli.common.trace_options import add_trace, load_trace
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the timeline of a kernel for ui.perfetto.dev (.json, .json.gz)",
     )
+    add_overwrite(parser)
     parser.add_argument(
         "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
     )
@@ -45,8 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
 
     target = profiled(read_gpu(arguments), arguments.profiler)
     report_unused(arguments, target, simulation.fields_used(target), "the simulation")
+    timeline = None if arguments.timeline is None else output_file(arguments, "timeline")
+    if timeline is not None:
+        timeline.check()
     app = load_trace(arguments, target)
-    if arguments.timeline is not None and len(app) != 1:
+    if timeline is not None and len(app) != 1:
         raise ws.InputError(
             f"--timeline {arguments.timeline}: a file has the timeline of one kernel, and there are "
             f"{len(app)}; choose one with --kernel"
@@ -57,12 +62,12 @@ def run(arguments: argparse.Namespace) -> None:
         flush_l2=arguments.flush_l2,
         sample_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
-        timeline=arguments.timeline is not None,
+        timeline=timeline is not None,
         profiler=arguments.profiler,
         progress=True,
     )
-    if arguments.timeline is not None:
-        results[0].to_perfetto(arguments.timeline)
+    if timeline is not None:
+        timeline.write(results[0].to_perfetto)
     if arguments.sample_cycles is not None:
         tables = []
         for result in results:

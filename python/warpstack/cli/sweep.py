@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.output import add_output, print_table, text_table
+from warpstack.cli.common.outputs import add_overwrite, output_file
 
 SUMMARY = "predictions over a design space that a file describes"
+
+
+#: Columns that tell rows of a sweep from other tables.
+_COLUMNS = {"app", "point", "kernel", "model", "cycles", "time_us"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("design", help="a .yaml file; see docs/how-to/sweep.md")
     parser.add_argument("--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)")
+    add_overwrite(parser)
     parser.add_argument("--store", metavar="FOLDER", help="write results as they come")
     parser.add_argument(
         "--resume", action="store_true", help="compute only what the store does not hold"
@@ -36,6 +45,17 @@ def run(arguments: argparse.Namespace) -> None:
     output = Path(arguments.output) if arguments.output else design.output
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise ws.InputError(f"--output {printable(output)}: does not end in .csv or .parquet")
+    inputs = [given["trace"] for given in design.kernels.values() if "trace" in given]
+    rows = None
+    if output is not None:
+        rows = output_file(arguments, path=output, inputs=inputs, is_ours=_is_table)
+        rows.check()
+    pictures = [
+        output_file(arguments, path=request.file, label=f"plots: {request.kind}:", inputs=inputs)
+        for request in design.plots
+    ]
+    for picture in pictures:
+        picture.check()
     store = arguments.store or design.store
     if arguments.resume and store is None:
         raise ws.InputError(
@@ -58,10 +78,10 @@ def run(arguments: argparse.Namespace) -> None:
         **dataclasses.asdict(design.options),
     )
     seconds = time.perf_counter() - start
-    if output is not None:
-        _write_table(table, output)
-    for request in design.plots:
-        request.draw(table, design.gpu)
+    if rows is not None:
+        _write_table(table, rows)
+    for request, picture in zip(design.plots, pictures, strict=True):
+        picture.write(partial(request.draw, table, design.gpu))
         print(f"{request.kind}: {printable(request.file)}", file=sys.stderr)
     if arguments.json or arguments.csv:
         print_table(arguments, table)
@@ -95,15 +115,25 @@ def _print_best(table: pd.DataFrame) -> None:
     print(text_table(columns, rows, formats, ("app", "model")))
 
 
-def _write_table(table: pd.DataFrame, path: Path) -> None:
+def _write_table(table: pd.DataFrame, output: OutputFile) -> None:
     """Write a table, complete or not at all."""
-    from warpstack._util.files import remove_leftovers, write_file
+    from warpstack._util.files import remove_leftovers
 
-    write = table.to_csv if path.suffix == ".csv" else table.to_parquet
+    write = table.to_csv if output.path.suffix == ".csv" else table.to_parquet
+    remove_leftovers(output.place.parent)
+    output.write(lambda partial: write(partial, index=False))
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a file has rows of a sweep."""
     try:
-        remove_leftovers(path.parent)
-        write_file(path, lambda partial: write(partial, index=False))
-    except OSError as error:
-        raise ws.InputError(
-            f"--output {printable(path)}: cannot be written: {error.strerror or error}"
-        ) from None
+        if path.suffix == ".parquet":
+            from warpstack._util.lazy import pyarrow_parquet as pq
+
+            columns = pq.read_schema(path).names
+        else:
+            with path.open(encoding="utf-8", newline="") as file:
+                columns = next(csv.reader([file.readline(1 << 16)]), [])
+    except (OSError, ValueError, csv.Error):
+        return False
+    return set(columns) >= _COLUMNS

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 import warpstack as ws
-from warpstack._util.arguments import as_path, printable
+from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
+from warpstack.cli.common.outputs import check_trace_folder
 from warpstack.cli.common.trace_options import save_trace
 
 SUMMARY = "run a workload or a CUDA program, without a GPU"
@@ -26,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run machine code for ARCH (sm_80, say) instead of PTX; needs nvdisasm for programs",
     )
     parser.add_argument("--output", "-o", required=True, help="folder to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace a saved trace")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace a saved trace; other files in its folder stay",
+    )
     _add_program(parser)
     add_gpu(parser)
 
@@ -109,14 +114,10 @@ def run(arguments: argparse.Namespace) -> None:
             "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
             "--workload NAME"
         )
+    check_trace_folder(arguments)  # said before the work, not after it
     if arguments.command:
         _trace_program(arguments)
         return
-    target = as_path("--output", arguments.output)
-    if target.exists() and not arguments.overwrite:  # said before the work, not after it
-        raise ws.InputError(
-            f"{printable(target)}: exists already; choose another name or give --overwrite"
-        )
     app = ws.workloads.load(
         arguments.workload,
         arguments.size,

@@ -15,8 +15,9 @@ import warpstack as ws
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.output import add_output, print_table
-from warpstack.cli.common.pictures import check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.errors import shown
 
 SUMMARY = "errors of predictions against references"
@@ -90,9 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clock-ghz", type=float, metavar="GHZ", help="turns measured times into cycles"
     )
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw errors and values of the first metric (.png, .pdf)"
-    )
+    add_plot(parser, "draw errors and values of the first metric (.png, .pdf)")
     add_output(parser)
 
 
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the errors of predictions, by what ``--by`` says."""
     from warpstack.tables import STACK_COMPONENTS
 
-    check_picture(arguments.plot)
+    picture = check_picture(arguments)
     predictions = [read_predictions(path, arguments.metric) for path in arguments.predictions]
     if arguments.app is not None:
         predictions = [table.assign(app=arguments.app) for table in predictions]
@@ -139,8 +138,8 @@ def run(arguments: argparse.Namespace) -> None:
             shown[name] = 100 * shown[name]
         shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
     print_table(arguments, shown, formats, _LEFT)
-    if arguments.plot:
-        _draw(table[table["metric"] == table["metric"].iloc[0]], arguments.plot)
+    if picture is not None:
+        _draw(table[table["metric"] == table["metric"].iloc[0]], picture)
 
 
 def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
@@ -235,7 +234,7 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
     return pairs or None
 
 
-def _draw(table: pd.DataFrame, path: str) -> None:
+def _draw(table: pd.DataFrame, picture: OutputFile) -> None:
     import matplotlib.pyplot as plt
 
     from warpstack.plot.validation import errors, scatter
@@ -245,4 +244,4 @@ def _draw(table: pd.DataFrame, path: str) -> None:
     )
     errors(table, axes[0])
     scatter(table, axes[1], title="")
-    save_picture(figure, path, "Errors")
+    save_picture(figure, picture, "Errors")

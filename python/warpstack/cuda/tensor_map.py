@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer
@@ -32,16 +31,19 @@ def tensor_map(
     element_strides: Sequence[int] | None = None,
     element: str | None = None,
     fill: str = "zeros",
+    shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    offset: int = 0,
 ) -> bytes:
     """Describe an array to kernels that copy tiles of it, as CUDA's ``cuTensorMapEncodeTiled`` does.
 
     Parameters
     ----------
     source
-        The array, in C order, of one to five dimensions.
+        The array, in C order, of one to five dimensions, or of any number with `shape`.
     box
-        Elements of a tile along each dimension of the array, 1 to 256; those of the last one take a
-        multiple of 16 bytes.
+        Elements of a tile along each dimension, 1 to 256; those of the last one take a multiple of 16
+        bytes.
     swizzle
         How the rows of a tile lie in shared memory: 0, or the bytes in which 16-byte pieces are
         exchanged, 32, 64 or 128; a row of the tile has at most as many.
@@ -52,6 +54,15 @@ def tensor_map(
         "tfloat32" and "tfloat32_ftz" are types that NumPy lacks.
     fill
         What a tile gets that lies outside the array: "zeros" or "nan".
+    shape
+        Elements along each of one to five dimensions of the tensor, outermost first as in NumPy (CUDA's
+        ``globalDim`` is innermost first); by default those of the array.
+    strides
+        Bytes from an element to the next one along each dimension of the tensor, in the order of `shape`
+        (CUDA's ``globalStrides`` is the other way round). That of the last dimension is the size of an
+        element and may be left out; the others are multiples of 16. By default, the tensor is packed.
+    offset
+        Bytes of the array before the tensor's first element, a multiple of 16.
 
     Returns
     -------
@@ -62,10 +73,25 @@ def tensor_map(
     Raises
     ------
     InputError
-        If there is no such tile, with the field that is wrong.
+        If there is no such tile or the tensor is not within the array, with the field that is wrong.
+
+    Examples
+    --------
+    A matrix of 128 x 256 halves as tiles of 64 columns, which lie 128 bytes apart:
+
+    >>> import numpy as np
+    >>> import warpstack as ws
+    >>> matrix = ws.cuda.empty((128, 256), np.float16)
+    >>> map_ = ws.cuda.tensor_map(
+    ...     matrix, (1, 64, 64), shape=(4, 128, 64), strides=(128, 512), swizzle=128
+    ... )
     """
-    if not 1 <= source.ndim <= _MOST_DIMENSIONS:
-        raise InputError(f"source has {source.ndim} dimensions, 1 to 5 are possible")
+    sizes = (
+        list(source.shape) if shape is None else [as_integer("shape", n, 1, 2**32) for n in shape]
+    )
+    if not 1 <= len(sizes) <= _MOST_DIMENSIONS:
+        what = "source" if shape is None else "shape"
+        raise InputError(f"{what} has {len(sizes)} dimensions, 1 to 5 are possible")
     name = source.dtype.name if element is None else element
     name = _SAME_BYTES.get(name, name)
     if name not in _ELEMENTS:
@@ -74,22 +100,52 @@ def tensor_map(
         raise not_one_of("swizzle", swizzle, _SWIZZLES)
     if fill not in ("zeros", "nan"):
         raise not_one_of("fill", fill, ("zeros", "nan"))
-    steps = [1] * source.ndim if element_strides is None else list(element_strides)
+    steps = [1] * len(sizes) if element_strides is None else list(element_strides)
     for what, values in (("box", box), ("element_strides", steps)):
-        if len(values) != source.ndim:
+        if len(values) != len(sizes):
             raise InputError(
-                f"{what} has {len(values)} values, source has {source.ndim} dimensions"
+                f"{what} has {len(values)} values, the tensor has {len(sizes)} dimensions"
             )
+    pitches = _pitches(sizes, source.dtype.itemsize, strides)
+    offset = as_integer("offset", offset, 0, source.nbytes)
+    if offset % 16:
+        raise InputError(f"offset = {offset} is not a multiple of 16 bytes")
+    last = sum((n - 1) * pitch for n, pitch in zip(sizes, pitches, strict=True))
+    end = offset + last + source.dtype.itemsize
+    is_view = shape is not None or strides is not None or offset > 0
+    if is_view and end > source.nbytes:
+        raise InputError(
+            f"shape, strides and offset: the tensor ends at byte {end:,} of an array of "
+            f"{source.nbytes:,} bytes"
+        )
     # The core counts dimensions from the innermost one.
-    sizes = [int(size) for size in reversed(source.shape)]
-    strides = np.cumprod([source.dtype.itemsize, *sizes])[1:-1]
     return _core.tensor_map(
-        source.address,
-        sizes,
-        [int(stride) for stride in strides],
+        source.address + offset,
+        sizes[::-1],
+        pitches[-2::-1],
         [as_integer("box", size, 1, 256) for size in reversed(list(box))],
         [as_integer("element_strides", step, 1, 8) for step in reversed(steps)],
         _ELEMENTS.index(name),
         _SWIZZLES.index(swizzle),
         fill == "nan",
     )
+
+
+def _pitches(sizes: Sequence[int], itemsize: int, strides: Sequence[int] | None) -> list[int]:
+    """Return the bytes between elements along each dimension."""
+    if strides is None:
+        return [itemsize * math.prod(sizes[place:]) for place in range(1, len(sizes) + 1)]
+    given = [as_integer("strides", stride, 1, 2**40) for stride in strides]
+    if len(given) == len(sizes) - 1:
+        return [*given, itemsize]
+    if len(given) != len(sizes):
+        raise InputError(
+            f"strides has {len(given)} values, the tensor has {len(sizes)} dimensions; the last one may "
+            "be left out"
+        )
+    if given[-1] != itemsize:
+        raise InputError(
+            f"strides: elements of the last dimension are {given[-1]} bytes apart, not the {itemsize} of an "
+            "element"
+        )
+    return given

@@ -40,44 +40,35 @@ def check_caches(caches: str, options: Options) -> None:
         )
 
 
-def families(gpus: Sequence[Gpu], options: Options) -> list[tuple[int, list[int]]]:
-    """Divide GPUs into families whose caches one recorded order serves.
+def families(sizes: Sequence[tuple[float, float]]) -> list[tuple[int, list[int]]]:
+    """Divide GPUs that differ in `CAPACITY_FIELDS` alone into families that one recorded order serves.
 
     Parameters
     ----------
-    gpus
-        The GPUs.
-    options
-        How a prediction is made.
+    sizes
+        Size of L1 and of L2 of each GPU, in KiB.
 
     Returns
     -------
     list of tuple
-        For each family the position of the GPU whose order is recorded, and those of its members,
-        which differ in `CAPACITY_FIELDS` and within `_MOST_SPANS` in the sizes of L1 and L2.
+        For each family the position of the GPU whose order is recorded, and those of its members, whose
+        sizes of L1 and L2 are within `_MOST_SPANS`.
     """
-    others = options.memory_fields - CAPACITY_FIELDS
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for position, gpu in enumerate(gpus):
-        alike.setdefault(values_of(gpu, others), []).append(position)
+    logs = [(math.log(l1), math.log(l2)) for l1, l2 in sizes]
+    columns = [
+        _chunks(column, span)
+        for column, span in zip(zip(*logs, strict=True), _MOST_SPANS, strict=True)
+    ]
+    cells: dict[tuple[int, ...], list[int]] = {}
+    for number, cell in enumerate(zip(*columns, strict=True)):
+        cells.setdefault(cell, []).append(number)
     found = []
-    for positions in alike.values():
-        sizes = [(math.log(gpus[p].l1_size_kib), math.log(gpus[p].l2_size_kib)) for p in positions]
-        columns = [
-            _chunks(column, span)
-            for column, span in zip(zip(*sizes, strict=True), _MOST_SPANS, strict=True)
+    for cell in sorted(cells):
+        members = cells[cell]
+        middle = [
+            (min(axis) + max(axis)) / 2 for axis in zip(*(logs[n] for n in members), strict=True)
         ]
-        cells: dict[tuple[int, ...], list[int]] = {}
-        for number, cell in enumerate(zip(*columns, strict=True)):
-            cells.setdefault(cell, []).append(number)
-        for cell in sorted(cells):
-            members = cells[cell]
-            middle = [
-                (min(axis) + max(axis)) / 2
-                for axis in zip(*(sizes[n] for n in members), strict=True)
-            ]
-            nearest = min(members, key=lambda n: math.dist(sizes[n], middle))
-            found.append((positions[nearest], [positions[n] for n in members]))
+        found.append((min(members, key=lambda n: math.dist(logs[n], middle)), members))
     return found
 
 

@@ -26,12 +26,12 @@ from warpstack.models.prediction import evaluate_all, model_reads
 from warpstack.tables import STACK
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["Runner", "Task"]
+__all__ = ["Points", "Runner", "Task"]
 
 _NUMBERS = ("cycles", "ipc", "cpi", *STACK)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Task:
     """Points of one application that share the state of the caches, or a recorded order of accesses.
 
@@ -40,17 +40,36 @@ class Task:
     app
         Number of the application.
     points
+        Numbers of the points, int32, in increasing order.
+    error
+        Why the points are impossible; empty if they are possible.
+    reference
+        The point whose order of accesses is recorded; None: the points share their caches.
+    """
+
+    app: int
+    points: npt.NDArray[np.int32]
+    error: str = ""
+    reference: int | None = None
+
+
+@dataclass(frozen=True)
+class Points:
+    """What is computed of a task: a description for each of its points, made when the task runs.
+
+    Attributes
+    ----------
+    numbers
         Numbers of the points.
     gpus
-        A GPU for each point; None where the point is impossible.
+        The GPU of each point; the sweep's own where the point is impossible.
     error
         Why the points are impossible; empty if they are possible.
     reference
         The GPU whose order of accesses is recorded; None: the points share their caches.
     """
 
-    app: int
-    points: tuple[int, ...]
+    numbers: npt.NDArray[np.int32]
     gpus: tuple[Gpu, ...]
     error: str = ""
     reference: Gpu | None = None
@@ -85,7 +104,7 @@ class Runner:
         self._memo = None if cache is None else DiskMemo(cache, kernels)
         self._pipeline = Pipeline(kernels, options, memo=self._memo)
 
-    def run(self, task: Task, num_threads: int) -> pd.DataFrame:
+    def run(self, task: Points, num_threads: int) -> pd.DataFrame:
         """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
 
         Raises
@@ -107,7 +126,7 @@ class Runner:
         except InputError as error:
             return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
 
-    def _evaluate_recorded(self, task: Task, reference: Gpu, num_threads: int) -> pd.DataFrame:
+    def _evaluate_recorded(self, task: Points, reference: Gpu, num_threads: int) -> pd.DataFrame:
         """Do the same where each point has caches of its own, found from a recorded order."""
         numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
         errors = np.full(self._shape(task), "", dtype=object)
@@ -161,7 +180,7 @@ class Runner:
         for name in _NUMBERS:
             numbers[name][positions, :, m] = columns[name][0][cells]
 
-    def _recorded(self, task: Task, reference: Gpu) -> Sequence[Sequence[_core.MemoryProfile]]:
+    def _recorded(self, task: Points, reference: Gpu) -> Sequence[Sequence[_core.MemoryProfile]]:
         """Return the profiles of each point of a task and kernel, which the cache keeps."""
         options = self._pipeline.options
         fields = options.memory_fields
@@ -192,7 +211,7 @@ class Runner:
 
     def _evaluate(
         self,
-        task: Task,
+        task: Points,
         memory: Sequence[MemoryProfile],
         num_threads: int,
     ) -> pd.DataFrame:
@@ -255,12 +274,12 @@ class Runner:
         if self._stop.is_set():
             raise InterruptedError
 
-    def _shape(self, task: Task) -> tuple[int, int, int]:
-        return len(task.points), len(self.kernels), len(self.models)
+    def _shape(self, task: Points) -> tuple[int, int, int]:
+        return len(task.numbers), len(self.kernels), len(self.models)
 
     def _rows(
         self,
-        task: Task,
+        task: Points,
         numbers: Mapping[str, npt.NDArray[np.float64]],
         errors: npt.NDArray[np.object_],
     ) -> pd.DataFrame:
@@ -268,7 +287,9 @@ class Runner:
         shape = self._shape(task)
         kernels, models = self.kernels, self.models
 
-        def of(axis: int, values: Sequence[Any], dtype: Any = object) -> npt.NDArray[Any]:
+        def of(
+            axis: int, values: Sequence[Any] | npt.NDArray[Any], dtype: Any = object
+        ) -> npt.NDArray[Any]:
             index: list[Any] = [None, None, None]
             index[axis] = slice(None)
             array = np.empty(len(values), dtype=dtype)
@@ -278,7 +299,7 @@ class Runner:
         missing = np.full(shape, np.nan)
         bad = bool(task.error)
         columns = {
-            "point": of(0, task.points, np.int64),
+            "point": of(0, task.numbers, np.int64),
             "kernel": of(1, [kernel.launch_id for kernel in kernels], np.int64),
             "name": of(1, [kernel.short_name for kernel in kernels]),
             "gpu": of(0, [gpu.name for gpu in task.gpus]),
@@ -288,7 +309,7 @@ class Runner:
             **{name: numbers.get(name, missing).ravel() for name in _NUMBERS},
             "trace_digest": of(1, [kernel.digest for kernel in kernels]),
             "gpu_digest": of(0, ["" if bad else gpu.digest for gpu in task.gpus]),
-            "version": of(0, [__version__] * len(task.points)),
+            "version": of(0, [__version__] * len(task.numbers)),
             "error": errors.ravel(),
         }
         texts = [name for name, values in columns.items() if values.dtype == object]

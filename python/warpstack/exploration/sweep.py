@@ -7,15 +7,17 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 import numbers
 import os
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpstack._core import __version__
@@ -24,8 +26,8 @@ from warpstack._util.checked import checked
 from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
-from warpstack.exploration.recorded import check_caches, families
-from warpstack.exploration.runner import Runner, Task
+from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, families
+from warpstack.exploration.runner import Points, Runner, Task
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
@@ -238,7 +240,7 @@ class Design:
         self.profiler = profiler
         self._names = list(self.apps)
         self._kernels = list(self.apps.values())
-        self._gpus: list[Gpu | InputError] = [_changed(gpu, point) for point in points]
+        self._kinds: dict[str, str] = dict.fromkeys(axes, "int64")
 
     @classmethod
     def of(
@@ -272,6 +274,26 @@ class Design:
         wanted = model_list(models)
         return cls(kernels, gpu, fields, points, wanted, named=named, profiler=profiler)
 
+    def gpu_at(self, number: int) -> Gpu | InputError:
+        """Return the GPU of a point, or why it is impossible.
+
+        It is made anew each time: a million of them would take gigabytes.
+        """
+        return _changed(self.gpu, self.points[number])
+
+    def points_of(self, task: Task) -> Points:
+        """Return what is computed of a task."""
+        if task.error:
+            return Points(task.points, (self.gpu,) * len(task.points), task.error)
+        gpus = tuple(self._possible(number) for number in task.points)
+        reference = None if task.reference is None else self._possible(task.reference)
+        return Points(task.points, gpus, reference=reference)
+
+    def _possible(self, number: int) -> Gpu:
+        gpu = self.gpu_at(number)
+        assert isinstance(gpu, Gpu), gpu
+        return gpu
+
     def kernels(self, app: int) -> tuple[KernelTrace, ...]:
         """Return the kernels of an application."""
         return self._kernels[app]
@@ -284,42 +306,63 @@ class Design:
 
     def tasks(self, options: Options, caches: CacheRuns = "exact") -> list[Task]:
         """Divide the sweep into tasks, each with points that share work of the memory stage."""
-        groups = self._alike(options) if caches == "exact" else self._families(options)
+        alike, errors = self._alike(options, caches)
+        groups: list[tuple[int | None, npt.NDArray[np.int32]]]
+        if caches == "exact":
+            groups = [(None, points) for points in alike]
+        else:
+            groups = [found for points in alike for found in self._families(points)]
         tasks = []
         for app, kernels in enumerate(self._kernels):
             points = min(max(_TASK_ROWS // (len(kernels) * len(self.models)), 1), _TASK_POINTS)
-            for reference, alike in groups:
-                for start in range(0, len(alike), points):
-                    chunk = tuple(alike[start : start + points])
-                    gpus = tuple(gpu for n in chunk if isinstance(gpu := self._gpus[n], Gpu))
-                    tasks.append(Task(app, chunk, gpus, reference=reference))
-            for number, gpu in enumerate(self._gpus):
-                if isinstance(gpu, InputError):
-                    tasks.append(Task(app, (number,), (self.gpu,), str(gpu)))
+            for reference, group in groups:
+                for start in range(0, len(group), points):
+                    tasks.append(Task(app, group[start : start + points], reference=reference))
+            for number, error in errors.items():
+                tasks.append(Task(app, np.array([number], dtype=np.int32), error))
         return tasks
 
-    def _alike(self, options: Options) -> list[tuple[Gpu | None, list[int]]]:
-        """Return the points of equal caches."""
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for number, gpu in enumerate(self._gpus):
-            if isinstance(gpu, Gpu):
-                groups.setdefault(values_of(gpu, options.memory_fields), []).append(number)
-        return [(None, alike) for alike in groups.values()]
+    def _alike(
+        self, options: Options, caches: CacheRuns
+    ) -> tuple[list[npt.NDArray[np.int32]], dict[int, str]]:
+        """Return the points of equal caches (recorded: equal but for capacities), and the impossible ones.
 
-    def _families(self, options: Options) -> list[tuple[Gpu | None, list[int]]]:
-        """Return the points that one recorded order serves, and the GPU it is from."""
-        possible = [(n, gpu) for n, gpu in enumerate(self._gpus) if isinstance(gpu, Gpu)]
-        if not possible:
-            return []
-        numbers, gpus = zip(*possible, strict=True)
-        return [
-            (gpus[reference], [numbers[member] for member in members])
-            for reference, members in families(gpus, options)
-        ]
+        The type of each axis is found on the way.
+        """
+        fields = options.memory_fields
+        if caches == "recorded":
+            fields -= CAPACITY_FIELDS
+        keys: dict[bytes, int] = {}
+        group = np.full(len(self.points), -1, dtype=np.int32)
+        errors: dict[int, str] = {}
+        for number in range(len(self.points)):
+            gpu = self.gpu_at(number)
+            for axis, kind in self._kinds.items():
+                if kind != "str":
+                    self._kinds[axis] = _wider(kind, self._value(gpu, number, axis))
+            if isinstance(gpu, InputError):
+                errors[number] = str(gpu)
+                continue
+            # A digest: a tuple of so many values would take a kilobyte of each group.
+            text = repr(values_of(gpu, fields)).encode()
+            key = hashlib.blake2b(text, digest_size=16).digest()
+            group[number] = keys.setdefault(key, len(keys))
+        order = np.argsort(group, kind="stable").astype(np.int32)[len(errors) :]
+        ends = np.cumsum(np.bincount(group[order], minlength=len(keys)))
+        return np.split(order, ends[:-1]) if len(order) else [], errors
+
+    def _families(
+        self, alike: npt.NDArray[np.int32]
+    ) -> list[tuple[int | None, npt.NDArray[np.int32]]]:
+        """Return the points that one recorded order serves, and the one it is from."""
+        gpus = map(self._possible, alike)
+        sizes = [(gpu.l1_size_kib, gpu.l2_size_kib) for gpu in gpus]
+        return [(int(alike[first]), alike[members]) for first, members in families(sizes)]
 
     def reaches(self, axis: str, fields: Collection[str]) -> bool:
         """Return whether an axis changes other fields, as the clock does with latencies."""
-        for point, gpu in itertools.islice(zip(self.points, self._gpus, strict=True), 256):
+        for number in range(min(len(self.points), 256)):
+            gpu, point = self.gpu_at(number), self.points[number]
             without = _changed(self.gpu, {k: v for k, v in point.items() if k != axis})
             if (
                 isinstance(gpu, Gpu)
@@ -337,8 +380,8 @@ class Design:
         """Return what tells this sweep from others, ready for JSON."""
         digest = hashlib.sha256()
         for number in range(len(self.points)):
-            gpu = self._gpus[number]
-            named = [self._value(number, axis) for axis in self.axes]
+            gpu = self.gpu_at(number)
+            named = [self._value(gpu, number, axis) for axis in self.axes]
             entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
             digest.update(json.dumps([*entry, list(map(value_text, named))]).encode())
         kernels = [[kernel.digest for kernel in kernels] for kernels in self._kernels]
@@ -360,29 +403,32 @@ class Design:
             **dataclasses.asdict(options),
         }
 
-    def add_axes(self, task: Task, table: pd.DataFrame) -> pd.DataFrame:
+    def add_axes(self, task: Task, gpus: Sequence[Gpu], table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of a task with times and axes, and the application where it has a name."""
         positions = np.repeat(
             np.arange(len(task.points)), self.num_rows(task) // max(len(task.points), 1)
         )
         # A point that cannot be predicted has no cycles, and then no time.
         cycles = table["cycles"].to_numpy()
-        clocks = np.array([gpu.clock_ghz for gpu in task.gpus])[positions]
-        launches = np.array([launch_us(gpu, self.profiler) for gpu in task.gpus])[positions]
+        clocks = np.array([gpu.clock_ghz for gpu in gpus])[positions]
+        launches = np.array([launch_us(gpu, self.profiler) for gpu in gpus])[positions]
         launch = np.where(np.isnan(cycles), np.nan, launches)
         after = list(table.columns).index("cycles") + 1
         table.insert(after, "time_us", cycles / clocks / 1e3 + launch)
         table.insert(after + 1, "launch_us", launch)
         for place, axis in enumerate(self.axes, start=1):
-            values = [self._value(number, axis) for number in task.points]
+            values = [
+                self._value(None if task.error else gpu, number, axis)
+                for number, gpu in zip(task.points, gpus, strict=True)
+            ]
             table.insert(place, axis, self._column(axis, values).take(positions).array)
         if self.named:
             names = pd.Series([self._names[task.app]] * len(table), dtype="str")
             table.insert(len(self.axes) + 1, "app", names)
         return table
 
-    def _value(self, number: int, axis: str) -> Any:
-        gpu = self._gpus[number]
+    def _value(self, gpu: Gpu | InputError | None, number: int, axis: str) -> Any:
+        """Return the value of an axis at a point; of an impossible one, what the caller wrote."""
         if isinstance(gpu, Gpu):
             return getattr(gpu, axis)
         return self.points[number].get(axis, getattr(self.gpu, axis))
@@ -394,19 +440,6 @@ class Design:
             return pd.Series([value_text(value) for value in values], dtype="str")
         return pd.Series(values, dtype=kind)
 
-    @cached_property
-    def _kinds(self) -> dict[str, str]:
-        kinds = {}
-        for axis in self.axes:
-            values = [self._value(number, axis) for number in range(len(self.points))]
-            if all(_is_number(value, numbers.Integral) for value in values):
-                kinds[axis] = "int64"
-            elif all(_is_number(value, numbers.Real) for value in values):
-                kinds[axis] = "float64"
-            else:
-                kinds[axis] = "str"
-        return kinds
-
     def table(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """Join the rows of all tasks, in the order of points."""
         table = pd.concat(parts, ignore_index=True)
@@ -415,6 +448,32 @@ class Design:
         table = table.iloc[order].reset_index(drop=True)
         table.attrs["axes"] = list(self.axes)
         return table
+
+
+class Grid(Sequence[Mapping[str, Any]]):
+    """All combinations of values, the last field changing fastest; each is made when asked for."""
+
+    def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
+        self._values = dict(values)
+        self._len = math.prod(map(len, self._values.values()))
+
+    def __len__(self) -> int:
+        return self._len
+
+    @overload
+    def __getitem__(self, number: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Mapping[str, Any]]: ...
+    def __getitem__(self, number: int | slice) -> Mapping[str, Any] | list[Mapping[str, Any]]:
+        """Return a point, or a list of them."""
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        rest = range(len(self))[number]
+        point = {}
+        for name, values in reversed(self._values.items()):
+            rest, place = divmod(rest, len(values))
+            point[name] = values[place]
+        return {name: point[name] for name in self._values}
 
 
 def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]:
@@ -434,13 +493,12 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
             values[name] = list(given)
             if not values[name]:
                 raise InputError(f"axes: {name} has no values")
-        total = 1
-        for given in values.values():
-            total *= len(given)
-        if total > _MOST_POINTS:
-            raise InputError(f"axes: {total} points are more than {_MOST_POINTS}; take a sample")
-        combinations = itertools.product(*values.values())
-        return tuple(values), [dict(zip(values, point, strict=True)) for point in combinations]
+        grid = Grid(values)
+        if len(grid) > _MOST_POINTS:
+            raise InputError(
+                f"axes: {len(grid)} points are more than {_MOST_POINTS}; take a sample"
+            )
+        return tuple(values), grid
     if isinstance(axes, str) or not isinstance(axes, Iterable):
         raise not_a("axes", "a mapping or a list of points", axes)
     points = list(axes)
@@ -463,6 +521,13 @@ def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
         return gpu.replace(**point)
     except InputError as error:
         return error
+
+
+def _wider(kind: str, value: Any) -> str:
+    """Return the type of a column that has a value, too."""
+    if kind == "int64" and _is_number(value, numbers.Integral):
+        return kind
+    return "float64" if _is_number(value, numbers.Real) else "str"
 
 
 def _is_number(value: Any, kind: type[Any]) -> bool:
@@ -501,7 +566,9 @@ def _on_threads(
 
     def run(number: int, num_threads: int) -> tuple[int, pd.DataFrame]:
         task = tasks[number]
-        return number, design.add_axes(task, runners[task.app].run(task, num_threads))
+        points = design.points_of(task)
+        table = runners[task.app].run(points, num_threads)
+        return number, design.add_axes(task, points.gpus, table)
 
     available = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
     threads = min(available, len(missing))
@@ -541,10 +608,12 @@ def _on_cluster(
 ) -> Generator[tuple[int, pd.DataFrame], None, None]:
     """Do the same on a cluster."""
     work = partial(_run_remotely, design.models, options, cache, workers or 1)
-    listed = [(number, tasks[number].app, tasks[number]) for number in missing]
+    # Made when they are sent.
+    listed = ((number, tasks[number].app, design.points_of(tasks[number])) for number in missing)
     apps = [design.kernels(app) for app in range(len(design.apps))]
     for number, table in run_on_cluster(client, apps, listed, work):
-        yield number, design.add_axes(tasks[number], table)
+        task = tasks[number]
+        yield number, design.add_axes(task, design.points_of(task).gpus, table)
 
 
 def _run_remotely(
@@ -553,6 +622,6 @@ def _run_remotely(
     cache: StageCache | None,
     num_threads: int,
     kernels: tuple[KernelTrace, ...],
-    task: Task,
+    points: Points,
 ) -> pd.DataFrame:
-    return Runner(kernels, models, options, cache).run(task, num_threads)
+    return Runner(kernels, models, options, cache).run(points, num_threads)

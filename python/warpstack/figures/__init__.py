@@ -19,7 +19,16 @@ from functools import cache
 from warpstack.errors import unknown
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.hardware import Hardware, read_hardware
-from warpstack.figures.report import Report, module_of, redraw, staleness, write_index, write_report
+from warpstack.figures.report import (
+    Report,
+    check_files,
+    index_file,
+    module_of,
+    redraw,
+    staleness,
+    write_index,
+    write_report,
+)
 from warpstack.figures.study import SIZES, Study
 
 __all__ = [
@@ -31,7 +40,9 @@ __all__ = [
     "PaperFigure",
     "Report",
     "Study",
+    "check_files",
     "get",
+    "index_file",
     "names",
     "read_hardware",
     "redraw",

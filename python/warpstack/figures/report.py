@@ -15,14 +15,23 @@ from pathlib import Path
 import pandas as pd
 
 from warpstack._util.arguments import printable
-from warpstack._util.files import remove_leftovers, write_file
+from warpstack._util.files import remove_leftovers
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
+from warpstack._util.output_file import OutputFile
 from warpstack.errors import InputError
 from warpstack.figures.base import Claim, PaperFigure
 from warpstack.figures.study import Study
 from warpstack.plot import sheet
 
-__all__ = ["Report", "redraw", "staleness", "write_index", "write_report"]
+__all__ = [
+    "Report",
+    "check_files",
+    "index_file",
+    "redraw",
+    "staleness",
+    "write_index",
+    "write_report",
+]
 
 _DPI = 110
 #: Flat colours and text need no more, and the files are a third as large.
@@ -30,6 +39,7 @@ _PNG_COLOURS = 128
 #: What a picture says of itself: digests of the data and the code that it was drawn from, and how
 #: long the data took.
 _DATA, _CODE, _SECONDS = "warpstack-data", "warpstack-code", "warpstack-seconds"
+_INDEX_TITLE = "# The papers' figures, computed again"
 
 
 @dataclass(frozen=True)
@@ -59,8 +69,26 @@ class Report:
         )
 
 
-def write_report(figure: PaperFigure, study: Study, output: Path) -> Report:
+def check_files(figure: PaperFigure, output: Path, *, overwrite: bool) -> None:
+    """Refuse a folder in which a figure's files must not be replaced, before any work is done.
+
+    Raises
+    ------
+    InputError
+        If the data or the picture is there and is not what a figure wrote, and `overwrite` is not given, or
+        the command reads it.
+    """
+    if output.is_dir():
+        for ending in ("csv", "png"):
+            _output(output / f"{figure.name}.{ending}", overwrite).check()
+
+
+def write_report(
+    figure: PaperFigure, study: Study, output: Path, *, overwrite: bool = False
+) -> Report:
     """Compute a figure, and write its data (``.csv``) and picture (``.png``) to a folder.
+
+    Files of an earlier run are replaced, and with `overwrite` others, too.
 
     Raises
     ------
@@ -74,7 +102,11 @@ def write_report(figure: PaperFigure, study: Study, output: Path) -> Report:
         )
     start = time.perf_counter()
     content = figure.compute(study).to_csv(index=False, float_format="%.6g").encode()
-    report = _draw(figure, content, output, lambda: time.perf_counter() - start)
+    report, image = _draw(figure, content, output, lambda: time.perf_counter() - start)
+    check_files(figure, output, overwrite=overwrite)
+    # Both at once: the picture says which data it is made from.
+    for path, made in ((report.data, content), (report.picture, image)):
+        _write(_output(path, overwrite), made)
     return report
 
 
@@ -101,17 +133,19 @@ def redraw(figure: PaperFigure, output: Path) -> Report:
             f"{where}: was changed or damaged since {picture.name} was drawn; {remedy}"
         )
     try:
-        return _draw(figure, content, output, lambda: seconds)
+        report, image = _draw(figure, content, output, lambda: seconds)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{where}: comes from another version; {remedy}") from None
+    _write(_output(picture), image)
+    return report
 
 
 def _draw(
     figure: PaperFigure, content: bytes, output: Path, seconds: Callable[[], float]
-) -> Report:
-    """Write the data, and the picture that is drawn from what the file says."""
+) -> tuple[Report, bytes]:
+    """Return the report of a figure, and the picture that is drawn from its data."""
     table = _table(content)
     claims = tuple(figure.check(table))
     drawn = figure.draw(table)
@@ -125,9 +159,7 @@ def _draw(
     took = seconds()
     texts = {_DATA: _digest(content), _CODE: _code_digest(figure), _SECONDS: f"{took:.1f}"}
     picture, data = output / f"{figure.name}.png", output / f"{figure.name}.csv"
-    _write(data, content)
-    _write(picture, _smaller(image, texts))
-    return Report(figure, claims, took, picture, data)
+    return Report(figure, claims, took, picture, data), _smaller(image, texts)
 
 
 def _table(content: bytes) -> pd.DataFrame:
@@ -202,14 +234,19 @@ def _says_nothing(statement: object) -> bool:
 
 
 def write_index(
-    reports: Sequence[Report], study: Study, output: Path, left_out: Mapping[str, str]
+    reports: Sequence[Report],
+    study: Study,
+    output: Path,
+    left_out: Mapping[str, str],
+    *,
+    overwrite: bool = False,
 ) -> Path:
     """Write ``index.md``: every picture, the papers' numbers beside ours, and the durations."""
     total = sum(len(report.claims) for report in reports)
     held = sum(claim.holds for report in reports for claim in report.claims)
     seconds = sum(report.seconds for report in reports)
     lines = [
-        "# The papers' figures, computed again",
+        _INDEX_TITLE,
         "",
         f"Made by `warpstack figure --all --size {study.size}` from {len(study.names)} workloads: "
         f"{len(reports)} figures and tables in {seconds:.0f} s (less where results were kept from an "
@@ -246,7 +283,7 @@ def write_index(
     lines += ["", "## Left out", "", "| figure | why |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in left_out.items()]
     path = output / "index.md"
-    _write(path, ("\n".join(lines) + "\n").encode())
+    _write(index_file(output, overwrite=overwrite), ("\n".join(lines) + "\n").encode())
     return path
 
 
@@ -274,13 +311,38 @@ def _smaller(image: io.BytesIO, texts: Mapping[str, str]) -> bytes:
     return result.getvalue()
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file, complete or not at all."""
+def index_file(output: Path, *, overwrite: bool) -> OutputFile:
+    """Return the index page of a folder, and what it may replace."""
+    return _output(output / "index.md", overwrite)
+
+
+def _output(path: Path, overwrite: bool = False) -> OutputFile:
+    return OutputFile(path, "--output", overwrite, is_ours=_is_ours)
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a file is what a figure wrote, and has not changed since."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(path.parent)
-        write_file(path, content)
+        if path.suffix == ".md":
+            return path.read_bytes().startswith(_INDEX_TITLE.encode())
+        texts = _texts(path.with_suffix(".png"))
+        return (
+            _DATA in texts
+            if path.suffix == ".png"
+            else texts.get(_DATA) == _digest(path.read_bytes())
+        )
+    except (OSError, ValueError):
+        return False
+
+
+def _write(output: OutputFile, content: bytes) -> None:
+    """Write a file, complete or not at all."""
+    folder = output.path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"--output {printable(path)}: cannot be written: {error.strerror or error}"
+            f"--output {printable(folder)}: cannot be written: {error.strerror or error}"
         ) from None
+    remove_leftovers(folder)
+    output.write(content)

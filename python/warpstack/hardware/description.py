@@ -87,11 +87,7 @@ class Gpu(GpuValues):
                 expected = "a tuple" if kind is tuple else "a dictionary"
                 raise not_a(f"GPU {text}", expected, getattr(self, text))
         for text in ("name", "description"):
-            value = getattr(self, text)
-            if not isinstance(value, str):
-                raise InputError(f"GPU {text} = {shown(value)} is not text")
-            if printable_text(value) != value or (text == "name" and not value.isprintable()):
-                raise InputError(f"GPU {text} = {shown(value)} has characters that are not text")
+            _check_text(text, getattr(self, text))
         for field in value_fields():
             object.__setattr__(
                 self, field.name, checked_value(field, getattr(self, field.name), self.name)
@@ -136,8 +132,7 @@ class Gpu(GpuValues):
         440.0
         """
         check_field_names(changes, f"GPU {shown_name(self.name)}")
-        given: dict[str, Any] = {**changes}
-        changed = dataclasses.replace(self, **given)
+        changed = self._changed(changes)
         noted: dict[str, Any] = {}
         if "name" not in changes:
             noted.update(self.changes)
@@ -160,14 +155,27 @@ class Gpu(GpuValues):
                     sources[name] = "; ".join(filter(None, (self.sources.get(name), note)))
                     if confidences.get(name) in ("measured", "documented"):
                         confidences[name] = "derived"
-        # A copy of the copy would check everything again.
-        for field in value_fields() if scaled else ():
-            if field.name in scaled:
-                value = checked_value(field, scaled[field.name], self.name)
-                object.__setattr__(changed, field.name, value)
-        object.__setattr__(changed, "sources", sources)
-        object.__setattr__(changed, "confidences", confidences)
-        object.__setattr__(changed, "changes", noted)
+        values = vars(changed)
+        for name, value in scaled.items():
+            values[name] = checked_value(_fields_by_name()[name], value, self.name)
+        values.update(sources=sources, confidences=confidences, changes=noted)
+        return changed
+
+    def _changed(self, changes: Mapping[str, Any]) -> Gpu:
+        """Return a copy; only what changes is checked, as the rest was when this one was made."""
+        changed = object.__new__(type(self))
+        values = vars(changed)
+        values.update(vars(self))
+        values.pop("digest", None)
+        for text in ("name", "description"):
+            if text in changes:
+                _check_text(text, changes[text])
+                values[text] = changes[text]
+        fields = _fields_by_name()
+        # In the order in which a description is checked, so that of several errors the same one is told.
+        for name in sorted(changes.keys() & fields.keys(), key=_place_of_field):
+            values[name] = checked_value(fields[name], changes[name], changed.name)
+        check_geometry(changed)
         return changed
 
     @property
@@ -293,14 +301,23 @@ class Gpu(GpuValues):
         return _read_yaml(as_path("GPU description", path))
 
     @classmethod
-    def from_gpgpusim(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Gpu:
+    def from_gpgpusim(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        trace_config: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+    ) -> Gpu:
         """Read a GPGPU-Sim or Accel-Sim configuration.
 
         Parameters
         ----------
         path
-            A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives
-            the latencies of machine instructions.
+            A ``gpgpusim.config`` of GPGPU-Sim 3 or 4, or the folder that holds it.
+        trace_config
+            The ``trace.config`` of Accel-Sim, or its folder; by default the one beside the file, if
+            there is one. Its options hold where both files have them, as in Accel-Sim, and its
+            latencies and intervals of machine instructions go before those of PTX.
         name
             Name of the description; by default the name of the folder.
 
@@ -313,14 +330,20 @@ class Gpu(GpuValues):
         Warns
         -----
         UnusedOptionWarning
-            Once, naming the options that are not used.
+            Once, naming the options that are not used, what is simplified, the defaults that are
+            taken for options that are not given, and options that are given twice.
 
         Raises
         ------
         InputError
-            If the file lacks an option that a field needs or an option is malformed.
+            If the file does not say how large the GPU is, an option is malformed, or the GPU has no
+            description here, such as one without an L2 of global memory.
         """
-        return _read_gpgpusim(as_path("GPGPU-Sim configuration", path), name)
+        return _read_gpgpusim(
+            as_path("GPGPU-Sim configuration", path),
+            name,
+            None if trace_config is None else as_path("trace_config", trace_config),
+        )
 
     def _repr_html_(self) -> str:
         import html
@@ -347,11 +370,29 @@ def value_fields() -> tuple[dataclasses.Field[Any], ...]:
     return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)
 
 
+@cache
+def _fields_by_name() -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in value_fields()}
+
+
+@cache
+def _place_of_field(name: str) -> int:
+    return list(_fields_by_name()).index(name)
+
+
+def _check_text(text: str, value: Any) -> None:
+    """Raise `InputError` unless the name or the description of a GPU is text."""
+    if not isinstance(value, str):
+        raise InputError(f"GPU {text} = {shown(value)} is not text")
+    if printable_text(value) != value or (text == "name" and not value.isprintable()):
+        raise InputError(f"GPU {text} = {shown(value)} has characters that are not text")
+
+
 def check_field_names(names: Iterable[str], where: str) -> None:
     """Raise `InputError` for the first name that is not a field of `Gpu`, and suggest the nearest."""
-    known = [f.name for f in value_fields()] + ["name", "description"]
     for name in names:
-        if name not in known:
+        if name not in _fields_by_name() and name not in ("name", "description"):
+            known = [*_fields_by_name(), "name", "description"]
             remedy = "`warpstack gpus --fields` lists the fields"
             # A file, which adds its own place, may also name the description that it changes.
             near = known if where else ["based_on", *known]
@@ -439,11 +480,11 @@ def _described(written: Written, name: str, parent: Gpu | None) -> Gpu:
     return Gpu(**values, sources=written.sources, confidences=written.confidences)
 
 
-def _read_gpgpusim(path: Path, name: str | None) -> Gpu:
+def _read_gpgpusim(path: Path, name: str | None, trace_config: Path | None = None) -> Gpu:
     """Read a configuration of GPGPU-Sim, and warn of the options that are not used."""
     from warpstack.hardware.gpgpusim import read_config
 
-    found = read_config(path, name)
+    found = read_config(path, name, trace_config)
     defaults = [f.name for f in value_fields() if f.name not in found.values]
     default = "no option; this package's default"
     try:

@@ -1,4 +1,4 @@
-"""GPGPU-Sim 4 and Accel-Sim configurations, read as GPU descriptions."""
+"""GPGPU-Sim and Accel-Sim configurations, read as GPU descriptions."""
 
 from __future__ import annotations
 
@@ -12,54 +12,17 @@ from typing import Any
 from warpstack._util.arguments import printable
 from warpstack.errors import InputError
 from warpstack.hardware.geometry import SECTOR_BYTES
+from warpstack.hardware.gpgpusim_caches import LETTERS, Cache
 from warpstack.hardware.gpgpusim_dram import AddressMapping, Banks
-from warpstack.hardware.gpgpusim_options import INTEGER, Option, Options
+from warpstack.hardware.gpgpusim_options import Option, Options
+from warpstack.hardware.gpgpusim_units import put_units
+from warpstack.hardware.gpgpusim_values import Values
 
 __all__ = ["Configuration", "read_config"]
 
 _CONFIG = "gpgpusim.config"
 _TRACE_CONFIG = "trace.config"
 
-#: <sector?>:<nsets>:<bsize>:<assoc>,<rep>:<wr>:<alloc>:<wr_alloc>:<set_index_fn>,<mshr>:<N>:<merge>
-#: and, where given, ,<mq>:<fifo_entry>,<data_port_width>
-_CACHE = re.compile(
-    r"(?P<kind>[A-Za-z]):(?P<sets>[0-9]{1,9}):(?P<line>[0-9]{1,9}):(?P<ways>[0-9]{1,9}),"
-    r"(?P<replacement>\w):(?P<write>\w):(?P<allocate>\w):(?P<write_miss>\w):(?P<index>\w),"
-    r"(?P<mshr>\w):(?P<mshrs>[0-9]{1,9}):(?P<targets>[0-9]{1,9})"
-    r"(?:,(?P<queue>[0-9]{1,9})(?::[0-9]{1,9})?(?:,(?P<port>[0-9]{1,9}))?)?"
-)
-_CACHE_FORM = (
-    "<S or N>:<sets>:<line bytes>:<ways>,<replacement>:<write>:<allocate>:<write miss>:<index>,"
-    "<MSHR type>:<MSHRs>:<merged>,<miss queue>:<results>,<bytes of the data port>"
-)
-#: The letters that GPGPU-Sim knows, with what they are here. Its write policies E (write-evict) and
-#: L (write-evict of global memory, write-back of local memory) send every global store on.
-_LETTERS: dict[str, dict[str, str]] = {
-    "kind": {"S": "sectored", "N": "whole lines"},
-    "replacement": {"L": "lru", "F": "fifo"},
-    "write": {
-        "B": "write_back",
-        "T": "write_through",
-        "E": "write_through",
-        "L": "write_through",
-    },
-    "allocate": {"m": "on_miss", "f": "on_fill", "s": "on_fill"},
-    "write_miss": {
-        "N": "no_allocate",
-        "W": "write_and_fetch",
-        "F": "fetch_on_partial_write",
-        "L": "write_validate",
-    },
-    "index": {"L": "modulo", "X": "xor", "P": "ipoly", "H": "xor", "C": "modulo"},
-    "mshr": {"A": "associative", "S": "associative"},
-}
-
-#: What is simplified in the set indices that are not exactly those of the simulator.
-_INEXACT_INDICES = {
-    "X": "exclusive or with the next address bits, taken with all higher ones",
-    "H": "Fermi hash, taken as xor",
-    "C": "custom set index, of which the simulator has none, taken modulo",
-}
 #: partition_index_function of GPGPU-Sim's addrdec.h by number: the index here, and what is simplified.
 #: "even" uses all slices alike, as ipoly does only for powers of two; else it is taken modulo.
 _SLICE_INDICES = {
@@ -80,76 +43,13 @@ _BEHAVIOUR = {
     "store_acknowledgement": ("awaited", "a warp is done when its stores are"),
     "kernel_end": ("last_warp", "a kernel is done when its last warp is"),
 }
-#: Stages in -gpgpu_pipeline_widths, the last two only with tensor cores, and where memory
-#: instructions wait before and after the operand collectors.
-_WIDTHS = (11, 13)
-_ID_OC_MEM, _OC_EX_MEM = 4, 9
+#: KiB of shared memory that a block of Volta can choose from.
+_VOLTA_CHOICES = (0, 8, 16, 32, 64, 96)
+#: By the number of stages in -gpgpu_pipeline_widths, where memory instructions wait before and after
+#: the operand collectors: the last two of 13 are those of tensor cores, those of integers and double
+#: precision came with later versions.
+_MEMORY_WIDTHS = {13: (4, 9), 12: (4, 9), 11: (4, 9), 9: (3, 7), 7: (2, 5)}
 _WIDTHS_FORM = "the widths of ID_OC_SP,_DP,_INT,_SFU,_MEM,OC_EX_SP,_DP,_INT,_SFU,_MEM,EX_WB"
-
-#: Specialised units of trace.config by their names, with the field that their latency is.
-_UNITS = {
-    "BRA": "control_latency",
-    "TEX": "texture_latency",
-    "TENSOR": "tensor_latency",
-    "UDP": "uniform_latency",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Cache:
-    option: Option
-    sets: int
-    line: int
-    ways: int
-    mshrs: int
-    targets: int
-    queue: int | None
-    port: int
-    letters: dict[str, str]
-
-    @classmethod
-    def parse(cls, option: Option) -> _Cache:
-        if option.value == "none":
-            raise option.error("a GPU without this cache cannot be described", "give its geometry")
-        match = _CACHE.fullmatch(option.value)
-        if not match:
-            raise option.error("malformed cache", f"write {_CACHE_FORM}")
-        letters = {part: match[part] for part in _LETTERS}
-        for part, letter in letters.items():
-            if letter not in _LETTERS[part]:
-                known = ", ".join(_LETTERS[part])
-                what = part.replace("_", " ")
-                raise option.error(
-                    f"the letter {letter} for `{what}` is not known", f"write one of {known}"
-                )
-        sets, line, ways, mshrs = (int(match[p]) for p in ("sets", "line", "ways", "mshrs"))
-        if not sets or not ways or not mshrs:
-            raise option.error("a size is 0", "give sets, ways and MSHRs of at least 1")
-        if letters["kind"] == "S" and line != 4 * SECTOR_BYTES:
-            raise option.error(
-                f"a sectored cache with lines of {line} bytes", "give lines of 128 bytes"
-            )
-        if not line or line % SECTOR_BYTES or line > 256:
-            raise option.error(
-                f"lines of {line} bytes", "give lines of a multiple of 32 bytes up to 256"
-            )
-        targets = max(int(match["targets"]), 1)
-        queue = max(int(match["queue"]), 1) if match["queue"] else None
-        # A port of 0 bytes, or none, is as wide as a line.
-        port = int(match["port"] or 0) or line
-        if line % port:
-            raise option.error(
-                f"a data port of {port} bytes", f"give a divisor of the {line} bytes of a line"
-            )
-        return cls(option, sets, line, ways, mshrs, targets, queue, port, letters)
-
-    def approximations(self) -> list[str]:
-        name, notes = self.option.name, []
-        if self.letters["write"] in "EL":
-            notes.append(f"{name} (write-evict, taken as write-through that keeps the line)")
-        if self.letters["index"] in _INEXACT_INDICES:
-            notes.append(f"{name} ({_INEXACT_INDICES[self.letters['index']]})")
-        return notes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,33 +77,19 @@ class Configuration:
     problems: list[str]
 
 
-class _Description:
+class _Description(Values):
     """The fields of a `Gpu`, gathered with their sources."""
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.values: dict[str, Any] = {}
-        self.sources: dict[str, str] = {}
-        self.approximations: list[str] = []
-
-    def put(self, field: str, value: object, source: str) -> None:
-        self.values[field] = value
-        self.sources[field] = source
-
-    def integer(self, field: str, name: str, example: int, at_least: int = 1) -> int:
-        option = self.options.need(name, example)
-        number = option.integer(at_least)
-        self.put(field, number, option.where)
-        return number
-
     def gather(self) -> None:
+        """Set all fields that an option gives, or a rule."""
+        self._check_l2()
         noc_mhz, dram_mhz = self._clocks()
         self._sm()
         self._l1()
         self._l2()
         self._noc(noc_mhz)
         self._dram(dram_mhz)
-        self._latencies()
+        put_units(self)
         self._timing()
         self._load_store_unit()
         self._behaviour()
@@ -230,13 +116,17 @@ class _Description:
 
     def _sm(self) -> None:
         options = self.options
-        clusters = options.need("-gpgpu_n_clusters", 80)
-        cores = options.need("-gpgpu_n_cores_per_cluster", 1)
-        self.put(
-            "num_sms",
-            clusters.integer() * cores.integer(),
-            f"{clusters.where} x {cores.name} {cores.value}",
-        )
+        shaders = options.find("-gpgpu_n_shader")
+        if shaders is not None and options.find("-gpgpu_n_clusters") is None:
+            self.put("num_sms", shaders.integer(), shaders.where)
+        else:
+            clusters = options.need("-gpgpu_n_clusters", 80)
+            cores = options.need("-gpgpu_n_cores_per_cluster", 1)
+            self.put(
+                "num_sms",
+                clusters.integer() * cores.integer(),
+                f"{clusters.where} x {cores.name} {cores.value}",
+            )
         # One instruction per scheduler and cycle: the second that -gpgpu_max_insn_issue_per_warp
         # allows needs another execution unit, so it is an exception and no rate.
         self.integer("issue_width", "-gpgpu_num_sched_per_core", 4)
@@ -246,8 +136,9 @@ class _Description:
         self.put("scheduler", scheduler.value, scheduler.where)
 
         pipeline = options.need("-gpgpu_shader_core_pipeline", "2048:32")
+        # The first versions of GPGPU-Sim 3 have the lanes of an SM as a third number.
         threads, *warp = pipeline.integers(":", "<threads>:32")
-        if warp != [32] or threads % 32:
+        if warp not in ([32], [32, 32]) or threads % 32:
             raise pipeline.error(
                 "warps have 32 threads", "write <threads>:32, with whole warps of threads"
             )
@@ -269,8 +160,10 @@ class _Description:
         self.put("shared_memory_allocation_bytes", 128 if ampere else 256, source)
         self.put("shared_memory_reserved_bytes", 1024 if ampere else 0, source)
 
-    def _cache(self, level: str, name: str, example: str) -> _Cache:
-        cache = _Cache.parse(self.options.need(name, example))
+    def _cache(self, level: str, name: str, example: str) -> Cache:
+        cache = Cache.parse(self.options.need(name, example))
+        if cache.is_none and level == "l2":
+            raise cache.option.error("a GPU without L2 cannot be described", "give its geometry")
         where, letters = cache.option.where, cache.letters
         sector = SECTOR_BYTES if letters["kind"] == "S" else cache.line
         self.put(f"{level}_line_bytes", cache.line, where)
@@ -282,7 +175,7 @@ class _Description:
             ("index", "set_index"),
         ):
             letter = letters[part]
-            self.put(f"{level}_{field}", _LETTERS[part][letter], f"{where}: {letter}")
+            self.put(f"{level}_{field}", LETTERS[part][letter], f"{where}: {letter}")
         self.approximations += cache.approximations()
         return cache
 
@@ -302,7 +195,7 @@ class _Description:
             self.put("adaptive_l1_keeps", "sets", fixed)
         self.put("l1_ways", ways, source)
         self.put("l1_size_kib", cache.sets * cache.line * ways / 1024, source)
-        self.put("l1_allocation", _LETTERS["allocate"][letter], f"{where}: {letter}")
+        self.put("l1_allocation", LETTERS["allocate"][letter], f"{where}: {letter}")
         streaming = ": a streaming L1 keeps its misses in MSHRs too"
         self.put("l1_mshrs", cache.mshrs, where + (streaming if letter == "s" else ""))
         if letter == "s" and is_adaptive:
@@ -315,19 +208,18 @@ class _Description:
         bypass = options.find("-gpgpu_gmem_skip_L1D")
         skips = bypass is not None and bypass.flag()
         source = bypass.where if bypass else "no option; as -gpgpu_gmem_skip_L1D 0"
+        if cache.is_none:
+            skips, source = True, where
         self.put("l1_global_loads", "bypassed" if skips else "cached", source)
 
-    def _adaptive_l1(self, cache: _Cache) -> tuple[int, str]:
+    def _adaptive_l1(self, cache: Cache) -> tuple[int, str]:
         """Put what an adaptive L1 divides; return the ways of the largest one with their source.
 
         The sets stay and the ways grow, by the part of the unified memory that the choice of shared
         memory leaves, rounded to whole ways (max_cta of GPGPU-Sim's shader.cc). The largest L1 is
         that of kernels without shared memory.
         """
-        unified = self.options.need("-gpgpu_unified_l1d_size", 128)
-        option = self.options.need("-gpgpu_shmem_option", "0,8,16,32,64,96")
-        total = unified.integer()
-        choices = option.integers(",", "KiB of shared memory, separated by commas", at_least=0)
+        unified, option, total, choices = self._unified(cache)
         configured = cache.sets * cache.line * cache.ways
         if total * 1024 % configured:
             raise unified.error(
@@ -335,14 +227,15 @@ class _Description:
                 "give a multiple",
             )
         most = cache.ways * (total * 1024 // configured)
-        carve_outs = []
+        carve_outs: list[float] = []
         for shared in sorted(set(choices)):
             ways = math.floor(most * (1 - shared / total) + 0.5)
             if ways <= 0:
-                raise option.error(
-                    f"{shared} KiB leave L1 nothing of the {total} KiB of {unified.name}",
-                    "leave that choice out",
-                )
+                nothing = f"{shared} KiB leave L1 nothing of the {total} KiB of {unified.name}"
+                if not carve_outs:
+                    raise option.error(nothing, "leave that choice out")
+                self.approximations.append(f"{option.name} ({nothing}, left out)")
+                continue
             carve_outs.append(total - cache.sets * cache.line * ways / 1024)
             if carve_outs[-1] != shared:
                 self.approximations.append(
@@ -356,13 +249,54 @@ class _Description:
         source = f"{unified.where} less {option.name} {min(choices)}; sets of {cache.option.name}"
         return largest, source
 
+    def _unified(self, cache: Cache) -> tuple[Option, Option, int, list[int]]:
+        """Return the unified memory of L1 and shared memory in KiB, and the choices of the latter.
+
+        The versions that had neither option took the sizes of Volta: L1 and shared memory together.
+        """
+        unified = self.options.find("-gpgpu_unified_l1d_size")
+        option = self.options.find("-gpgpu_shmem_option")
+        l1 = cache.sets * cache.line * cache.ways
+        shared = self.options.need("-gpgpu_shmem_size", 98304)
+        largest = shared.integer(0) // 1024
+        if unified is None:
+            # The nearest multiple of L1, as whole ways are what the unified memory is divided into.
+            total = max(round((l1 // 1024 + largest) * 1024 / l1), 1) * l1 // 1024
+            why = f"{cache.option.name} and {shared.name}"
+            unified = Option("-gpgpu_unified_l1d_size", str(total), self.options.path, 0, why)
+        if option is None:
+            choices = ",".join(str(size) for size in _VOLTA_CHOICES if size <= largest)
+            why = f"Volta's up to {shared.name}"
+            option = Option("-gpgpu_shmem_option", choices, self.options.path, 0, why)
+        self.approximations += [
+            f"{part.name} (not given, taken as {part.value}: {part.why})"
+            for part in (unified, option)
+            if not part.line
+        ]
+        form = "KiB of shared memory, separated by commas"
+        return unified, option, unified.integer(), option.integers(",", form, at_least=0)
+
+    def _check_l2(self) -> None:
+        """Refuse GPUs that have no L2 of global memory, which came before Fermi."""
+        textures = self.options.find("-gpgpu_cache:dl2_texture_only")
+        if textures is None:
+            self.approximations.append(
+                "-gpgpu_cache:dl2_texture_only (not given, taken as 0; GPGPU-Sim takes 1, an L2 for "
+                "textures only)"
+            )
+        elif not textures.value or textures.flag():
+            raise textures.error(
+                "a GPU whose L2 is for textures only cannot be described: its global memory has no L2",
+                f"write {textures.name} 0 for an L2 of all memory",
+            )
+
     def _l2(self) -> None:
         options = self.options
         channels = options.need("-gpgpu_n_mem", 32)
         per_channel = options.need("-gpgpu_n_sub_partition_per_mchannel", 2)
         slices = channels.integer() * per_channel.integer()
         partitions = f"{channels.name} {channels.value} x {per_channel.name} {per_channel.value}"
-        self.put("l2_slices", slices, f"{_CONFIG}, {partitions}")
+        self.put("l2_slices", slices, f"{channels.path.name}, {partitions}")
         cache = self._cache("l2", "-gpgpu_cache:dl2", "S:32:128:24,L:B:m:L:P,A:192:4,32:0,32")
         self.put("l2_ways", cache.ways, cache.option.where)
         size = slices * cache.sets * cache.line * cache.ways / 1024
@@ -476,34 +410,11 @@ class _Description:
             self.put(field, value, banks.sources[field])
         self.approximations += banks.approximations
 
-    def _latencies(self) -> None:
-        integer = self._opcode_latency("integer_latency", "int", "int")
-        fp32 = self._opcode_latency("fp32_latency", "sp", "fp")
-        self._opcode_latency("fp64_latency", "dp", "dp")
-        self._opcode_latency("sfu_latency", "sfu", "sfu")
-        self.integer("shared_memory_latency", "-gpgpu_smem_latency", 20)
-        self._units()
-        self._tensor(fp32)
-
-        # What Accel-Sim's opcode tables make of the other classes.
-        self._as("fp16_latency", fp32, "fp32_latency", "half precision runs on the SP units")
-        self._as("control_latency", integer, "integer_latency", "no unit BRA")
-        self._as("uniform_latency", integer, "integer_latency", "no unit UDP")
-        self._as("texture_latency", self.values["l1_latency"], "l1_latency", "no unit TEX")
-        self._as("barrier_latency", integer, "integer_latency", "no option")
-        self._as("constant_latency", integer, "integer_latency", "no option")
-        if self.options.find("-trace_opcode_latency_initiation_int") is None:
-            ptx = self.options.need("-ptx_opcode_latency_int", "4,13,4,5,145,21")
-            numbers = ptx.integers(",", "ADD,MAX,MUL,MAD,DIV,SHFL", at_least=0)
-            if len(numbers) > 5:
-                self.put("shuffle_latency", numbers[5], f"{ptx.where}: SHFL")
-        self._as("shuffle_latency", integer, "integer_latency", "an ALU instruction")
-
     def _timing(self) -> None:
         """Put what only the timing stage reads and an option gives."""
         options = self.options
         for level, example in (("l1", "S:4:128:64,..."), ("l2", "S:32:128:24,...")):
-            cache = _Cache.parse(options.need(f"-gpgpu_cache:d{level}", example))
+            cache = Cache.parse(options.need(f"-gpgpu_cache:d{level}", example))
             self.put(f"{level}_mshr_targets", cache.targets, cache.option.where)
             if level == "l2":
                 self.put("l2_mshrs", cache.mshrs, cache.option.where)
@@ -520,23 +431,6 @@ class _Description:
             form = "<NoC to L2>:<L2 to DRAM>:<DRAM to L2>:<L2 to NoC>"
             entries = queues.integers(":", form, at_least=1)
             self.put("l2_queue_entries", entries[0], queues.where)
-        for machine, fields in (
-            ("int", ["integer"]),
-            ("sp", ["fp32", "fp16"]),
-            ("dp", ["fp64"]),
-            ("sfu", ["sfu"]),
-            (r"tensor|spec_op_\d+", ["tensor"]),
-        ):
-            # One that gives no latency, of a unit that another option replaces, gives no interval.
-            source = self.sources[f"{fields[0]}_latency"]
-            found = re.search(rf"-trace_opcode_latency_initiation_({machine})\b", source)
-            if found is None:
-                continue
-            name = found[0]
-            option = options.need(name, "4,2")
-            interval = option.integers(",", "<latency>,<initiation interval>", at_least=0)[1]
-            for field in fields:
-                self.put(f"{field}_interval", interval, option.where)
 
     def _miss_queue(self, entries: int, source: str) -> None:
         """Put the miss queue of L1 with that of the interconnect behind it."""
@@ -556,10 +450,12 @@ class _Description:
         widths = options.find("-gpgpu_pipeline_widths")
         if widths is None:
             return
-        numbers = widths.integers(",", _WIDTHS_FORM, at_least=0)
-        if not _WIDTHS[0] <= len(numbers) <= _WIDTHS[1]:
+        # Two commas in a row are one, as in GPGPU-Sim.
+        given = dataclasses.replace(widths, value=re.sub(",+", ",", widths.value))
+        numbers = given.integers(",", _WIDTHS_FORM, at_least=0)
+        if len(numbers) not in _MEMORY_WIDTHS:
             raise widths.error("malformed", f"write {_WIDTHS_FORM}")
-        registers = [numbers[_ID_OC_MEM], numbers[_OC_EX_MEM]]
+        registers = [numbers[place] for place in _MEMORY_WIDTHS[len(numbers)]]
         if 0 in registers:
             raise widths.error("no register for memory instructions", f"write {_WIDTHS_FORM}")
         # With sub-cores, each scheduler has a register of its own on both sides.
@@ -590,7 +486,7 @@ class _Description:
         for field, (value, what) in _BEHAVIOUR.items():
             self.put(field, value, f"no option; Accel-Sim: {what}")
         caches = [self.options.need(f"-gpgpu_cache:d{level}", "S:4:...") for level in ("l1", "l2")]
-        on_miss = [c.name for c in caches if _Cache.parse(c).letters["allocate"] == "m"]
+        on_miss = [c.name for c in caches if Cache.parse(c).letters["allocate"] == "m"]
         self.put(
             "lines_under_way",
             "reserved" if on_miss else "replaceable",
@@ -599,79 +495,22 @@ class _Description:
             else f"{_CONFIG}, {' and '.join(c.name for c in caches)}: no allocation on a miss",
         )
 
-    def _as(self, field: str, value: float, other: str, why: str) -> None:
-        if field not in self.values:
-            self.put(field, value, f"{why}: as {other} ({self.sources[other]})")
 
-    def _opcode_latency(self, field: str, machine_name: str, ptx_name: str) -> int:
-        """Put the latency of a class: of machine instructions, or for want of it of PTX."""
-        options = self.options
-        machine = options.find(f"-trace_opcode_latency_initiation_{machine_name}")
-        if machine is not None:
-            return self._trace_latency(field, machine)
-        ptx = options.find(f"-ptx_opcode_latency_{ptx_name}")
-        if ptx is None:
-            raise InputError(
-                f"{options.path}: there is no option "
-                f"-trace_opcode_latency_initiation_{machine_name}; put it into a {_TRACE_CONFIG} "
-                f"beside the file, or add -ptx_opcode_latency_{ptx_name}"
-            )
-        latency = ptx.integers(",", "latencies separated by commas", at_least=0)[0]
-        self.put(field, latency, ptx.where)
-        return latency
-
-    def _trace_latency(self, field: str, option: Option) -> int:
-        numbers = option.integers(",", "<latency>,<initiation interval>", at_least=0)
-        if len(numbers) != 2:
-            raise option.error("malformed", "write <latency>,<initiation interval>")
-        self.put(field, numbers[0], option.where)
-        return numbers[0]
-
-    def _units(self) -> None:
-        """Put the latencies of the specialised units that have a meaning here."""
-        for name in self.options.names("-specialized_unit_"):
-            option = self.options.need(name, "")
-            enabled, *rest = option.value.split(",")
-            if len(rest) != 5 or not all(INTEGER.fullmatch(p) for p in (enabled, *rest[:4])):
-                raise option.error(
-                    "malformed", "write <enabled>,<units>,<latency>,<width>,<width>,<name>"
-                )
-            field = _UNITS.get(rest[4])
-            if field is None or field in self.values or int(enabled) == 0:
-                self.options.leave(name)
-                continue
-            number = name.removeprefix("-specialized_unit_")
-            latency = f"-trace_opcode_latency_initiation_spec_op_{number}"
-            self._trace_latency(field, self.options.need(latency, "4,4"))
-            self.sources[field] += f" (unit {rest[4]})"
-
-    def _tensor(self, fp32: int) -> None:
-        if "tensor_latency" in self.values:
-            return
-        machine = self.options.find("-trace_opcode_latency_initiation_tensor")
-        # GPGPU-Sim spells its own option so.
-        ptx = self.options.find("-ptx_opcode_latency_tesnor")
-        if machine is not None:
-            self._trace_latency("tensor_latency", machine)
-            if ptx is not None:
-                self.options.leave(ptx.name)
-        elif ptx is not None:
-            latency = ptx.integers(",", "a latency", at_least=0)[0]
-            self.put("tensor_latency", latency, ptx.where)
-        else:
-            self._as("tensor_latency", fp32, "fp32_latency", "no tensor cores")
-
-
-def read_config(path: Path, name: str | None = None) -> Configuration:
-    """Read a GPGPU-Sim 4 or Accel-Sim configuration.
+def read_config(
+    path: Path, name: str | None = None, trace_config: Path | None = None
+) -> Configuration:
+    """Read a GPGPU-Sim or Accel-Sim configuration.
 
     Parameters
     ----------
     path
-        A ``gpgpusim.config``, or the folder that holds it. A ``trace.config`` beside it gives the
-        latencies of machine instructions, which then take the place of those of PTX instructions.
+        A ``gpgpusim.config``, or the folder that holds it.
     name
         Name of the description; by default the name of the folder.
+    trace_config
+        A ``trace.config``, or the folder that holds it; by default the one beside the file. It is
+        read after the file, as Accel-Sim does, so that its options hold. Its latencies of machine
+        instructions take the place of those of PTX instructions.
 
     Returns
     -------
@@ -681,8 +520,8 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
     Raises
     ------
     InputError
-        If a file cannot be read, lacks an option that a field needs, gives an option twice with
-        different values, or an option is malformed.
+        If a file cannot be read, lacks an option that says how large the GPU is, an option is
+        malformed, or the GPU has no description here.
 
     Notes
     -----
@@ -708,25 +547,20 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
       collectors, the collectors that take them, and the register of the unit.
     - What the simulator does without an option, such as requests that pass the latency of L1 before
       their look-up, has a source that starts with "no option; Accel-Sim".
+    - An option that is not given has GPGPU-Sim's default; one that is given twice has its last value.
+    - An interval counts cycles of a scheduler. Where there are fewer units than schedulers, it is
+      that of a unit times schedulers / units.
     - The latencies are those of the execution units. Accel-Sim runs half precision on its single
       precision units, and shuffles, barriers and constant loads as integer instructions.
     """
-    try:
-        config = path / _CONFIG if path.is_dir() else path
-        there = config.is_file()
-    except OSError as error:
-        raise InputError(
-            f"{printable(path)}: cannot read the configuration: {error.strerror}"
-        ) from None
-    if not there:
-        raise InputError(
-            f"{printable(config)}: there is no such file; give a {_CONFIG} or its folder"
-        )
+    config = _file(path, _CONFIG)
     options = Options(config)
     options.read(config)
-    trace_config = config.with_name(_TRACE_CONFIG)
-    if trace_config.is_file() and trace_config != config:
-        options.read(trace_config)
+    beside = config.with_name(_TRACE_CONFIG)
+    if trace_config is not None:
+        options.read(_file(trace_config, _TRACE_CONFIG))
+    elif beside != config and beside.is_file():
+        options.read(beside)
 
     description = _Description(options)
     description.gather()
@@ -736,6 +570,10 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
         problems.append(f"no meaning here: {', '.join(unused)}")
     if description.approximations:
         problems.append(f"simplified: {', '.join(description.approximations)}")
+    if defaults := options.defaults():
+        problems.append(f"not given, GPGPU-Sim's defaults: {', '.join(defaults)}")
+    if options.repeated:
+        problems.append(f"given again, the last one holds: {', '.join(options.repeated)}")
     return Configuration(
         path=config,
         name=name or printable(Path(os.path.realpath(config)).parent.name or config.stem),
@@ -744,3 +582,17 @@ def read_config(path: Path, name: str | None = None) -> Configuration:
         unused_options=unused,
         problems=problems,
     )
+
+
+def _file(path: Path, name: str) -> Path:
+    """Return the file that a path is of: the file itself, or the folder that holds it."""
+    try:
+        file = path / name if path.is_dir() else path
+        there = file.is_file()
+    except OSError as error:
+        raise InputError(
+            f"{printable(path)}: cannot read the configuration: {error.strerror}"
+        ) from None
+    if not there:
+        raise InputError(f"{printable(file)}: there is no such file; give a {name} or its folder")
+    return file

@@ -96,15 +96,16 @@ def tune(
         the model): its constants, ``num_warps``, ``num_stages``, ``time_us`` of the model and
         ``simulated_time_us`` (if `simulator`), ``registers_per_thread``, ``shared_memory_bytes``,
         with the simulator ``tensor_utilisation`` (`SimulationResult.tensor_utilisation`) and
-        ``dram_read_bytes``, ``warps_per_sm`` (resident ones), and ``config``, the text of the
-        ``triton.Config``. A configuration that does not fit the GPU has an infinite time, as in
-        Triton, and comes last.
+        ``dram_read_bytes``, ``warps_per_sm`` (resident ones), ``config``, the text of the
+        ``triton.Config``, and ``error``, empty where it ran. A configuration that does not fit the GPU,
+        does not compile, or is refused or fails when it runs has an infinite time, as in Triton, comes
+        last, and ``error`` says why.
         ``attrs["best_config"]`` is the first row's `config`.
 
     Raises
     ------
     InputError
-        If there is no configuration, none fits the GPU, one is not understood, or the kernel fails.
+        If there is no configuration, one is not understood, its ``pre_hook`` fails, or none of them runs.
     """
     what = "ws.triton.tune"
     described = as_gpu(gpu)
@@ -124,20 +125,28 @@ def tune(
     with progress_bar(progress, len(settings), "tuning", "configuration") as bar:
         for config, setting in zip(configs, settings, strict=True):
             _call_hook(what, kernel, config, args, {**constexprs, **setting})
-            made = compile(kernel, *args, target=target, **{**constexprs, **setting})
             columns = {name: setting.get(name) for name in constants}
-            columns |= {"num_warps": made.num_warps, "num_stages": made.num_stages}
+            columns |= {name: setting.get(name) for name in ("num_warps", "num_stages")}
+            error = ""
             try:
+                made = compile(kernel, *args, target=target, **{**constexprs, **setting})
+                columns |= {"num_warps": made.num_warps, "num_stages": made.num_stages}
                 found = _times(made, grid, described, model, simulator, profiler)
+                if math.isinf(found["time_us"]):
+                    error = f"does not fit {described.name}"
+            except InputError as problem:
+                found, error = _no_times(simulator), str(problem)
             finally:
                 for array, values in zip(arrays, kept, strict=True):
                     restore(array, values)
-            rows.append({**columns, **found, "config": _text(setting, config)})
+            rows.append({**columns, **found, "config": _text(setting, config), "error": error})
             bar.update(1)
     order = "simulated_time_us" if simulator else "time_us"
     table = pd.DataFrame(rows).sort_values(order, kind="stable", ignore_index=True)
     if math.isinf(table[order].iloc[0]):
-        raise InputError(f"{what}: none of the configurations fits {described.name}")
+        raise InputError(
+            f"{what}: none of the configurations runs; {table['config'].iloc[0]}: {table['error'].iloc[0]}"
+        )
     table.attrs["best_config"] = table["config"].iloc[0]
     return table
 
@@ -146,9 +155,7 @@ def _times(
     made: TritonKernel, grid: Grid, gpu: Gpu, model: str, simulator: bool, profiler: Profiler
 ) -> dict[str, Any]:
     """Return the columns of a row that come from a run, infinite times if it does not fit."""
-    row: dict[str, Any] = {"time_us": math.inf}
-    if simulator:
-        row["simulated_time_us"] = math.inf
+    row = _no_times(simulator)
     facts: dict[str, float] = {
         "registers_per_thread": made.registers_per_thread,
         "shared_memory_bytes": made.shared_memory_bytes,
@@ -168,6 +175,11 @@ def _times(
         facts["tensor_utilisation"] = simulated.tensor_utilisation
         facts["dram_read_bytes"] = SECTOR_BYTES * simulated.totals["dram_read_sectors"]
     return {**row, **facts, "warps_per_sm": resident}
+
+
+def _no_times(simulator: bool) -> dict[str, Any]:
+    names = ("time_us", "simulated_time_us") if simulator else ("time_us",)
+    return dict.fromkeys(names, math.inf)
 
 
 def _settings(what: str, config: Any) -> dict[str, Any]:

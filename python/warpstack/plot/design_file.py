@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack._util.arguments import as_path
+from warpstack._util.output_file import picture_metadata
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.hardware.description import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
@@ -45,7 +46,9 @@ class PlotRequest:
     file: Path
     options: Mapping[str, Any]
 
-    def draw(self, table: pd.DataFrame, gpu: GpuLike) -> None:
+    def draw(
+        self, table: pd.DataFrame, gpu: GpuLike, file: str | os.PathLike[str] | None = None
+    ) -> None:
         """Draw the picture and write it.
 
         Parameters
@@ -54,6 +57,8 @@ class PlotRequest:
             Rows of `warpstack.sweep`; with a column ``app``, of which the application is drawn.
         gpu
             The GPU of the sweep.
+        file
+            Where to write it instead of to `file`.
 
         Raises
         ------
@@ -69,7 +74,8 @@ class PlotRequest:
         before = set(plt.get_fignums())
         try:
             figure: Any = draw(table, **self.options, **own).figure
-            figure.savefig(self.file, dpi=150)
+            place = self.file if file is None else Path(file)
+            figure.savefig(place, dpi=150, metadata=picture_metadata(place))
         except InputError as error:
             raise InputError(f"plots: {self.kind} to {self.file}: {error}") from None
         except OSError as error:

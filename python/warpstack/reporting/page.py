@@ -13,8 +13,8 @@ import numpy as np
 from warpstack import _core
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
-from warpstack._util.files import write_file
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import simulate_caches
@@ -61,6 +61,7 @@ def report(
     *,
     models: Sequence[str] = ("mdm", "closed_network"),
     source: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     progress: bool = False,
 ) -> None:
     """Write a report as one HTML file, which needs no network.
@@ -80,6 +81,8 @@ def report(
         answers what other hardware would do.
     source
         The file of source that the trace's lines are of.
+    overwrite
+        Replace a file that is there and is not a report. A report is replaced anyhow, the source never.
     progress
         Show a progress bar on standard error.
 
@@ -87,14 +90,15 @@ def report(
     ------
     InputError
         If a model is unknown, launches share a number, the
-        source cannot be read, or the file cannot be written.
+        source cannot be read, or the file cannot be written or must not be replaced.
     """
-    place = as_path("path", path)
-    folder = Path(place).resolve().parent
-    if not folder.is_dir():
-        raise InputError(
-            f"{printable(place)}: there is no folder {printable(folder)}; make it first"
-        )
+    output = OutputFile(
+        as_path("path", path),
+        overwrite=overwrite,
+        inputs=() if source is None else (Path(source),),
+        option="overwrite=True",
+    )
+    output.check()
     target = as_gpu(gpu)
     text = None
     if source is not None:
@@ -114,12 +118,7 @@ def report(
     longest = max(range(len(results)), key=lambda number: results[number].cycles)
     predicted = predict(app, target, wanted)
     content = _page(app, target, results, longest, predicted, wanted, text)
-    try:
-        write_file(place, content.encode())
-    except OSError as error:
-        raise InputError(
-            f"{printable(place)}: the report cannot be written: {error.strerror or error}"
-        ) from None
+    output.write(content.encode())
 
 
 def _page(
@@ -173,6 +172,7 @@ def _page(
     )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="generator" content="{MADE_BY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(name)}</title><style>{STYLE}</style></head><body>"
         f'<header><h1>{escape(name)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav></header>'

@@ -11,6 +11,7 @@ from typing import Any
 from warpstack._util.arguments import printable
 from warpstack._util.files import write_file
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.output_file import MADE_BY
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.traces.trace import KernelTrace
@@ -114,13 +115,14 @@ def write_timeline(
 ) -> None:
     """Write the timeline of a simulation; see `SimulationResult.to_perfetto`."""
     document = {
-        "traceEvents": timeline_events(table, cycles, kernel, gpu, totals),
-        "displayTimeUnit": "ns",
         "otherData": {
+            "generator": MADE_BY,
             "kernel": kernel.name,
             "gpu": gpu.title,
             "digest": kernel.digest,
         },
+        "displayTimeUnit": "ns",
+        "traceEvents": timeline_events(table, cycles, kernel, gpu, totals),
     }
     data = json.dumps(document, separators=(",", ":")).encode()
     if path.suffix == ".gz":

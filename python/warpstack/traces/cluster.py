@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -81,7 +81,7 @@ def check_client(client: Any) -> None:
 def run_on_cluster(
     client: distributed.Client,
     apps: Sequence[Sequence[KernelTrace]],
-    tasks: Sequence[tuple[int, int, Any]],
+    tasks: Iterable[tuple[int, int, Any]],
     work: Work[Result],
     *,
     shared: bool = True,

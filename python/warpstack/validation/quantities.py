@@ -25,7 +25,7 @@ _ADDITIVE_ENDS = ("_sectors", "_sector_hits", "_wavefronts", "_conflicts")
 #: Columns of the same quantity, and what they are in seconds.
 _TIMES = {"time_s": 1.0, "time_us": 1e-6}
 #: Profilers, whose cycles and times begin with the launch.
-_PROFILERS = ("ncu", "nvprof", "hw_")
+_PROFILERS = ("ncu", "nvprof", "nsys", "torch", "hw_")
 
 
 def is_additive(metric: str) -> bool:

@@ -117,7 +117,8 @@ def test_random_damage(tmp_path):
     """Bytes that are lost or changed: the run is read as another one, or there is one error."""
     chance = random.Random(3)
     messages = []
-    for _ in range(rounds(300)):
+    tried = max(rounds(300), 100)  # one in thirty is read as another run
+    for _ in range(tried):
         data = bytearray(TEXT.encode())
         for _ in range(chance.choice((1, 2, 5))):
             place = chance.randrange(len(data))
@@ -131,4 +132,4 @@ def test_random_damage(tmp_path):
         except ws.InputError as error:
             messages.append(str(error))
     assert not [message for message in messages if "\n" in message]
-    assert 0 < len(messages) < rounds(300)  # a digit of a sample more or less changes no median
+    assert 0 < len(messages) < tried  # a digit of a sample more or less changes no median

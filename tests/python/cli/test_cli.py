@@ -266,7 +266,7 @@ def test_plot_that_cannot_be_written_is_refused_before_any_work(run, small, tmp_
     (tmp_path / "folder.png").mkdir()
     out, err = run("predict", small, "--plot", tmp_path / "folder.png", status=2)
     assert out == ""
-    assert err.endswith("folder.png: cannot be written\n")
+    assert err.endswith("folder.png: is a folder; give the name of a file\n")
 
 
 def test_saved_trace_without_kernels(run, tmp_path):

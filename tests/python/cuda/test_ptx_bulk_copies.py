@@ -207,7 +207,7 @@ def swizzled(data, swizzle):
 def load_tile(array, start, box, **options):
     """Load a tile by a kernel. Return its bytes of shared memory, and the trace."""
     device = ws.cuda.Device(0.25)
-    rank = array.ndim
+    rank = len(box)
     bytes_of_tile = int(
         array.itemsize
         * np.prod(
@@ -287,6 +287,58 @@ def test_random_tiles():
             )
 
 
+def test_random_views():
+    """Tensors that are not packed, against NumPy's views of the same bytes: K-major, overlapping."""
+    rng = np.random.default_rng(4)
+    for _ in range(rounds(40)):
+        kind = np.dtype(rng.choice(["u1", "f2", "f4", "f8"]))
+        rank = int(rng.integers(1, 6))
+        pieces = rng.integers(1, 4, rank)
+        shape = [int(n) for n in rng.integers(1, 6, rank - 1)]
+        shape.append(16 // kind.itemsize * int(pieces[-1]))
+        strides = [16 * int(n) for n in rng.integers(1, 40, rank - 1)] + [kind.itemsize]
+        offset = 16 * int(rng.integers(0, 4))
+        span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + kind.itemsize
+        array = rng.integers(0, 100, (offset + span) // kind.itemsize).astype(kind)
+        view = np.lib.stride_tricks.as_strided(array[offset // kind.itemsize :], shape, strides)
+        box = [int(b) for b in rng.integers(1, 4, rank - 1)] + [16 // kind.itemsize]
+        start = [int(rng.integers(-2, n + 1)) for n in shape]
+        data, _ = load_tile(
+            array,
+            start,
+            box,
+            shape=shape,
+            strides=strides if rng.random() < 0.5 else strides[:-1],
+            offset=offset,
+        )
+        tile = tile_of(view, start, box, [1] * rank, 0)
+        np.testing.assert_array_equal(data.view(kind), tile.reshape(-1))
+        with pytest.raises(InputError, match="the tensor ends at byte"):
+            ws.cuda.tensor_map(
+                ws.cuda.array(array[:-1]) if len(array) > 1 else ws.cuda.empty(0, kind),
+                box,
+                shape=shape,
+                strides=strides,
+                offset=offset,
+            )
+
+
+def test_views_that_are_refused():
+    array = ws.cuda.array(np.zeros((8, 16), np.float32))
+    for options, reason in [
+        ({"strides": (56,)}, "56"),
+        ({"strides": (64, 8)}, "strides: elements of the last dimension are 8 bytes apart"),
+        ({"strides": (64, 64, 4)}, "strides has 3 values, the tensor has 2 dimensions"),
+        ({"shape": (9, 16)}, "the tensor ends at byte 576 of an array of 512 bytes"),
+        ({"shape": (1, 1, 1, 1, 8, 16)}, "shape has 6 dimensions, 1 to 5 are possible"),
+        ({"offset": 8}, "offset = 8 is not a multiple of 16"),
+        ({"offset": 16}, "the tensor ends at byte 528 of an array of 512 bytes"),
+        ({"shape": (0, 16)}, "shape"),
+    ]:
+        with pytest.raises(InputError, match=reason):
+            ws.cuda.tensor_map(array, (4, 8), **options)
+
+
 @pytest.mark.parametrize("operation", ["", "add"])
 def test_store_of_a_tile(operation):
     device = ws.cuda.Device(0.25)
@@ -361,7 +413,7 @@ def test_maps_that_are_refused():
             {"box": (4, 16), "swizzle": 32},
             "a row of the box has 64 bytes, and its swizzle is of 32",
         ),
-        ({"box": (4,)}, "box has 1 values, source has 2 dimensions"),
+        ({"box": (4,)}, "box has 1 values, the tensor has 2 dimensions"),
         ({"box": (4, 8), "swizzle": 16}, "swizzle"),
         ({"box": (4, 8), "element": "float8"}, "element"),
         ({"box": (4, 8), "fill": "ones"}, "fill"),

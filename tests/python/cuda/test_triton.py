@@ -452,8 +452,9 @@ def test_tune_sorts_the_configurations():
     assert table.columns.tolist() == [
         *("BLOCK", "num_warps", "num_stages", "time_us", "simulated_time_us"),
         *("registers_per_thread", "shared_memory_bytes", "tensor_utilisation", "dram_read_bytes"),
-        *("warps_per_sm", "config"),
+        *("warps_per_sm", "config", "error"),
     ]
+    assert (table["error"] == "").all()
     assert (table["tensor_utilisation"] == 0).all()  # an addition has no matrices
     assert (table["dram_read_bytes"] == 2000 * 4).all()  # x, twice, and nothing of what is stored
     assert sorted(table["BLOCK"]) == [64, 256]
@@ -539,8 +540,30 @@ def test_a_configuration_that_does_not_fit_comes_last():
     assert table["BM"].tolist() == [16, 64]
     assert np.isinf(table["time_us"]).tolist() == [False, True]
     assert "simulated_time_us" not in table
-    with pytest.raises(ws.InputError, match="none of the configurations fits a100"):
+    assert table["error"].tolist() == ["", "does not fit a100"]
+    with pytest.raises(ws.InputError, match=r"none of the configurations runs; .*not fit a100"):
         ws.triton.tune(kernels.matmul, 1, (a, a, c, 64, 64, 64), configs[:1], small, GROUP=1)
+
+
+def test_configurations_that_do_not_run_are_rows_with_their_reason():
+    """One does not compile, one reads past the array, one is fine."""
+    x, out = ws.cuda.array(singles(1, 256)), ws.cuda.array(np.full(256, 5, np.float32))
+    table = ws.triton.tune(
+        kernels.picky,
+        lambda meta: (256 // meta["BLOCK"],),
+        (x, out),
+        [{"BLOCK": 512, "FAR": 0}, {"BLOCK": 64, "FAR": 1 << 30}, {"BLOCK": 64, "FAR": 0}],
+        "a100",
+        simulator=False,
+    )
+    assert table["FAR"].tolist() == [0, 0, 1 << 30] or table["FAR"].tolist() == [0, 1 << 30, 0]
+    assert np.isinf(table["time_us"]).tolist() == [False, True, True]
+    assert table["error"][0] == ""
+    reasons = dict(zip(table["BLOCK"][1:], table["error"][1:], strict=True))
+    assert "at most 256" in reasons[512]
+    assert "out" in reasons[64]
+    assert table.attrs["best_config"] == table["config"][0]
+    assert (np.asarray(out) == 5).all()
 
 
 @pytest.mark.parametrize(

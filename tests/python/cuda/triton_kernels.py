@@ -331,6 +331,14 @@ def add_tuned(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def picky(x_ptr, out_ptr, BLOCK: tl.constexpr, FAR: tl.constexpr):
+    """Add 1, or read far away from the array."""
+    tl.static_assert(BLOCK <= 256, "blocks of at most 256")
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + FAR + at) + 1)
+
+
+@triton.jit
 def numbers(out_ptr, whole, long, real: tl.float64, half: tl.float16, flag, pair, nothing):
     """Store each argument as f64: what it was specialised to does not change its value."""
     tl.store(out_ptr, whole.to(tl.float64))

@@ -1,16 +1,21 @@
 """Sweeps whose rows are on disk alone, written by one program or by several."""
 
+import itertools
 import re
 import subprocess
 import sys
 import time
+import tracemalloc
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import warpstack as ws
 from warpstack.exploration import store as sweep_store
 from warpstack.exploration import sweep as sweep_module
+from warpstack.exploration.sweep import Design, Grid, Work
+from warpstack.models.pipeline import Options
 
 AXES = {"num_sms": [7, 14, 28], "l1_mshrs": [32, 64]}
 
@@ -46,6 +51,43 @@ def test_shares_are_the_whole_and_nothing_twice(kernel, pascal, tmp_path):
         seen.append(dataset.count_rows())
     assert seen == [2, 4, 6]  # six points, each with caches of its own
     pd.testing.assert_frame_equal(in_order(dataset), expected, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "bytes_a_point"), [("dram_bandwidth_gbs", 20), ("l1_mshrs", 400)]
+)
+def test_memory_of_points_is_bounded(kernel, pascal, field, bytes_a_point):
+    """A sweep that is ready to run holds numbers of points, and a task for each caches' state."""
+    count = 4000
+    axes = {field: np.arange(count) + 100, "num_sms": [28, 28]}
+    one = {field: [100], "num_sms": [28]}
+    options = {"workers": 1, "client": None, "cache": False}
+    Work(Design.of(kernel, pascal, one, "mdm"), Options(), **options)  # what is kept for all
+    tracemalloc.start()
+    try:
+        work = Work(Design.of(kernel, pascal, axes, "mdm"), Options(), **options)
+        held, _ = tracemalloc.get_traced_memory()
+        work.identity  # noqa: B018
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(len(task.points) for task in work.tasks) == 2 * count
+    assert held < bytes_a_point * 2 * count + 100_000
+    assert after < held + 20_000
+
+
+def test_grids_are_all_combinations():
+    values = {"num_sms": [1, 2, 3], "l1_mshrs": [4, 5], "clock_ghz": [1.0, 1.5]}
+    grid = Grid(values)
+    expected = [
+        dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())
+    ]
+    assert list(grid) == expected
+    assert len(grid) == 12
+    assert grid[-1] == expected[-1]
+    assert grid[2:5] == expected[2:5]
+    with pytest.raises(IndexError):
+        grid[12]
 
 
 SHARE = """

@@ -6,6 +6,7 @@ import pytest
 import warpstack as ws
 from warpstack.errors import InputError
 from warpstack.exploration import recorded, runner
+from warpstack.exploration.sweep import Design
 from warpstack.models.pipeline import Options
 
 AXES = {"l1_size_kib": [6, 12, 24], "l2_size_kib": [96, 192], "clock_ghz": [1.0, 1.4]}
@@ -87,21 +88,27 @@ def test_impossible_points_have_an_error(app, gpu):
 
 
 def test_families_span_little_of_l1_and_more_of_l2():
-    gpu = ws.gpu("pascal-mdm")
-    sizes = [24, 30, 36, 48]
-    gpus = [gpu.replace(l1_size_kib=size, num_sms=sms) for sms in (14, 28) for size in sizes]
-    found = recorded.families(gpus, Options())
     # log(48 / 24) / log(1.414) = 2 parts, which meet at 33.9.
-    members = [[gpus[m].l1_size_kib for m in family] for _, family in found]
-    assert members == 2 * [[24, 30], [36, 48]]
-    assert all(reference in family for reference, family in found)
-    assert {len({gpus[m].num_sms for m in family}) for _, family in found} == {1}
-    gpus = [gpu.replace(l2_size_kib=size) for size in (768, 1536, 3072, 6144, 12288)]
+    found = recorded.families([(size, 3072) for size in (24, 30, 36, 48)])
+    assert [members for _, members in found] == [[0, 1], [2, 3]]
+    assert all(reference in members for reference, members in found)
     # log(12288 / 768) / log(4) = 2 parts, which meet at 3072.
-    members = [
-        [gpus[m].l2_size_kib for m in family] for _, family in recorded.families(gpus, Options())
-    ]
-    assert members == [[768, 1536], [3072, 6144, 12288]]
+    found = recorded.families([(24, size) for size in (768, 1536, 3072, 6144, 12288)])
+    assert [members for _, members in found] == [[0, 1], [2, 3, 4]]
+
+
+def test_tasks_of_recorded_sweeps_differ_in_capacities_alone(app, gpu):
+    sizes = [24, 30, 36, 48]
+    points = [{"num_sms": sms, "l1_size_kib": size} for sms in (14, 28) for size in sizes]
+    points.insert(3, {"num_sms": 14, "l1_size_kib": 0.001})
+    design = Design.of(app, gpu, points, "mdm")
+    tasks = design.tasks(Options(), "recorded")
+    found = [task for task in tasks if not task.error]
+    assert [task.points.tolist() for task in found] == [[0, 1], [2, 4], [5, 6], [7, 8]]
+    assert all(task.reference in task.points for task in found)
+    assert [task.points.tolist() for task in tasks if task.error] == [[3]]
+    for task in found:
+        assert len({(gpu.num_sms, gpu.l1_mshrs) for gpu in design.points_of(task).gpus}) == 1
 
 
 def test_messages(app, gpu):

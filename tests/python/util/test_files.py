@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -239,7 +238,7 @@ def test_temporary_folders(tmp_path, monkeypatch):
 def test_new_folders_leave_no_trace_of_an_error(tmp_path):
     with (
         pytest.raises(ws.InputError, match="Is a directory"),
-        new_folder(tmp_path / "a", overwrite=False, replaceable=Path.exists) as new,
+        new_folder(tmp_path / "a", overwrite=False, files_of=lambda _: None) as new,
     ):
         new.write_text("")
     assert names(tmp_path) == []

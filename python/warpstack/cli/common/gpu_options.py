@@ -28,6 +28,11 @@ def add_gpu(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
         + ("; given again, the GPUs are compared" if several else ""),
     )
     parser.add_argument(
+        "--trace-config",
+        metavar="FILE",
+        help="trace.config of Accel-Sim for a gpgpusim.config (default: the one beside it)",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -53,7 +58,11 @@ def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
     for name in names:
         if names.count(name) > 1:
             raise ws.InputError(f"--gpu {name} is given twice")
-    return [_with_settings(ws.gpu(name), arguments.set) for name in names]
+    if arguments.trace_config is not None and not any(_is_config(name) for name in names):
+        raise ws.InputError(
+            f"--trace-config {arguments.trace_config}: no --gpu is a gpgpusim.config, for which it is"
+        )
+    return [_with_settings(_described(arguments, name), arguments.set) for name in names]
 
 
 def report_unused(
@@ -76,7 +85,7 @@ def report_unused(
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ws.UnusedOptionWarning)  # shown when target was made
-        base = ws.gpu((arguments.gpu or [_DEFAULT])[0])
+        base = _described(arguments, (arguments.gpu or [_DEFAULT])[0])
     for setting in arguments.set:
         field = setting.partition("=")[0].strip()
         if field in used or field in ("name", "description"):
@@ -87,6 +96,16 @@ def report_unused(
             continue  # the other settings need it
         if all(getattr(without, name) == getattr(target, name) for name in used):
             say("note", f"--set {setting} has no effect on {what}")
+
+
+def _is_config(name: str) -> bool:
+    return name.endswith(".config")
+
+
+def _described(arguments: argparse.Namespace, name: str) -> Gpu:
+    if arguments.trace_config is not None and _is_config(name):
+        return ws.Gpu.from_gpgpusim(name, trace_config=arguments.trace_config)
+    return ws.gpu(name)
 
 
 def _with_settings(description: Gpu, settings: Sequence[str]) -> Gpu:

@@ -2,49 +2,59 @@
 
 from __future__ import annotations
 
-import os
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 import warpstack as ws
-from warpstack._util.arguments import as_path, printable
+from warpstack._util.arguments import printable
+from warpstack._util.output_file import OutputFile, picture_metadata
+from warpstack.cli.common.outputs import add_overwrite, output_file
 
-__all__ = ["check_picture", "save_picture"]
+__all__ = ["add_plot", "check_picture", "save_picture"]
 
 
-def check_picture(path: str | None) -> None:
-    """Refuse a picture that could not be written before any work is done."""
-    if path is None:
-        return
-    import matplotlib.pyplot as plt
+def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--plot`` and ``--overwrite``.
 
-    target = as_path("--plot", path)
-    supported = plt.figure().canvas.get_supported_filetypes()
-    plt.close()
-    if target.suffix.lstrip(".").lower() not in supported:
+    Parameters
+    ----------
+    parser
+        That of the command.
+    what
+        What the picture shows, and the endings of its name, for the help.
+    """
+    parser.add_argument("--plot", metavar="FILE", help=what)
+    add_overwrite(parser)
+
+
+def check_picture(arguments: argparse.Namespace) -> OutputFile | None:
+    """Return the picture that ``--plot`` asks for; refuse one that could not be written."""
+    if arguments.plot is None:
+        return None
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    target = output_file(arguments, "plot")
+    supported = FigureCanvasBase.get_supported_filetypes()
+    if target.path.suffix.lstrip(".").lower() not in supported:
         raise ws.InputError(
-            f"--plot {path}: the file name must end in one of "
+            f"--plot {printable(arguments.plot)}: the file name must end in one of "
             + ", ".join(f".{ending}" for ending in sorted(supported))
         )
-    folder = Path(os.path.realpath(target)).parent
-    if not folder.is_dir():
-        raise ws.InputError(f"--plot {path}: there is no folder {folder}")
-    if target.is_dir() or not os.access(folder, os.W_OK):
-        raise ws.InputError(f"--plot {path}: cannot be written")
+    target.check()
+    return target
 
 
-def save_picture(figure: Any, path: str, what: str) -> None:
+def save_picture(figure: Any, target: OutputFile, what: str) -> None:
     """Write a picture, close it, and say on standard error what was written where."""
     import matplotlib.pyplot as plt
 
-    place = Path(path)
+    def draw(place: Path) -> None:
+        figure.savefig(place, dpi=150, metadata=picture_metadata(place))
+
     try:
-        figure.savefig(place, dpi=150)
-    except OSError as error:
-        raise ws.InputError(
-            f"--plot {place}: cannot be written: {error.strerror or error}"
-        ) from None
+        target.write(draw)
     finally:
         plt.close("all")
-    print(f"\n{what}: {printable(place)}", file=sys.stderr)
+    print(f"\n{what}: {printable(target.path)}", file=sys.stderr)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, strictly_checked
+from warpstack._util.files import check_folder, wait_until_there
+from warpstack._util.foreign_file import foreign
+from warpstack._util.input_file import open_input
 from warpstack.errors import InputError, not_a, not_one_of, shown
 from warpstack.traces.io import accelsim, parquet, pptgpu
 from warpstack.traces.io.common import LoadOptions, reading
@@ -25,19 +28,22 @@ class Format:
     matches: Callable[[Path], bool]
     read: Callable[[Path, LoadOptions], App]
     write: Callable[..., None] | None = None
+    #: The files that `write` made of a folder, by their paths in it; None for another folder.
+    files_of: Callable[[Path], Collection[str] | None] | None = None
     #: Options of `save` that `write` takes.
     options: frozenset[str] = frozenset()
 
 
 #: Asked in this order.
 FORMATS: Sequence[Format] = (
-    Format("parquet", parquet.matches, parquet.read, parquet.write),
+    Format("parquet", parquet.matches, parquet.read, parquet.write, parquet.files_of),
     Format("pptgpu", pptgpu.matches, pptgpu.read),
     Format(
         "accelsim",
         accelsim.matches,
         accelsim.read,
         accelsim.write,
+        accelsim.files_of,
         frozenset({"binary_version", "compression"}),
     ),
 )
@@ -47,6 +53,30 @@ WRITABLE = tuple(format_.name for format_ in FORMATS if format_.write is not Non
 
 #: Formats that `register` added, asked before those above.
 _registered: dict[str, Format] = {}
+
+
+def check_target(path: Path, name: str, *, overwrite: bool, inputs: Iterable[Path] = ()) -> None:
+    """Refuse a folder that `save` would not write, or that is read meanwhile.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    name
+        The format.
+    overwrite
+        Whether a trace that is there may be replaced.
+    inputs
+        What is read while the folder is written.
+
+    Raises
+    ------
+    InputError
+        If it may not be written.
+    """
+    files_of = next(format_.files_of for format_ in FORMATS if format_.name == name)
+    assert files_of is not None
+    check_folder(path, overwrite=overwrite, files_of=files_of, inputs=inputs)
 
 
 @strictly_checked
@@ -146,10 +176,13 @@ def load(
     place = as_path("load", path)
     options = LoadOptions.make(kernels, memory_limit_mib, progress, missing)
     with reading(place):
-        if not place.exists():
+        if not wait_until_there(place):
             raise InputError(f"{printable(place)}: no such file or folder")
         candidates = (*_registered.values(), *FORMATS)
         candidate = next((format_ for format_ in candidates if format_.matches(place)), None)
+        is_ours = candidate is not None and candidate.name not in ("accelsim", "pptgpu")
+        if not is_ours and place.is_file() and (known := _foreign(place)):
+            raise InputError(f"{printable(place)}: {known}")
         if candidate is not None:
             app = candidate.read(place, options)
             warn_of_gaps(app.kernels, printable(place))
@@ -160,6 +193,16 @@ def load(
         "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
         f"a folder written by warpstack.save, got another {what}"
     )
+
+
+def _foreign(path: Path) -> str:
+    """Return what a file of another tool is and what to do instead; empty for a trace."""
+    with open_input(path) as file:
+        head = file.read(1 << 16)
+    if path.suffix in (".gz", ".xz", ".zst"):
+        return ""  # traces may be packed
+    known = foreign(path.name, head)
+    return f"{known[0]}; {known[1]}" if known else ""
 
 
 @checked

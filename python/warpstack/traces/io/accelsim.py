@@ -312,6 +312,18 @@ def written_here(path: Path) -> bool:
     return path.is_dir() and (path / MANIFEST).is_file()
 
 
+def files_of(path: Path) -> list[str] | None:
+    """Return the files that `write` wrote to a folder, by their names in it; None for another folder."""
+    if not written_here(path):
+        return None
+    try:
+        about = json.loads(read_input(path / MANIFEST, "list of digests", _MAX_LIST_BYTES))
+        names = [*about["files"], MANIFEST]
+    except (InputError, OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return names if all(isinstance(name, str) for name in names) else None
+
+
 def write(
     app: App,
     path: Path,
@@ -329,7 +341,7 @@ def write(
         numbers = list(range(1, len(numbers) + 1))
     endless = 0
     with (
-        new_folder(path, overwrite=overwrite, replaceable=written_here) as partial,
+        new_folder(path, overwrite=overwrite, files_of=files_of) as partial,
         progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
     ):
         names = [f"kernel-{number}.traceg{suffix}" for number in numbers]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer, printable
-from warpstack._util.files import file_digest, is_sound, new_folder, sealed
+from warpstack._util.files import file_digest, is_sound, new_folder, sealed, wait_until_there
 from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
@@ -30,6 +30,8 @@ FORMAT_NAME = "warpstack-trace"
 #: 1 has the digest of what the stages read only.
 FORMAT_VERSION = 3
 _READ_VERSIONS = (1, 2, 3)
+#: How often a trace may be replaced while it is read.
+_MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
 _BATCH_BYTES = 1 << 24
 
@@ -83,6 +85,17 @@ def matches(path: Path) -> bool:
     return path.is_dir() and (path / MANIFEST).is_file()
 
 
+def files_of(path: Path) -> list[str] | None:
+    """Return the files that a saved trace consists of, by their paths in it; None for another folder."""
+    if not matches(path):
+        return None
+    try:
+        _, entries = _read_manifest(path / MANIFEST)
+    except InputError:
+        return None
+    return [MANIFEST, *(f"{entry.folder}/{name}" for entry in entries for name in _FILE_NAMES)]
+
+
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
     """Write an application; see `warpstack.save`."""
     total = sum(kernel.nbytes for kernel in app.kernels)
@@ -128,7 +141,7 @@ def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
 
     The folder appears at its place, complete, when the block ends, and not at all when it raises.
     """
-    with new_folder(path, overwrite=overwrite, replaceable=matches) as partial:
+    with new_folder(path, overwrite=overwrite, files_of=files_of) as partial:
         folder = Writer(partial)
         yield folder
         folder._finish(name)
@@ -162,7 +175,31 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
 
 
 def read(path: Path, options: LoadOptions) -> App:
-    """Read an application that `write` wrote."""
+    """Read an application that `write` wrote.
+
+    A trace that another process replaces meanwhile is read again from the start.
+    """
+    for _ in range(_MOST_REPLACEMENTS):
+        before = _identity(path)
+        try:
+            return _read(path, options)
+        except InputError:
+            wait_until_there(path)
+            if _identity(path) == before:
+                raise
+    return _read(path, options)
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells a saved trace from the one that replaces it."""
+    try:
+        found = (path / MANIFEST).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _read(path: Path, options: LoadOptions) -> App:
     name, entries = _read_manifest(path / MANIFEST)
     if options.kernels is not None:
         options.kernels.check([entry.launch_id for entry in entries], name)
@@ -269,7 +306,9 @@ def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.Ker
             trace = _build(files, entry, options)
     except OSError as error:
         reason = f"{Path(error.filename).name}: {error.strerror}" if error.filename else str(error)
-        raise InputError(f"{where}: the saved trace is damaged: {reason}") from None
+        missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        problem = "the saved trace is damaged" if missing else "the saved trace cannot be read"
+        raise InputError(f"{where}: {problem}: {reason}") from None
     except (pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else repr(error)
         raise InputError(f"{where}: the saved trace is damaged: {reason}") from None

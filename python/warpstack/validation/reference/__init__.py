@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +24,19 @@ import pandas as pd
 
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
+from warpstack._util.foreign_file import foreign
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import reading
-from warpstack.validation.reference import ncu, ncu_report, nvprof, tables
+from warpstack.validation.reference import ncu, ncu_report, nsys, nvprof, tables, torch
 from warpstack.validation.reference.common import Line, Section
 from warpstack.validation.reference.ncu_names import ncu_metrics
 
 __all__ = ["ncu_metrics", "read", "read_ncu"]
+
+
+#: What tells the files of other tools.
+_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,9 @@ DIALECTS: Sequence[Dialect] = (
     Dialect("nvprof, events", nvprof.EVENTS, nvprof.read_metrics),
     Dialect("nvprof, metrics by launch", nvprof.METRIC_TRACE, nvprof.read_metric_trace),
     Dialect("nvprof, summary", nvprof.SUMMARY, nvprof.refuse_summary),
+    Dialect("Nsight Systems, GPU trace", frozenset(), nsys.read_trace, nsys.is_trace),
+    Dialect("Nsight Systems, kernels", frozenset(), nsys.read_summary, nsys.is_summary),
+    Dialect("Nsight Systems, another report", frozenset(), nsys.refuse, nsys.is_other),
     Dialect("counters of several machines", tables.TABLE, tables.read_counters, tables.is_counters),
     Dialect("table", tables.TABLE, tables.read_table),
 )
@@ -76,7 +85,9 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     path
         A report of Nsight Compute (``.ncu-rep``, see `read_ncu`), or a CSV file: what ``ncu --csv``
         wrote (details, ``--page raw`` or ``--print-summary per-kernel``), what ``nvprof --csv`` wrote
-        (``--print-gpu-trace``, ``--metrics``, ``--events``, or both), or a table with a column
+        (``--print-gpu-trace``, ``--metrics``, ``--events``, or both), what ``nsys stats --format csv``
+        wrote (``cuda_gpu_trace``, ``cuda_gpu_kern_sum``), a trace of PyTorch's profiler (JSON), or a
+        table with a column
         ``kernel``: of Accel-Sim results, of counters of several machines, or one that `warpstack`
         printed. ``docs/how-to/validate.md`` describes each.
 
@@ -140,17 +151,78 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
     where = printable(place)
     with reading(place):
         data = read_input(place, "reference", MAX_TABLE_BYTES)
+    if known := foreign(place.name, data[:_HEAD_BYTES]):
+        # What a tool writes as text has CSV of others in it only by chance.
+        raise InputError(f"{where}: {known[0]}; {known[1]}")
+    text = _text(where, data)
+    if torch.is_json(text) and dialects is DIALECTS:
+        return _finished(torch.read_json(text, place), place)
+    lines = _lines(where, text)
+    found = _table(lines, dialects)
+    if found is not None:
+        dialect, lines = found
+        if dialect.name.startswith("Nsight Systems"):
+            lines = _report_of(lines)
+        sections = _sections(lines, dialect, where, _said(text))
+        return _finished(dialect.read(sections), place)
+    if said := _said(text):
+        raise InputError(f"{where}: {said}")
+    is_empty = (
+        "" if text.strip() else "; the file is empty: the program that was to write it did not"
+    )
+    raise InputError(f"{where}: {otherwise}{is_empty}")
+
+
+def _text(where: str, data: bytes) -> str:
+    """Return the text of a file: UTF-8, or the UTF-16 that PowerShell redirects output to."""
+    is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff") and len(data) % 2 == 0
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not text in UTF-8: {error.reason}") from None
-    lines = _lines(where, text)
+
+
+def _table(lines: list[Line], dialects: Sequence[Dialect]) -> tuple[Dialect, list[Line]] | None:
+    """Return the kind of the first table, and the lines from its header on.
+
+    Nsight Systems writes several reports one after the other, of which that of the launches counts.
+    """
     for number, line in enumerate(lines):
         for dialect in dialects:
-            if dialect.matches(line.cells):
-                sections = _sections(lines[number:], dialect, where)
-                return _finished(dialect.read(sections), place)
-    raise InputError(f"{where}: {otherwise}")
+            if not dialect.matches(line.cells):
+                continue
+            for better in (nsys.is_trace, nsys.is_summary):
+                if nsys.is_report(line.cells):
+                    for later, other in enumerate(lines[number:], number):
+                        if better(other.cells):
+                            kind = next(d for d in dialects if d.test is better)
+                            return kind, lines[later:]
+            return dialect, lines[number:]
+    return None
+
+
+def _report_of(lines: list[Line]) -> list[Line]:
+    """Return the lines of the first report: to the next header, or to what nsys says of it."""
+    for number, line in enumerate(lines[1:], 1):
+        if nsys.is_report(line.cells) or len(line.cells) != len(lines[0].cells):
+            return lines[:number]
+    return lines
+
+
+def _said(text: str) -> str:
+    """Return why a tool of NVIDIA measured nothing, in its own words; empty where it says nothing."""
+    for kind in ("ERROR", "WARNING", "PROF"):
+        said = re.search(rf"^\s*==(?:{kind})== *(.*\S)", text, re.MULTILINE)
+        if said is None:
+            continue
+        words = said[1] if len(said[1]) <= 200 else said[1][:200] + "..."
+        remedy = "profile again"
+        if "NVGPUCTRPERM" in text:
+            remedy = "run the profiler as an administrator, who may read the counters of the GPU"
+        elif "o kernels were profiled" in text:
+            remedy = "launch a kernel, and let --kernel-name and the like not leave all of them out"
+        return f"Nsight Compute measured nothing: {words}; {remedy}"
+    return ""
 
 
 def _lines(where: str, text: str) -> list[Line]:
@@ -166,7 +238,7 @@ def _lines(where: str, text: str) -> list[Line]:
     return lines
 
 
-def _sections(lines: list[Line], dialect: Dialect, where: str) -> list[Section]:
+def _sections(lines: list[Line], dialect: Dialect, where: str, said: str = "") -> list[Section]:
     """Cut a file into tables; nvprof puts its events, metrics and trace one after the other."""
     family = [d for d in DIALECTS if d.read is dialect.read]
     sections: list[Section] = []
@@ -184,7 +256,7 @@ def _sections(lines: list[Line], dialect: Dialect, where: str) -> list[Section]:
             )
         sections[-1].lines.append(line)
     if not any(section.lines for section in sections):
-        raise InputError(f"{where}: the table has no rows")
+        raise InputError(f"{where}: the table has no rows{said and f': {said}'}")
     return sections
 
 
