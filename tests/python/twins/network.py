@@ -322,7 +322,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         rate, queues = free, {}
         if d["read_misses"] > 0:
             misses, queues, latency = trips(busy)
-            rate = min(free, misses / d["read_misses"])
+            # No longer than all that the SMs share takes to serve everybody, and then alone.
+            everybody = max(s * ratio for s in shared.values())
+            then_alone = d["read_misses"] / trips(1)[0]
+            rate = min(free, max(misses / d["read_misses"], 1 / (everybody + then_alone)))
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
