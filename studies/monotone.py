@@ -325,6 +325,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
             {
                 "engine": engine,
                 "law": law,
+                "kernels": (part["number"] // SETTINGS).nunique(),
                 "pairs": len(part),
                 "wrong way by > 0.1 %": f"{100 * (part['excess'] > LITTLE).mean():.2f} %",
                 "by > 2 %": f"{100 * (part['excess'] > MUCH).mean():.2f} %",
