@@ -14,14 +14,17 @@
 namespace warpstack::interval {
 namespace {
 
-/// Populations at which a launch is described: the largest, its halves, and 1. What
-/// lies between two of them is divided over both, so that whatever grows with the population does
-/// so here, too.
+/// Populations at which a launch is described: the largest that the GPU holds, its halves, 1, and
+/// the largest of the launch, which it has most of the time. What lies between two of them is
+/// divided over both, so that whatever grows with the population does so here, too.
 class Levels {
  public:
-  explicit Levels(double most) {
+  explicit Levels(double most, double reached) {
     for (double level = most; level > 1; level /= 2) levels_.push_back(level);
     levels_.push_back(1);
+    const auto below =
+        std::ranges::find_if(levels_, [&](double level) { return level <= reached; });
+    if (below != levels_.end() && *below < reached) levels_.insert(below, reached);
   }
 
   struct Place {
@@ -189,10 +192,16 @@ BlockWork block_of(const std::vector<WarpWork>& warps) {
 /// Sums up how long each SM has how many warps beside how many on how many SMs.
 class Populations {
  public:
-  Populations(double most_on_sm, double most_of_all, std::size_t num_sms)
-      : on_sm_(most_on_sm),
-        of_all_(most_of_all),
-        of_busy_(static_cast<double>(num_sms)),
+  struct Warps {
+    double on_sm = 0;
+    double of_all = 0;
+  };
+
+  /// `most` are the warps that an SM holds, and all SMs; `reached` those that they have at a time.
+  Populations(const Warps& most, const Warps& reached, std::size_t num_sms)
+      : on_sm_(most.on_sm, reached.on_sm),
+        of_all_(most.of_all, reached.of_all),
+        of_busy_(static_cast<double>(num_sms), static_cast<double>(num_sms)),
         passed_(of_all_.size() * of_busy_.size()),
         sms_(num_sms, SmProgress{std::vector<double>(passed_.size()), {}}) {}
 
@@ -529,10 +538,11 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   }
   std::ranges::stable_sort(changes, {}, &Change::time);
   const double most_on_sm = most_warps * blocks_per_sm;
-  Populations populations(most_on_sm, most_on_sm * num_sms, launch.sms.size());
   std::vector<double> first(launch.sms.size());
   std::vector<double> there(launch.sms.size());
   std::vector<double> most(launch.sms.size(), 1);
+  double all = 0;
+  double most_of_all = 0;
   for (const Change& change : changes) {
     if (change.time == 0) {
       first[change.sm] += change.warps;
@@ -540,8 +550,12 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     }
     there[change.sm] += change.warps;
     most[change.sm] = std::max(most[change.sm], there[change.sm]);
-    populations.add(change);
+    all += change.warps;
+    most_of_all = std::max(most_of_all, all);
   }
+  Populations populations({most_on_sm, most_on_sm * num_sms}, {std::ranges::max(most), most_of_all},
+                          launch.sms.size());
+  for (const Change& change : changes) populations.add(change);
   for (std::size_t i = 0; i < most.size(); ++i) {
     launch.sms[i].drain_cycles *= 1 - 1 / most[i];
     launch.sms[i].drain_instructions *= 1 - 1 / most[i];

@@ -201,7 +201,20 @@ struct Solution {
   NetworkRate of_warps;  ///< instructions per cycle of the SM, without a bound by MSHRs
   double rate = 0;
   RoundTrips trips;
+  double trip_rate = 0;  ///< instructions per cycle that MSHRs allow
 };
+
+/// The rate that MSHRs allow. Where other SMs have fewer warps than this one, its share of the
+/// memory grows when they end: its trips take no longer than all that the SMs share takes to serve
+/// everybody, and then as many trips alone.
+double bounded_by_trips(const RoundTrips& trips, const RoundTrips& alone,
+                        const Stations& stations) {
+  double everybody = 0;
+  for (std::size_t k = request_network; k < num_resources; ++k) {
+    everybody = std::max(everybody, stations[k].capacity_cycles);
+  }
+  return std::max(trips.rate, 1 / (everybody + 1 / alone.rate));
+}
 
 /// The time of a warp alone per instruction, without its issue cycle.
 struct TimeAlone {
@@ -256,7 +269,7 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
       warps / solution.rate - alone.sum() - time.sum() - residence(stations[issue], solution.rate),
       0.0);
   // Both may be the capacity of one station; rounding does not decide.
-  if (solution.trips.rate < solution.of_warps.bounded() * (1 - 1e-9)) {
+  if (solution.trip_rate < solution.of_warps.bounded() * (1 - 1e-9)) {
     if (solution.trips.queues.sum() > 0) {
       divide(rest, solution.trips.queues, time);
     } else {
@@ -376,6 +389,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double for_stores = std::min(launch.store_cycles, think);
   const TimeAlone alone{think - for_stores, for_stores, &lengths};
 
+  const RoundTrips trips_alone = round_trips(demands, 1, parameters);
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
@@ -391,7 +405,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     add_place_waits(demands, parameters, solution.stations[lsu]);
     const double lines = demands.missing_lines;
     solution.of_warps = overlapped_rate(warps, think, solution.stations, lines);
-    solution.rate = std::min(solution.of_warps.bounded(), solution.trips.rate);
+    solution.trip_rate = bounded_by_trips(solution.trips, trips_alone, solution.stations);
+    solution.rate = std::min(solution.of_warps.bounded(), solution.trip_rate);
     const std::size_t longest = longest_visit(solution.stations, solution.rate, lsu, num_resources);
     solution.stations = overlapped(solution.stations, lines, longest);
   }

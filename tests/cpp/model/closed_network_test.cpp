@@ -179,6 +179,29 @@ TEST(ClosedNetworkModel, BusySmsShareTheMemoryAlike) {
   EXPECT_NEAR(run(demands, gpu, 64, 2).cycles, 64 * (100 + std::sqrt(3750)), 1e-3);
 }
 
+TEST(ClosedNetworkModel, AFullSmHasTheMemoryWhenOthersHaveEnded) {
+  // 64 warps on an SM and one on each of the others. With a tenth of DRAM to the end they would take
+  // 64 x 10 x 50 cycles, with as many SMs more 64 x 20 x 50. But DRAM serves everybody's misses after
+  // (64 + others) x 50, and an SM alone has 8 MSHRs that DRAM keeps busy for 8 x 50 per trip.
+  interval::ResourceDemands demands;
+  demands.read_misses = 1;
+  demands.dram_bytes = 50;
+  ModelParameters gpu = fast_gpu();
+  gpu.l1_mshrs = 8;
+  gpu.dram_bandwidth_gbs = 1;
+  gpu.l2_latency = 100;
+  for (const double others : {9.0, 19.0}) {
+    interval::PhaseList launch;
+    launch.phases = {{64, 64 + others, 1 + others}};
+    launch.mean_depth = launch.at_start = {1};
+    launch.sms = {{{1}, 64, 0, 0}};
+    launch.instructions = 64 + others;
+    launch.alone_cycles = launch.span = 10;
+    EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles,
+                (64 + others) * 50 + 64 * 50, 1e-3);
+  }
+}
+
 TEST(ClosedNetworkModel, DramTurnsRoundBetweenReadsAndWrites) {
   // A read and a write of 128 bytes: of two requests that wait both go the other way with
   // 1/4, which is half a turn there, half a turn back: 2 / 4 / 2 pairs of 8 cycles.

@@ -35,9 +35,12 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
             max(most, max(w[0] for w in block)),
         )
     largest = max(map(len, blocks)) * blocks_per_sm
-    of_sm, of_all = levels(largest), levels(largest * num_sms)
-    of_busy = levels(min(num_sms, num_blocks))
     times = sorted({time for start, end, _ in resident for time in (start, end)})
+    counts = [[sm for start, end, sm in resident if start <= now < end] for now in times]
+    # The largest populations of the launch are levels, too.
+    of_sm = [*levels(largest), max(count.count(sm) for count in counts for sm in totals)]
+    of_all = [*levels(largest * num_sms), max(map(len, counts))]
+    of_busy = levels(min(num_sms, num_blocks))
     depth = {sm: {} for sm in totals}
     for now, later in itertools.pairwise(times):
         there = [sm for start, end, sm in resident if start <= now < end]
@@ -319,7 +322,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         rate, queues = free, {}
         if d["read_misses"] > 0:
             misses, queues, latency = trips(busy)
-            rate = min(free, misses / d["read_misses"])
+            # No longer than all that the SMs share takes to serve everybody, and then alone.
+            everybody = max(s * ratio for s in shared.values())
+            then_alone = d["read_misses"] / trips(1)[0]
+            rate = min(free, max(misses / d["read_misses"], 1 / (everybody + then_alone)))
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
