@@ -17,6 +17,10 @@ from warpstack.cuda.toolchain import find_ptxas
 NO_PTXAS = find_nvdisasm() is None or find_ptxas() is None
 
 
+def slow(machine):
+    return pytest.param(machine, marks=pytest.mark.slow)
+
+
 def use_machine(name, monkeypatch):
     """Run what ptxas makes of the PTX, unless there is no name."""
     if name is None:
@@ -95,7 +99,7 @@ def test_other_results_of_pairs_are_errors():
 # ---- f32x2 ----
 
 
-@pytest.mark.parametrize("machine", [None, "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("machine", [None, slow("sm_100a"), slow("sm_120a")])
 @pytest.mark.parametrize("ftz", [False, True])
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
 def test_pairs_of_single_precision(name, ftz, machine, monkeypatch):
@@ -124,7 +128,7 @@ def test_pairs_of_single_precision(name, ftz, machine, monkeypatch):
         assert words[:, i].ravel().tolist() == expected, mode
 
 
-@pytest.mark.parametrize("machine", [None, "sm_100a"])
+@pytest.mark.parametrize("machine", [None, slow("sm_100a")])
 def test_signs_and_orders_of_pairs(machine, monkeypatch):
     """ptxas makes suffixes of the operands of negated, swapped and equal halves."""
     use_machine(machine, monkeypatch)
@@ -184,7 +188,7 @@ def combined(name, kind, old, new):
     return to_bfloat(operation(a, b))
 
 
-@pytest.mark.parametrize("machine", [None, "sm_90", "sm_100"])
+@pytest.mark.parametrize("machine", [None, "sm_90", slow("sm_100")])
 @pytest.mark.parametrize("space", ["global", "generic"])
 @pytest.mark.parametrize(("kind", "count", "name"), VECTORS)
 def test_atomics_on_vectors(kind, count, name, space, machine, monkeypatch):
