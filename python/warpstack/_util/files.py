@@ -221,10 +221,17 @@ def _put_in_place(new: Path, place: Path, own: Collection[str], where: str) -> N
         new.rename(place)
         return
     for name in _files_in(place):
-        if name not in own and _is_taken(new, name):
+        if name in own:
+            continue
+        if _is_taken(new, name):
             raise InputError(
                 f"{where}: {printable(name)} is not part of the saved trace and would be replaced; "
                 "choose another name"
+            )
+        if not _is_movable(place / name):
+            raise InputError(
+                f"{where}: {printable(name)} is not part of the saved trace and cannot be moved: no "
+                "permission; choose another name"
             )
     old = new.parent / _OLD / place.name
     old.parent.mkdir()
@@ -243,6 +250,17 @@ def _is_taken(folder: Path, name: str) -> bool:
     return os.path.lexists(path) or any(
         parent.is_file() for parent in path.parents if folder in parent.parents
     )
+
+
+def _is_movable(path: Path) -> bool:
+    """Return whether this user may move a file out of its folder."""
+    folder = path.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    found, around, user = path.lstat(), folder.stat(), os.geteuid()
+    if around.st_mode & stat.S_ISVTX and user not in (0, found.st_uid, around.st_uid):
+        return False
+    return not stat.S_ISDIR(found.st_mode) or os.access(path, os.W_OK)
 
 
 def _files_in(folder: Path) -> Iterator[str]:

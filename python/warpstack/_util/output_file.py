@@ -110,8 +110,12 @@ class OutputFile:
 
     @property
     def place(self) -> Path:
-        """Where the file is, behind all links."""
-        return Path(os.path.realpath(self.path))
+        """Where the file is, behind all links.
+
+        A pipe that only a process's descriptor names has no other place.
+        """
+        real = Path(os.path.realpath(self.path))
+        return self.path if not real.exists() and self.path.exists() else real
 
     def write(self, content: bytes | Callable[[Path], object]) -> None:
         """Write the file, complete or not at all; see `warpstack._util.files.write_file`.

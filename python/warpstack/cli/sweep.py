@@ -54,8 +54,15 @@ def run(arguments: argparse.Namespace) -> None:
         output_file(arguments, path=request.file, label=f"plots: {request.kind}:", inputs=inputs)
         for request in design.plots
     ]
+    places = [] if rows is None else [rows.place]
     for picture in pictures:
         picture.check()
+        if picture.place in places:
+            raise ws.InputError(
+                f"{printable(design.path)}: {picture.label} file = {printable(picture.path)} is that of "
+                "another picture or table"
+            )
+        places.append(picture.place)
     store = arguments.store or design.store
     if arguments.resume and store is None:
         raise ws.InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from warpstack import _core
@@ -106,16 +107,16 @@ def tensor_map(
             raise InputError(
                 f"{what} has {len(values)} values, the tensor has {len(sizes)} dimensions"
             )
-    pitches = _pitches(sizes, source.dtype.itemsize, strides)
+    itemsize = int(re.findall(r"\d+", name)[0]) // 8
+    pitches = _pitches(sizes, itemsize, strides)
     offset = as_integer("offset", offset, 0, source.nbytes)
     if offset % 16:
         raise InputError(f"offset = {offset} is not a multiple of 16 bytes")
     last = sum((n - 1) * pitch for n, pitch in zip(sizes, pitches, strict=True))
-    end = offset + last + source.dtype.itemsize
-    is_view = shape is not None or strides is not None or offset > 0
-    if is_view and end > source.nbytes:
+    end = offset + last + itemsize
+    if min(sizes) > 0 and end > source.nbytes:
         raise InputError(
-            f"shape, strides and offset: the tensor ends at byte {end:,} of an array of "
+            f"shape, strides, offset and element: the tensor ends at byte {end:,} of an array of "
             f"{source.nbytes:,} bytes"
         )
     # The core counts dimensions from the innermost one.

@@ -16,7 +16,6 @@ from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.store import SweepStore
 from warpstack.exploration.sweep import Apps, Axes, Design, Work
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.hardware.profiler import profiled
 from warpstack.models.pipeline import Options
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def sweep_to_store(
         If an argument is unknown, the folder holds something else, or another program writes the
         same share or shares of another number.
     """
-    design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
+    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     first, count = (0, 1) if share is None else _checked_share(share)
     work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)

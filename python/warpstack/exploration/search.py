@@ -23,7 +23,6 @@ from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
-from warpstack.hardware.profiler import profiled
 from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.tables import PERFORMANCE, STACK, TIME
@@ -154,7 +153,7 @@ def search(
         raise InputError("objective: none is given")
     evaluation = _Evaluation(
         app_or_kernel,
-        profiled(as_gpu(gpu), profiler),
+        as_gpu(gpu),
         space,
         objectives,
         texts,

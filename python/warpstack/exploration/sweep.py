@@ -31,7 +31,7 @@ from warpstack.exploration.runner import Points, Runner, Task
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
-from warpstack.hardware.profiler import launch_us, profiled
+from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
 from warpstack.hardware.stages import values_of
 from warpstack.models.pipeline import Options
 from warpstack.models.prediction import fields_used, model_list
@@ -139,7 +139,7 @@ def sweep(
     UnusedOptionWarning
         If no model reads a field of the axes.
     """
-    design = Design.of(app_or_kernels, profiled(as_gpu(gpu), profiler), axes, models, profiler)
+    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, profiler)
     options = Options(selection, misses, merge_threshold, access_order, flush_l2)
     work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
     kept = None if store is None else SweepStore(store, work.identity, resume=resume)
@@ -272,13 +272,21 @@ class Design:
             raise InputError("there is no application; there is nothing to predict")
         fields, points = points_of(axes)
         wanted = model_list(models)
+        if "clock_ghz" not in fields:
+            profiled(gpu, profiler)  # warns, once, where the profiler's clock is not known
+        else:
+            checked_profiler(profiler)
         return cls(kernels, gpu, fields, points, wanted, named=named, profiler=profiler)
 
     def gpu_at(self, number: int) -> Gpu | InputError:
-        """Return the GPU of a point, or why it is impossible.
+        """Return the GPU of a point, as it runs under the profiler, or why it is impossible.
 
         It is made anew each time: a million of them would take gigabytes.
         """
+        return _profiled(self.described_at(number), self.profiler)
+
+    def described_at(self, number: int) -> Gpu | InputError:
+        """Return the GPU of a point as the caller described it: the columns of the axes have its values."""
         return _changed(self.gpu, self.points[number])
 
     def points_of(self, task: Task) -> Points:
@@ -336,10 +344,11 @@ class Design:
         group = np.full(len(self.points), -1, dtype=np.int32)
         errors: dict[int, str] = {}
         for number in range(len(self.points)):
-            gpu = self.gpu_at(number)
+            described = self.described_at(number)
             for axis, kind in self._kinds.items():
                 if kind != "str":
-                    self._kinds[axis] = _wider(kind, self._value(gpu, number, axis))
+                    self._kinds[axis] = _wider(kind, self._value(described, number, axis))
+            gpu = _profiled(described, self.profiler)
             if isinstance(gpu, InputError):
                 errors[number] = str(gpu)
                 continue
@@ -363,7 +372,8 @@ class Design:
         """Return whether an axis changes other fields, as the clock does with latencies."""
         for number in range(min(len(self.points), 256)):
             gpu, point = self.gpu_at(number), self.points[number]
-            without = _changed(self.gpu, {k: v for k, v in point.items() if k != axis})
+            others = {k: v for k, v in point.items() if k != axis}
+            without = _profiled(_changed(self.gpu, others), self.profiler)
             if (
                 isinstance(gpu, Gpu)
                 and isinstance(without, Gpu)
@@ -381,7 +391,8 @@ class Design:
         digest = hashlib.sha256()
         for number in range(len(self.points)):
             gpu = self.gpu_at(number)
-            named = [self._value(gpu, number, axis) for axis in self.axes]
+            described = self.described_at(number)
+            named = [self._value(described, number, axis) for axis in self.axes]
             entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
             digest.update(json.dumps([*entry, list(map(value_text, named))]).encode())
         kernels = [[kernel.digest for kernel in kernels] for kernels in self._kernels]
@@ -416,10 +427,13 @@ class Design:
         after = list(table.columns).index("cycles") + 1
         table.insert(after, "time_us", cycles / clocks / 1e3 + launch)
         table.insert(after + 1, "launch_us", launch)
+        described: Sequence[Gpu | InputError] = gpus
+        if task.error or self.profiler == "ncu":  # the clock that it holds changes latencies
+            described = [self.described_at(number) for number in task.points]
         for place, axis in enumerate(self.axes, start=1):
             values = [
-                self._value(None if task.error else gpu, number, axis)
-                for number, gpu in zip(task.points, gpus, strict=True)
+                self._value(gpu, number, axis)
+                for number, gpu in zip(task.points, described, strict=True)
             ]
             table.insert(place, axis, self._column(axis, values).take(positions).array)
         if self.named:
@@ -427,7 +441,7 @@ class Design:
             table.insert(len(self.axes) + 1, "app", names)
         return table
 
-    def _value(self, gpu: Gpu | InputError | None, number: int, axis: str) -> Any:
+    def _value(self, gpu: Gpu | InputError, number: int, axis: str) -> Any:
         """Return the value of an axis at a point; of an impossible one, what the caller wrote."""
         if isinstance(gpu, Gpu):
             return getattr(gpu, axis)
@@ -519,6 +533,15 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
 def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
     try:
         return gpu.replace(**point)
+    except InputError as error:
+        return error
+
+
+def _profiled(gpu: Gpu | InputError, profiler: Profiler) -> Gpu | InputError:
+    if not isinstance(gpu, Gpu):
+        return gpu
+    try:
+        return profiled(gpu, profiler, told=True)
     except InputError as error:
         return error
 

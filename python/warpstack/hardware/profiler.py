@@ -22,22 +22,23 @@ def checked_profiler(profiler: str) -> Profiler:
     raise not_one_of("profiler", profiler, PROFILERS)
 
 
-def profiled(gpu: Gpu, profiler: Profiler) -> Gpu:
+def profiled(gpu: Gpu, profiler: Profiler, *, told: bool = False) -> Gpu:
     """Return the GPU as it runs under a profiler.
 
     Nsight Compute holds the clock of the SMs at `Gpu.base_clock_ghz`, unless it is told otherwise:
     a clock that `Gpu.replace` gave stays. Where the description does not say which one it holds, a
-    warning does, and the GPU runs at its own.
+    warning does, unless that was `told` already, and the GPU runs at its own.
     """
     if checked_profiler(profiler) != "ncu" or "clock_ghz" in gpu.changes:
         return gpu
     if not gpu.base_clock_ghz:
-        warn(
-            f"GPU {gpu.name}: its description has no base_clock_ghz, the clock that Nsight Compute"
-            f" holds; times are at {gpu.clock_ghz:g} GHz (Gpu.replace(clock_ghz=...) gives another"
-            " one)",
-            UserWarning,
-        )
+        if not told:
+            warn(
+                f"GPU {gpu.name}: its description has no base_clock_ghz, the clock that Nsight Compute"
+                f" holds; times are at {gpu.clock_ghz:g} GHz (Gpu.replace(clock_ghz=...) gives another"
+                " one)",
+                UserWarning,
+            )
         return gpu
     if gpu.base_clock_ghz == gpu.clock_ghz:
         return gpu

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -208,6 +209,36 @@ def test_figures_spare_files_of_others(here, capsys):
     assert main(["figure", "mwp-table2", "-o", "figures", "--overwrite"]) == 0
 
 
+def test_pipes_without_a_name(here):
+    """What a shell makes of >(wc -c), and /dev/stdout in a pipe."""
+    for target in ("/dev/fd/{}", "/proc/self/fd/{}"):
+        read, write = os.pipe()
+        with os.fdopen(read, "rb") as pipe:
+            place = target.format(write)
+            assert main(["calibrate", "--source", "-o", place]) == 2
+            pool = ThreadPoolExecutor(1)
+            found = pool.submit(pipe.read)
+            assert main(["calibrate", "--source", "-o", place, "--overwrite"]) == 0
+            os.close(write)
+            assert b"__global__" in found.result()
+            pool.shutdown()
+
+
+def test_pictures_of_a_design_that_meet_in_one_file(here, capsys):
+    (here / "sub").mkdir()
+    (here / "link.png").symlink_to("one.png")
+    design = (here / "design.yaml").read_text()
+    for other in ("sub/../one.png", "link.png"):
+        (here / "plots.yaml").write_text(
+            design.replace("[28]", "[28, 56]")
+            + f"plots: [{{kind: curves, file: one.png, axis: num_sms}}, "
+            f"{{kind: curves, file: {other}, axis: num_sms}}]\n"
+        )
+        assert main(["sweep", "plots.yaml"]) == 2
+        assert "another picture or table" in capsys.readouterr().err
+        assert not (here / "one.png").exists()
+
+
 # --- folders ------------------------------------------------------------------------------------
 
 
@@ -248,6 +279,36 @@ def test_a_file_where_a_new_one_goes_is_not_replaced(here, capsys):
     after = content(here)
     assert {name: after[name] for name in before} == before
     assert content(here / "two") == shutil_free
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can become somebody else")
+@pytest.mark.parametrize("sticky", [False, True])
+def test_files_of_others_that_cannot_be_moved_stay_where_they_are(here, sticky):
+    app = here / "app"
+    if sticky:
+        (app / "note").write_text("mine")
+        app.chmod(0o1777)
+    else:
+        (app / "notes").mkdir()
+        (app / "notes" / "note").write_text("mine")
+        app.chmod(0o777)
+    (app / "kernel-1").chmod(0o777)
+    here.chmod(0o777)
+    for folder in here.parents:  # pytest keeps them to itself
+        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    before = content(app)
+    code = "import os, sys; os.setgid(65534); os.setuid(65534)\n"
+    code += "import warpstack as ws\n"
+    code += "ws.save(ws.patterns.stream(blocks=3), sys.argv[1], overwrite=True)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(app)], capture_output=True, text=True, check=False
+    )
+    if "ModuleNotFoundError" in done.stderr:
+        pytest.skip("others may not read the installed package")
+    assert "cannot be moved" in done.stderr
+    assert content(app) == before
+    assert not [path.name for path in here.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("manifest", ["{}", "", '{"format": "warpstack-trace", "version": 99}'])

@@ -208,8 +208,9 @@ def load_tile(array, start, box, **options):
     """Load a tile by a kernel. Return its bytes of shared memory, and the trace."""
     device = ws.cuda.Device(0.25)
     rank = len(box)
+    itemsize = 1 if options.get("element") == "uint8" else array.itemsize
     bytes_of_tile = int(
-        array.itemsize
+        itemsize
         * np.prod(
             [
                 -(-b // s)
@@ -334,9 +335,19 @@ def test_views_that_are_refused():
         ({"offset": 8}, "offset = 8 is not a multiple of 16"),
         ({"offset": 16}, "the tensor ends at byte 528 of an array of 512 bytes"),
         ({"shape": (0, 16)}, "shape"),
+        ({"element": "float64"}, "the tensor ends at byte 1,024 of an array of 512 bytes"),
+        ({"element": "uint8", "shape": (8, 65)}, "the tensor ends at byte 520"),
+        ({"element": "uint8", "shape": (8, 64), "strides": (64, 4)}, "not the 1 of an element"),
     ]:
         with pytest.raises(InputError, match=reason):
             ws.cuda.tensor_map(array, (4, 8), **options)
+
+
+def test_elements_of_another_size_than_the_arrays():
+    words = np.arange(64, dtype=np.uint32).reshape(4, 16)
+    for options in ({}, {"strides": (64, 1)}):
+        data, _ = load_tile(words, (1, 16), (2, 32), element="uint8", shape=(4, 64), **options)
+        np.testing.assert_array_equal(data, words.view(np.uint8)[1:3, 16:48].reshape(-1))
 
 
 @pytest.mark.parametrize("operation", ["", "add"])

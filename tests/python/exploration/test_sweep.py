@@ -759,3 +759,27 @@ def test_one_worker_uses_one_thread(pascal, monkeypatch):
     kernel = ws.patterns.strided(gs=4, iterations=2, blocks=29)
     ws.sweep(kernel, pascal, {"num_sms": [14]}, ["closed_network"], workers=1, cache=False)
     assert asked == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["gtx1080", "h100-pcie"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        {"dram_latency": 400.0},
+        {"base_clock_ghz": 1.2},
+        {"base_clock_ghz": 0},
+        {"num_sms": 7, "l2_latency": 300.0},
+        {"clock_ghz": 1.1},
+        {"clock_ghz": 1.1, "dram_latency": 222.0},
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*base_clock_ghz:UserWarning")
+def test_points_under_a_profiler_are_predicted_as_alone(name, point):
+    """The clock that Nsight Compute holds is that of the point's description."""
+    kernel = ws.patterns.strided(gs=4, iterations=2, blocks=29)
+    models = ["closed_network", "mdm"]
+    swept = ws.sweep(kernel, name, [point], models, profiler="ncu", cache=False)
+    alone = ws.predict(kernel, ws.gpu(name).replace(**point), models, profiler="ncu")
+    same = ["model", "cycles", "time_us", "launch_us", "ipc", "gpu_digest", "gpu_changes"]
+    pd.testing.assert_frame_equal(swept[same], alone[same], check_exact=True)
+    assert {field: swept[field].iloc[0] for field in point} == point

@@ -40,6 +40,11 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
             f"{where}: JSON, but not of PyTorch's profiler, which has traceEvents; give what a "
             "profiler wrote as CSV"
         )
+    if not any(isinstance(event, dict) and "ph" in event for event in events):
+        raise InputError(
+            f"{where}: JSON, but without events of PyTorch's profiler; give what a profiler wrote as CSV "
+            "(predictions are the other argument)"
+        )
     rows: list[tuple[float, dict[str, Any]]] = []
     for number, event in enumerate(events, 1):
         if not isinstance(event, dict) or str(event.get("cat", "")).lower() != "kernel":
