@@ -178,6 +178,7 @@ def check_folder(
     overwrite: bool,
     files_of: Callable[[Path], Collection[str] | None],
     inputs: Iterable[Path] = (),
+    remedy: str = "overwrite it",
 ) -> frozenset[str]:
     """Return the files that are lost when a folder is replaced; see `new_folder`.
 
@@ -187,6 +188,8 @@ def check_folder(
         As for `new_folder`.
     inputs
         What is read while the folder is written.
+    remedy
+        What the caller can do beside choosing another name.
 
     Raises
     ------
@@ -199,8 +202,8 @@ def check_folder(
         return frozenset()
     found = files_of(place) if overwrite else None
     if found is None:
-        remedy = "choose another name" if overwrite else "choose another name or overwrite it"
-        raise InputError(f"{where}: exists already; {remedy}")
+        more = "" if overwrite else f" or {remedy}"
+        raise InputError(f"{where}: exists already; choose another name{more}")
     for given in inputs:
         real = Path(os.path.realpath(given))
         inner = str(real.relative_to(place)) if place in real.parents else None

@@ -76,7 +76,13 @@ def check_target(path: Path, name: str, *, overwrite: bool, inputs: Iterable[Pat
     """
     files_of = next(format_.files_of for format_ in FORMATS if format_.name == name)
     assert files_of is not None
-    check_folder(path, overwrite=overwrite, files_of=files_of, inputs=inputs)
+    check_folder(
+        path,
+        overwrite=overwrite,
+        files_of=files_of,
+        inputs=inputs,
+        remedy="give --overwrite",
+    )
 
 
 @strictly_checked

@@ -40,7 +40,8 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
             f"{where}: JSON, but not of PyTorch's profiler, which has traceEvents; give what a "
             "profiler wrote as CSV"
         )
-    if not any(isinstance(event, dict) and "ph" in event for event in events):
+    known = ({"ph", "cat"} & event.keys() for event in events if isinstance(event, dict))
+    if isinstance(content, list) and not any(known):
         raise InputError(
             f"{where}: JSON, but without events of PyTorch's profiler; give what a profiler wrote as CSV "
             "(predictions are the other argument)"
