@@ -34,6 +34,13 @@ void allocate_host(Runtime& runtime, void** pointer, std::size_t bytes, unsigned
                  : pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::host, flags));
 }
 
+/// Of the devices that a copy names: there is one.
+Error check_devices(const char* function, int target, int source) {
+  return call(function, [&](Runtime&) {
+    require(target == 0 && source == 0, "there is one device, number 0", Error::invalid_device);
+  });
+}
+
 }  // namespace
 
 // --- allocation ---------------------------------------------------------------------------------
@@ -218,12 +225,17 @@ CUDART_EXPORT Error cudaMemcpyAsync(void* target, const void* source, std::size_
 }
 CUDART_ALIAS(cudaMemcpyAsync_ptsz, cudaMemcpyAsync);
 
-CUDART_EXPORT Error cudaMemcpyPeer(void* target, int, const void* source, int, std::size_t bytes) {
+CUDART_EXPORT Error cudaMemcpyPeer(void* target, int target_device, const void* source,
+                                   int source_device, std::size_t bytes) {
+  const Error checked = check_devices(__func__, target_device, source_device);
+  if (checked != Error::success) return checked;
   return cudaMemcpy(target, source, bytes, MemcpyKind::any);
 }
 
-CUDART_EXPORT Error cudaMemcpyPeerAsync(void* target, int, const void* source, int,
-                                        std::size_t bytes, StreamHandle stream) {
+CUDART_EXPORT Error cudaMemcpyPeerAsync(void* target, int target_device, const void* source,
+                                        int source_device, std::size_t bytes, StreamHandle stream) {
+  const Error checked = check_devices(__func__, target_device, source_device);
+  if (checked != Error::success) return checked;
   return cudaMemcpyAsync(target, source, bytes, MemcpyKind::any, stream);
 }
 

@@ -24,6 +24,7 @@ CUDART_EXPORT Error cudaStreamCreateWithPriority(StreamHandle* stream, unsigned 
                                                  int priority) {
   return call(__func__, [&](Runtime& runtime) {
     require(stream != nullptr, "nowhere to put the stream");
+    require(flags <= 1, "unknown flags");  // cudaStreamNonBlocking
     *stream = runtime.add_stream(flags, priority);
   });
 }
@@ -98,15 +99,25 @@ CUDART_EXPORT Error cudaEventCreate(EventHandle* event) {
   });
 }
 
-CUDART_EXPORT Error cudaEventCreateWithFlags(EventHandle* event, unsigned) {
-  return cudaEventCreate(event);
+CUDART_EXPORT Error cudaEventCreateWithFlags(EventHandle* event, unsigned flags) {
+  return call(__func__, [&](Runtime& runtime) {
+    constexpr unsigned blocking = 1;
+    constexpr unsigned no_timing = 2;
+    constexpr unsigned between_processes = 4;
+    require(event != nullptr, "nowhere to put the event");
+    require((flags & ~(blocking | no_timing | between_processes)) == 0, "unknown flags");
+    require((flags & between_processes) == 0 || (flags & no_timing) != 0,
+            "an event for several processes must not have times");
+    *event = runtime.add_event((flags & no_timing) == 0);
+  });
 }
 
 CUDART_EXPORT Error cudaEventRecordWithFlags(EventHandle event, StreamHandle stream,
                                              unsigned flags) {
   return call(__func__, [&](Runtime& runtime) {
     if (record_in_capture(runtime, event, stream, flags)) return;
-    runtime.event(event) = {runtime.now(), true, 0, {}};
+    Runtime::Event& found = runtime.event(event);
+    found = {runtime.now(), true, 0, {}, found.is_timed};
   });
 }
 CUDART_ALIAS(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags);
@@ -135,6 +146,8 @@ CUDART_EXPORT Error cudaEventElapsedTime(float* milliseconds, EventHandle start,
     require(first.capture == 0 && last.capture == 0,
             "an event was last recorded by a stream that captures", Error::captured_event);
     require(first.recorded && last.recorded, "an event was never recorded",
+            Error::invalid_resource_handle);
+    require(first.is_timed && last.is_timed, "an event was made without times",
             Error::invalid_resource_handle);
     const auto nanoseconds = static_cast<double>(last.time) - static_cast<double>(first.time);
     *milliseconds = static_cast<float>(nanoseconds / 1e6);

@@ -603,9 +603,9 @@ void Runtime::remove_stream(StreamHandle handle) {
   }
 }
 
-EventHandle Runtime::add_event() {
+EventHandle Runtime::add_event(bool is_timed) {
   const EventHandle handle = next_handle_ += 16;
-  events_[handle] = {};
+  events_[handle].is_timed = is_timed;
   return handle;
 }
 

@@ -226,8 +226,10 @@ class Runtime {
     /// The capture in which it was last recorded (0: outside of any), and the nodes before it.
     std::uint64_t capture = 0;
     std::vector<Node*> captured;
+    /// Whether the time between it and another one can be asked for.
+    bool is_timed = true;
   };
-  EventHandle add_event();
+  EventHandle add_event(bool is_timed = true);
   Event& event(EventHandle handle);
   void remove_event(EventHandle handle);
 

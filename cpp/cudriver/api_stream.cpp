@@ -90,8 +90,7 @@ CUDART_ALIAS(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
 
 CUDART_EXPORT Error cuEventCreate(EventHandle* event, unsigned flags) {
   return forward(__func__, [&] {
-    constexpr unsigned known = 7;  // blocking synchronization, no timing, interprocess
-    return flags > known ? mistake("unknown flags") : cudaEventCreate(event);
+    return cudaEventCreateWithFlags(event, flags);
   });
 }
 

@@ -102,7 +102,7 @@ Error cudaStreamGetId(StreamHandle stream, unsigned long long* id);
 Error cudaStreamGetDevice(StreamHandle stream, int* device);
 Error cudaStreamAddCallback(StreamHandle stream, void (*function)(StreamHandle, Error, void*),
                             void* data, unsigned flags);
-Error cudaEventCreate(EventHandle* event);
+Error cudaEventCreateWithFlags(EventHandle* event, unsigned flags);
 Error cudaEventRecordWithFlags(EventHandle event, StreamHandle stream, unsigned flags);
 Error cudaEventSynchronize(EventHandle event);
 Error cudaEventQuery(EventHandle event);

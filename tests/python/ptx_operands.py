@@ -42,8 +42,8 @@ LIMITED = {
     # ptxas takes the least integer for 0 when it is a constant.
     "sign": (32, [0, 1, -1, 7, -2147483647]),
     "offset": (64, [0, 8, 1000, 2**16]),  # in the space of an address
-    # The least and the greatest power of two are immediates of I2F whose upper word alone is there.
-    "number64": (64, [0, 1, -1, 7, 2**40 + 1, -(2**50) - 3]),
+    # Of those whose lower word is 0, I2F has the upper one.
+    "number64": (64, [0, 1, -1, 7, 2**40 + 1, -(2**50) - 3, 2**32, -(2**33), 3 * 2**40, 2**63]),
     "lane": (32, [0, 1, 5, 31]),
     "nth": (32, [-3, -1, 0, 1, 2]),
     "clamp": (32, [0, 31, 0x1C1F, 0x1F1F]),

@@ -290,6 +290,7 @@ class Cubin:
         self.kernels: list[KernelFacts] = []
         #: Names of functions with a section of their own, as in linked objects, and its number.
         self.functions: dict[str, int] = {}
+        self.registers_of_functions: dict[str, int] = {}
         by_symbol: dict[int, KernelFacts] = {}
         for number, symbol in enumerate(self.symbols):
             if symbol.kind != _FUNCTION or not 0 < symbol.section < len(self.sections):
@@ -321,6 +322,9 @@ class Cubin:
             elif count != _UNKNOWN:
                 kernel = by_symbol[symbol_number]
                 kernel.local_bytes = max(kernel.local_bytes, count)
+        for kernel in by_symbol.values():
+            if kernel.name in self.functions:
+                self.registers_of_functions[kernel.name] = kernel.registers
         for kernel in self.kernels:
             self._check_kernel(kernel)
 

@@ -183,9 +183,13 @@ def _kernel_lines(
     types: Sequence[str] | None,
 ) -> list[str]:
     places = all_places[kernel.section]
+    instructions = _instructions(cubin, kernel.name, kernel.section, code, places)
+    called = _called_functions(cubin, kernel, functions, instructions)
+    # The kernel's own number does not know what functions of other sections use.
+    registers = max([kernel.registers, *(cubin.registers_of_functions[name] for name in called)])
     lines = [
         f".kernel {kernel.name}",
-        f".needs {kernel.registers} {kernel.shared_bytes} {kernel.local_bytes} {kernel.max_threads}",
+        f".needs {registers} {kernel.shared_bytes} {kernel.local_bytes} {kernel.max_threads}",
         f".parameters {kernel.parameter_base} {kernel.parameter_bytes}",
     ]
     if types is not None and len(types) != len(kernel.parameters):
@@ -198,8 +202,7 @@ def _kernel_lines(
     for symbol in cubin.functions_in(kernel.section):
         if symbol.name != kernel.name:
             lines.append(f".label {symbol.name} {symbol.value}")
-    instructions = _instructions(cubin, kernel.name, kernel.section, code, places)
-    if _calls_functions(cubin, kernel, functions, instructions):
+    if called:
         # Functions lie at the same addresses in all kernels, so that tables of them are right in each.
         first = min(functions.values())
         missing = first // INSTRUCTION_BYTES - len(instructions)
@@ -225,20 +228,24 @@ def _places_of_functions(cubin: Cubin) -> dict[str, int]:
     return places
 
 
-def _calls_functions(
+def _called_functions(
     cubin: Cubin, kernel: KernelFacts, functions: Mapping[str, int], instructions: Sequence[str]
-) -> bool:
-    """Return whether a kernel may call functions that are not in its own section."""
-    if not functions:
-        return False
-    if cubin.called_from(kernel.section) & functions.keys():
-        return True
+) -> set[str]:
+    """Return the functions that a kernel may call and that are not in its own section."""
+    called: set[str] = set()
+    waiting = [kernel.section] if functions else []
+    while waiting:
+        more = (cubin.called_from(waiting.pop()) & functions.keys()) - called
+        called |= more
+        waiting += [cubin.functions[name] for name in more]
     in_tables = any(
         section.name.startswith((".nv.global", ".nv.constant"))
         and cubin.called_from(section.number) & functions.keys()
         for section in cubin.sections
     )
-    return in_tables and any(" CALL.ABS" in line for line in instructions)
+    if in_tables and any(" CALL.ABS" in line for line in instructions):
+        return set(functions)
+    return called
 
 
 def _instructions(

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "trace/atomic_lanes.h"
+
 namespace warpstack::trace {
 namespace {
 

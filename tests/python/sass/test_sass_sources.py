@@ -140,3 +140,31 @@ def test_options_of_ptxas(kind):
 def test_an_option_that_ptxas_does_not_know():
     with pytest.raises(InputError, match=r"Unknown option .-no-such-option"):
         ws.cuda.compile(loop_as_ptx(), machine_code="sm_80", options=["-Xptxas=--no-such-option"])
+
+
+SIGNED_EXTREMES = """.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .b64 %d<3>; .reg .b32 %r<4>; .reg .f32 %f<4>;
+  ld.param.u64 %d0, [p];
+  ld.global.u32 %r0, [%d0]; ld.global.u32 %r1, [%d0+4];
+  min.NaN.xorsign.abs.f16x2 %r2, %r0, %r1; st.global.u32 [%d0+8], %r2;
+  mov.b32 %f0, %r0; mov.b32 %f1, %r1;
+  max.xorsign.abs.f32 %f2, %f0, %f1; st.global.f32 [%d0+12], %f2;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("machine_code", [None, "sm_90"])
+def test_extremes_with_the_signs_of_both(machine_code):
+    """Halves (2, 2) and (-1, 1): 1 in magnitude, of the product's sign; singles 3 and -0.5."""
+    options = {} if machine_code is None else {"machine_code": machine_code}
+    kernel = ws.cuda.compile(SIGNED_EXTREMES, **options).kernel("k")
+    words = ws.cuda.array(np.array([0x40004000, 0xBC003C00, 0, 0], np.uint32))
+    kernel.launch(1, 1, words)
+    assert hex(np.asarray(words)[2]) == "0xbc003c00"
+    words = ws.cuda.array(np.array([3, -0.5, 0, 0], np.float32).view(np.uint32))
+    kernel.launch(1, 1, words)
+    assert np.asarray(words).view(np.float32)[3] == -3

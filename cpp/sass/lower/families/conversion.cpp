@@ -50,6 +50,13 @@ Rounded rounding_in(Form& form) {
 /// A value of 4 bytes as an operand has it, or one of 8 in one slot.
 Slot source_of(Lowerer& to, const Operand& operand, Type type) {
   if (bytes_of(type) == 8) {
+    if (type != Type::f64 && operand.kind == Operand::Kind::integer) {
+      // The upper word of a number whose lower word is 0.
+      const auto upper = static_cast<std::uint64_t>(static_cast<std::uint32_t>(to.number(operand)));
+      Slot value = to.temporary();
+      to.emit(Operation::pack, Type::b64, value, {to.frame().literal_pair(upper << 32)});
+      return value;
+    }
     const Slot words = type == Type::f64 ? to.real_pair(operand) : to.pair(operand);
     Slot value = to.temporary();
     to.emit(Operation::pack, Type::b64, value, {words});

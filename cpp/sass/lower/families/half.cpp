@@ -53,7 +53,8 @@ Slot halves(Lowerer& to, const Operand& operand) {
 
 /// The next operand: halves, or two numbers of which the first is the upper half.
 /// Where one of them is not a number the operands are whole words instead, in hexadecimal.
-Slot next_halves(Lowerer& to, Form& form, bool is_bf16) {
+/// `parts` are applied by the caller.
+Slot next_halves(Lowerer& to, Form& form, bool is_bf16, std::uint8_t parts = 0) {
   const auto half_of = [is_bf16](double value) -> std::uint32_t {
     if (!is_bf16) return simt::double_to_half(value);
     return std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16;
@@ -72,7 +73,7 @@ Slot next_halves(Lowerer& to, Form& form, bool is_bf16) {
     form.next();
     return to.frame().literal(static_cast<std::uint32_t>(to.number(operand)));
   }
-  return halves(to, operand);
+  return halves(to, parts == 0 ? operand : to.without(operand, parts));
 }
 
 template <Operation operation, int operands>
@@ -153,8 +154,10 @@ void hmnmx2(Lowerer& to, Form& form) {
   const bool keeps_nan = form.take("NAN");
   const bool xor_sign = form.take("XORSIGN");
   const Slot target = to.target(form.next());
-  const Slot a = next_halves(to, form, is_bf16);
-  const Slot b = next_halves(to, form, is_bf16);
+  // Which makes magnitudes of both, and needs their signs before.
+  const std::uint8_t parts = xor_sign ? absolute : 0;
+  const Slot a = next_halves(to, form, is_bf16, parts);
+  const Slot b = next_halves(to, form, is_bf16, parts);
   const Condition least = to.condition(form.next());
   if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
   to.emit({.operation = least.is_true() ? Operation::min : Operation::max,

@@ -76,17 +76,25 @@ template <std::size_t n>
 void fmnmx(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const bool keeps_nan = form.take("NAN");
+  // Which makes magnitudes of both, and needs their signs before.
+  const bool xor_sign = n == 2 && form.take("XORSIGN");
   const Slot target = to.target(form.next());
   std::array<Slot, n> values;
-  for (Slot& value : values) value = to.signed_real_word(form.next());
+  for (Slot& value : values) {
+    const Operand& operand = form.next();
+    value = to.signed_real_word(xor_sign ? to.without(operand, absolute) : operand);
+  }
   const Condition least = to.condition(form.next());
   const auto extreme = [&](Operation operation, Slot result) {
     Slot value = values[0];
     for (std::size_t i = 1; i < n; ++i) {
       const Slot next = i + 1 < n ? to.temporary() : result;
-      to.emit(
-          {.operation = operation, .type = Type::f32, .flush = flush, .propagate_nan = keeps_nan},
-          next, {value, values[i]});
+      to.emit({.operation = operation,
+               .type = Type::f32,
+               .flush = flush,
+               .propagate_nan = keeps_nan,
+               .xor_sign = xor_sign},
+              next, {value, values[i]});
       value = next;
     }
   };

@@ -237,12 +237,44 @@ static void of_driver(char* memory) {
   EXPECT(not_registered, cuMemHostUnregister(memory));
 }
 
+static void streams_and_events() {
+  cudaStream_t stream;
+  cudaEvent_t timed, untimed;
+  float time;
+  enum { no_handle = 400, no_device = 101 };
+  EXPECT(ok, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  EXPECT(ok, cudaStreamDestroy(stream));
+  EXPECT(invalid, cudaStreamCreateWithFlags(&stream, 77));
+  EXPECT(invalid, cudaEventCreateWithFlags(&timed, 0xf00));
+  EXPECT(invalid, cudaEventCreateWithFlags(&timed, cudaEventInterprocess));
+  EXPECT(invalid, cudaEventCreateWithFlags(nullptr, 0));
+  EXPECT(ok, cudaEventCreateWithFlags(&timed, cudaEventBlockingSync));
+  EXPECT(ok, cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
+  EXPECT(ok, cudaEventRecord(timed));
+  EXPECT(ok, cudaEventRecord(untimed));
+  EXPECT(ok, cudaEventElapsedTime(&time, timed, timed));
+  EXPECT(no_handle, cudaEventElapsedTime(&time, timed, untimed));
+  EXPECT(no_handle, cudaEventElapsedTime(&time, untimed, timed));
+  EXPECT(ok, cudaEventDestroy(untimed));
+  DRIVER(cuEventCreate, "cuEventCreate");
+  CUevent event;
+  EXPECT(invalid, cuEventCreate(&event, CU_EVENT_INTERPROCESS));
+  EXPECT(ok, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  char* memory = nullptr;
+  EXPECT(ok, cudaMalloc(&memory, 64));
+  EXPECT(ok, cudaMemcpyPeer(memory, 0, memory + 32, 0, 32));
+  EXPECT(no_device, cudaMemcpyPeer(memory, 0, memory + 32, 3, 32));
+  EXPECT(no_device, cudaMemcpyPeerAsync(memory, 1, memory + 32, 0, 32, 0));
+  EXPECT(ok, cudaFree(memory));
+}
+
 int main() {
   kernel<<<1, 1>>>();
   char* const memory = static_cast<char*>(aligned_alloc(4096, 1 << 18)) + 4096;
   registration(memory);
   symbols();
   of_driver(memory);
+  streams_and_events();
   EXPECT(ok, cudaDeviceSynchronize());
   printf("%d calls\n", calls);
 }
