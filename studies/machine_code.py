@@ -96,7 +96,7 @@ class Step:
 
 
 def steps_of(kernel: ws.KernelTrace) -> Iterator[list[Step]]:
-    """Yield the instructions of each warp. The lowest sector of the launch is number 0."""
+    """Yield the instructions of each warp. The lowest sector of an instruction's array is number 0."""
     table = kernel.instructions
     names = table["opcode"].tolist()
     registers = list(
@@ -107,10 +107,20 @@ def steps_of(kernel: ws.KernelTrace) -> Iterator[list[Step]]:
         for position, (_, found) in enumerate(kernel.blocks())
         for warp in range(len(found))
     ]
-    base = min(int(w["sector"].min()) for w in warps if len(w["sector"]))
+    lowest: dict[int, int] = {}
     for columns in warps:
-        ends = np.cumsum(columns["memory_count"])
-        places = iter(np.split(columns["sector"].astype(np.int64) - base, ends[:-1]))
+        for static, sectors in zip(
+            columns["memory_static"].tolist(), _sectors_of(columns), strict=True
+        ):
+            if len(sectors):
+                lowest[static] = min(lowest.get(static, 2**63), int(sectors.min()))
+    for columns in warps:
+        places = iter(
+            sectors - lowest.get(static, 0)
+            for static, sectors in zip(
+                columns["memory_static"].tolist(), _sectors_of(columns), strict=True
+            )
+        )
         memory = set(columns["memory_static"].tolist())
         yield [
             Step(
@@ -123,6 +133,14 @@ def steps_of(kernel: ws.KernelTrace) -> Iterator[list[Step]]:
                 columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
             )
         ]
+
+
+def _sectors_of(columns: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Return the sectors of each memory instruction of a warp."""
+    if len(columns["memory_count"]) == 0:
+        return []
+    ends = np.cumsum(columns["memory_count"])
+    return np.split(columns["sector"].astype(np.int64), ends[:-1])
 
 
 def run_like_the_trace() -> ws.KernelTrace:

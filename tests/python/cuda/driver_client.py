@@ -160,7 +160,7 @@ def errors():
     print("device", name(lib.cuDeviceGet(ref(device), 1)))
     print("none", name(lib.cuModuleLoadData(ref(out), PTX.encode())))
     context = begin()
-    for image_ in (PTX.replace("mad.lo.s32 %r5,", "mad.lo.s32 %r5").encode(), b"no such thing",
+    for image_ in (PTX.replace("%r4;\n    setp", "%r4\n    setp").encode(), b"no such thing",
                    container(image(2, 80, b"x" * 8))):  # fmt: skip
         print("image", name(lib.cuModuleLoadData(ref(out), image_)))
     log = ctypes.create_string_buffer(b"x" * 40, 40)

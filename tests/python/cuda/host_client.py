@@ -166,9 +166,7 @@ def damaged(library):
 
 
 def syntax_error(library):
-    axpy(
-        library, container(image(1, 75, PTX.replace("mad.lo.s32 %r5,", "mad.lo.s32 %r5").encode()))
-    )
+    axpy(library, container(image(1, 75, PTX.replace("%r4;\n    setp", "%r4\n    setp").encode())))
 
 
 def properties(library):
