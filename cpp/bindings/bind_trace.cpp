@@ -390,10 +390,8 @@ void bind_trace(py::module_& module) {
                numbers.push_back(warp.number);
              return std::pair(t.blocks().linear_index(block), numbers);
            })
-      .def("warp_columns",
-           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
-             return warp_columns(self, {block, warp});
-           })
+      .def("warp_columns", [](const py::object& self, std::uint32_t block,
+                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
       .def(
           "read_batch",
           [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {

@@ -89,9 +89,7 @@ CUDART_ALIAS(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
 // --- events -------------------------------------------------------------------------------------
 
 CUDART_EXPORT Error cuEventCreate(EventHandle* event, unsigned flags) {
-  return forward(__func__, [&] {
-    return cudaEventCreateWithFlags(event, flags);
-  });
+  return forward(__func__, [&] { return cudaEventCreateWithFlags(event, flags); });
 }
 
 CUDART_EXPORT Error cuEventRecordWithFlags(EventHandle event, StreamHandle stream, unsigned flags) {

@@ -289,7 +289,7 @@ class Mapping {
   explicit Mapping(const std::string& path) {
     // Without O_NONBLOCK a named pipe without a writer would block for ever.
     const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    struct stat status {};
+    struct stat status{};
     if (file < 0 || ::fstat(file, &status) != 0) fail(path, file);
     if (!S_ISREG(status.st_mode)) {
       ::close(file);

@@ -167,7 +167,8 @@ def texts_of_csv(table: pd.DataFrame) -> pd.DataFrame:
 
 def _in_texts(table: pd.DataFrame, pattern: str, replacement: str) -> pd.DataFrame:
     changed = {}
-    for name, column in table.items():
+    for name in map(str, table.columns):
+        column = table[name]
         if pd.api.types.is_numeric_dtype(column.dtype):
             continue
         is_text = column.map(lambda value: isinstance(value, str))

@@ -180,9 +180,10 @@ TEST(ClosedNetworkModel, BusySmsShareTheMemoryAlike) {
 }
 
 TEST(ClosedNetworkModel, AFullSmHasTheMemoryWhenOthersHaveEnded) {
-  // 64 warps on an SM and one on each of the others. With a tenth of DRAM to the end they would take
-  // 64 x 10 x 50 cycles, with as many SMs more 64 x 20 x 50. But DRAM serves everybody's misses after
-  // (64 + others) x 50, and an SM alone has 8 MSHRs that DRAM keeps busy for 8 x 50 per trip.
+  // 64 warps on an SM and one on each of the others. With a tenth of DRAM to the end they would
+  // take 64 x 10 x 50 cycles, with as many SMs more 64 x 20 x 50. But DRAM serves everybody's
+  // misses after (64 + others) x 50, and an SM alone has 8 MSHRs that DRAM keeps busy for 8 x 50
+  // per trip.
   interval::ResourceDemands demands;
   demands.read_misses = 1;
   demands.dram_bytes = 50;

@@ -180,9 +180,7 @@ TEST(SharedWavefronts, PairsOfALoadShareTheirWayBack) {
                   }),
             4u);
   // Lanes 0, 4, 8 and so on have no other to differ from.
-  EXPECT_EQ(count(
-                16, [](std::uint64_t i) { return 16 * (i / 4); }, 0x11111111),
-            2u);
+  EXPECT_EQ(count(16, [](std::uint64_t i) { return 16 * (i / 4); }, 0x11111111), 2u);
   EXPECT_EQ(count(8, [](std::uint64_t i) { return 8 * (i / 2); }), 1u);
   EXPECT_EQ(count(8, [](std::uint64_t i) { return 8 * i; }), 2u);
   // Pairs whose places are in one bank conflict: 8 of a group.
