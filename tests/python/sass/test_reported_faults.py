@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from warpstack.cuda.disassembly import find_nvdisasm
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="programs need Linux"),
+    pytest.mark.skipif(
+        find_nvdisasm() is None or not ws.cuda.compilers(),
+        reason="nvdisasm or a CUDA compiler is not installed",
+    ),
 ]
 
 #: What a timed order of blocks, and waits at numbered barriers, are needed for, or what measures only.
