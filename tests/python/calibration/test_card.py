@@ -237,8 +237,9 @@ def test_the_command_writes_the_file_and_a_table(file, tmp_path, capsys):
     assert f"mine, {len(TRUTH)} values measured, " in said.err
     assert ws.gpu(out).name == "mine"
     assert cli.main(command) == 2
-    assert "mine.yaml: exists already; choose another name or give --overwrite" in (
-        capsys.readouterr().err
+    assert (
+        "mine.yaml: exists already and was not made by warpstack; choose another name or give --overwrite"
+        in (capsys.readouterr().err)
     )
     assert cli.main([*command, "--overwrite"]) == 0
 

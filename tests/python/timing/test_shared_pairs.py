@@ -7,6 +7,7 @@ import pytest
 
 import warpstack as ws
 from machines import plain_pascal
+from warpstack.cuda.disassembly import find_nvdisasm
 
 #: Place of a lane, and wavefronts of a load of 8 and of 16 bytes.
 PLACES = {
@@ -28,7 +29,16 @@ extern "C" __global__ void wide(TYPE* data) {
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
-@pytest.mark.parametrize("machine_code", [None, "sm_75"])
+@pytest.mark.parametrize(
+    "machine_code",
+    [
+        None,
+        pytest.param(
+            "sm_75",
+            marks=pytest.mark.skipif(find_nvdisasm() is None, reason="there is no nvdisasm"),
+        ),
+    ],
+)
 @pytest.mark.parametrize("place", PLACES)
 def test_of_cuda_programs(machine_code, place):
     for vector, width, expected in (

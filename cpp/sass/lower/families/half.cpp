@@ -73,7 +73,9 @@ Slot next_halves(Lowerer& to, Form& form, bool is_bf16, std::uint8_t parts = 0) 
     form.next();
     return to.frame().literal(static_cast<std::uint32_t>(to.number(operand)));
   }
-  return halves(to, parts == 0 ? operand : to.without(operand, parts));
+  if (parts == 0) return halves(to, operand);
+  to.applies(operand, negation | suffix);
+  return halves(to, to.without(operand, parts));
 }
 
 template <Operation operation, int operands>
