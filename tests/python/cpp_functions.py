@@ -53,7 +53,9 @@ def without_headers():
     from warpstack.cuda.toolchain import _include_folders
 
     found = any((Path(folder) / "cuda_bf16.h").exists() for folder in _include_folders())
-    return () if found else ("half",)
+    lacking = () if found else ("half",)
+    # NVRTC does not declare it.
+    return (*lacking, "alloca") if ws.cuda.compilers()[0] == "nvrtc" else lacking
 
 
 def source_of(programs, without=()):
