@@ -82,7 +82,12 @@ void fmnmx(Lowerer& to, Form& form) {
   std::array<Slot, n> values;
   for (Slot& value : values) {
     const Operand& operand = form.next();
-    value = to.signed_real_word(xor_sign ? to.without(operand, absolute) : operand);
+    if (!xor_sign) {
+      value = to.signed_real_word(operand);  // not a copy: what is applied is noted by its place
+    } else {
+      to.applies(operand, negation);
+      value = to.signed_real_word(to.without(operand, absolute));
+    }
   }
   const Condition least = to.condition(form.next());
   const auto extreme = [&](Operation operation, Slot result) {
