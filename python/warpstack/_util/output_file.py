@@ -19,7 +19,7 @@ from warpstack._util.files import temporary_folder, write_file
 from warpstack._util.input_file import kind_of, was_opened
 from warpstack.errors import InputError
 
-__all__ = ["MADE_BY", "OutputFile", "is_marked", "picture_metadata"]
+__all__ = ["MADE_BY", "OutputFile", "existing", "is_marked", "picture_metadata"]
 
 #: What pages, pictures and timelines say of themselves.
 MADE_BY = "made by warpstack"

@@ -390,8 +390,8 @@ class Design:
         """Return what tells this sweep from others, ready for JSON."""
         digest = hashlib.sha256()
         for number in range(len(self.points)):
-            gpu = self.gpu_at(number)
             described = self.described_at(number)
+            gpu = _profiled(described, self.profiler)
             named = [self._value(described, number, axis) for axis in self.axes]
             entry = [gpu.digest, gpu.changes_text] if isinstance(gpu, Gpu) else [str(gpu)]
             digest.update(json.dumps([*entry, list(map(value_text, named))]).encode())

@@ -172,7 +172,7 @@ class Gpu(GpuValues):
                 _check_text(text, changes[text])
                 values[text] = changes[text]
         fields = _fields_by_name()
-        # In the order in which a description is checked, so that of several errors the same one is told.
+        # A description is checked in this order: of several errors the same one is told.
         for name in sorted(changes.keys() & fields.keys(), key=_place_of_field):
             values[name] = checked_value(fields[name], changes[name], changed.name)
         check_geometry(changed)
