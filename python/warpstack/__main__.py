@@ -4,16 +4,32 @@ Nothing is imported here before an interrupt is listened to: most of a short com
 imports, and Ctrl-C in it is one line, too.
 """
 
+import functools
+import signal
 import sys
+from types import FrameType
 
 
 def main() -> int:
     """Run the command line; see `warpstack.cli.main`."""
+    interrupted = False
+
+    @functools.wraps(signal.default_int_handler)
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         from warpstack.cli import main as run
 
         return run()
-    except KeyboardInterrupt:
+    except BaseException:
+        # A library in C makes another exception of an interrupt while it is imported.
+        if not interrupted:
+            raise
         if sys.stderr is not None:
             sys.stderr.write("warpstack: error: interrupted\n")
         return 130

@@ -329,7 +329,9 @@ def _stop_signals() -> Iterator[_Stop]:
     if threading.current_thread() is threading.main_thread():
         usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         for number, handler in usual.items():
-            if signal.getsignal(number) is handler:
+            found = signal.getsignal(number)
+            # The command's handler notes the interrupt and does what the usual one does.
+            if found is handler or getattr(found, "__wrapped__", None) is handler:
                 replaced[number] = signal.signal(number, notice)
     try:
         yield stop

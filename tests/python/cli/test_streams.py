@@ -103,16 +103,16 @@ def test_interrupts_at_any_moment(trace):
         time.sleep(wait)
         process.send_signal(signal.SIGINT)
         error = process.communicate()[1].decode()
-        if process.returncode == -signal.SIGINT or "warpstack" not in error:
+        if process.returncode == -signal.SIGINT or (
+            "warpstack:" not in error and "__main__.py" not in error
+        ):
             continue  # Python itself had not begun, or was at its end
         assert process.returncode in (0, 130), (wait, error)
         assert "Traceback" not in error, wait
         assert error in ("", "warpstack: error: interrupted\n"), wait
 
 
-@pytest.mark.parametrize(
-    "name", ["=1+1", "+1", "-1", "@x", "'=1", "''-", "plain", "'plain", "\t=x", "a=b"]
-)
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", "'=1", "''-", "plain", "'plain", "a=b"])
 def test_names_that_a_spreadsheet_would_compute(name, tmp_path):
     kernel = ws.patterns.KernelBuilder(name, grid=1, block=32)
     kernel.emit("EXIT")
