@@ -40,7 +40,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpstack.cuda.cubin import ADDRESS_BYTES, INSTRUCTION_BYTES, Cubin, KernelFacts, Section
+from warpstack.cuda.cubin import (
+    ADDRESS_BYTES,
+    INSTRUCTION_BYTES,
+    Cubin,
+    KernelFacts,
+    Section,
+    Symbol,
+)
 from warpstack.cuda.toolchain import nvidia_packages
 from warpstack.errors import InputError, shown
 
@@ -56,6 +63,8 @@ _SECONDS = 600
 FIRST_ARCH = 75
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 _RUN_PTX = "run the program's PTX: in Python without machine_code, on the command line without --machine-code"
+#: An address that a relocation gives, as nvdisasm's -json has it: without the name of what lies there.
+_RELOCATED = re.compile(r"(?<=32@lo\()0x[0-9a-f]+(?=\))|(?<=32@hi\()0x[0-9a-f]+(?=\))")
 #: Opcodes whose last operand is an address in their section, and such an operand.
 _WITH_TARGET = re.compile(r"(BRA|BSSY|CALL|RET|WARPSYNC\.COLLECTIVE|LEPC)\b(?!\.ABS)")
 _TARGET = re.compile(r"(?<![\w])0x[0-9a-f]+$")
@@ -162,9 +171,7 @@ def _section_lines(cubin: Cubin, section: Section, functions: Mapping[str, int])
             part = (value & (1 << 8 * count) - 1).to_bytes(count, "little")
             data[relocation.offset : relocation.offset + count] = part
             continue
-        name = symbol.name
-        if not name and symbol.section < len(cubin.sections):
-            name = cubin.sections[symbol.section].name
+        name = _name_of(cubin, symbol)
         suffix = "" if count == 8 else f" {first} {count}"
         addresses.append(f".address {relocation.offset} {name} {relocation.addend}{suffix}")
     for at in range(0, len(data), 64):
@@ -172,6 +179,13 @@ def _section_lines(cubin: Cubin, section: Section, functions: Mapping[str, int])
         if any(piece):
             lines.append(f".hex {at} {piece.hex()}")
     return lines + addresses
+
+
+def _name_of(cubin: Cubin, symbol: Symbol) -> str:
+    """Return the name of a symbol, or of the section that it stands for."""
+    if not symbol.name and symbol.section < len(cubin.sections):
+        return cubin.sections[symbol.section].name
+    return symbol.name
 
 
 def _kernel_lines(
@@ -208,8 +222,13 @@ def _kernel_lines(
         missing = first // INSTRUCTION_BYTES - len(instructions)
         instructions += ["0 0:0 NOP"] * missing
         for name, base in functions.items():
-            lines.append(f".label {name} {base}")
             section = cubin.functions[name]
+            if name not in called:  # it may take more registers than the kernel has
+                instructions += ["0 0:0 NOP"] * (
+                    len(cubin.sections[section].data) // INSTRUCTION_BYTES
+                )
+                continue
+            lines.append(f".label {name} {base}")
             instructions += _instructions(cubin, name, section, code, all_places[section], base)
     while instructions and instructions[-1].split()[2] == "NOP":
         instructions.pop()
@@ -250,7 +269,7 @@ def _called_functions(
 
 def _instructions(
     cubin: Cubin,
-    name: str,
+    function: str,
     section: int,
     code: dict[str, list[dict[str, Any]]],
     places: Sequence[tuple[int, str]],
@@ -258,10 +277,11 @@ def _instructions(
 ) -> list[str]:
     """Return the lines of the instructions of a kernel or function, which begins at `base`."""
     data = cubin.sections[section].data
-    instructions = code.get(name, [])
+    relocations = {r.offset: r for r in cubin.relocations_of(cubin.sections[section])}
+    instructions = code.get(function, [])
     if len(instructions) * INSTRUCTION_BYTES != len(data):
         raise InputError(
-            f"{cubin.file}: kernel {name} has {len(data)} bytes of code, and nvdisasm found "
+            f"{cubin.file}: kernel {function} has {len(data)} bytes of code, and nvdisasm found "
             f"{len(instructions)} instructions of {INSTRUCTION_BYTES} bytes; a newer nvdisasm may help"
         )
     lines = []
@@ -277,6 +297,11 @@ def _instructions(
             operands = operands.replace("][", "],[", 1)  # a comma is missing up to sm_89
         # The payload of a NaN is in the encoding alone.
         operands = _NAN.sub(f"{low >> 32:#x}", operands)
+        if address in relocations and "32@" in operands:
+            relocation = relocations[address]
+            symbol = _name_of(cubin, cubin.symbols[relocation.symbol])
+            name = f"({symbol}{relocation.addend:+#x})" if relocation.addend else symbol
+            operands = _RELOCATED.sub(lambda _, name=name: name, operands)
         if base and _WITH_TARGET.match(opcode):
             operands = _TARGET.sub(lambda target: hex(int(target[0], 16) + base), operands)
         # P2R has its source, all predicates, where others have their guard.

@@ -79,7 +79,9 @@ void emit_argument_access(Lowerer& to, Action action, std::uint32_t offset,
   to.program().parameter_accesses.push_back(access);
 }
 
+/// It comes back to the instruction behind the call.
 void call_built_in(Lowerer& to, simt::Call::BuiltIn kind) {
+  to.reserve_arguments(result_at + 8);
   emit_argument_access(to, Action::parameter_store, 0, argument_registers);
   simt::Call call;
   call.built_in = kind;
@@ -94,12 +96,10 @@ void call_built_in(Lowerer& to, simt::Call::BuiltIn kind) {
   }
 }
 
-/// By an address in a register, which is that of a function of the library: it comes back to the
-/// instruction behind the call.
+/// By an address in a register, which may be that of a function of the library.
 void call_by_address(Lowerer& to, Slot address) {
   const Condition guard = to.guard();
   if (!guard.is_true()) to.refuse("under a guard it is not executed");
-  to.reserve_arguments(result_at + 8);
   const Slot is_known = to.temporary();
   to.move(is_known, Frame::zero);
   for (const BuiltIn& function : built_ins) {
@@ -143,8 +143,11 @@ void call(Lowerer& to, Form& form) {
   take_condition(to, form);
   if (!relative) {
     const Operand& address = form.next();
-    if (!address.is_register()) return to.jump(to.address_of(address));
-    return call_by_address(to, to.integer(address));
+    if (address.is_register()) return call_by_address(to, to.integer(address));
+    if (const BuiltIn* const function = find_built_in(address.text)) {  // as -G has it
+      return call_built_in(to, function->kind);
+    }
+    return to.jump(to.address_of(address));
   }
   const Operand& first = form.next();
   if (!first.is_register()) {
