@@ -74,9 +74,10 @@ INLINE f32 max_f(f32 a, f32 b) { return DEVICE_OR_HOST(fmaxf(a, b), -LEAST(-a, -
 INLINE f64 min_d(f64 a, f64 b) { return DEVICE_OR_HOST(fmin(a, b), LEAST(a, b)) + 0.0; }
 INLINE f64 max_d(f64 a, f64 b) { return DEVICE_OR_HOST(fmax(a, b), -LEAST(-a, -b)) + 0.0; }
 
-// Conversions within the range: what is outside, NaN too, is the lower bound or the upper one.
-INLINE f64 within(f64 x, f64 low, f64 high) { return x > low ? (x < high ? x : high) : low; }
-INLINE f32 within(f32 x, f32 low, f32 high) { return x > low ? (x < high ? x : high) : low; }
+// Conversions within the range: what is outside, NaN too, is the lower bound or the upper one. NaN is asked
+// for by itself: ptxas 13.0 takes |x| > -1 to hold for it.
+INLINE f64 within(f64 x, f64 low, f64 high) { return x != x ? low : x > low ? (x < high ? x : high) : low; }
+INLINE f32 within(f32 x, f32 low, f32 high) { return x != x ? low : x > low ? (x < high ? x : high) : low; }
 INLINE i32 to_i32(f32 x) { return (i32)within(x, -2147483648.0f, 2147483520.0f); }
 INLINE u32 to_u32(f32 x) { return (u32)within(x, 0.0f, 4294967040.0f); }
 INLINE i64 to_i64(f32 x) { return (i64)within(x, -9223372036854775808.0f, 9223371487098961920.0f); }
@@ -284,9 +285,10 @@ INLINE u16 b_mul(u16 a, u16 b) { return one_nan(__hmul_rn(bfloat_of(a), bfloat_o
 INLINE u16 b_max(u16 a, u16 b) {
   return one_nan(__hadd_rn(__hmax(bfloat_of(a), bfloat_of(b)), bfloat_of(0)));
 }
-INLINE u32 h_less(u16 a, u16 b) { return __hlt(half_of(a), half_of(b)); }
-INLINE u32 h_geu(u16 a, u16 b) { return __hgeu(half_of(a), half_of(b)); }
-INLINE u32 b_less(u16 a, u16 b) { return __hlt(bfloat_of(a), bfloat_of(b)); }
+// Not 1 and 0: ptxas 13.0 makes 1.0 of the half whose bits are 1, where a comparison gave them.
+INLINE u32 h_less(u16 a, u16 b) { return __hlt(half_of(a), half_of(b)) ? 7 : 2; }
+INLINE u32 h_geu(u16 a, u16 b) { return __hgeu(half_of(a), half_of(b)) ? 7 : 2; }
+INLINE u32 b_less(u16 a, u16 b) { return __hlt(bfloat_of(a), bfloat_of(b)) ? 7 : 2; }
 INLINE u16 h_neg(u16 a) { return one_nan(__hneg(half_of(a))); }
 INLINE u16 h_abs(u16 a) { return one_nan(__habs(half_of(a))); }
 INLINE u32 h2_add(u32 a, u32 b) { return one_nan(__hadd2_rn(pair_of(a), pair_of(b))); }
@@ -357,9 +359,9 @@ INLINE u16 h_max(u16 a, u16 b) { return f_to_h(max_f(h_to_f(a), h_to_f(b))); }
 INLINE u16 b_add(u16 a, u16 b) { return short_of((f64)b_to_f(a) + b_to_f(b), 8, 7); }
 INLINE u16 b_mul(u16 a, u16 b) { return short_of((f64)b_to_f(a) * b_to_f(b), 8, 7); }
 INLINE u16 b_max(u16 a, u16 b) { return f_to_b(max_f(b_to_f(a), b_to_f(b))); }
-INLINE u32 h_less(u16 a, u16 b) { return h_to_f(a) < h_to_f(b); }
-INLINE u32 h_geu(u16 a, u16 b) { return !(h_to_f(a) < h_to_f(b)); }
-INLINE u32 b_less(u16 a, u16 b) { return b_to_f(a) < b_to_f(b); }
+INLINE u32 h_less(u16 a, u16 b) { return h_to_f(a) < h_to_f(b) ? 7 : 2; }
+INLINE u32 h_geu(u16 a, u16 b) { return h_to_f(a) < h_to_f(b) ? 2 : 7; }
+INLINE u32 b_less(u16 a, u16 b) { return b_to_f(a) < b_to_f(b) ? 7 : 2; }
 INLINE u16 h_neg(u16 a) { return f_to_h(-h_to_f(a)); }
 INLINE u16 h_abs(u16 a) { return f_to_h(fabsf(h_to_f(a))); }
 INLINE u32 h2_add(u32 a, u32 b) { return (u32)h_add(a >> 16, b >> 16) << 16 | h_add(a, b); }

@@ -44,6 +44,7 @@ bool is_recursive(const Kernel& kernel) {
     if (!instruction.opcode.starts_with("CALL") || instruction.operands.empty()) continue;
     const std::size_t caller = function_at(instruction.address);
     const auto callee = kernel.labels.find(instruction.operands[0].text);
+    if (find_built_in(instruction.operands[0].text) != nullptr) continue;
     for (std::size_t f = 1; f < count; ++f) {
       if (callee == kernel.labels.end() || function_at(callee->second) == f)
         calls[caller][f] = true;
@@ -77,6 +78,14 @@ void add_cluster_words(const DriverConstants& places, simt::KernelProgram& progr
   words.push_back({places.cluster_blocks, Special::cluster_nctarank, 0});
   words.push_back({places.is_cluster, Special::is_explicit_cluster, 0});
   words.push_back({places.num_sms, Special::nsmid, 0});
+}
+
+/// Whether a kernel calls functions whose frames its own stack size cannot count.
+bool calls_by_address(const Kernel& kernel) {
+  return !kernel.labels.empty() && std::ranges::any_of(kernel.code, [](const Instruction& each) {
+    return each.opcode.starts_with("CALL") && !each.operands.empty() &&
+           each.operands[0].is_register();
+  });
 }
 
 /// Whether a kernel moves its stack pointer, R1, by what is known when it runs: alloca.
@@ -195,7 +204,8 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
   program.recursive = is_recursive(*found);
   program.local_bytes = found->local_bytes + (program.recursive ? recursive_stack_bytes : 0);
   program.stack_top = driver_constants(module.arch).stack_top;
-  program.grows_stack = program.recursive || moves_stack(*found, program.stack_top);
+  program.grows_stack = program.recursive || calls_by_address(*found) ||
+                        moves_stack(*found, program.stack_top);
   program.registers_per_thread = found->registers;
   program.max_threads = found->max_threads;
   add_banks(module, *found, addresses, program);

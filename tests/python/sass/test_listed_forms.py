@@ -98,6 +98,9 @@ def test_sums_with_carries():
             f"{extended} ~b": form(extended, "R4,~R6", bits, [1], True),
             f"{extended} number": form(extended, "R4,0x7", bits, extended=True, number=7),
         }
+    # The carry may stand where the second one does.
+    second = form("IADD3.X", "R4,R6,RZ,!PT", 32, extended=True)
+    forms["IADD3.X second"] = second
     check(forms, 384, text_of=lanes)
 
 
@@ -272,6 +275,23 @@ def test_predicates_as_bits():
             lambda a, b, mask=mask: (a & ~mask) | (b & mask),
         )
     check(forms, text_of=lanes)
+
+
+@pytest.mark.parametrize("name", ["UPR,", ""])
+def test_uniform_predicates_as_bits(name):
+    forms = {}
+    for mask in (0x7F, 0x1, 0x40, 0x2A, 0x0):
+        begin = [
+            f"ULOP3.LUT UR16,UR6,{1 << p:#x},URZ,0xc0,!UPT; UISETP.NE.U32.AND UP{p},UPT,UR16,URZ,UPT"
+            for p in range(7)
+        ]
+        forms[f"UP2UR {mask:#x}"] = Form(
+            "; ".join([*begin, f"UP2UR UR12,{name}UR4,{mask:#x}"]),
+            ("b32", "b32"),
+            ("b32",),
+            lambda a, b, mask=mask: (a & ~mask) | (b & mask),
+        )
+    check(forms, 64, text_of=uniform, threads=1)
 
 
 def test_differences_of_bytes():

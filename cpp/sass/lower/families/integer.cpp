@@ -1,5 +1,6 @@
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "sass/lower/families.h"
 
@@ -158,6 +159,7 @@ void iadd(Lowerer& to, Form& form) {
   if (extended) {
     if (form.more()) sum.carry_in = to.condition(form.next());
     if (form.more()) sum.second_carry_in = to.condition(form.next());
+    if (sum.carry_in.is_false()) std::swap(sum.carry_in, sum.second_carry_in);
   }
   const bool plain = sum.carry_out == nullptr && !extended && is_zero(c) && !has_sign(c);
   const Slot x = term(to, a);

@@ -191,11 +191,15 @@ std::uint32_t mask_in(Lowerer& to, const Operand& operand) {
   return static_cast<std::uint32_t>(operand.integer);
 }
 
+/// All predicates of a kind, which some versions of nvdisasm name.
+bool is_all_predicates(std::string_view name) { return name == "PR" || name == "UPR"; }
+
 void skip_name(Form& form) {
-  if (form.peek().kind == Operand::Kind::name && form.peek().text == "PR") form.next();
+  if (form.peek().kind == Operand::Kind::name && is_all_predicates(form.peek().text)) {
+    form.next();
+  }
 }
 
-/// Predicates into the bits of a register.
 /// All predicates of a kind as bits of a word; `uniform`: UP0 to UP6.
 template <bool uniform>
 void p2r(Lowerer& to, Form& form) {
