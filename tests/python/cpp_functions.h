@@ -369,7 +369,7 @@ INLINE u32 h2_fma(u32 a, u32 b, u32 c) {
   return (u32)h_fma(a >> 16, b >> 16, c >> 16) << 16 | h_fma(a, b, c);
 }
 INLINE u32 h2_greater(u32 a, u32 b) {
-  return (h_less(b >> 16, a >> 16) ? 0xffff0000u : 0) | (h_less(b, a) ? 0xffffu : 0);
+  return (h_to_f(a >> 16) > h_to_f(b >> 16) ? 0xffff0000u : 0) | (h_to_f(a) > h_to_f(b) ? 0xffffu : 0);
 }
 INLINE i32 h_to_i(u16 a) {
   f32 x = h_to_f(a);

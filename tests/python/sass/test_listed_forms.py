@@ -25,6 +25,8 @@ COMPARE = {
     "EQ": operator.eq,
     "NE": operator.ne,
 }
+#: The same of upper words whose lower words hold.
+HELD = COMPARE | {"LT": operator.le, "GT": operator.ge, "NE": lambda a, b: True}
 JOIN = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
 KINDS = ["", "U"]  # of usual and of uniform registers
 WORD, WORDS = 2**32 - 1, 2**64 - 1
@@ -67,6 +69,13 @@ def test_comparisons_of_integers(u):
                 (f"{letter}64", f"{letter}64", "flag"),
                 ("flag", "flag"),
                 comparison(f"{letter}64", compare, join),
+            )
+            # Where the lower words always hold, as of >= 0, nvdisasm leaves them out.
+            forms[f"{label}.EX held"] = Form(
+                f"{label}.EX {u}P4,{u}P5,{u}R4,{u}R6,{u}P2",
+                (f"{letter}32", f"{letter}32", "flag"),
+                ("flag", "flag"),
+                comparison(f"{letter}32", HELD[name], join),
             )
     check_either(forms, u)
 

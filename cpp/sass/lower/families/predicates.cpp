@@ -53,7 +53,8 @@ void isetp(Lowerer& to, Form& form) {
   const Slot a = source(form.next());
   const Slot b = source(form.next());
   const Condition with = to.condition(form.next());
-  const Condition lower = extended ? to.condition(form.next()) : Condition{};
+  // Where it holds, nvdisasm leaves it out.
+  const Condition lower = extended && form.more() ? to.condition(form.next()) : Condition{};
   to.set_predicates(p, q, combination, with, [&](Slot result) {
     if (extended) {
       compare_extended(to, comparison, type, result, a, b, lower);
