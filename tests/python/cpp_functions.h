@@ -74,10 +74,14 @@ INLINE f32 max_f(f32 a, f32 b) { return DEVICE_OR_HOST(fmaxf(a, b), -LEAST(-a, -
 INLINE f64 min_d(f64 a, f64 b) { return DEVICE_OR_HOST(fmin(a, b), LEAST(a, b)) + 0.0; }
 INLINE f64 max_d(f64 a, f64 b) { return DEVICE_OR_HOST(fmax(a, b), -LEAST(-a, -b)) + 0.0; }
 
-// Conversions within the range: what is outside, NaN too, is the lower bound or the upper one. NaN is asked
-// for by itself: ptxas 13.0 takes |x| > -1 to hold for it.
-INLINE f64 within(f64 x, f64 low, f64 high) { return x != x ? low : x > low ? (x < high ? x : high) : low; }
-INLINE f32 within(f32 x, f32 low, f32 high) { return x != x ? low : x > low ? (x < high ? x : high) : low; }
+// Conversions within the range: what is outside, NaN too, is the lower bound or the upper one. NaN
+// is asked for by itself: ptxas 13.0 takes |x| > -1 to hold for it.
+INLINE f64 within(f64 x, f64 low, f64 high) {
+  return x != x ? low : x > low ? (x < high ? x : high) : low;
+}
+INLINE f32 within(f32 x, f32 low, f32 high) {
+  return x != x ? low : x > low ? (x < high ? x : high) : low;
+}
 INLINE i32 to_i32(f32 x) { return (i32)within(x, -2147483648.0f, 2147483520.0f); }
 INLINE u32 to_u32(f32 x) { return (u32)within(x, 0.0f, 4294967040.0f); }
 INLINE i64 to_i64(f32 x) { return (i64)within(x, -9223372036854775808.0f, 9223371487098961920.0f); }
@@ -369,7 +373,8 @@ INLINE u32 h2_fma(u32 a, u32 b, u32 c) {
   return (u32)h_fma(a >> 16, b >> 16, c >> 16) << 16 | h_fma(a, b, c);
 }
 INLINE u32 h2_greater(u32 a, u32 b) {
-  return (h_to_f(a >> 16) > h_to_f(b >> 16) ? 0xffff0000u : 0) | (h_to_f(a) > h_to_f(b) ? 0xffffu : 0);
+  return (h_to_f(a >> 16) > h_to_f(b >> 16) ? 0xffff0000u : 0) |
+         (h_to_f(a) > h_to_f(b) ? 0xffffu : 0);
 }
 INLINE i32 h_to_i(u16 a) {
   f32 x = h_to_f(a);

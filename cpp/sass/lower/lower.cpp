@@ -204,8 +204,8 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
   program.recursive = is_recursive(*found);
   program.local_bytes = found->local_bytes + (program.recursive ? recursive_stack_bytes : 0);
   program.stack_top = driver_constants(module.arch).stack_top;
-  program.grows_stack = program.recursive || calls_by_address(*found) ||
-                        moves_stack(*found, program.stack_top);
+  program.grows_stack =
+      program.recursive || calls_by_address(*found) || moves_stack(*found, program.stack_top);
   program.registers_per_thread = found->registers;
   program.max_threads = found->max_threads;
   add_banks(module, *found, addresses, program);

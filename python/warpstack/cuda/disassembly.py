@@ -301,7 +301,7 @@ def _instructions(
             relocation = relocations[address]
             symbol = _name_of(cubin, cubin.symbols[relocation.symbol])
             name = f"({symbol}{relocation.addend:+#x})" if relocation.addend else symbol
-            operands = _RELOCATED.sub(lambda _, name=name: name, operands)
+            operands = _RELOCATED.sub(name.replace("\\", r"\\"), operands)
         if base and _WITH_TARGET.match(opcode):
             operands = _TARGET.sub(lambda target: hex(int(target[0], 16) + base), operands)
         # P2R has its source, all predicates, where others have their guard.
