@@ -104,7 +104,7 @@ class Expressions:
             return text
         if is_float(given) and not is_float(kind):
             return f"to_{kind}({text})"
-        return f"({kind})({text})"
+        return f"as_{kind}({text})" if is_float(kind) else f"({kind})({text})"
 
     def variable(self, kind):
         same = [name for name, given in self.variables if given == kind]
@@ -368,10 +368,10 @@ class Expressions:
         if pick == 8:
             return f"sqrt{f}(fabs{f}({a}))"
         if pick == 9:
-            return f"copysign{f}({a}, ({kind}){self.variable('i32')})"
+            return f"copysign{f}({a}, as_{kind}({self.variable('i32')}))"
         if pick in (10, 11):
             given = self.integer_type()
-            return f"({kind})({self.expression(given, depth - 1)})"
+            return f"as_{kind}({self.expression(given, depth - 1)})"
         if pick == 12 and "half" in self.features:
             return f"({kind}){self.random.choice('hb')}_to_f({self.expression('u16', depth - 1)})"
         if pick == 13:

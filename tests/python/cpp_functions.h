@@ -67,6 +67,22 @@ INLINE f64 double_of(u64 x) {
   memcpy(&r, &x, 8);
   return r;
 }
+// Of integers: zeros that a compiler does not know hide where the words come from. For sm_100,
+// ptxas 13.0 makes (f64)(u32)(i8)x of i8 alone, and NVRTC 13.5 has (0.0f / x) * (x - x) be no NaN.
+#define HIDDEN_ZERO DEVICE_OR_HOST(blockIdx.y, 0u)
+template <typename T>
+INLINE f32 as_f32(T x) {
+  return (f32)x + float_of(HIDDEN_ZERO);
+}
+template <typename T>
+INLINE f64 as_f64(T x) {
+  return (f64)x + double_of(HIDDEN_ZERO);
+}
+INLINE f32 as_f32(u32 x) { return (f32)(x + HIDDEN_ZERO) + float_of(HIDDEN_ZERO); }
+INLINE f64 as_f64(u32 x) { return (f64)(x + HIDDEN_ZERO) + double_of(HIDDEN_ZERO); }
+INLINE f32 as_f32(f64 x) { return (f32)x; }
+INLINE f64 as_f64(f32 x) { return (f64)x; }
+
 // The order of zeros is left open in min and max: the sum with zero has no negative zero.
 #define LEAST(a, b) ((a) != (a) ? (b) : (b) != (b) || (a) < (b) ? (a) : (b))
 INLINE f32 min_f(f32 a, f32 b) { return DEVICE_OR_HOST(fminf(a, b), LEAST(a, b)) + 0.0f; }

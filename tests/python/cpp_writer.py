@@ -283,7 +283,7 @@ class Writer(Expressions):
             value = f"({kind}){word}"
             if is_float(kind):
                 value = self.random.choice(
-                    [f"({kind})(i64){word}", f"float_of((u32){word})", f"double_of({word})"]
+                    [f"as_{kind}((i64){word})", f"float_of((u32){word})", f"double_of({word})"]
                 )
                 value = f"({kind}){value}"
             self.start.append(f"{kind} v{n} = {value};")

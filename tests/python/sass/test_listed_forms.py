@@ -120,6 +120,22 @@ def test_two_negated_terms_with_a_carry():
         run(text, np.zeros(1, np.uint64))
 
 
+def test_choices_of_64_bits():
+    """Numbers have 33 bits, so that those above 0x7fffffff have no sign."""
+    numbers = [0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, -0x80000000, -0xBFFE8000, -1, 0]
+    forms = {
+        f"SEL.64 {n:#x}{sign}": Form(
+            f"SEL.64 R12,R4,{n:#x},{sign}P2",
+            ("b64", "b64", "flag"),
+            ("b64",),
+            lambda a, b, p, n=n, sign=sign: a if p != (sign == "!") else n % 2**64,
+        )
+        for n in numbers
+        for sign in ("", "!")
+    }
+    check(forms, text_of=lanes)
+
+
 def of_floats(kind, compare, unordered, join, ftz):
     def twin(a, b, c):
         c = 1 - c

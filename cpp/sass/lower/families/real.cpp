@@ -140,8 +140,9 @@ void sel(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next(), is_pair ? 2 : 1);
   if (is_pair) {
     const Slot value = to.temporary();
-    const Slot a = to.packed(form.next());
-    const Slot b = to.packed(form.next());
+    // Its numbers have 33 bits, so that they are what their text says.
+    const Slot a = to.packed(form.next(), true);
+    const Slot b = to.packed(form.next(), true);
     to.emit(Operation::selp, Type::b64, value, {a, b, to.positive(to.condition(form.next()))});
     to.emit(Operation::unpack, Type::b64, target, {value});
     return;
