@@ -22,6 +22,7 @@ typedef unsigned __int128 u128;
 #define FN_APART __device__ __noinline__
 #define KERNEL extern "C" __global__ void
 #define TABLE __constant__
+#define GLOBAL __device__
 #define GLOBAL_TABLE __device__ const
 #define THREAD threadIdx.x
 #define DEVICE_OR_HOST(device, host) device
@@ -31,6 +32,7 @@ typedef unsigned __int128 u128;
 #define __forceinline__
 #define KERNEL extern "C" void
 #define TABLE const
+#define GLOBAL static
 #define GLOBAL_TABLE const
 extern "C" {
 u32 THREAD;
@@ -67,19 +69,19 @@ INLINE f64 double_of(u64 x) {
   memcpy(&r, &x, 8);
   return r;
 }
-// Of integers: zeros that a compiler does not know hide where the words come from. For sm_100,
+// Of integers: zeros that no compiler knows hide where the words come from. For sm_100,
 // ptxas 13.0 makes (f64)(u32)(i8)x of i8 alone, and NVRTC 13.5 has (0.0f / x) * (x - x) be no NaN.
-#define HIDDEN_ZERO DEVICE_OR_HOST(blockIdx.y, 0u)
+GLOBAL u32 hidden_zero = 0;
 template <typename T>
 INLINE f32 as_f32(T x) {
-  return (f32)x + float_of(HIDDEN_ZERO);
+  return (f32)x + float_of(hidden_zero);
 }
 template <typename T>
 INLINE f64 as_f64(T x) {
-  return (f64)x + double_of(HIDDEN_ZERO);
+  return (f64)x + double_of(hidden_zero);
 }
-INLINE f32 as_f32(u32 x) { return (f32)(x + HIDDEN_ZERO) + float_of(HIDDEN_ZERO); }
-INLINE f64 as_f64(u32 x) { return (f64)(x + HIDDEN_ZERO) + double_of(HIDDEN_ZERO); }
+INLINE f32 as_f32(u32 x) { return (f32)(x + hidden_zero) + float_of(hidden_zero); }
+INLINE f64 as_f64(u32 x) { return (f64)(x + hidden_zero) + double_of(hidden_zero); }
 INLINE f32 as_f32(f64 x) { return (f32)x; }
 INLINE f64 as_f64(f32 x) { return (f64)x; }
 
