@@ -205,22 +205,24 @@ class Writer(Expressions):
         )
         pick = self.random.randrange(4)
         if pick == 0:
-            return Block(f"for (u32 i{n} = 0; i{n} < {limit}; ++i{n}) {{", body, "}")
+            return Block(f"for (u32 turn{n} = 0; turn{n} < {limit}; ++turn{n}) {{", body, "}")
         if pick == 1:
             return Block(
-                f"for (i32 i{n} = {limit}; i{n} >= 0 && {self.condition(1)}; --i{n}) {{", body, "}"
+                f"for (i32 turn{n} = {limit}; turn{n} >= 0 && {self.condition(1)}; --turn{n}) {{",
+                body,
+                "}",
             )
         if pick == 2:
             return Block(
                 "{",
-                f"    i16 i{n} = 0;",
+                f"    i16 turn{n} = 0;",
                 "    do {",
                 body,
-                f"    }} while (++i{n} < (i16){limit});",
+                f"    }} while (++turn{n} < (i16){limit});",
                 "}",
             )
         return Block(
-            "{", f"    u8 i{n} = {limit};", f"    while (i{n}-- > 0) {{", body, "    }", "}"
+            "{", f"    u8 turn{n} = {limit};", f"    while (turn{n}-- > 0) {{", body, "    }", "}"
         )
 
     def switch(self, depth):
