@@ -24,6 +24,8 @@ pytestmark = pytest.mark.skipif(
     reason="nvdisasm or a CUDA compiler is not installed",
 )
 
+needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+
 
 @pytest.fixture(scope="module")
 def texts():
@@ -119,7 +121,7 @@ def loop_as_ptx():
     return re.sub(r"\.version [\d.]+", ".version 8.3", ws.cuda.compile(LOOP, arch="sm_80").ptx)
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@needs_ptxas
 @pytest.mark.parametrize("kind", ["source", "nvcc", "PTX"])
 def test_options_of_ptxas(kind):
     """Code of ptxas -O0 is longer, also where ptxas gets PTX of nvcc or PTX that is ready."""
@@ -136,7 +138,7 @@ def test_options_of_ptxas(kind):
     assert lengths[0] < lengths[4]
 
 
-@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@needs_ptxas
 def test_an_option_that_ptxas_does_not_know():
     with pytest.raises(InputError, match=r"Unknown option .-no-such-option"):
         ws.cuda.compile(loop_as_ptx(), machine_code="sm_80", options=["-Xptxas=--no-such-option"])
@@ -157,7 +159,7 @@ SIGNED_EXTREMES = """.version 8.3
 """
 
 
-@pytest.mark.parametrize("machine_code", [None, "sm_90"])
+@pytest.mark.parametrize("machine_code", [None, pytest.param("sm_90", marks=needs_ptxas)])
 def test_extremes_with_the_signs_of_both(machine_code):
     """Halves (2, 2) and (-1, 1): 1 in magnitude, of the product's sign; singles 3 and -0.5."""
     options = {} if machine_code is None else {"machine_code": machine_code}

@@ -7,13 +7,14 @@ import pytest
 
 import warpstack as ws
 from warpstack.cuda.disassembly import find_nvdisasm
-from warpstack.cuda.toolchain import find_nvcc
+from warpstack.cuda.toolchain import find_nvcc, find_ptxas
 
 pytestmark = pytest.mark.skipif(
     find_nvdisasm() is None or not ws.cuda.compilers(),
     reason="nvdisasm or a CUDA compiler is not installed",
 )
 
+needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
 ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
 
@@ -234,6 +235,7 @@ BYTES = """
 """
 
 
+@needs_ptxas
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_bytes_of_addresses_in_data(arch):
     device = ws.cuda.Device(0.1)
