@@ -1,5 +1,5 @@
 #include "bindings/bindings.h"
-#include "trace/issued_block.h"
+#include "trace/columns/issued_block.h"
 
 namespace warpstack::bindings {
 

@@ -6,12 +6,12 @@
 #include "common/error.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
-#include "trace/column_batch.h"
-#include "trace/launch_features.h"
-#include "trace/program.h"
-#include "trace/sass_names.h"
-#include "trace/tensor_operation.h"
-#include "trace/trace_file.h"
+#include "trace/columns/column_batch.h"
+#include "trace/columns/launch_features.h"
+#include "trace/columns/program.h"
+#include "trace/columns/trace_file.h"
+#include "trace/instructions/sass_names.h"
+#include "trace/instructions/tensor_operation.h"
 
 namespace warpstack::bindings {
 namespace {

@@ -10,7 +10,7 @@
 #include "bindings/bindings.h"
 #include "bindings/config_fields.h"
 #include "common/enum_names.h"
-#include "trace/opcode.h"
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::bindings {
 

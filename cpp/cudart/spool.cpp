@@ -23,7 +23,7 @@
 
 #include "common/demangle.h"
 #include "common/error.h"
-#include "trace/trace_file.h"
+#include "trace/columns/trace_file.h"
 
 namespace warpstack::cudart {
 namespace {

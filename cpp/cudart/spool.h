@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cudart/fat_binary.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::cudart {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "gpu/tensor_unit.h"
-#include "trace/static_instruction.h"
+#include "trace/instructions/static_instruction.h"
 
 namespace warpstack::gpu {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "trace/tensor_operation.h"
+#include "trace/instructions/tensor_operation.h"
 
 namespace warpstack::gpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "trace/copy_groups.h"
+#include "trace/instructions/copy_groups.h"
 
 namespace warpstack::interval {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "interval/phase_times.h"
-#include "trace/copy_groups.h"
-#include "trace/phase_steps.h"
-#include "trace/static_instruction.h"
+#include "trace/instructions/copy_groups.h"
+#include "trace/instructions/phase_steps.h"
+#include "trace/instructions/static_instruction.h"
 
 namespace warpstack::interval {
 

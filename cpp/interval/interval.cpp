@@ -13,7 +13,7 @@
 #include "gpu/reference_machine.h"
 #include "interval/control_clock.h"
 #include "interval/phase_times.h"
-#include "trace/copy_groups.h"
+#include "trace/instructions/copy_groups.h"
 
 namespace warpstack::interval {
 namespace {

@@ -11,7 +11,7 @@
 #include "gpu/latencies.h"
 #include "interval/warp_kinds.h"
 #include "memory/memory_system.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::interval {
 

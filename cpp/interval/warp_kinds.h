@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/interrupt.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::interval {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "memory/cache.h"
-#include "trace/atomic_lanes.h"
+#include "trace/columns/atomic_lanes.h"
 
 namespace warpstack::memory {
 

@@ -5,7 +5,7 @@
 
 #include "common/enum_names.h"
 #include "memory/warp_stream.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

@@ -11,7 +11,7 @@
 #include "memory/address_map.h"
 #include "memory/replacement.h"
 #include "memory/set_store.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::memory {
 

@@ -11,7 +11,7 @@
 #include "memory/line_grouper.h"
 #include "memory/request.h"
 #include "memory/warp_stream.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

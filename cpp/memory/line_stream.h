@@ -5,7 +5,7 @@
 #include <span>
 
 #include "common/interrupt.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

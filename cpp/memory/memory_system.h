@@ -15,7 +15,7 @@
 #include "memory/occupancy.h"
 #include "memory/repeated_launches.h"
 #include "memory/schedule.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

@@ -4,7 +4,7 @@
 
 #include "common/enum_names.h"
 #include "gpu/sm_limits.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "memory/memory_system.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

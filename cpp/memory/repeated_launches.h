@@ -10,7 +10,7 @@
 
 #include "common/digest.h"
 #include "memory/cache.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

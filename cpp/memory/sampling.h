@@ -13,7 +13,7 @@
 #include "memory/followers.h"
 #include "memory/memory_system.h"
 #include "memory/sm_requests.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 // Simulates some SMs of a launch in the timed order; the others follow them (followers.h).
 

@@ -8,7 +8,7 @@
 
 #include "common/enum_names.h"
 #include "memory/warp_stream.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 // In which order the warps of an SM access memory. Which SM gets which thread block is in
 // block_assignment.h.

@@ -13,7 +13,7 @@
 #include "memory/pace.h"
 #include "memory/wake_times.h"
 #include "memory/warp_stream.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 

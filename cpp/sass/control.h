@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "trace/control.h"
+#include "trace/instructions/control.h"
 
 namespace warpstack::sass {
 

@@ -8,7 +8,7 @@
 #include "simt/execution.h"
 #include "simt/faults.h"
 #include "simt/memory_view.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::simt {
 

@@ -13,8 +13,8 @@
 #include "simt/device.h"
 #include "simt/fault_notes.h"
 #include "simt/program.h"
-#include "trace/block_storage.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/block_storage.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::simt {
 

@@ -6,7 +6,7 @@
 #include "simt/execution.h"
 #include "simt/race_monitor.h"
 #include "simt/recorder.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::simt {
 

@@ -9,7 +9,7 @@
 #include "simt/faults.h"
 #include "simt/race_monitor.h"
 #include "simt/recorder.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::simt {
 

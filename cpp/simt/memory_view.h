@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "simt/device_memory.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::simt {
 

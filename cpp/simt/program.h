@@ -14,7 +14,7 @@
 #include "simt/operand.h"
 #include "simt/special_register.h"
 #include "simt/type.h"
-#include "trace/static_instruction.h"
+#include "trace/instructions/static_instruction.h"
 
 namespace warpstack::simt {
 

@@ -11,7 +11,7 @@
 #include "simt/execution.h"
 #include "simt/faults.h"
 #include "simt/race_check.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::simt {
 

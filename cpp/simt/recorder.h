@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "simt/execution.h"
-#include "trace/trace_builder.h"
+#include "trace/columns/trace_builder.h"
 
 namespace warpstack::simt {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

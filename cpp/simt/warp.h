@@ -12,7 +12,7 @@
 #include "simt/program.h"
 #include "simt/watch.h"
 #include "simt/written_bytes.h"
-#include "trace/trace_builder.h"
+#include "trace/columns/trace_builder.h"
 
 namespace warpstack::simt {
 

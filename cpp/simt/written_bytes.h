@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/lazy_bytes.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::simt {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "timing/timing_config.h"
-#include "trace/control.h"
+#include "trace/instructions/control.h"
 
 namespace warpstack::timing {
 

@@ -10,7 +10,7 @@
 
 #include "timing/clock.h"
 #include "timing/timing_config.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::timing {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "memory/warp_stream.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::timing {
 

@@ -13,7 +13,7 @@
 #include "timing/packet.h"
 #include "timing/row_slots.h"
 #include "timing/timing_config.h"
-#include "trace/kernel_trace.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::timing {
 

@@ -14,8 +14,8 @@
 #include "timing/phase_barriers.h"
 #include "timing/row_slots.h"
 #include "timing/warp_scheduler.h"
-#include "trace/copy_groups.h"
-#include "trace/phase_steps.h"
+#include "trace/instructions/copy_groups.h"
+#include "trace/instructions/phase_steps.h"
 
 namespace warpstack::timing {
 

@@ -9,7 +9,7 @@
 #include "gpu/scheduler.h"
 #include "memory/memory_system.h"
 #include "timing/clock.h"
-#include "trace/opcode.h"
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::timing {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace_builder.h"
+#include "trace/columns/trace_builder.h"
 
 namespace warpstack::testing {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "trace/column_batch.h"
+#include "trace/columns/column_batch.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "common/error.h"
-#include "trace/trace_file.h"
+#include "trace/columns/trace_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;

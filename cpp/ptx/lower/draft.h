@@ -7,7 +7,7 @@
 
 #include "ptx/lower/lower.h"
 #include "simt/flow_analysis.h"
-#include "trace/static_instruction.h"
+#include "trace/instructions/static_instruction.h"
 
 namespace warpstack::ptx {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ptx/module.h"
-#include "trace/opcode.h"
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::ptx {
 

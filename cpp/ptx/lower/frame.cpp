@@ -3,7 +3,7 @@
 
 #include "ptx/lower/draft.h"
 #include "simt/flow_analysis.h"
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 // The frame of a function: where its values lie.
 

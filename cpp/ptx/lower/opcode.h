@@ -6,7 +6,7 @@
 
 #include "ptx/lower/expansion.h"
 #include "simt/lanes.h"
-#include "trace/opcode.h"
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::ptx {
 

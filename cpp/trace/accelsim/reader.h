@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "trace/trace_builder.h"
+#include "trace/columns/trace_builder.h"
 
 namespace warpstack::trace {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/error.h"
-#include "trace/sass_names.h"
+#include "trace/instructions/sass_names.h"
 
 namespace warpstack::trace {
 namespace {

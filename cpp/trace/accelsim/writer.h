@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/kernel_trace.h"
-#include "trace/lane_placement.h"
+#include "trace/columns/kernel_trace.h"
+#include "trace/columns/lane_placement.h"
 
 namespace warpstack::trace {
 

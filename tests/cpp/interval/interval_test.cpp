@@ -4,7 +4,7 @@
 
 #include "common/error.h"
 #include "kernels.h"
-#include "trace/program.h"
+#include "trace/columns/program.h"
 
 namespace warpstack::interval {
 namespace {

@@ -9,7 +9,7 @@
 #include "simt/cluster.h"
 #include "simt/tensor_map.h"
 #include "simt/warpgroup.h"
-#include "trace/moved_bytes.h"
+#include "trace/columns/moved_bytes.h"
 
 namespace warpstack::simt {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/block_storage.h"
+#include "trace/columns/block_storage.h"
 
 #include <gtest/gtest.h>
 

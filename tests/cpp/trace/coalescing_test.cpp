@@ -1,11 +1,11 @@
-#include "trace/coalescing.h"
+#include "trace/instructions/coalescing.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "trace/atomic_lanes.h"
+#include "trace/columns/atomic_lanes.h"
 
 namespace warpstack::trace {
 namespace {

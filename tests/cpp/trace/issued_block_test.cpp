@@ -1,4 +1,4 @@
-#include "trace/issued_block.h"
+#include "trace/columns/issued_block.h"
 
 #include <gtest/gtest.h>
 

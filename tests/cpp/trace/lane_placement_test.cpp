@@ -1,4 +1,4 @@
-#include "trace/lane_placement.h"
+#include "trace/columns/lane_placement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/opcode.h"
+#include "trace/instructions/opcode.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/tensor_operation.h"
+#include "trace/instructions/tensor_operation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "trace/trace_builder.h"
+#include "trace/columns/trace_builder.h"
 
 #include <gtest/gtest.h>
 
 #include "common/error.h"
 #include "kernels.h"
-#include "trace/column_batch.h"
-#include "trace/program.h"
+#include "trace/columns/column_batch.h"
+#include "trace/columns/program.h"
 
 namespace warpstack::trace {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/trace_file.h"
+#include "trace/columns/trace_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "kernels.h"
-#include "trace/column_batch.h"
+#include "trace/columns/column_batch.h"
 
 namespace warpstack::trace {
 namespace {

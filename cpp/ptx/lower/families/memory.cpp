@@ -3,7 +3,7 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
-#include "trace/copy_groups.h"
+#include "trace/instructions/copy_groups.h"
 
 // Loads, stores and copies.
 

@@ -9,7 +9,7 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
-#include "trace/copy_groups.h"
+#include "trace/instructions/copy_groups.h"
 
 // Products of matrices by four warps.
 

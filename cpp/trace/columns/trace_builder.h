@@ -1,0 +1,130 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/digest.h"
+#include "trace/columns/issue_log.h"
+#include "trace/columns/kernel_trace.h"
+
+namespace warpstack::trace {
+
+/// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers,
+/// patterns and functional simulation all end here, so that the renumbering of registers and the
+/// digest exist once.
+class TraceBuilder final : public IssueLog {
+ public:
+  /// Throws InputError when the header is impossible. Messages do not know the file: callers add
+  /// it.
+  TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget);
+
+  /// Row of an instruction in the static table; a new instruction gets the next row. Throws
+  /// InputError when its control fields are impossible.
+  std::uint32_t intern(StaticInstruction instruction);
+
+  /// Opens the block with this linear index. Blocks come in increasing order.
+  void begin_block(std::uint64_t linear_index);
+  /// Opens a warp of the open block, numbered within the block. Warps come in increasing order.
+  void begin_warp(std::uint32_t warp);
+  /// Appends an issued instruction to the open warp. `lanes` holds the addresses of a memory
+  /// instruction and is null for others; without an active lane there is no access.
+  void append(std::uint32_t row, std::uint32_t active_mask, const LaneAddresses* lanes = nullptr) {
+    append_to(open_columns_, open_warp_id_, row, active_mask, lanes);
+  }
+  /// Appends finished columns of the open warp.
+  void append_columns(const ColumnView& columns) { open_columns_.append(columns); }
+  /// Instructions of the open warp so far.
+  [[nodiscard]] std::uint64_t open_warp_instructions() const {
+    return open_columns_.instruction.size() - open_begin_.instructions;
+  }
+  /// Bytes of the columns of the open block so far.
+  [[nodiscard]] std::uint64_t open_block_bytes() const { return bytes_of(open_columns_.counts()); }
+  /// Stores the open block.
+  void end_block();
+
+  /// The entry of a warp of a block with so much in its columns. Throws InputError when that is
+  /// more than an entry holds.
+  static WarpEntry entry_of(std::uint64_t block, std::uint32_t warp, const ColumnCounts& counts);
+  /// Stores a block whose warps have their columns, one view per warp or one for all of them. The
+  /// columns come from append_to() and its like, of this builder or of a branch of it.
+  void add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                    std::span<const ColumnView> columns);
+  /// Adds what a branch has counted.
+  void add_counts(std::span<const RowCounts> counts);
+  /// The row of a generic instruction whose addresses all lie in `space`, if it has come up.
+  [[nodiscard]] std::optional<std::uint32_t> find_resolved(std::uint32_t row,
+                                                           MemorySpace space) const;
+
+  std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
+  /// The same, if it has come up.
+  [[nodiscard]] std::optional<std::uint32_t> find_phase_row(std::uint32_t row,
+                                                            const PhaseStep& step) const;
+
+  /// Whether instructions of the table are atomics or reductions that go through the caches.
+  [[nodiscard]] bool has_atomics() const;
+
+  /// Stores a block whose packed columns come from a file; throws InputError when they contradict
+  /// each other or the static table. Without lanes of atomics these are spread evenly.
+  void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                 const ColumnView& columns);
+
+  /// Renumbers registers densely and seals the trace. The builder is empty afterwards. Throws
+  /// InputError when it has no instruction, or only some have control fields.
+  KernelTrace finish();
+
+ private:
+  void check_block_index(std::uint64_t linear_index);
+  void end_warp();
+  void store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+             std::span<const ColumnView> columns);
+  void check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                     const ColumnView& columns) const;
+  /// The lanes of atomics of columns that lack them; empty without an atomic.
+  [[nodiscard]] std::vector<AtomicLanes> even_lanes(const ColumnView& columns) const;
+  std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;
+  std::uint32_t renumber_registers();
+
+  std::unique_ptr<BlockStorage> blocks_;
+  std::unordered_map<std::string, std::uint32_t> rows_;
+  std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
+  /// Of rows of instructions by their barriers and, of waits, one more than their counts.
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> phase_rows_;
+  std::uint64_t open_block_ = 0;
+  std::vector<WarpEntry> open_warps_;
+  ColumnBuffers open_columns_;
+  ColumnCounts open_begin_;  ///< first entries of the open warp
+  std::uint64_t open_warp_id_ = 0;
+  std::uint64_t next_block_ = 0;
+  Digest digest_;
+  Digest lanes_digest_;  ///< of the lanes of atomics, if has_lanes_
+  bool has_lanes_ = false;
+};
+
+/// Records blocks for a builder, from another thread than the builder's: it has the builder's rows
+/// and counts of its own, and adds no row. The builder may store blocks in the meantime, but not
+/// intern.
+class TraceBranch final : public IssueLog {
+ public:
+  explicit TraceBranch(const TraceBuilder& trunk);
+
+  /// Thrown where the builder would make a new row, whose number depends on the order of blocks.
+  struct NewRow {};
+
+  /// Takes over the builder's new rows, and forgets the counts.
+  void begin();
+  std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
+
+ private:
+  std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;
+
+  const TraceBuilder& trunk_;
+};
+
+}  // namespace warpstack::trace

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trace/columns/trace_builder.h"
+
+namespace warpstack::trace {
+
+/// Version of the format below. Files go from one process to another of the same installation and
+/// are not kept, so that only this version is read.
+inline constexpr std::uint64_t trace_file_version = 5;
+
+/// Writes a kernel to a file, in one piece of columns per several thread blocks. The file appears
+/// complete or not at all. Throws InputError when it cannot be written.
+///
+/// All numbers are little-endian. The eight bytes "WSTRACE\n" and the version; name and source
+/// (length, bytes); the other fields of the header; the instruction table; then pieces: the number
+/// of warps (0: the end), of instructions, memory instructions, sectors, stores and those of them
+/// with lanes of atomics, and the
+/// columns of BlockBatch; last the digest of all bytes before it. Everything outside the columns is
+/// an unsigned 64-bit number or text, and text and columns are filled up with zeros to a multiple
+/// of eight bytes.
+void write_trace_file(const KernelTrace& trace, const std::string& path);
+
+/// Reads the content of such a file. Throws InputError, with `file`, when it is cut or damaged; its
+/// columns pass the checks of TraceBuilder::add_block.
+KernelTrace read_trace(std::span<const std::byte> content, const std::string& file,
+                       std::shared_ptr<StorageBudget> budget);
+
+/// Reads such a file.
+KernelTrace read_trace_file(const std::string& path, std::shared_ptr<StorageBudget> budget);
+
+}  // namespace warpstack::trace

@@ -1,0 +1,75 @@
+#include "trace/instructions/copy_groups.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+namespace warpstack::trace {
+namespace {
+
+constexpr std::string_view wait_start = "cp.async.wait_group";
+constexpr std::string_view bulk_start = "cp.async.bulk.";
+constexpr std::string_view product_wait_start = "wgmma.wait_group";
+
+/// The number behind the last dot of an opcode; nothing when there is no number.
+std::optional<std::uint32_t> last_number(std::string_view opcode) {
+  opcode.remove_prefix(opcode.rfind('.') + 1);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(opcode.data(), opcode.data() + opcode.size(), number);
+  if (error != std::errc{} || end != opcode.data() + opcode.size()) return {};
+  return number;
+}
+
+}  // namespace
+
+std::string wait_opcode(const std::string& opcode, std::uint32_t most) {
+  return opcode + "." + std::to_string(most);
+}
+
+bool is_bulk_store(const StaticInstruction& instruction) {
+  return instruction.writes_memory() && instruction.opcode.find(".bulk_group") != std::string::npos;
+}
+
+bool is_async_product(const StaticInstruction& instruction) {
+  return instruction.opcode.starts_with("wgmma.mma_async");
+}
+
+bool has_product_waits(const std::vector<StaticInstruction>& instructions) {
+  return std::ranges::any_of(instructions, [](const StaticInstruction& instruction) {
+    const CopyGroupStep step = copy_group_step(instruction);
+    return step.kind == CopyGroupStep::Kind::wait && step.of == CopyGroupStep::Of::products;
+  });
+}
+
+std::vector<std::uint16_t> awaited_by_product(const StaticInstruction& instruction) {
+  std::vector<std::uint16_t> result = instruction.sources;
+  std::erase_if(result, [&](std::uint16_t reg) {
+    return std::ranges::find(instruction.destinations, reg) != instruction.destinations.end();
+  });
+  return result;
+}
+
+CopyGroupStep copy_group_step(const StaticInstruction& instruction) {
+  using Kind = CopyGroupStep::Kind;
+  using Of = CopyGroupStep::Of;
+  const std::string_view opcode = instruction.opcode;
+  if (opcode == "cp.async.commit_group") return {Kind::commit};
+  if (opcode == "cp.async.wait_all") return {Kind::wait_all};
+  if (opcode.starts_with("wgmma.commit_group")) return {Kind::commit, 0, Of::products};
+  if (opcode.starts_with(bulk_start)) {
+    const std::string_view rest = opcode.substr(bulk_start.size());
+    if (rest == "commit_group") return {Kind::commit, 0, Of::bulk_stores};
+    if (!rest.starts_with("wait_group.")) return {};
+    const auto number = last_number(opcode);
+    if (!number) return {};
+    return {Kind::wait, *number, Of::bulk_stores, rest.starts_with("wait_group.read.")};
+  }
+  const bool is_of_products = opcode.starts_with(product_wait_start);
+  if (!is_of_products && !opcode.starts_with(wait_start)) return {};
+  const auto most = last_number(opcode);
+  if (!most) return {};
+  return {Kind::wait, *most, is_of_products ? Of::products : Of::copies};
+}
+
+}  // namespace warpstack::trace
