@@ -7,7 +7,7 @@
 #include "bindings/loaded_module.h"
 #include "ptx/loaded_module.h"
 #include "ptx/special_register.h"
-#include "simt/tensor_map.h"
+#include "simt/program/tensor_map.h"
 
 namespace warpstack::bindings {
 namespace {

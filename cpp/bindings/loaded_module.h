@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "bindings/bindings.h"
-#include "simt/launch.h"
+#include "simt/state/launch.h"
 
 namespace warpstack::bindings {
 

@@ -9,7 +9,7 @@
 #include "cudart/graph.h"
 #include "cudart/kernel_attributes.h"
 #include "cudart/runtime.h"
-#include "simt/cluster.h"
+#include "simt/state/cluster.h"
 
 using namespace warpstack::cudart;
 

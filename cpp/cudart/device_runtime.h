@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cudart/runtime.h"
-#include "simt/device_runtime.h"
+#include "simt/program/device_runtime.h"
 
 namespace warpstack::cudart {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cudart/fat_binary.h"
-#include "simt/device.h"
-#include "simt/launch.h"
+#include "simt/device/device.h"
+#include "simt/state/launch.h"
 
 namespace warpstack::cudart {
 

@@ -16,7 +16,7 @@
 #include "cudart/memory_operations.h"
 #include "cudart/memory_pool.h"
 #include "memory/occupancy.h"
-#include "simt/cluster.h"
+#include "simt/state/cluster.h"
 
 namespace warpstack::cudart {
 namespace {

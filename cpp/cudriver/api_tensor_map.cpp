@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "cudriver/driver.h"
-#include "simt/tensor_map.h"
+#include "simt/program/tensor_map.h"
 
 using namespace warpstack::cudriver;
 using warpstack::simt::Swizzle;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ptx/module.h"
-#include "simt/device.h"
-#include "simt/launch.h"
+#include "simt/device/device.h"
+#include "simt/state/launch.h"
 
 namespace warpstack::ptx {
 

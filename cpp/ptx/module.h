@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "simt/special_register.h"
-#include "simt/type.h"
+#include "simt/program/special_register.h"
+#include "simt/program/type.h"
 
 namespace warpstack::ptx {
 

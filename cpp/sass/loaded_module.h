@@ -11,8 +11,8 @@
 
 #include "sass/lower/lower.h"
 #include "sass/module.h"
-#include "simt/device.h"
-#include "simt/launch.h"
+#include "simt/device/device.h"
+#include "simt/state/launch.h"
 
 namespace warpstack::sass {
 

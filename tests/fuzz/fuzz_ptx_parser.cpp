@@ -12,7 +12,7 @@
 #include "ptx/linker.h"
 #include "ptx/loaded_module.h"
 #include "ptx/module.h"
-#include "simt/device.h"
+#include "simt/device/device.h"
 
 namespace {
 

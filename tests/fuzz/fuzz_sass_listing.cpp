@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "sass/loaded_module.h"
-#include "simt/device.h"
+#include "simt/device/device.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ptx/lower/draft.h"
-#include "simt/flow_analysis.h"
+#include "simt/program/flow_analysis.h"
 
 // Branches: their targets, their successors, and where the lanes of a warp meet again.
 

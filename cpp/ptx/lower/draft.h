@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ptx/lower/lower.h"
-#include "simt/flow_analysis.h"
+#include "simt/program/flow_analysis.h"
 #include "trace/instructions/static_instruction.h"
 
 namespace warpstack::ptx {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 /// The families of instructions: the functions that opcodes.inc names, in families/.
 namespace warpstack::ptx {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "ptx/lower/draft.h"
-#include "simt/flow_analysis.h"
+#include "simt/program/flow_analysis.h"
 #include "trace/instructions/coalescing.h"
 
 // The frame of a function: where its values lie.

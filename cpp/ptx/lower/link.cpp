@@ -7,7 +7,7 @@
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/layout.h"
 #include "ptx/lower/lower.h"
-#include "simt/flow_analysis.h"
+#include "simt/program/flow_analysis.h"
 
 // Kernels made of functions: what a kernel reaches, and what it needs as a whole.
 

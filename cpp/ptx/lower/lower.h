@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ptx/module.h"
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 namespace warpstack::ptx {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ptx/module.h"
-#include "simt/lanes.h"
+#include "simt/program/lane_form.h"
 
 namespace warpstack::ptx {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "ptx/lower/expansion.h"
-#include "simt/lanes.h"
+#include "simt/program/lane_form.h"
 #include "trace/instructions/opcode.h"
 
 namespace warpstack::ptx {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ptx/module.h"
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 namespace warpstack::ptx {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "sass/lower/lowerer.h"
-#include "simt/lanes.h"
+#include "simt/program/lane_form.h"
 
 namespace warpstack::sass {
 

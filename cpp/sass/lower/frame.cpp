@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simt/registers.h"
+#include "simt/state/registers.h"
 
 namespace warpstack::sass {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sass/module.h"
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 namespace warpstack::sass {
 

@@ -7,7 +7,7 @@
 #include "sass/lower/built_ins.h"
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/lowerer.h"
-#include "simt/device_memory.h"
+#include "simt/device/device_memory.h"
 
 namespace warpstack::sass {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "sass/module.h"
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 namespace warpstack::sass {
 

@@ -11,7 +11,7 @@
 #include "common/text.h"
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/families.h"
-#include "simt/flow_analysis.h"
+#include "simt/program/flow_analysis.h"
 
 namespace warpstack::sass {
 namespace {

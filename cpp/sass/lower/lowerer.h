@@ -8,7 +8,7 @@
 #include "sass/lower/form.h"
 #include "sass/lower/frame.h"
 #include "sass/lower/lower.h"
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 namespace warpstack::sass {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "sass/lower/lowerer.h"
-#include "simt/program.h"
+#include "simt/program/program.h"
 
 namespace warpstack::sass {
 

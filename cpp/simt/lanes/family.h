@@ -1,7 +1,7 @@
 #pragma once
 
-#include "simt/lanes.h"
-#include "simt/matrix.h"
+#include "simt/program/lane_form.h"
+#include "simt/program/matrix.h"
 
 // The functions of the lanes are compiled once per instruction set of the host, each time in a
 // namespace of its own (see CMakeLists.txt), so that no code for a newer processor is shared with

@@ -1,6 +1,6 @@
 // Compiled once per instruction set of the host, see lanes/family.h.
 
-#include "simt/matrix.h"
+#include "simt/program/matrix.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "simt/half.h"
 #include "simt/lanes/family.h"
+#include "simt/lanes/half_bits.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

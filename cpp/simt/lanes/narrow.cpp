@@ -1,6 +1,6 @@
 // Compiled once per instruction set of the host, see lanes/family.h.
 
-#include "simt/narrow.h"
+#include "simt/program/narrow.h"
 
 #include <algorithm>
 #include <bit>

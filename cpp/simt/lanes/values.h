@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "simt/half.h"
 #include "simt/lanes/family.h"
+#include "simt/lanes/half_bits.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 

@@ -1,14 +1,13 @@
 // Compiled once per instruction set of the host, see lanes/family.h.
 
-#include "simt/warpgroup.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "simt/half.h"
+#include "simt/lanes/half_bits.h"
+#include "simt/lanes/matrix_descriptor.h"
 
 #ifndef WARPSTACK_ISA
 #define WARPSTACK_ISA baseline

@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "ptx/loaded_module.h"
-#include "simt/device.h"
+#include "simt/device/device.h"
 
 namespace warpstack::ptx {
 namespace {

@@ -1,10 +1,10 @@
-#include "simt/address_spaces.h"
+#include "simt/units/address_spaces.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "simt/device.h"
+#include "simt/device/device.h"
 #include "simt/hand_written.h"
 
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "common/error.h"
-#include "simt/async_barriers.h"
-#include "simt/cluster.h"
-#include "simt/tensor_map.h"
-#include "simt/warpgroup.h"
+#include "simt/lanes/matrix_descriptor.h"
+#include "simt/program/tensor_map.h"
+#include "simt/state/cluster.h"
+#include "simt/units/async_barriers.h"
 #include "trace/columns/moved_bytes.h"
 
 namespace warpstack::simt {

@@ -7,9 +7,9 @@
 
 #include "common/error.h"
 #include "kernels.h"
-#include "simt/atomics.h"
 #include "simt/hand_written.h"
-#include "simt/launch.h"
+#include "simt/lanes/atomics.h"
+#include "simt/state/launch.h"
 
 // Blocks on several threads have the outcome of blocks on one: these tests compare them.
 

@@ -1,4 +1,4 @@
-#include "simt/device_memory.h"
+#include "simt/device/device_memory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

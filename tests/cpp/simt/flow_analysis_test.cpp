@@ -1,4 +1,4 @@
-#include "simt/flow_analysis.h"
+#include "simt/program/flow_analysis.h"
 
 #include <gtest/gtest.h>
 

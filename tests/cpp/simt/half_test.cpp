@@ -1,5 +1,3 @@
-#include "simt/half.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "simt/lanes/half_bits.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "simt/lanes.h"
-#include "simt/program.h"
-#include "simt/registers.h"
+#include "simt/program/lane_form.h"
+#include "simt/program/program.h"
+#include "simt/state/registers.h"
 
 namespace warpstack::simt::testing {
 

@@ -1,5 +1,3 @@
-#include "simt/lanes.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "simt/registers.h"
+#include "simt/program/lane_form.h"
+#include "simt/state/registers.h"
 
 namespace warpstack::simt {
 namespace {

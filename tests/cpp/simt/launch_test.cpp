@@ -1,4 +1,4 @@
-#include "simt/launch.h"
+#include "simt/state/launch.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "common/error.h"
 #include "kernels.h"
-#include "simt/atomics.h"
 #include "simt/hand_written.h"
+#include "simt/lanes/atomics.h"
 
 // Programs written by hand: the engine runs them without PTX or machine code.
 

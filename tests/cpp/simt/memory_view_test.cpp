@@ -1,4 +1,4 @@
-#include "simt/memory_view.h"
+#include "simt/device/memory_view.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "simt/device_memory.h"
+#include "simt/device/device_memory.h"
 
 namespace warpstack::simt {
 namespace {

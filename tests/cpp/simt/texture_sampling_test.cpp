@@ -1,4 +1,4 @@
-#include "simt/texture_sampling.h"
+#include "simt/device/texture_sampling.h"
 
 #include <gtest/gtest.h>
 

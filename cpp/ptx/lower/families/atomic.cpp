@@ -3,7 +3,7 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
-#include "simt/atomics.h"
+#include "simt/lanes/atomics.h"
 
 // Atomics and reductions.
 

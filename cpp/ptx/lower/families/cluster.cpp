@@ -1,4 +1,4 @@
-#include "simt/cluster.h"
+#include "simt/state/cluster.h"
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"

@@ -1,4 +1,4 @@
-#include "simt/narrow.h"
+#include "simt/program/narrow.h"
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/families.h"
-#include "simt/atomics.h"
+#include "simt/lanes/atomics.h"
 
 // Warp-wide instructions.
 

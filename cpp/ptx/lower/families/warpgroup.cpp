@@ -1,5 +1,3 @@
-#include "simt/warpgroup.h"
-
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
+#include "simt/lanes/matrix_descriptor.h"
 #include "trace/instructions/copy_groups.h"
 
 // Products of matrices by four warps.

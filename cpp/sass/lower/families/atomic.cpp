@@ -3,7 +3,7 @@
 
 #include "sass/lower/families.h"
 #include "sass/lower/memory_operands.h"
-#include "simt/atomics.h"
+#include "simt/lanes/atomics.h"
 
 namespace warpstack::sass {
 namespace {

@@ -1,11 +1,10 @@
-#include "simt/half.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
 
 #include "sass/lower/comparisons.h"
 #include "sass/lower/families.h"
+#include "simt/lanes/half_bits.h"
 
 namespace warpstack::sass {
 namespace {

@@ -1,4 +1,4 @@
-#include "simt/matrix.h"
+#include "simt/program/matrix.h"
 
 #include <array>
 #include <span>

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "sass/lower/families.h"
-#include "simt/device_memory.h"
-#include "simt/special_register.h"
+#include "simt/device/device_memory.h"
+#include "simt/program/special_register.h"
 
 namespace warpstack::sass {
 namespace {

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "sass/lower/families.h"
-#include "simt/atomics.h"
+#include "simt/lanes/atomics.h"
 
 namespace warpstack::sass {
 namespace {

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "simt/device/device_memory.h"
+#include "trace/instructions/coalescing.h"
+
+namespace warpstack::simt {
+
+using trace::LaneAddresses;
+
+/// Thrown where a block cannot run ahead of its turn, because what it does depends on how far the
+/// launch is, or because others see it at once: it reads a clock, prints, allocates.
+struct NeedsItsTurn {};
+
+/// Device memory as blocks see it that run ahead of their turn: what they write stays here until
+/// commit(), and what they read is noted, so that the launch can tell whether blocks before them
+/// have changed it. The memory itself must not change in the meantime; several views of it may be
+/// in use at once.
+///
+/// Lines are copied when they are first written. A device address a then stands for the host
+/// address data(a) + delta of its line.
+class MemoryView {
+ public:
+  /// Reserves address space, 9/32 of what is allocated now. Throws std::bad_alloc.
+  explicit MemoryView(DeviceMemory& memory);
+  ~MemoryView();
+  MemoryView(const MemoryView&) = delete;
+  MemoryView& operator=(const MemoryView&) = delete;
+
+  /// Whether all that is allocated now lies within the view.
+  [[nodiscard]] bool covers_all() const {
+    return memory_.end() - device_base <= num_deltas_ * line_bytes;
+  }
+
+  /// Forgets all that was written and read. `notes_reads`: somebody will ask conflicts_with().
+  void begin(bool notes_reads);
+
+  /// Host address of bytes that lie in one allocation. Throws NeedsItsTurn when they lie in two
+  /// lines.
+  std::byte* place(std::uint64_t address, std::uint32_t bytes, bool reads, bool writes);
+
+  /// The same for the lanes of a load or store, whose addresses are multiples of `bytes`, a power
+  /// of two up to 64. `moved` gets for each lane the device address whose host address would be its
+  /// bytes' if the memory reached so far; see HostRange.
+  void place_lanes(const LaneAddresses& lanes, std::uint32_t bytes, bool writes,
+                   LaneAddresses& moved);
+
+  /// Whether a line between two addresses may have been copied.
+  [[nodiscard]] bool may_have_copies(std::uint64_t begin, std::uint64_t end) const {
+    return begin < copies_end_ && end > copies_begin_;
+  }
+  /// Notes what the lanes of a load read.
+  void note_reads(const LaneAddresses& lanes, std::uint32_t bytes);
+
+  /// Notes that bytes are read, and returns where they lie if that is one range; null otherwise.
+  std::byte* read_range(std::uint64_t address, std::uint64_t bytes);
+  /// Notes that bytes are written, all of them, and returns where, if they lie in one line; null
+  /// otherwise, and notes nothing.
+  std::byte* write_range(std::uint64_t address, std::uint64_t bytes);
+
+  /// Whether all of these bytes have been written here, or are in the allocation's own map.
+  [[nodiscard]] bool is_written(const Allocation& allocation, std::uint64_t address,
+                                std::uint32_t bytes) const;
+
+  /// Whether something that was read here has been written in `earlier`.
+  [[nodiscard]] bool conflicts_with(const MemoryView& earlier) const;
+  /// Puts what was written into the memory.
+  void commit();
+
+ private:
+  static constexpr std::uint64_t line_bytes = 256;  // allocations begin at multiples of it
+  static constexpr std::uint64_t word_bytes = 4;    // reads are noted by words
+  static constexpr std::size_t lines_per_chunk = 256;
+
+  struct Line {
+    std::array<std::byte, line_bytes> data;
+    std::array<std::uint64_t, line_bytes / 64> written;  ///< a bit per byte
+    std::uint64_t address;
+  };
+
+  [[nodiscard]] std::uint64_t& delta_of(std::uint64_t address) const {
+    return deltas_[(address - device_base) / line_bytes];
+  }
+  Line& line(std::size_t number) {
+    return chunks_[number / lines_per_chunk][number % lines_per_chunk];
+  }
+  [[nodiscard]] const Line& line(std::size_t number) const {
+    return chunks_[number / lines_per_chunk][number % lines_per_chunk];
+  }
+  /// Copies the line of an address and returns its delta, which is not 0.
+  std::uint64_t copy_line(std::uint64_t address);
+  std::uint64_t writable_delta(std::uint64_t address) {
+    const std::uint64_t delta = delta_of(address);
+    return delta != 0 ? delta : copy_line(address);
+  }
+  /// The copy of a line at a delta.
+  Line& line_at(std::uint64_t address, std::uint64_t delta) {
+    return *reinterpret_cast<Line*>(memory_.data(address / line_bytes * line_bytes) +
+                                    static_cast<std::ptrdiff_t>(delta));
+  }
+  [[nodiscard]] const Line& line_at(std::uint64_t address, std::uint64_t delta) const {
+    return const_cast<MemoryView*>(this)->line_at(address, delta);
+  }
+  static void mark(Line& line, std::uint64_t address, std::uint64_t bytes);
+  void note_read(std::uint64_t address, std::uint64_t bytes);
+
+  DeviceMemory& memory_;
+  const std::size_t num_deltas_;
+  const std::size_t num_words_;
+  /// Of each line: from its place in the memory to its copy; 0: there is none.
+  std::uint64_t* deltas_ = nullptr;
+  /// Of each word: the round in which it was last read.
+  std::uint8_t* read_in_ = nullptr;
+  std::uint8_t round_ = 0;
+  bool notes_reads_ = false;
+  std::vector<std::unique_ptr<Line[]>> chunks_;
+  std::size_t num_lines_ = 0;
+  std::uint64_t copies_begin_ = ~std::uint64_t{0};  ///< addresses of all copied lines
+  std::uint64_t copies_end_ = 0;
+};
+
+}  // namespace warpstack::simt

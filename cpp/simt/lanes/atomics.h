@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+#include "simt/program/program.h"
+
+namespace warpstack::simt {
+
+/// The function of an atomic, reduction or warp-wide reduction ("add", "cas", "inc", …) on values
+/// of a type, or null when PTX has none. Values are the bits, zero-extended. `flush`: an addition
+/// of f32 flushes subnormal values, as the units of global memory do; those of shared memory do
+/// not.
+AtomicFunction find_atomic(std::string_view operation, Type type, bool flush);
+
+}  // namespace warpstack::simt

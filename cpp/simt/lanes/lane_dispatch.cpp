@@ -1,0 +1,64 @@
+#include "simt/lanes/matrix_descriptor.h"
+#include "simt/program/lane_form.h"
+#include "simt/program/matrix.h"
+
+// lanes/ is compiled for several instruction sets of the computer that runs the simulation; here
+// the functions of lanes.h, matrix.h and warpgroup.h choose the copy that it has.
+
+namespace warpstack::simt {
+
+namespace baseline {
+LaneFunction find_lane_function(const LaneForm& form);
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
+                   std::span<const FactorRow> a, std::span<const FactorRow> b);
+}  // namespace baseline
+
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+namespace avx2 {
+LaneFunction find_lane_function(const LaneForm& form);
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
+void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
+                   std::span<const FactorRow> a, std::span<const FactorRow> b);
+}  // namespace avx2
+
+namespace {
+
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                          __builtin_cpu_supports("bmi2");
+  return has;
+}
+
+}  // namespace
+#endif
+
+LaneFunction find_lane_function(const LaneForm& form) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) return avx2::find_lane_function(form);
+#endif
+  return baseline::find_lane_function(form);
+}
+
+void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) {
+    avx2::multiply_matrices(registers, multiply);
+    return;
+  }
+#endif
+  baseline::multiply_matrices(registers, multiply);
+}
+
+void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
+                   std::span<const FactorRow> a, std::span<const FactorRow> b) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) {
+    avx2::multiply_rows(registers, multiply, accumulates, a, b);
+    return;
+  }
+#endif
+  baseline::multiply_rows(registers, multiply, accumulates, a, b);
+}
+
+}  // namespace warpstack::simt

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "simt/run/warp_runner.h"
+#include "simt/state/execution.h"
+#include "simt/state/faults.h"
+#include "simt/state/recorder.h"
+#include "simt/units/address_spaces.h"
+
+namespace warpstack::simt {
+
+/// How long blocks of a launch run before somebody looks whether they wait for others. Blocks that
+/// run for long raise it.
+struct Patience {
+  std::uint32_t rounds = 1024;  ///< of a block
+  std::uint32_t doubts = 0;     ///< long stretches in which a block looked at memory of others
+
+  bool operator==(const Patience&) const = default;
+};
+
+/// Runs the block of an execution: its warps take turns.
+class BlockRunner {
+ public:
+  explicit BlockRunner(Execution& execution)
+      : execution_(execution),
+        program_(execution.program),
+        options_(execution.options),
+        block_(execution.block),
+        faults_(execution),
+        recorder_(execution),
+        spaces_(execution, faults_),
+        warps_(execution, faults_, recorder_, spaces_) {}
+  /// Runs blocks ahead of their turn, for the launch that `trunk` records.
+  BlockRunner(Execution& execution, const Recorder& trunk)
+      : execution_(execution),
+        program_(execution.program),
+        options_(execution.options),
+        block_(execution.block),
+        faults_(execution),
+        recorder_(execution, trunk),
+        spaces_(execution, faults_),
+        warps_(execution, faults_, recorder_, spaces_) {}
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  /// Begins a block of the launch.
+  void start(std::uint64_t number);
+  /// Runs the block until it ends, and returns true, or until it only waits for others.
+  bool run_to_end();
+  /// Gives the warps of the block turns, one after the other, until none of them can go on, at most
+  /// `rounds` times. Returns false when there was none that could.
+  bool run(std::uint32_t rounds);
+
+  /// The time at which the first of a block's warps that are asleep goes on; none: all ones.
+  static std::uint64_t first_wake(const Block& block);
+  /// What the block's warps wait for: "warp 0 at barrier 1 (…), warp 1 reads 0x7000 again and again
+  /// (…)"
+  std::string waits_of(bool of_spinning);
+
+  /// No warp of the block can go on: lets held ones go on that may do so without what they wait
+  /// for. Returns false when there is none.
+  bool give_up_waits();
+  /// Whether that may still help: not when it has led to nothing for long.
+  bool may_give_up();
+  [[noreturn]] void report_deadlock();
+
+  /// Faults so far that the launch went on after.
+  [[nodiscard]] const std::vector<Note>& notes() const { return faults_.notes(); }
+  [[nodiscard]] Recorder& recorder() { return recorder_; }
+  [[nodiscard]] AddressSpaces& spaces() { return spaces_; }
+  [[nodiscard]] Patience& patience() { return patience_; }
+
+ private:
+  void start_warp(Warp& warp, std::uint32_t number);
+  void start_checks();
+  /// Follows the block's warps for a while: do they only wait for other blocks?
+  bool is_spinning(std::uint32_t rounds);
+  /// Whether a warp of the block is held.
+  [[nodiscard]] bool holds() const;
+
+  Execution& execution_;
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  Block& block_;
+  Faults faults_;
+  Recorder recorder_;
+  AddressSpaces spaces_;
+  WarpRunner warps_;
+  Patience patience_;
+
+  std::uint64_t fruitless_ = 0;      ///< times that waits were given up without an event since
+  std::uint64_t events_before_ = 0;  ///< Execution::async_events at the last of them
+};
+
+}  // namespace warpstack::simt

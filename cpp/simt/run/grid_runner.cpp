@@ -1,0 +1,332 @@
+#include "simt/run/grid_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "simt/state/registers.h"
+
+namespace warpstack::simt {
+namespace {
+
+/// Rounds of a block before the others get their turns, if it does not wait earlier.
+constexpr std::uint32_t rounds_in_turns = 256;
+
+constexpr std::uint64_t most_quiet_turns = std::uint64_t{1} << 16;
+constexpr std::uint64_t watched_quiet_turns = 256;
+/// Rounds of a loop in the same state, for each path of the warp, that count as a proof.
+constexpr std::uint32_t circles_of_proof = 64;
+/// Warp instructions without news of any block after which a launch is given up without one.
+constexpr std::uint64_t most_circling = std::uint64_t{1} << 24;
+/// How far clocks go on in the meantime: 18 minutes, so that time-outs end.
+constexpr std::uint64_t most_skipped_time = std::uint64_t{1} << 40;
+
+/// A launch is long enough for a team from so many shares with a trace on: threads take time to
+/// begin, and their memory to be touched for the first time.
+constexpr std::uint64_t least_shares = 32;
+/// Threads that run blocks ahead of their turn: each is compared with all before it.
+constexpr std::uint64_t most_members = 16;
+
+/// Warps of the GPUs that hold most: 144 SMs of 64 (GH100).
+constexpr std::uint64_t most_resident_warps = 144 * 64;
+
+/// A block that has ended keeps what it gives to the trace.
+void let_go(Block& block) {
+  for (Warp& warp : block.warps) {
+    warp.file = {};
+    warp.frames = {};
+    warp.paths = {};
+    warp.local = {};
+    warp.local_written = {};
+    warp.watch.reset();
+  }
+  block.shared = {};
+  block.shared_written = {};
+  block.races.reset();
+}
+
+}  // namespace
+
+GridRunner::~GridRunner() {}
+
+std::optional<KernelTrace> GridRunner::run() {
+  if (options_.cooperative) {
+    execution_.in_turns = true;
+    start_blocks(num_blocks_);
+  }
+  if (has_clusters_) execution_.in_turns = true;
+  while (stored_ < num_blocks_) {
+    if (resident_.empty() && has_clusters_) start_blocks(1);
+    if (!resident_.empty()) {
+      run_in_turns();
+    } else if (is_worth_a_team()) {
+      run_as_team();
+    } else {
+      run_alone();
+    }
+  }
+  if (team_ != nullptr) team_->store_records();
+  return runner_.recorder().finish();
+}
+
+std::uint64_t GridRunner::most_blocks() const {
+  if (options_.cooperative) return num_blocks_;
+  std::uint64_t most = options_.resident_blocks;
+  if (most == 0) most = std::min(most_resident_warps / execution_.num_warps, max_resident_blocks);
+  // Each has local memory of its own.
+  if (const std::uint64_t local = resident_local_bytes(program_, options_); local > 0) {
+    const DeviceMemory& memory = execution_.device.memory;
+    most = std::min(most, (memory.capacity() - memory.used()) / local);
+  }
+  return std::max<std::uint64_t>(most, 1);
+}
+
+void GridRunner::start_blocks(std::uint64_t wanted) {
+  const auto there = static_cast<std::uint64_t>(
+      std::ranges::count_if(resident_, [](const Block& block) { return !block.done; }));
+  wanted = std::min(wanted, most_blocks());
+  // Only whole clusters begin.
+  const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
+  if (whole > 1 && wanted > 0) {
+    const std::uint64_t missing = wanted > there ? (wanted - there) / whole * whole : 0;
+    wanted = there + (there == 0 ? std::max(missing, whole) : missing);
+  }
+  for (std::uint64_t count = there; count < wanted && started_ < num_blocks_; ++count) {
+    runner_.start(started_++);
+    resident_.push_back(std::exchange(block_, {}));
+  }
+}
+
+bool GridRunner::is_worth_a_team() const {
+  if (num_threads_ < 2 || started_ < alone_until_ || num_blocks_ - started_ < 2) return false;
+  if (execution_.warp_instructions > options_.step_limit) return false;  // the next block says so
+  const std::uint64_t left = num_blocks_ - started_;
+  if (team_ != nullptr) return left >= blocks_at_a_time() / 2;
+  return left * instructions_per_block() >= least_shares * options_.instructions_ahead;
+}
+
+std::uint64_t GridRunner::blocks_at_a_time() const {
+  const std::uint64_t instructions = (options_.trace ? 1 : 4) * options_.instructions_ahead;
+  return instructions / instructions_per_block();
+}
+
+std::uint64_t GridRunner::instructions_per_block() const {
+  return std::max<std::uint64_t>(execution_.warp_instructions / started_, 1);
+}
+
+void GridRunner::run_as_team() {
+  if (team_ == nullptr) {
+    const std::uint64_t most = std::min<std::uint64_t>(num_threads_, most_members);
+    try {
+      team_ = std::make_unique<BlockTeam>(
+          execution_, runner_.recorder(),
+          static_cast<std::uint32_t>(std::min(most, num_blocks_ - started_)));
+    } catch (const std::bad_alloc&) {
+      alone_until_ = num_blocks_;
+    } catch (const std::system_error&) {
+      alone_until_ = num_blocks_;
+    }
+    if (team_ == nullptr) return;
+  }
+  const std::uint64_t left = num_blocks_ - started_;
+  const std::uint64_t per_member = std::clamp<std::uint64_t>(
+      blocks_at_a_time(), 1, std::max<std::uint64_t>(left / num_threads_, 1));
+  const BlockTeam::Outcome outcome =
+      team_->run({.first = started_,
+                  .per_member = per_member,
+                  .most = std::min(left, (num_threads_ + 3) * per_member)},
+                 runner_.patience());
+  started_ += outcome.blocks;
+  stored_ += outcome.blocks;
+  if (outcome.blocks > 0) show_progress();
+  if (outcome.all) {
+    most_alone_ = per_member;
+  } else if (outcome.is_hopeless) {
+    alone_until_ = num_blocks_;
+  } else {
+    // Blocks of a launch often depend on each other as those before them did.
+    alone_until_ = started_ + most_alone_;
+    most_alone_ = std::min(2 * most_alone_, num_blocks_);
+  }
+}
+
+void GridRunner::run_alone() {
+  if (team_ != nullptr) team_->store_records();
+  runner_.start(started_++);
+  if (runner_.run_to_end()) {
+    store_block();
+    return;
+  }
+  execution_.in_turns = true;
+  resident_.push_back(std::exchange(block_, {}));
+  start_blocks(2);
+}
+
+void GridRunner::run_in_turns() {
+  std::uint64_t unfinished = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t wake = ~std::uint64_t{0};
+  bool has_run = false;
+  for (Block& block : resident_) {
+    if (block.done) continue;
+    std::swap(block_, block);
+    has_run |= runner_.run(rounds_in_turns);
+    std::swap(block_, block);
+    ++(block.done ? ended : unfinished);
+    wake = std::min(wake, BlockRunner::first_wake(block));
+  }
+  // All have had a turn while these slept.
+  if (wake != ~std::uint64_t{0}) execution_.skip_time_to(wake);
+  if (!has_run && ended == 0 && wake == ~std::uint64_t{0} && !give_up_all_waits()) {
+    for (Block& block : resident_) {
+      if (block.done) continue;
+      std::swap(block_, block);
+      runner_.report_deadlock();
+    }
+  }
+  const std::uint64_t before = started_;
+  if (ended > 0) store_finished();
+  start_blocks(ended > 0 ? unfinished + ended : 2 * unfinished);
+  if (resident_.empty()) execution_.in_turns = options_.cooperative || has_clusters_;
+  if (ended > 0 || started_ > before) {
+    watch_all(false);
+    quiet_turns_ = 0;
+  } else {
+    look_for_standstill();
+  }
+}
+
+void GridRunner::store_finished() {
+  for (Block& block : resident_) {
+    if (block.done) let_go(block);
+  }
+  for (; !resident_.empty() && resident_.front().done; resident_.pop_front()) {
+    std::swap(block_, resident_.front());
+    store_block();
+    block_ = {};
+  }
+}
+
+void GridRunner::store_block() {
+  runner_.recorder().store_block();
+  ++stored_;
+  show_progress();
+}
+
+void GridRunner::show_progress() {
+  if (options_.progress) options_.progress(stored_, num_blocks_);
+}
+
+bool GridRunner::give_up_all_waits() {
+  if (!runner_.may_give_up()) return false;
+  bool goes_on = false;
+  for (Block& block : resident_) {
+    if (block.done) continue;
+    std::swap(block_, block);
+    goes_on |= runner_.give_up_waits();
+    std::swap(block_, block);
+  }
+  return goes_on;
+}
+
+void GridRunner::watch_all(bool on) {
+  watched_turns_ = on ? 1 : 0;
+  circling_since_ = execution_.warp_instructions;
+  execution_.sightings = {};
+  for (Block& block : resident_) {
+    for (Warp& warp : block.warps) {
+      warp.watch.reset();
+      if (!on || warp.state == Warp::State::done) continue;
+      warp.watch = std::make_unique<Watch>(execution_.sightings, ~std::uint32_t{0});
+    }
+  }
+}
+
+void GridRunner::look_for_standstill() {
+  if (execution_.async_events != events_seen_) {  // somebody came to a barrier that holds others
+    events_seen_ = execution_.async_events;
+    watch_all(false);
+    quiet_turns_ = 0;
+    return;
+  }
+  if (watched_turns_ == 0) {
+    if (++quiet_turns_ >= quiet_limit_) watch_all(true);
+    return;
+  }
+  ++watched_turns_;
+  bool all_circle = !execution_.sightings.news;
+  bool all_recur = !execution_.sightings.changes;
+  for (const Block& block : resident_) {
+    for (const Warp& warp : block.warps) {
+      if (warp.watch == nullptr || warp.state == Warp::State::done ||
+          warp.state == Warp::State::waiting || warp.state == Warp::State::held) {
+        continue;
+      }
+      all_circle &= warp.watch->circles();
+      all_recur &=
+          warp.watch->recurs_for(circles_of_proof * static_cast<std::uint32_t>(warp.paths.size()));
+    }
+  }
+  if (all_circle && all_recur) report_standstill(true);
+  if (execution_.sightings.news || execution_.sightings.changes) {
+    circling_since_ = execution_.warp_instructions;
+    for (Block& block : resident_) {
+      for (Warp& warp : block.warps) {
+        if (warp.watch != nullptr) warp.watch->begin_again();
+      }
+    }
+  }
+  execution_.sightings = {};
+  if (all_circle) {
+    if (execution_.warp_instructions - circling_since_ > most_circling) report_standstill(false);
+    const std::uint64_t now = execution_.time();
+    if (now < most_skipped_time) execution_.skip_time_to(now + now / 8);
+  } else if (watched_turns_ > watched_quiet_turns) {
+    watch_all(false);
+    quiet_turns_ = 0;
+    quiet_limit_ = std::min(2 * quiet_limit_, most_quiet_turns);
+  }
+}
+
+void GridRunner::report_standstill(bool is_certain) {
+  constexpr std::size_t enough = 600;
+  std::string where;
+  std::uint64_t blocks = 0;
+  std::uint64_t untold = 0;
+  for (Block& block : resident_) {
+    if (block.done) continue;
+    ++blocks;
+    if (where.size() > enough) {
+      ++untold;
+      continue;
+    }
+    std::swap(block_, block);
+    where +=
+        (where.empty() ? "block " : "; block ") + block_.text() + ": " + runner_.waits_of(true);
+    std::swap(block_, block);
+  }
+  if (untold > 0) where += "; and " + std::to_string(untold) + " more blocks";
+  std::string what = is_certain ? "deadlock: " : "no progress: ";
+  what += blocks == 1 ? "the block that is resident waits"
+                      : "all " + std::to_string(blocks) + " blocks that are resident wait";
+  what += " for memory that nobody change";
+  what += is_certain ? "s"
+                     : "d for " + std::to_string(execution_.warp_instructions - circling_since_) +
+                           " warp instructions";
+  if (const std::uint64_t rest = num_blocks_ - started_; rest > 0) {
+    what += ", and " + std::to_string(rest) +
+            (rest == 1 ? " begins only when another ends" : " begin only when others end") +
+            " (this GPU holds " + std::to_string(most_blocks()) + ")";
+  }
+  throw InputError("kernel " + program_.name + ": " + what + ": " + where);
+}
+
+}  // namespace warpstack::simt

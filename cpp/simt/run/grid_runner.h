@@ -1,0 +1,99 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/threads.h"
+#include "simt/run/block_runner.h"
+#include "simt/run/block_team.h"
+#include "simt/state/cluster.h"
+#include "simt/state/execution.h"
+
+namespace warpstack::simt {
+
+/// Runs the blocks of a launch: one after the other, or in turns when they cooperate, form clusters
+/// or when one is found to wait for others.
+class GridRunner {
+ public:
+  explicit GridRunner(Execution& execution)
+      : execution_(execution),
+        program_(execution.program),
+        options_(execution.options),
+        block_(execution.block),
+        num_blocks_(options_.grid[0] * options_.grid[1] * options_.grid[2]),
+        runner_(execution),
+        has_clusters_(cluster_blocks(execution.cluster) > 1),
+        num_threads_(options_.cooperative || options_.check_races || has_clusters_
+                         ? 1
+                         : threads_asked_for(options_.num_threads)) {
+    execution_.resident = &resident_;
+  }
+  ~GridRunner();
+  GridRunner(const GridRunner&) = delete;
+  GridRunner& operator=(const GridRunner&) = delete;
+
+  /// The trace, if the launch makes one.
+  std::optional<KernelTrace> run();
+
+  /// Faults so far that the launch went on after.
+  [[nodiscard]] const std::vector<Note>& notes() const { return runner_.notes(); }
+
+ private:
+  /// Runs the next block to its end, or until it only waits for others, which then take turns.
+  void run_alone();
+  /// Whether several threads are worth their while for the next blocks.
+  [[nodiscard]] bool is_worth_a_team() const;
+  /// Runs the next blocks on several threads.
+  void run_as_team();
+  /// Gives each resident block a turn, and lets more of them begin.
+  void run_in_turns();
+  /// Lets blocks begin until `wanted` are there or as many as the GPU holds.
+  void start_blocks(std::uint64_t wanted);
+  /// Hands finished blocks to the recorder, which takes them in the order of their numbers.
+  void store_finished();
+  void store_block();
+  void show_progress();
+  /// Blocks that a thread of a team runs at a time; 0: one, which is long.
+  [[nodiscard]] std::uint64_t blocks_at_a_time() const;
+  /// The mean of those that have run, and of what others have run of theirs.
+  [[nodiscard]] std::uint64_t instructions_per_block() const;
+  /// Blocks that have not ended are as many as the GPU holds: how many?
+  [[nodiscard]] std::uint64_t most_blocks() const;
+  /// No warp of all blocks that take turns can go on. Returns false for a deadlock.
+  bool give_up_all_waits();
+  /// No block has ended for some time: finds out whether one can.
+  void look_for_standstill();
+  void watch_all(bool on);
+  [[noreturn]] void report_standstill(bool is_certain);
+
+  Execution& execution_;
+  const KernelProgram& program_;
+  const LaunchOptions& options_;
+  Block& block_;
+  const std::uint64_t num_blocks_;
+  BlockRunner runner_;
+
+  const bool has_clusters_;
+  const unsigned num_threads_;       ///< for blocks that need not wait for their turn
+  std::unique_ptr<BlockTeam> team_;  ///< null until it is worth its while
+  std::uint64_t alone_until_ = 1;    ///< the block before which none runs ahead of its turn
+  std::uint64_t most_alone_ = 1;     ///< blocks that run alone when the team has failed again
+
+  std::uint64_t started_ = 0;   ///< blocks
+  std::uint64_t stored_ = 0;    ///< the same, in the trace
+  std::deque<Block> resident_;  ///< that take turns, and those behind one of them that have ended
+
+  // While no block ends:
+  std::uint64_t events_seen_ = 0;  ///< Execution::async_events when somebody last looked
+  std::uint64_t quiet_turns_ = 0;
+  std::uint64_t quiet_limit_ = 64;
+  std::uint64_t watched_turns_ = 0;  ///< 0: nobody is watched
+  std::uint64_t circling_since_ = 0;
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,143 @@
+#include "simt/state/launch.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "common/error.h"
+#include "simt/run/grid_runner.h"
+#include "simt/state/cluster.h"
+#include "simt/state/execution.h"
+#include "simt/units/constant_banks.h"
+
+namespace warpstack::simt {
+namespace {
+
+/// The stack begins at a multiple of this: functions store vectors at places that they count from
+/// it.
+constexpr std::uint64_t stack_alignment = 16;
+
+constexpr std::uint64_t max_shared_bytes = std::uint64_t{227} << 10;
+
+void check_launch(const KernelProgram& program, std::span<const std::byte> parameters,
+                  const DeviceMemory& memory, const LaunchOptions& options) {
+  const auto fail = [&](const std::string& what) {
+    throw InputError("kernel " + program.name + ": " + what);
+  };
+  trace::KernelHeader shape;
+  shape.name = program.name;
+  shape.grid = options.grid;
+  shape.block = options.block;
+  shape.validate();
+  const std::uint64_t threads = shape.threads_per_block();
+  if (threads > program.max_threads) {
+    fail("a block of " + std::to_string(threads) + " threads is too large: at most " +
+         std::to_string(program.max_threads));
+  }
+  try {
+    check_cluster(options.grid, cluster_of(program, options));
+  } catch (const InputError& error) {
+    fail(error.what());
+  }
+  const std::uint64_t shared = shared_bytes_of(program, options);
+  if (options.dynamic_shared_bytes > max_shared_bytes || shared > max_shared_bytes) {
+    fail("a block needs " + std::to_string(shared) + " bytes of shared memory, at most " +
+         std::to_string(max_shared_bytes) + " are possible");
+  }
+  const std::uint64_t blocks = options.grid[0] * options.grid[1] * options.grid[2];
+  if (options.cooperative && blocks > max_resident_blocks) {
+    fail("a cooperative launch of " + std::to_string(blocks) +
+         " blocks is too large: they are resident at once, and no GPU holds more than " +
+         std::to_string(max_resident_blocks));
+  }
+  // As on a GPU, local memory comes out of the device's memory.
+  const std::uint64_t local = resident_local_bytes(program, options);
+  if (const std::uint64_t free = memory.capacity() - memory.used(); local > free) {
+    fail("the threads that run at once need " + std::to_string(local) + " bytes of local memory (" +
+         std::to_string(local_bytes_of(program, options)) + " each), and the device has " +
+         std::to_string(free) + " of " + std::to_string(memory.capacity()) +
+         " bytes free; give it more memory or launch smaller thread blocks");
+  }
+  if (parameters.size() < program.parameter_bytes) {
+    fail("its parameters take " + std::to_string(program.parameter_bytes) + " bytes, " +
+         std::to_string(parameters.size()) + " are given");
+  }
+}
+
+/// Where the blocks of a cooperative launch count who has come to the barrier of the grid.
+class GridWorkspace {
+ public:
+  explicit GridWorkspace(Execution& execution) : execution_(execution) {
+    if (!execution.options.cooperative || !execution.program.synchronizes_grid) return;
+    const std::array<std::byte, 64> zeros{};
+    DeviceMemory& memory = execution.device.memory;
+    execution.workspace_address =
+        memory.allocate(zeros.size(), "(workspace of the cooperative launch)");
+    memory.write(execution.workspace_address, zeros.data(), zeros.size());
+  }
+  ~GridWorkspace() {
+    if (execution_.workspace_address == 0) return;
+    execution_.device.memory.free(execution_.workspace_address);
+  }
+  GridWorkspace(const GridWorkspace&) = delete;
+  GridWorkspace& operator=(const GridWorkspace&) = delete;
+
+ private:
+  Execution& execution_;
+};
+
+}  // namespace
+
+Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
+  if (options.cluster[0] != 0) return options.cluster;
+  return program.required_cluster[0] != 0 ? program.required_cluster : Dim3{1, 1, 1};
+}
+
+std::uint64_t shared_bytes_of(const KernelProgram& program, const LaunchOptions& options) {
+  return program.dynamic_shared_offset - program.reserved_shared_bytes +
+         options.dynamic_shared_bytes;
+}
+
+std::uint64_t local_bytes_of(const KernelProgram& program, const LaunchOptions& options) {
+  if (program.stack_top == none) return program.local_bytes;
+  const std::uint64_t bytes =
+      std::max(program.local_bytes, program.grows_stack ? options.stack_bytes : 0);
+  return (bytes + stack_alignment - 1) / stack_alignment * stack_alignment;
+}
+
+std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options) {
+  const std::uint64_t threads = options.block[0] * options.block[1] * options.block[2];
+  const std::uint64_t blocks =
+      options.cooperative ? options.grid[0] * options.grid[1] * options.grid[2] : 1;
+  return (threads + warp_size - 1) / warp_size * warp_size * blocks *
+         local_bytes_of(program, options);
+}
+
+LaunchResult launch(Device& device, const KernelProgram& program,
+                    std::span<const std::byte> parameters, const LaunchOptions& options,
+                    std::span<const std::uint64_t> bound_textures) {
+  check_launch(program, parameters, device.memory, options);
+  Execution execution(device, program, parameters, options, bound_textures);
+  const GridWorkspace workspace(execution);
+  execution.constant_banks = constant_banks(execution);
+  execution.first_frame = first_frame(execution);
+  GridRunner grid(execution);
+  const auto tell = [&] {
+    if (!options.note) return;
+    for (const Note& note : grid.notes()) options.note(note);
+  };
+  LaunchResult result;
+  try {
+    result.trace = grid.run();
+  } catch (...) {
+    tell();  // they may be what led to the error
+    throw;
+  }
+  tell();
+  result.warp_instructions = execution.warp_instructions;
+  result.thread_instructions = execution.thread_instructions;
+  result.time = execution.time();
+  return result;
+}
+
+}  // namespace warpstack::simt

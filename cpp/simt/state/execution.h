@@ -1,0 +1,129 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "simt/device/memory_view.h"
+#include "simt/device/written_bytes.h"
+#include "simt/program/program.h"
+#include "simt/state/launch.h"
+#include "simt/state/race_check.h"
+#include "simt/state/warp.h"
+#include "simt/state/watch.h"
+
+namespace warpstack::simt {
+
+inline constexpr std::size_t num_barriers = 16;
+
+/// A barrier of a block: who has come.
+struct BarrierState {
+  std::uint32_t warps = 0;    ///< that have arrived
+  std::uint32_t threads = 0;  ///< needed; 0: all of the block
+  std::uint32_t count = 0;    ///< lanes whose predicate holds
+  bool all = true;
+
+  /// What a bar.red gives.
+  [[nodiscard]] std::uint64_t value(BarrierKind kind) const {
+    if (kind == BarrierKind::all) return all ? ~std::uint64_t{0} : 0;
+    if (kind == BarrierKind::any) return count > 0 ? ~std::uint64_t{0} : 0;
+    return count;
+  }
+};
+
+/// Of an mbarrier of a block, what its own instructions have completed there.
+struct PhaseCount {
+  std::uint32_t barrier = 0;  ///< its address in shared memory
+  std::uint32_t made = 0;     ///< completions, see trace::PhaseStep
+  std::uint32_t ended = 0;    ///< of these, until the end of its last phase
+};
+
+/// A copy that has moved bytes which no phase of its mbarrier expected yet.
+struct UnexpectedBytes {
+  std::uint64_t barrier = 0;  ///< offset in shared memory
+  const SourceInstruction* copy = nullptr;
+  std::string place;
+};
+
+/// A thread block with all that is its own.
+struct Block {
+  std::uint64_t number = 0;
+  Dim3 index{};
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  WrittenBytes shared_written;
+  std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
+  std::array<BarrierState, num_barriers> barriers{};
+  std::vector<PhaseCount> phases;
+  std::vector<UnexpectedBytes> unexpected;  ///< the first for each mbarrier
+  bool done = false;
+
+  /// "(0, 1, 0)"
+  [[nodiscard]] std::string text() const;
+};
+
+/// A launch that runs: what the parts of the engine share.
+struct Execution {
+  Execution(Device& device, const KernelProgram& program, std::span<const std::byte> parameters,
+            const LaunchOptions& options, std::span<const std::uint64_t> bound_textures)
+      : device(device),
+        program(program),
+        options(options),
+        parameters(parameters.begin(), parameters.end()),
+        bound_textures(bound_textures),
+        cluster(cluster_of(program, options)),
+        num_threads(
+            static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
+        num_warps((num_threads + warp_size - 1) / warp_size),
+        local_bytes(local_bytes_of(program, options)) {}
+
+  /// Of a lane, in its block.
+  [[nodiscard]] std::array<std::uint64_t, 3> thread_index(const Warp& warp,
+                                                          std::uint32_t lane) const {
+    const std::uint64_t thread = warp.number * warp_size + lane;
+    return {thread % options.block[0], thread / options.block[0] % options.block[1],
+            thread / options.block[0] / options.block[1]};
+  }
+
+  /// What clocks show: an executed warp instruction takes one tick.
+  [[nodiscard]] std::uint64_t time() const { return warp_instructions + skipped_time; }
+  void skip_time_to(std::uint64_t later) {
+    if (later > time()) skipped_time = later - warp_instructions;
+  }
+
+  /// Called before something whose outcome depends on how far the launch is, or which others see at
+  /// once. Throws NeedsItsTurn in a block that runs ahead of its turn.
+  void need_turn() const {
+    if (view != nullptr) throw NeedsItsTurn{};
+  }
+
+  Device& device;
+  const KernelProgram& program;
+  const LaunchOptions& options;
+  const std::vector<std::byte> parameters;
+  const std::span<const std::uint64_t> bound_textures;
+  const Dim3 cluster;                   ///< blocks of a cluster
+  const std::uint32_t num_threads;      ///< of a block
+  const std::uint32_t num_warps;        ///< of a block
+  std::uint64_t local_bytes;            ///< of a thread
+  std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
+  std::uint64_t warp_instructions = 0;
+  std::uint64_t thread_instructions = 0;
+  std::uint64_t skipped_time = 0;  ///< in which warps only slept or watched the clock
+  MemoryView* view = nullptr;      ///< of blocks that run ahead of their turn; null for others
+  bool in_turns = false;           ///< several blocks are there and wait for each other
+  Sightings sightings;             ///< of warps that are watched
+  std::uint64_t async_events = 0;  ///< that may let a held warp go on
+  std::deque<Block>* resident = nullptr;  ///< the blocks that take turns
+  RaceBudget race_budget;
+  std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h
+  std::vector<std::byte> first_frame;                  ///< of a warp that begins
+  Block block;                                         ///< that runs
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "simt/units/async_barriers.h"
+#include "simt/units/bulk_copies.h"
+#include "simt/units/tensor_copies.h"
+#include "simt/units/warpgroup_unit.h"
+
+namespace warpstack::simt {
+
+/// Operations of async_operations.h, and the barrier of a cluster.
+class AsyncUnit {
+ public:
+  AsyncUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
+            RaceMonitor& races)
+      : execution_(execution),
+        barriers_(execution, faults, recorder, spaces, races),
+        copies_(execution, faults, recorder, spaces, races, barriers_),
+        tensors_(execution, faults, recorder, spaces, copies_),
+        products_(execution, faults, recorder, spaces, races) {}
+
+  /// Returns false for a wait that is not over: nothing has happened then, and the warp is held.
+  bool execute(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  /// A held warp looks once more: it goes on behind the wait if that is over, or if it has looked
+  /// for long and the wait may end without what it waits for. Returns whether it is ready.
+  bool try_again(Warp& warp);
+  /// No warp can go on: lets a held one go on if that is possible, with other lanes of it or, at a
+  /// test of an mbarrier, with a negative answer. `fruitless`: how often that has led to nothing.
+  bool give_up(Warp& warp, std::uint64_t fruitless);
+  /// The block has ended.
+  void check_end() { barriers_.check_bytes(); }
+  /// What a held warp waits for, for messages.
+  std::string text(Warp& warp);
+
+ private:
+  [[nodiscard]] bool is_over(Warp& warp, const Step& step, std::byte* registers,
+                             std::uint32_t mask);
+
+  Execution& execution_;
+  AsyncBarriers barriers_;
+  BulkCopies copies_;
+  TensorCopies tensors_;
+  WarpgroupUnit products_;
+};
+
+}  // namespace warpstack::simt

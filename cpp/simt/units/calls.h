@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "simt/state/execution.h"
+#include "simt/state/faults.h"
+#include "simt/units/built_ins.h"
+
+namespace warpstack::simt {
+
+/// Calls of functions and returns from them: a frame of registers per call.
+class Calls {
+ public:
+  Calls(Execution& execution, Faults& faults, BuiltIns& built_ins)
+      : program_(execution.program),
+        local_bytes_(execution.local_bytes),
+        faults_(faults),
+        built_ins_(built_ins) {}
+
+  void call(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+  void finish_call(Warp& warp);
+
+ private:
+  void enter(Warp& warp, const Step& step, const Call& call, std::uint32_t function,
+             std::uint32_t mask);
+
+  const KernelProgram& program_;
+  const std::uint64_t local_bytes_;
+  Faults& faults_;
+  BuiltIns& built_ins_;
+};
+
+}  // namespace warpstack::simt

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+
+#include "simt/state/execution.h"
+#include "simt/state/recorder.h"
+#include "simt/units/address_spaces.h"
+#include "simt/units/race_monitor.h"
+#include "trace/instructions/coalescing.h"
+
+namespace warpstack::simt {
+
+/// The addresses that the lanes of `mask` have in a slot, with an offset; slot none: the offset.
+void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,
+                    std::int64_t offset, std::uint32_t mask, LaneAddresses& lanes);
+
+/// The same of an access, whose addresses may have their upper words in another slot.
+void read_addresses(const std::byte* registers, const MemoryAccess& access, std::uint32_t mask,
+                    LaneAddresses& lanes);
+
+/// isspacep
+void query_address(const Step& step, std::byte* registers, std::uint32_t mask);
+
+/// Loads, stores, atomics and asynchronous copies.
+class LoadStore {
+ public:
+  LoadStore(Execution& execution, Recorder& recorder, AddressSpaces& spaces, RaceMonitor& races)
+      : execution_(execution),
+        program_(execution.program),
+        recorder_(recorder),
+        spaces_(spaces),
+        races_(races) {}
+
+  void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
+
+ private:
+  /// Traces have accesses to the shared memory of other blocks as those of the block's own.
+  void fold_cluster(LaneAddresses& lanes) const;
+  /// Host memory for all lanes of a load or store, if one range will do. If their bytes have moved,
+  /// they are at `places_`.
+  HostRange range_of(Warp& warp, const Step& step, const MemoryAccess& access, std::uint32_t bytes,
+                     bool is_load);
+  void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
+              const LaneAddresses& lanes);
+  void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
+                  const LaneAddresses& to);
+
+  const Execution& execution_;
+  const KernelProgram& program_;
+  Recorder& recorder_;
+  AddressSpaces& spaces_;
+  RaceMonitor& races_;
+  LaneAddresses addresses_;  ///< of the access at hand
+  LaneAddresses places_;     ///< of its bytes, if they have moved
+};
+
+}  // namespace warpstack::simt

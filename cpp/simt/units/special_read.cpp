@@ -1,0 +1,159 @@
+#include "simt/units/special_read.h"
+
+#include <bit>
+
+#include "simt/state/cluster.h"
+#include "simt/state/registers.h"
+
+namespace warpstack::simt {
+
+namespace {
+
+/// Reads of the clock, one after the other, after which time passes faster for the warp.
+constexpr std::uint32_t clock_patience = 16;
+/// Turns between two of them in which the warp does next to nothing else.
+constexpr std::uint32_t clock_turns = 4;
+
+/// The time. Where warps only watch the clock, about an eighth of what they have waited is added
+/// with each look of all of them, so that they need not look a million times.
+std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step) {
+  execution.need_turn();
+  if (warp.clock != &step || warp.turns < warp.clock_turn ||
+      warp.turns > warp.clock_turn + clock_turns) {
+    warp.clock = &step;
+    warp.clock_reads = 0;
+    warp.clock_begin = execution.time();
+  }
+  warp.clock_turn = warp.turns;
+  if (++warp.clock_reads > clock_patience) {
+    const std::uint64_t now = execution.time();
+    execution.skip_time_to(now + (now - warp.clock_begin) / (8 * execution.num_warps));
+  }
+  return execution.time();
+}
+
+}  // namespace
+
+void read_special(Execution& execution, Warp& warp, const Step& step, std::byte* registers,
+                  std::uint32_t mask) {
+  const SpecialRead& read = execution.program.specials[step.detail];
+  const std::uint32_t c = read.component;
+  const std::uint32_t bytes = step.operands.immediate;
+  const auto per_lane = [&](auto f) {
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      write_lane(registers, step.operands.target, bytes, lane, f(static_cast<std::uint32_t>(lane)));
+    }
+  };
+  const auto uniform = [&](std::uint64_t value) {
+    broadcast(registers, step.operands.target, bytes, mask, value);
+  };
+  switch (read.special) {
+    case Special::tid:
+      if (execution.num_threads == execution.options.block[0]) {  // without divisions
+        per_lane([&](std::uint32_t lane) -> std::uint64_t {
+          return c == 0 ? warp.number * warp_size + lane : 0;
+        });
+        break;
+      }
+      per_lane(
+          [&](std::uint32_t lane) { return c < 3 ? execution.thread_index(warp, lane)[c] : 0; });
+      break;
+    case Special::ntid:
+      uniform(c < 3 ? execution.options.block[c] : 0);
+      break;
+    case Special::ctaid:
+      uniform(c < 3 ? execution.block.index[c] : 0);
+      break;
+    case Special::nctaid:
+      uniform(c < 3 ? execution.options.grid[c] : 0);
+      break;
+    case Special::laneid:
+      per_lane([](std::uint32_t lane) { return std::uint64_t{lane}; });
+      break;
+    case Special::warpid:
+      uniform(warp.number);
+      break;
+    case Special::nwarpid:
+      uniform(execution.num_warps);
+      break;
+    case Special::smid:
+      uniform(0);
+      break;
+    case Special::nsmid:
+      uniform(1);
+      break;
+    case Special::gridid:
+      uniform(execution.options.launch_id);
+      break;
+    case Special::lanemask_eq:
+      per_lane([](std::uint32_t lane) { return std::uint64_t{1} << lane; });
+      break;
+    case Special::lanemask_le:
+      per_lane([](std::uint32_t lane) { return (std::uint64_t{2} << lane) - 1; });
+      break;
+    case Special::lanemask_lt:
+      per_lane([](std::uint32_t lane) { return (std::uint64_t{1} << lane) - 1; });
+      break;
+    case Special::lanemask_ge:
+      per_lane([](std::uint32_t lane) { return 0xffffffffu & ~((std::uint64_t{1} << lane) - 1); });
+      break;
+    case Special::lanemask_gt:
+      per_lane([](std::uint32_t lane) { return 0xffffffffu & ~((std::uint64_t{2} << lane) - 1); });
+      break;
+    // It grows, and is the same in every run.
+    case Special::clock:
+    case Special::clock64:
+      uniform(read_clock(execution, warp, step));
+      break;
+    case Special::clock_hi:
+      execution.need_turn();
+      uniform(execution.time() >> 32);
+      break;
+    // That of the device goes on from launch to launch.
+    case Special::globaltimer:
+    case Special::globaltimer_lo:
+      uniform(execution.options.begin_time + read_clock(execution, warp, step));
+      break;
+    case Special::globaltimer_hi:
+      execution.need_turn();
+      uniform((execution.options.begin_time + execution.time()) >> 32);
+      break;
+    case Special::dynamic_smem_size:
+      uniform(execution.options.dynamic_shared_bytes);
+      break;
+    case Special::total_smem_size:
+      uniform(execution.block.shared.size());
+      break;
+    case Special::cluster_ctaid:
+      uniform(c < 3 ? index_in_cluster(execution.block, execution.cluster)[c] : 0);
+      break;
+    case Special::cluster_nctaid:
+      uniform(c < 3 ? execution.cluster[c] : 0);
+      break;
+    case Special::clusterid:
+      uniform(c < 3 ? execution.block.index[c] / execution.cluster[c] : 0);
+      break;
+    case Special::nclusterid:
+      uniform(c < 3 ? execution.options.grid[c] / execution.cluster[c] : 0);
+      break;
+    case Special::cluster_ctarank:
+      uniform(rank_in_cluster(execution.block, execution.cluster));
+      break;
+    case Special::cluster_nctarank:
+      uniform(cluster_blocks(execution.cluster));
+      break;
+    case Special::is_explicit_cluster:
+      uniform(cluster_blocks(execution.cluster) > 1 ? ~std::uint32_t{0} : 0);  // a predicate
+      break;
+    case Special::envreg:
+      uniform(c == 1 ? execution.workspace_address >> 32
+                     : execution.workspace_address & 0xffffffffu);
+      break;
+    default:
+      uniform(0);
+      break;
+  }
+}
+
+}  // namespace warpstack::simt
