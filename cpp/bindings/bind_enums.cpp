@@ -3,7 +3,7 @@
 #include "bindings/bindings.h"
 #include "common/enum_names.h"
 #include "gpu/scheduler.h"
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 #include "timing/timing_config.h"
 
 namespace warpstack::bindings {

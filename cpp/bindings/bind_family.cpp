@@ -1,7 +1,7 @@
 #include "bindings/bindings.h"
 #include "bindings/config.h"
-#include "memory/family_replay.h"
-#include "memory/order_recording.h"
+#include "memory/replay/family_replay.h"
+#include "memory/system/order_recording.h"
 
 namespace warpstack::bindings {
 namespace {

@@ -1,11 +1,11 @@
 #include "bindings/bindings.h"
 #include "bindings/config.h"
 #include "bindings/memory_results.h"
-#include "memory/memory_system.h"
-#include "memory/pace.h"
-#include "memory/profile_words.h"
-#include "memory/sample_bounds.h"
-#include "memory/sampling.h"
+#include "memory/order/pace.h"
+#include "memory/system/memory_system.h"
+#include "memory/system/profile_words.h"
+#include "memory/system/sample_bounds.h"
+#include "memory/system/sampling.h"
 
 namespace warpstack::bindings {
 namespace {

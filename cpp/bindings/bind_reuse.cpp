@@ -1,8 +1,8 @@
 #include "bindings/bindings.h"
 #include "bindings/config.h"
-#include "memory/line_stream.h"
-#include "memory/lru_sets.h"
-#include "memory/reuse_profile.h"
+#include "memory/cache/lru_sets.h"
+#include "memory/reuse/line_stream.h"
+#include "memory/reuse/reuse_profile.h"
 
 namespace warpstack::bindings {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "gpu/latencies.h"
 #include "gpu/sm_limits.h"
-#include "memory/line_stream.h"
-#include "memory/memory_system.h"
+#include "memory/reuse/line_stream.h"
+#include "memory/system/memory_system.h"
 #include "model/model.h"
 #include "timing/timing_config.h"
 

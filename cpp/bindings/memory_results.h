@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bindings/bindings.h"
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 
 namespace warpstack::bindings {
 

@@ -15,7 +15,7 @@
 #include "cudart/host_memory.h"
 #include "cudart/memory_operations.h"
 #include "cudart/memory_pool.h"
-#include "memory/occupancy.h"
+#include "memory/order/occupancy.h"
 #include "simt/state/cluster.h"
 
 namespace warpstack::cudart {

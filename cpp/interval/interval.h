@@ -10,7 +10,7 @@
 #include "common/interrupt.h"
 #include "gpu/latencies.h"
 #include "interval/warp_kinds.h"
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::interval {

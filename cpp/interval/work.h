@@ -6,7 +6,7 @@
 
 #include "interval/interval.h"
 #include "interval/waves.h"
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 
 namespace warpstack::interval {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/warp_stream.h"
+#include "memory/order/warp_stream.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::timing {

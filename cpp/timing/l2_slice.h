@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/fifo.h"
-#include "memory/cache.h"
-#include "memory/memory_system.h"
+#include "memory/cache/cache.h"
+#include "memory/system/memory_system.h"
 #include "timing/dram.h"
 #include "timing/interconnect.h"
 #include "timing/mshr.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "memory/line_parts.h"
+#include "memory/cache/line_parts.h"
 
 namespace warpstack::timing {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/fifo.h"
-#include "memory/cache.h"
-#include "memory/line_grouper.h"
-#include "memory/memory_system.h"
+#include "memory/cache/cache.h"
+#include "memory/order/line_grouper.h"
+#include "memory/system/memory_system.h"
 #include "timing/interconnect.h"
 #include "timing/mshr.h"
 #include "timing/packet.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "memory/cache.h"
+#include "memory/cache/cache.h"
 
 namespace warpstack::timing {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/cache.h"
+#include "memory/cache/cache.h"
 #include "timing/timing_config.h"
 
 namespace warpstack::timing {

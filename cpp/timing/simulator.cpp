@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "memory/line_parts.h"
+#include "memory/cache/line_parts.h"
 #include "timing/dram.h"
 #include "timing/interconnect.h"
 #include "timing/l2_slice.h"

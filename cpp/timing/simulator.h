@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/interrupt.h"
-#include "memory/memory_system.h"
-#include "memory/repeated_launches.h"
+#include "memory/cache/repeated_launches.h"
+#include "memory/system/memory_system.h"
 #include "timing/load_store_unit.h"
 #include "timing/packet.h"
 #include "timing/row_slots.h"

@@ -7,7 +7,7 @@
 #include "common/enum_names.h"
 #include "gpu/latencies.h"
 #include "gpu/scheduler.h"
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 #include "timing/clock.h"
 #include "trace/instructions/opcode.h"
 

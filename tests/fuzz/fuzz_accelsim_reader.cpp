@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "interval/interval.h"
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "memory/profile_words.h"
+#include "memory/system/profile_words.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;

@@ -1,4 +1,4 @@
-#include "memory/address_map.h"
+#include "memory/cache/address_map.h"
 
 #include <gtest/gtest.h>
 

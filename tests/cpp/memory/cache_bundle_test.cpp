@@ -1,4 +1,4 @@
-#include "memory/cache_bundle.h"
+#include "memory/replay/cache_bundle.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/sm_requests.h"
+#include "memory/system/sm_requests.h"
 
 // Each cache of a bundle does what the same cache does alone.
 

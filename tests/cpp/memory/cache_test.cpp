@@ -1,4 +1,4 @@
-#include "memory/cache.h"
+#include "memory/cache/cache.h"
 
 #include <gtest/gtest.h>
 

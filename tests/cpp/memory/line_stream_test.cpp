@@ -1,10 +1,10 @@
-#include "memory/line_stream.h"
+#include "memory/reuse/line_stream.h"
 
 #include <gtest/gtest.h>
 
 #include "common/error.h"
 #include "kernels.h"
-#include "memory/reuse_profile.h"
+#include "memory/reuse/reuse_profile.h"
 
 namespace warpstack::memory {
 namespace {

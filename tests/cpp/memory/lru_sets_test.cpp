@@ -1,4 +1,4 @@
-#include "memory/lru_sets.h"
+#include "memory/cache/lru_sets.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 
 #include <gtest/gtest.h>
 
 #include "common/error.h"
 #include "kernels.h"
-#include "memory/block_assignment.h"
-#include "memory/schedule.h"
+#include "memory/order/block_assignment.h"
+#include "memory/order/schedule.h"
 #include "memory/small_memory.h"
 
 namespace warpstack::memory {

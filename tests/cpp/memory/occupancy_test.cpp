@@ -1,4 +1,4 @@
-#include "memory/occupancy.h"
+#include "memory/order/occupancy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "memory/repeated_launches.h"
+#include "memory/cache/repeated_launches.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels.h"
-#include "memory/memory_system.h"
-#include "memory/profile_words.h"
 #include "memory/small_memory.h"
+#include "memory/system/memory_system.h"
+#include "memory/system/profile_words.h"
 
 namespace warpstack::memory {
 namespace {

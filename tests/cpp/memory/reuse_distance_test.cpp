@@ -1,4 +1,4 @@
-#include "memory/reuse_distance.h"
+#include "memory/reuse/reuse_distance.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "memory/reuse_profile.h"
+#include "memory/reuse/reuse_profile.h"
 
 #include <gtest/gtest.h>
 

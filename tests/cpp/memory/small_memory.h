@@ -1,6 +1,6 @@
 #pragma once
 
-#include "memory/memory_system.h"
+#include "memory/system/memory_system.h"
 
 namespace warpstack::testing {
 

@@ -1,10 +1,10 @@
-#include "memory/timed_schedule.h"
+#include "memory/order/timed_schedule.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels.h"
-#include "memory/memory_system.h"
 #include "memory/small_memory.h"
+#include "memory/system/memory_system.h"
 
 namespace warpstack::memory {
 namespace {

@@ -1,4 +1,4 @@
-#include "memory/wake_times.h"
+#include "memory/order/wake_times.h"
 
 #include <gtest/gtest.h>
 

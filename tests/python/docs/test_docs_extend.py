@@ -58,7 +58,7 @@ def test_places_exist(page):
     for place in places:
         assert (ROOT / place).exists(), place
     assert "constexpr Model models[]" in (ROOT / "cpp/model/model.cpp").read_text()
-    assert "names_of(Replacement)" in (ROOT / "cpp/memory/replacement.h").read_text()
+    assert "names_of(Replacement)" in (ROOT / "cpp/memory/cache/replacement.h").read_text()
 
 
 def issue_and_stalls(intervals, wave, gpu):
@@ -227,7 +227,7 @@ def test_extended_core(copy, tmp_path):
     (tmp_path / "main.cpp").write_text("""
 #include <cstdio>
 #include <string>
-#include "memory/set_store.h"
+#include "memory/cache/set_store.h"
 using namespace warpstack;
 using namespace warpstack::memory;
 int main() {

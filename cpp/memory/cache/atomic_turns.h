@@ -1,0 +1,75 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "memory/cache/cache.h"
+#include "trace/columns/atomic_lanes.h"
+
+namespace warpstack::memory {
+
+/// Lanes of an atomic, by sector of a line.
+using SectorLanes = std::array<trace::AtomicLanes, max_sectors_per_line>;
+
+/// In parts of 1024, whose sums do not depend on the order of the threads.
+inline double in_parts(double value) { return std::round(1024 * value) / 1024; }
+
+/// What the lanes of an atomic cost, wherever they are counted: in the caches, which hand the sums
+/// to the models, and in the simulator.
+struct AtomicRule {
+  /// A sector has a request for each of the lanes that meet in one of its words; otherwise a line
+  /// has one.
+  bool per_lane = false;
+  double lane_turns = 0;  ///< of a slice of L2, for each lane; 0: one for a request
+
+  /// Whether a request takes other than one turn.
+  [[nodiscard]] bool counts_lanes() const { return per_lane || lane_turns > 0; }
+  /// Requests of a sector, where it has its own.
+  [[nodiscard]] static std::uint32_t requests_of(trace::AtomicLanes sector) {
+    return std::max<std::uint32_t>(sector.word, 1);
+  }
+  /// Turns of the slice of L2 for one request of so many lanes.
+  [[nodiscard]] double turns_of_request(double lanes) const {
+    return std::max(1.0, lane_turns * lanes);
+  }
+  /// Lanes of one request for some sectors of a line; where lanes of a word have one each, requests
+  /// share the lanes of their sector.
+  [[nodiscard]] double lanes_of_request(const SectorLanes& lanes, SectorMask mask) const {
+    double sum = 0;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const trace::AtomicLanes sector = lanes[static_cast<std::size_t>(std::countr_zero(rest))];
+      sum += static_cast<double>(sector.sector) / (per_lane ? requests_of(sector) : 1);
+    }
+    return sum;
+  }
+  /// Turns for all requests for some sectors of a line.
+  [[nodiscard]] double turns(const SectorLanes& lanes, SectorMask mask) const {
+    if (!per_lane) return turns_of_request(lanes_of_request(lanes, mask));
+    double turns = 0;
+    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const auto sector = static_cast<std::size_t>(std::countr_zero(rest));
+      turns += requests_of(lanes[sector]) *
+               turns_of_request(lanes_of_request(lanes, static_cast<SectorMask>(1u << sector)));
+    }
+    return turns;
+  }
+};
+
+/// The lanes of what one line and another of other size have in common, by sector of the other.
+inline SectorLanes lanes_of_part(const SectorLanes& lanes, std::uint64_t line,
+                                 std::uint64_t sectors_per_line, std::uint64_t next_line,
+                                 std::uint64_t sectors_per_next_line) {
+  if (sectors_per_line == sectors_per_next_line) return lanes;
+  SectorLanes part{};
+  for (std::uint64_t s = 0; s < sectors_per_line; ++s) {
+    const std::uint64_t sector = line * sectors_per_line + s;
+    if (sector / sectors_per_next_line == next_line)
+      part[sector % sectors_per_next_line] = lanes[s];
+  }
+  return part;
+}
+
+}  // namespace warpstack::memory

@@ -1,0 +1,243 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/digest.h"
+#include "common/enum_names.h"
+#include "memory/cache/address_map.h"
+#include "memory/cache/replacement.h"
+#include "memory/cache/set_store.h"
+#include "trace/instructions/coalescing.h"
+
+namespace warpstack::memory {
+
+inline constexpr std::uint32_t max_sectors_per_line = 8;
+using ByteMasks = std::array<std::uint32_t, max_sectors_per_line>;
+/// Every byte of a sector.
+inline constexpr std::uint32_t all_bytes = ~std::uint32_t{0};
+
+/// How many bytes of some sectors are marked.
+inline std::uint32_t count_bytes(SectorMask mask, const ByteMasks& bytes) {
+  std::uint32_t count = 0;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    count += static_cast<std::uint32_t>(std::popcount(bytes[std::countr_zero(rest)]));
+  }
+  return count;
+}
+
+/// Number of sectors in a mask. A table, because portable builds have no population count
+/// instruction.
+inline std::uint32_t count_sectors(SectorMask mask) {
+  static constexpr auto counts = [] {
+    std::array<std::uint8_t, 256> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      table[i] = static_cast<std::uint8_t>(std::popcount(i));
+    }
+    return table;
+  }();
+  return counts[mask];
+}
+
+enum class WritePolicy : std::uint8_t { write_through, write_back };
+constexpr auto names_of(WritePolicy) {
+  return enum_names("write policy", "write_through", "write_back");
+}
+
+enum class WriteMiss : std::uint8_t {
+  no_allocate,             ///< the write goes on to the next level
+  fetch_on_write,          ///< allocate and read the written sectors from the next level
+  write_validate,          ///< allocate and remember which bytes are valid
+  fetch_on_partial_write,  ///< as fetch_on_write, except for fill units that are written as a whole
+  write_and_fetch,         ///< the write goes on to the next level, from which its sectors are read
+};
+constexpr auto names_of(WriteMiss) {
+  return enum_names("write-miss policy", "no_allocate", "fetch_on_write", "write_validate",
+                    "fetch_on_partial_write", "write_and_fetch");
+}
+
+/// When a line that missed takes its place.
+enum class Allocation : std::uint8_t {
+  on_miss,  ///< at once
+  on_fill,  ///< when its data arrive: after all lines of the instruction have been looked up
+};
+constexpr auto names_of(Allocation) { return enum_names("allocation", "on_miss", "on_fill"); }
+
+struct CacheConfig {
+  std::uint64_t size_bytes = 0;
+  std::uint32_t ways = 1;
+  std::uint32_t line_bytes = 128;
+  std::uint32_t sector_bytes = 32;  ///< fill unit; equal to the line: not sectored
+  WritePolicy write_policy = WritePolicy::write_back;
+  WriteMiss write_miss = WriteMiss::fetch_on_write;
+  Replacement replacement = Replacement::lru;
+  Allocation allocation = Allocation::on_miss;  ///< of L1; L2 takes its requests one by one
+  Indexing set_index = Indexing::modulo;
+  std::uint32_t slices = 1;
+  std::uint32_t slice_interleave_bytes = 128;  ///< consecutive bytes of one slice
+  Indexing slice_index = Indexing::modulo;
+
+  /// Throws InputError, naming `level`, on impossible geometry.
+  void validate(const char* level) const;
+  [[nodiscard]] std::uint64_t num_lines() const { return size_bytes / line_bytes; }
+  [[nodiscard]] std::uint64_t num_sets() const { return num_lines() / ways; }
+};
+
+/// A set-associative cache of lines with a state per 32-byte sector: contents only, no time.
+class Cache {
+ public:
+  /// What a line loses to make room.
+  struct Eviction {
+    std::uint64_t line;
+    /// Sectors to write back; the other fields have a value only if there are any.
+    SectorMask dirty = 0;
+    std::uint32_t writer;  ///< who wrote to the line last
+    ByteMasks bytes;       ///< valid bytes of the dirty sectors
+  };
+  struct ReadResult {
+    SectorMask hit = 0;    ///< of the requested sectors
+    SectorMask fetch = 0;  ///< to read from the next level: the misses, widened to fill units
+  };
+  struct WriteResult {
+    SectorMask hit = 0;      ///< of the written sectors
+    SectorMask fetch = 0;    ///< to read from the next level
+    SectorMask forward = 0;  ///< to write to the next level
+  };
+
+  explicit Cache(const CacheConfig& config);
+
+  /// The set of a line (line number = address / line_bytes): slices split the address space, and
+  /// each has its own sets.
+  [[nodiscard, gnu::always_inline]] std::uint32_t set_of(std::uint64_t line) const {
+    if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
+    const std::uint64_t chunk = by_interleave_.quotient(line);
+    const std::uint64_t local_chunk = by_slices_.quotient(chunk);
+    // Without the chunks of the other slices.
+    const std::uint64_t local = line - (chunk - local_chunk) * lines_per_interleave_;
+    const std::uint64_t slice = config_.slice_index == Indexing::modulo
+                                    ? chunk - local_chunk * config_.slices
+                                    : slice_(chunk);
+    return static_cast<std::uint32_t>(slice * sets_per_slice_ + set_in_slice_(local));
+  }
+  /// Brings what an access to a line of `set` will touch close.
+  void prefetch(std::uint32_t set, std::uint64_t line) const { sets_.prefetch(set, line); }
+
+  /// Reads sectors of a line of `set`. A line that makes room is reported through `eviction`, which
+  /// keeps dirty == 0 otherwise. With `evict_first` the line is the next to make room.
+  [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                         bool evict_first, Eviction& eviction) {
+    return read_from(use(set, line, eviction), set, mask, evict_first);
+  }
+  using Finding = SetStore::Finding;
+  /// Looks for a line without using it.
+  [[nodiscard, gnu::always_inline]] Finding look(std::uint32_t set, std::uint64_t line) const {
+    return sets_.look(set, line);
+  }
+  /// read() of a line that look() has just looked for.
+  [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                         const Finding& found, bool evict_first,
+                                         Eviction& eviction) {
+    const auto evict = [&](std::uint32_t way)
+                           __attribute__((always_inline)) { describe(set, way, eviction); };
+    return read_from(sets_.access(set, line, found, evict), set, mask, evict_first);
+  }
+  /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
+  /// `writer` with the line.
+  WriteResult write(std::uint32_t set, std::uint64_t line, SectorMask mask, const ByteMasks& bytes,
+                    std::uint32_t writer, bool evict_first, Eviction& eviction);
+  [[nodiscard]] bool contains(std::uint32_t set, std::uint64_t line) const {
+    return sets_.find(set, line) >= 0;
+  }
+  /// What read() would fetch now.
+  [[nodiscard]] SectorMask missing(std::uint32_t set, std::uint64_t line, SectorMask mask) const {
+    return missing(look(set, line), mask);
+  }
+  /// The same of a line that look() has found, or not.
+  [[nodiscard]] SectorMask missing(const Finding& found, SectorMask mask) const {
+    return widen(mask & ~found.valid) & ~found.valid;
+  }
+  /// What write() would fetch now.
+  [[nodiscard]] SectorMask write_fetch(std::uint32_t set, std::uint64_t line, SectorMask mask,
+                                       const ByteMasks& bytes) const;
+  /// Whether a line is there or can take a place. Where the line that makes room is reserved, the
+  /// next one in the order is to make room instead.
+  bool make_room(std::uint32_t set, std::uint64_t line) {
+    return sets_.find(set, line) >= 0 || sets_.make_room(set);
+  }
+  /// The line, which is there, cannot lose its place until it has been released as often as
+  /// reserved: its data are on their way. Only make_room() takes note of that.
+  void reserve(std::uint32_t set, std::uint64_t line) { ++reserved(set, line); }
+  void release(std::uint32_t set, std::uint64_t line) { --reserved(set, line); }
+  /// The slice of a set.
+  [[nodiscard]] std::uint32_t slice_of(std::uint32_t set) const {
+    return static_cast<std::uint32_t>(by_sets_per_slice_.quotient(set));
+  }
+  /// Forgets sectors without writing them back.
+  void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
+  /// Dirty sectors that the cache holds now.
+  [[nodiscard]] std::uint64_t dirty_sectors() const;
+  /// Hands the dirty sectors to `write_back`, set by set and in each set the last to make room
+  /// first (with pseudo-LRU: in the order of the ways), and then forgets everything.
+  void flush(const std::function<void(const Eviction&)>& write_back);
+  /// Forgets everything.
+  void clear();
+  /// Adds all that decides how it goes on: of each set the lines in the order in which they make
+  /// room, wherever they are (with pseudo-LRU, where they are).
+  void add_to(Digest& digest);
+
+  [[nodiscard]] const CacheConfig& config() const { return config_; }
+
+ private:
+  [[gnu::always_inline]] ReadResult read_from(const SetStore::Place& place, std::uint32_t set,
+                                              SectorMask mask, bool evict_first) {
+    if (evict_first) sets_.place_last(set, place.way);
+    LineState& state = place.state;
+    ReadResult result;
+    result.hit = mask & state.valid;
+    // A partly valid sector misses: the bytes around the written ones come from below.
+    result.fetch = widen(mask & ~state.valid) & ~state.valid;
+    state.valid |= result.fetch;
+    state.partial &= ~result.fetch;
+    return result;
+  }
+  /// Uses a line; one that is absent takes the place of another.
+  [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
+                                             Eviction& eviction) {
+    return sets_.access(set, line, [&](std::uint32_t way) __attribute__((always_inline)) {
+      describe(set, way, eviction);
+    });
+  }
+  void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
+  std::uint8_t& reserved(std::uint32_t set, std::uint64_t line) {
+    return sets_.state(set, static_cast<std::uint32_t>(sets_.find(set, line))).reserved;
+  }
+  /// The fill units in `fetched` that a write does not fill.
+  [[nodiscard]] SectorMask without_whole_units(SectorMask fetched, SectorMask mask,
+                                               const ByteMasks& bytes) const;
+  [[nodiscard]] std::size_t slot(std::uint32_t set, std::uint32_t way) const {
+    return std::size_t{set} * config_.ways + way;
+  }
+  /// The fill units that a mask touches.
+  [[nodiscard]] SectorMask widen(SectorMask mask) const { return units_[mask]; }
+  static void write_bytes(LineState& state, ByteMasks& valid_bytes, SectorMask written,
+                          const ByteMasks& bytes);
+
+  CacheConfig config_;
+  std::uint64_t sets_per_slice_;
+  Divisor by_sets_per_slice_;
+  std::uint64_t lines_per_interleave_;
+  Divisor by_interleave_;
+  Divisor by_slices_;
+  AddressMap slice_;
+  AddressMap set_in_slice_;
+  const SectorMask* units_;  ///< by mask of sectors, the fill units that it touches
+  SetStore sets_;
+  // By slot: set * ways + way.
+  ZeroedArray<ByteMasks> bytes_;        ///< of partial sectors; empty unless write_validate
+  ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back
+};
+
+}  // namespace warpstack::memory

@@ -1,0 +1,283 @@
+#include "memory/order/timed_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "memory/cache/request.h"
+
+namespace warpstack::memory {
+TimedSchedule::TimedSchedule(const trace::KernelTrace& trace, const RowFlags& flags,
+                             const Paces& paces, std::vector<std::uint32_t> blocks,
+                             std::uint32_t blocks_per_sm, const TimedOrder& order,
+                             std::uint64_t sets, std::uint32_t ways)
+    : trace_(&trace),
+      flags_(&flags),
+      paces_(&paces),
+      blocks_(std::move(blocks)),
+      order_(order),
+      ways_(ways),
+      left_(std::min<std::size_t>(blocks_per_sm, blocks_.size())),
+      queue_(std::max<std::size_t>(order.queue_entries, 1)),
+      under_way_in_(order.reserves_lines ? sets : 0),
+      reserved_(order.reserves_lines ? sets * ways : 0) {
+  std::size_t warps = left_.size();
+  if (!blocks_.empty()) warps *= trace.blocks().warps(blocks_.front()).size();
+  warps_.reserve(warps);
+  places_.reserve(warps);
+  ages_.reserve(warps);
+  waiting_.reserve(warps);
+  waiting_rows_.reserve(warps);
+  flights_.reserve(usual_requests);
+  for (std::uint32_t slot = 0; slot < left_.size(); ++slot) fill(slot, 0);
+}
+
+void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
+  while (left_[slot] == 0 && next_block_ < blocks_.size()) {
+    const std::uint32_t block = blocks_[next_block_++];
+    const std::size_t num_warps = trace_->blocks().warps(block).size();
+    for (std::uint32_t w = 0; w < num_warps; ++w) {
+      WarpStream stream(*trace_, *flags_, {block, w});
+      if (stream.done()) continue;
+      Warp warp{.pace = paces_->before_first,
+                .issue = now,
+                .data = {now, MissEvent::l1_hit},
+                .slot = slot,
+                .stream = std::move(stream)};
+      auto place = static_cast<std::uint32_t>(warps_.size());
+      if (free_.empty()) {
+        warps_.push_back(std::move(warp));
+        places_.emplace_back();
+      } else {
+        place = free_.back();
+        free_.pop_back();
+        warps_[place] = std::move(warp);
+      }
+      places_[place] = static_cast<std::uint32_t>(ages_.size());
+      ages_.push_back(place);
+      ++resident_;
+      if (ready_.size() * 64 < ages_.size()) ready_.push_back(0);
+      make_ready(place, nullptr);
+      ++left_[slot];
+    }
+  }
+}
+
+void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
+  Warp& warp = warps_[id];
+  // A warp is done when its data are there.
+  const bool waits = warp.pace.waits || warp.stream.done();
+  num_blocked_ -= warp.is_blocked;
+  warp.is_blocked = waits && warp.unknown > 0;
+  num_blocked_ += warp.is_blocked;
+  if (warp.is_blocked) return;
+  warp.begin = waits ? std::max(warp.issue, warp.data.time()) : warp.issue;
+  if (waits) {
+    const auto source = static_cast<std::size_t>(warp.data.source());
+    while (warp.rows != none) {
+      WaitingRow& waiting = waiting_rows_[warp.rows];
+      InstructionCounters& counters = (*per_row)[waiting.row];
+      ++counters.waits[source];
+      counters.wait_cycles[source] +=
+          std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent),
+                   ReferenceCycle{gpu::ReferenceMachine::round_trips[source]});
+      // It becomes the first of those that are free.
+      free_rows_ = std::exchange(warp.rows, std::exchange(waiting.next, free_rows_));
+    }
+    warp.data = {warp.data.time(), MissEvent::l1_hit};
+  }
+  waiting_.add(warp.begin + static_cast<ReferenceCycle>(warp.pace.cycles), id);
+}
+
+inline std::size_t TimedSchedule::first_ready_from(std::size_t place) const {
+  std::size_t word = place / 64;
+  if (word >= ready_.size()) return nobody;
+  std::uint64_t bits = ready_[word] & ~std::uint64_t{0} << place % 64;
+  while (bits == 0) {
+    if (++word == ready_.size()) return nobody;
+    bits = ready_[word];
+  }
+  return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+}
+
+std::size_t TimedSchedule::last_ready() const {
+  for (std::size_t word = ready_.size(); word-- > 0;) {
+    if (ready_[word] == 0) continue;
+    return word * 64 + 63 - static_cast<std::size_t>(std::countl_zero(ready_[word]));
+  }
+  return nobody;
+}
+
+inline std::size_t TimedSchedule::choose() const {
+  if (has_issued_ && order_.scheduler != gpu::Scheduler::oldest) {
+    const std::size_t last = places_[issued_];
+    if (order_.scheduler != gpu::Scheduler::lrr) {
+      if (ready_[last / 64] >> last % 64 & 1) return last;
+    } else if (const std::size_t found = first_ready_from(last + 1); found != nobody) {
+      return found;
+    }
+  }
+  return order_.scheduler == gpu::Scheduler::gty ? last_ready() : first_ready_from(0);
+}
+
+const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
+  if (interrupted_) return time_ < end ? &warps_[issued_].stream.current() : nullptr;
+  while (resident_ > 0) {
+    ReferenceCycle now = std::max(now_, queue_[queue_head_]);
+    wake_until(now);
+    std::size_t chosen = choose();
+    if (chosen == nobody) {
+      if (waiting_.empty()) return nullptr;
+      now = waiting_.first();
+      if (now >= end) return nullptr;
+      wake_until(now);
+      chosen = choose();
+    }
+    now_ = now;  // even if nobody issues: who has become ready was not so before
+    if (std::max(now, time_) >= end) return nullptr;
+    const std::uint32_t id = ages_[chosen];
+    Warp& warp = warps_[id];
+    ready_[chosen / 64] &= ~(std::uint64_t{1} << chosen % 64);
+    // What it did since its last access takes its share of the issue slots, once.
+    if (warp.pace.instructions > 0) {
+      issue_slots_ = std::max(issue_slots_, static_cast<double>(warp.begin)) +
+                     warp.pace.instructions / order_.issue_width;
+      warp.pace.instructions = 0;
+      if (issue_slots_ > static_cast<double>(now + 1)) {
+        const auto ready = static_cast<ReferenceCycle>(issue_slots_);
+        now = std::max(ready, queue_[queue_head_]);
+        if (now >= std::min(end, waiting_.first()) || first_ready_from(0) != nobody) {
+          waiting_.add(ready, id);
+          continue;
+        }
+        // Nobody comes before it.
+        waiting_.advance(now, [](std::uint32_t) {});
+        now_ = now;
+        if (std::max(now, time_) >= end) {
+          set_ready(id);
+          return nullptr;
+        }
+      }
+    }
+    if (warp.stream.done()) {
+      remove(chosen, now);
+      continue;
+    }
+    time_ = std::max(time_, now);
+    issued_ = id;
+    has_issued_ = true;
+    own_ = joined_ = 0;
+    data_ = {};
+    waited_for_ = false;
+    return &warp.stream.current();
+  }
+  return nullptr;
+}
+
+ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
+  if (interrupted_) return std::max(end, time_);
+  if (first_ready_from(0) != nobody) return std::max({end, now_, time_, queue_[queue_head_]});
+  ReferenceCycle first = waiting_.first();
+  // What L2 has not answered may come at any time from the end of the window on.
+  if (num_blocked_ > 0) first = std::min(first, end);
+  return first == never ? never : std::max({first, now_, time_, queue_[queue_head_]});
+}
+
+std::size_t TimedSchedule::place_of(std::uint64_t line, std::uint32_t set) const {
+  const auto first = reserved_.begin() + static_cast<std::ptrdiff_t>(std::size_t{set} * ways_);
+  const auto last = first + under_way_in_[set];
+  return static_cast<std::size_t>(std::ranges::find(first, last, line, &Reserved::line) -
+                                  reserved_.begin());
+}
+
+void TimedSchedule::keep_place(std::uint64_t line, std::uint32_t set) {
+  const std::size_t place = place_of(line, set);
+  if (place == places_end(set)) {
+    reserved_[place] = {line, 0};
+    ++under_way_in_[set];
+  }
+  ++reserved_[place].flights;
+}
+
+void TimedSchedule::leave_place(std::uint64_t line, std::uint32_t set) {
+  const std::size_t place = place_of(line, set);
+  if (--reserved_[place].flights > 0) return;
+  reserved_[place] = reserved_[places_end(set) - 1];
+  --under_way_in_[set];
+}
+
+bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
+  while (time_ < end) {
+    // What this window asked for comes later.
+    const ReferenceCycle until = std::max(time_, std::min(first_back_, end));
+    // While the port is busy with data that came before, it is the port that keeps the load.
+    if (mshrs_in_use_ < order_.mshrs)
+      place_wait_ += until - std::min(until, std::max(time_, port_));
+    time_ = until;
+    if (first_back_ > time_) continue;
+    const bool from_dram = release_first();
+    if (is_full(line, set)) continue;
+    place_wait_cycles_[from_dram] += place_wait_;
+    place_wait_ = 0;
+    return time_ < end;
+  }
+  return false;
+}
+
+inline void TimedSchedule::note_row(Warp& warp) {
+  if (free_rows_ == none) {
+    free_rows_ = static_cast<std::uint32_t>(waiting_rows_.size());
+    waiting_rows_.push_back({0, 0, none});
+  }
+  const std::uint32_t place = free_rows_;
+  WaitingRow& waiting = waiting_rows_[place];
+  free_rows_ = waiting.next;
+  waiting = {time_, warp.stream.current().row, warp.rows};
+  warp.rows = place;
+}
+
+TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
+                                                std::vector<InstructionCounters>& per_row) {
+  Warp& warp = warps_[issued_];
+  const Issued issued{issued_, own_, joined_};
+  warp.data = std::max(warp.data, data_);
+  if (own_ > 0 || joined_ > 0) ++warp.unknown;
+  own_ = joined_ = 0;
+  interrupted_ = interrupted;
+  if (interrupted) return issued;
+  queue_[queue_head_] = time_;
+  queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
+  warp.issue = now_;
+  if (waited_for_) note_row(warp);
+  warp.pace = paces_->after[warp.stream.current().row];
+  warp.stream.advance();
+  if (!warp.stream.done()) warp.stream.prefetch();
+  make_ready(issued_, &per_row);
+  return issued;
+}
+
+void TimedSchedule::remove(std::size_t place, ReferenceCycle now) {
+  const std::uint32_t gone = ages_[place];
+  const std::uint32_t slot = warps_[gone].slot;
+  if (issued_ == gone) has_issued_ = false;
+  free_.push_back(gone);
+  ages_[place] = none;
+  --resident_;
+  if (ages_.size() >= 2 * resident_ + 64) close_gaps();
+  if (--left_[slot] == 0) fill(slot, now);
+}
+
+void TimedSchedule::close_gaps() {
+  std::vector<std::uint64_t> ready(ready_.size());
+  std::uint32_t last = 0;
+  for (std::size_t place = 0; place < ages_.size(); ++place) {
+    if (ages_[place] == none) continue;
+    ready[last / 64] |= (ready_[place / 64] >> place % 64 & 1) << last % 64;
+    places_[ages_[place]] = last;
+    ages_[last++] = ages_[place];
+  }
+  ages_.resize(last);
+  ready_ = std::move(ready);
+}
+
+}  // namespace warpstack::memory

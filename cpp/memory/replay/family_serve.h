@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "memory/cache/cache.h"
+#include "memory/replay/family_replay.h"
+#include "memory/replay/member_counter.h"
+
+// What L2 caches make of what leaves L1.
+
+namespace warpstack::memory {
+
+/// What several L2 caches said about the requests of a launch that are followed.
+struct ServedLaunch {
+  struct Row {
+    std::uint64_t requests = 0;
+    MemberCounter dram_requests;
+    MemberCounter dram_sectors;
+  };
+
+  std::size_t num_members = 1;
+  std::vector<MemoryTotals> totals;  ///< by member
+  std::vector<Row> rows;
+  // By request:
+  std::vector<Members> missed;
+  std::vector<Members> asks_dram;
+};
+
+/// L2 caches that serve the same launches one after the other and keep their contents between them.
+class FamilyL2 {
+ public:
+  FamilyL2() = default;
+  FamilyL2(const FamilyL2&) = delete;
+  FamilyL2& operator=(const FamilyL2&) = delete;
+  virtual ~FamilyL2() = default;
+
+  virtual ServedLaunch serve(const FilteredLaunch& launch) = 0;
+  virtual void clear() = 0;
+  [[nodiscard]] virtual std::uint64_t dirty_sectors(std::size_t member) const = 0;
+};
+
+/// L2 caches for configurations that differ in size and ways only, in their order: together in
+/// bundles where they can be (cache_bundle.h), else one by one.
+std::vector<std::unique_ptr<FamilyL2>> family_l2s(std::span<const CacheConfig> configs);
+
+/// The profiles of a launch with each member of an L2. What was not followed is estimated by row,
+/// but for the dirty sectors that L2 keeps, which are counted where `has_all_sets`.
+std::vector<MemoryProfile> profiles_of(const FilteredLaunch& launch, const WaitSample& waits,
+                                       bool is_timed, FamilyL2& l2, bool has_all_sets);
+
+}  // namespace warpstack::memory

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "memory/cache/cache.h"
+#include "memory/cache/counters.h"
+#include "memory/cache/request.h"
+#include "memory/order/line_grouper.h"
+#include "memory/order/warp_stream.h"
+#include "trace/columns/kernel_trace.h"
+
+namespace warpstack::memory {
+
+/// What followers of a launch ask for, by row: all of it is counted, none of it estimated.
+struct FollowerCounts {
+  std::uint64_t sectors = 0;
+  std::uint64_t requests = 0;       ///< lines of L1
+  std::uint64_t dram_requests = 0;  ///< of these, with a sector that missed in L2
+  std::uint64_t dram_sectors = 0;   ///< that these moved between L2 and DRAM
+  std::uint64_t l2_events = 0;      ///< accesses that left the SM and that L2 served
+  std::uint64_t dram_events = 0;    ///< and those that waited for DRAM
+};
+
+/// The SMs that follow a leader, an SM of the sample that is simulated itself (sampling.h). The
+/// n-th block of a follower runs beside the n-th block of the leader: each of its warps has
+/// made the same share of its accesses as the leader's warp at the same place. Of two warps of
+/// equal length, both make their n-th access at one time.
+///
+/// Followers have no L1. If an access touches as many lines as the leader's did, those that hit in
+/// the leader's L1 hit in theirs; otherwise each line leaves the SM. So L2 holds what it would hold
+/// if all SMs were simulated, up to the order of accesses that are close together in time.
+class Followers {
+ public:
+  /// What all followers of a launch share; must outlive them.
+  struct Launch {
+    const trace::KernelTrace& trace;
+    const RowFlags& flags;
+    const CacheConfig& l1;
+    const Cache& l2;
+    bool l1_caches_global;
+    bool keeps_bytes;  ///< somebody asks which bytes requests write
+    AtomicRule atomics;
+  };
+
+  /// `leader`, `followers`: positions in the trace of the blocks of the SMs, in the order in which
+  /// they take them. Of the followers so many come before the leader in the order of SMs.
+  Followers(const Launch& launch, const std::vector<std::uint32_t>& leader,
+            std::vector<std::vector<std::uint32_t>> followers, std::size_t num_before);
+
+  /// Whether an SM comes before the leader where several access L2 in one turn, or after it.
+  enum class Side : std::uint8_t { before, after };
+
+  // Of a batch of turns, as for Sm:
+  void begin_batch();
+  void begin_turns_until(std::size_t turn);
+  [[nodiscard]] bool has_requests() const {
+    return !of(Side::before).requests.empty() || !of(Side::after).requests.empty();
+  }
+  /// Calls `serve(request, bytes, turns)`, which returns an Outcome, for each request of a turn;
+  /// `turns` are those of the slice that serves it.
+  template <typename Serve>
+  void serve(Side side, std::size_t turn, const Serve& serve) {
+    Queue& queue = of(side);
+    const std::size_t last = turn + 1 < queue.first_of_turn.size() ? queue.first_of_turn[turn + 1]
+                                                                   : queue.requests.size();
+    for (std::size_t i = queue.first_of_turn[turn]; i < last; ++i) {
+      const Request& request = queue.requests[i];
+      count(queue, request, serve(request, bytes_[request.bytes], turns(request)));
+    }
+  }
+
+  /// A line of the leader's access went to its L1, which held it or did not.
+  void note_line(bool hit) { hits_.push_back(hit); }
+  /// The leader's access is complete; `is_last`: its warp has no other.
+  void follow(const trace::WarpPosition& leader, bool is_last);
+  /// The leader has no access left.
+  void finish();
+
+  [[nodiscard]] const std::vector<FollowerCounts>& per_row() const { return per_row_; }
+
+ private:
+  struct Warp {
+    WarpStream stream;
+    std::uint64_t made = 0;    ///< accesses
+    std::uint64_t memory = 0;  ///< memory instructions, with those that are no access
+  };
+  struct LeaderWarp {
+    std::uint64_t made = 0;
+    std::uint64_t memory = 0;
+  };
+  /// The blocks at one place of the SMs; empty before and after they run.
+  struct Block {
+    std::vector<LeaderWarp> leader;
+    std::vector<std::vector<std::optional<Warp>>> warps;  ///< by follower, none when done
+    std::size_t running = 0;                              ///< of these warps
+  };
+
+  /// Begins the blocks at a place.
+  void open(std::size_t place);
+  /// Makes accesses of a warp until `until` are made.
+  void advance(Block& block, std::optional<Warp>& warp, std::size_t follower, std::uint64_t until);
+  /// Requests of one side; of a request, `writer` is the row, `owner` whether an access begins.
+  struct Queue {
+    std::vector<Request> requests;
+    std::vector<std::uint32_t> first_of_turn;
+    // Of the access and of the line whose requests are being counted:
+    std::uint32_t row = 0;
+    bool is_open = false;
+    bool asked_dram = false;
+    bool missed = false;
+  };
+  [[nodiscard]] Queue& of(Side side) { return queues_[static_cast<std::size_t>(side)]; }
+  [[nodiscard]] const Queue& of(Side side) const { return queues_[static_cast<std::size_t>(side)]; }
+  [[nodiscard]] double turns(const Request& request) const {
+    return request.kind == Request::Kind::atomic && launch_.atomics.counts_lanes()
+               ? turns_[request.bytes]
+               : 1;
+  }
+  void access(const MemoryAccess& access, std::size_t follower);
+  /// `lanes`: of an atomic, null for others.
+  void leave(Queue& queue, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+             bool evict_first, const ByteMasks* bytes, const SectorLanes* lanes, std::uint32_t row);
+  /// Counts what L2 said of a request; for all of them, in order.
+  void count(Queue& queue, const Request& request, const Outcome& outcome);
+  void end_access(Queue& queue);
+
+  Launch launch_;
+  const std::vector<trace::StaticInstruction>& instructions_;
+  std::vector<std::uint32_t> leader_blocks_;
+  std::vector<std::vector<std::uint32_t>> blocks_;           ///< by follower
+  std::vector<Block> state_;                                 ///< by place
+  std::size_t next_ = 0;                                     ///< place to begin next
+  std::unordered_map<std::uint32_t, std::size_t> place_of_;  ///< by block of the leader
+
+  LineGrouper grouper_;
+  std::vector<char> hits_;  ///< of the leader's access
+  std::uint32_t l1_sectors_;
+  std::uint32_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  std::array<SectorMask, 256> units_{};  ///< by mask of sectors, what a miss of L1 asks for
+
+  std::size_t num_before_;
+  std::array<Queue, 2> queues_;  ///< by side
+  std::vector<ByteMasks> bytes_;
+  std::vector<double> turns_;  ///< of the atomics whose bytes these are
+  std::size_t turn_ = 0;
+  std::vector<FollowerCounts> per_row_;
+};
+
+}  // namespace warpstack::memory

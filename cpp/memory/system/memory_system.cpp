@@ -1,0 +1,528 @@
+#include "memory/system/memory_system.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/error.h"
+#include "common/meeting.h"
+#include "common/threads.h"
+#include "memory/system/order_recording.h"
+#include "memory/system/sampling.h"
+#include "memory/system/sm_requests.h"
+
+namespace warpstack::memory {
+namespace {
+
+/// Runs the SMs and L2 in turn, each step on all threads.
+class Simulation {
+ public:
+  using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
+
+  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
+             std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
+             const InterruptCheck& interrupt)
+      : make_sm_(std::move(make_sm)),
+        timed_(timed),
+        sms_(num_sms),
+        l2_(l2),
+        workers_(workers),
+        observed_(observed),
+        interrupt_(interrupt) {}
+
+  void run() {
+    std::vector<std::jthread> helpers;
+    for (std::size_t id = 1; id < workers_.size(); ++id) {
+      helpers.emplace_back([this, id] { work(id); });
+    }
+    work(0);
+    helpers.clear();
+    if (failure_) std::rethrow_exception(failure_);
+    flush();
+  }
+  /// Of all SMs; see MemoryProfile.
+  [[nodiscard]] std::array<std::uint64_t, 2> place_wait_cycles() const {
+    std::array<std::uint64_t, 2> sum{};
+    for (const auto& sm : sms_) {
+      if (!sm->timed()) continue;
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += sm->timed()->place_wait_cycles()[i];
+    }
+    return sum;
+  }
+  [[nodiscard]] std::uint64_t most_read_sectors() const {
+    std::uint64_t most = 0;
+    for (const auto& sm : sms_) most = std::max(most, sm->read_sectors());
+    return most;
+  }
+  /// Accesses of the observed warp.
+  [[nodiscard]] std::vector<ObservedAccess> observed() const {
+    std::vector<ObservedAccess> all;
+    for (const auto& sm : sms_) all.insert(all.end(), sm->observed().begin(), sm->observed().end());
+    return all;
+  }
+
+ private:
+  using Sms = std::vector<std::unique_ptr<Sm>>;
+
+  /// Requests of a batch: enough to make the threads' meetings cheap, and few enough to stay in a
+  /// processor's cache between the two steps.
+  static constexpr std::size_t most_requests = 32768;
+  /// Accesses of a batch: where they suddenly miss, it takes 64 MiB.
+  static constexpr std::size_t most_accesses = 65536;
+  static constexpr std::size_t least_requests = 8192;
+  /// Whether to ask the caller, who may wait for a lock. A batch of the timed order is short.
+  bool is_time_to_ask() { return !timed_ || batch_++ % 32 == 0; }
+
+  void work(std::size_t id) {
+    bool is_backward = false;
+    while (true) {
+      is_backward = !is_backward;
+      guard([&] {
+        if (id == 0 && interrupt_ && is_time_to_ask()) interrupt_();
+        for (std::size_t part = id; part < workers_.size(); part += num_threads_) {
+          run_sms(part, is_backward);
+        }
+      });
+      late_ += meeting_.wait([this] { end_turns(); });
+      if (finished_ || id >= num_threads_) return;
+      guard([&] {
+        for (std::size_t part = id; part < workers_.size(); part += num_threads_) serve(part);
+      });
+      late_ += meeting_.wait([] {});
+    }
+  }
+
+  /// The SMs of a part: they stay with their thread, so that their state stays in its processor's
+  /// cache. Those that ran last come first: more of their state is still there.
+  void run_sms(std::size_t part, bool is_backward) {
+    Batch& batch = workers_[part].batch;
+    batch = {};
+    const std::size_t mine = (sms_.size() - part + workers_.size() - 1) / workers_.size();
+    for (std::size_t n = 0; n < mine; ++n) {
+      const std::size_t i = part + (is_backward ? mine - 1 - n : n) * workers_.size();
+      if (!sms_[i]) sms_[i] = make_sm_(i);
+      Sm& sm = *sms_[i];
+      sm.settle(workers_[part]);
+      sm.run(turns_, end_, observed_, workers_[part]);
+      batch.most_turns = std::max(batch.most_turns, sm.num_turns());
+      batch.requests += sm.num_requests();
+      if (timed_) batch.next_event = std::min(batch.next_event, sm.next_event(end_));
+    }
+  }
+
+  /// Batches of the timed order are so short that threads lose more than they save where others
+  /// want the processors, too, and one has to wait for another to get its own back.
+  void give_up_late_threads() {
+    ++meetings_;
+    constexpr std::uint64_t some = 4;
+    constexpr std::uint64_t rarely = 64;
+    if (late_ < some || late_ * rarely < meetings_) return;
+    num_threads_ = 1;
+    meeting_.shrink(1);
+  }
+
+  template <typename Work>
+  void guard(Work work) {
+    try {
+      work();
+    } catch (...) {
+      const std::scoped_lock lock(failure_mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
+  void end_turns() {
+    finished_ = failure_ != nullptr;
+    if (finished_) return;
+    most_turns_ = 0;
+    std::size_t requests = 0;
+    ReferenceCycle first = never;
+    for (const Worker& worker : workers_) {
+      most_turns_ = std::max(most_turns_, worker.batch.most_turns);
+      requests += worker.batch.requests;
+      first = std::min(first, worker.batch.next_event);
+    }
+    if (timed_) {
+      finished_ = most_turns_ == 0 && first == never;
+      // L2 may have to answer, though nothing else is left.
+      if (first != never) end_ = std::max(end_, first) + TimedSchedule::window;
+      give_up_late_threads();
+      return;
+    }
+    constexpr std::size_t least_turns = 8;
+    if (requests > most_requests) turns_ = std::max(turns_ / 2, least_turns);
+    if (requests < least_requests) {
+      turns_ = std::min(turns_ * 2, std::max(most_accesses / sms_.size(), least_turns));
+    }
+    finished_ = most_turns_ == 0;
+  }
+
+  /// Serves the requests of the batch for the sets of a part: turn by turn, SM by SM.
+  void serve(std::size_t part) {
+    Worker& worker = workers_[part];
+    worker.asking.clear();
+    for (const auto& sm : sms_) {
+      if (sm->num_requests() == 0) continue;
+      sm->prepare_outcomes(part);
+      worker.asking.push_back(sm.get());
+    }
+    for (std::size_t turn = 0; turn < most_turns_; ++turn) {
+      // Sets of L2 lie far apart: what the next turn will touch is brought close.
+      for (const Sm* sm : worker.asking) prefetch(*sm, turn + 1, part);
+      for (Sm* sm : worker.asking) {
+        serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker);
+      }
+    }
+  }
+
+  void prefetch(const Sm& sm, std::size_t turn, std::size_t part) const {
+    const std::size_t last = sm.first_request(turn + 1);
+    for (std::size_t i = sm.first_request(turn); i < last; ++i) {
+      const Request& request = sm.request(i);
+      if (request.owner == part) l2_.prefetch(request.set, request.line);
+    }
+  }
+
+  /// Serves those requests of an SM from `first` to before `last` whose sets are in a part.
+  void serve(Sm& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker) {
+    L2Port port(l2_, worker.totals);
+    std::vector<Outcome>& outcomes = sm.outcomes(part);
+    for (std::size_t i = first; i < last; ++i) {
+      const Request& request = sm.request(i);
+      if (request.owner != part) continue;
+      outcomes[i] = port.serve(request, sm.bytes(request));
+      worker.slice_turns[l2_.slice_of(request.set)] += sm.turns(request);
+    }
+  }
+
+  /// Writes the L1 caches back, SM by SM.
+  void flush() {
+    Worker& worker = workers_[0];
+    for (const auto& built : sms_) {
+      Sm& sm = *built;
+      sm.flush(worker);
+      for (std::size_t part = 0; part < workers_.size(); ++part) {
+        sm.prepare_outcomes(part);
+        serve(sm, 0, sm.num_requests(), part, worker);
+      }
+      sm.settle(worker);
+    }
+  }
+
+  MakeSm make_sm_;
+  bool timed_;
+  Sms sms_;  ///< each made by the thread that runs it
+  Cache& l2_;
+  std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
+  std::size_t num_threads_ = workers_.size();
+  Meeting meeting_{static_cast<std::uint32_t>(workers_.size())};
+  std::uint64_t meetings_ = 0;           ///< in the timed order
+  std::atomic<std::uint64_t> late_ = 0;  ///< threads that slept until another one came
+  std::optional<trace::WarpPosition> observed_;
+  const InterruptCheck& interrupt_;
+  ReferenceCycle end_ = TimedSchedule::window;  ///< of a batch, in the timed order
+  std::size_t turns_ = 64;                      ///< of a batch, in the others
+  std::size_t most_turns_ = 0;                  ///< of an SM in the batch
+  std::size_t batch_ = 0;                       ///< of the first thread
+  bool finished_ = false;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+};
+
+/// The L1 that a carve-out for shared memory leaves.
+CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
+  CacheConfig l1 = config.l1;
+  l1.size_bytes = config.unified_bytes - carve_out;
+  if (!config.adaptive_keeps_ways) {
+    l1.ways = static_cast<std::uint32_t>(l1.num_lines() / config.l1.num_sets());
+  }
+  return l1;
+}
+
+/// Issued and active instructions of each memory row in some blocks.
+std::vector<trace::RowCounts> count_rows(
+    const trace::KernelTrace& trace, const RowFlags& flags,
+    const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
+  std::vector<trace::RowCounts> counts(trace.instructions().size());
+  std::vector<std::byte> scratch;
+  for (const std::vector<std::uint32_t>& blocks : blocks_of_sms) {
+    for (const std::uint32_t block : blocks) {
+      const trace::ColumnView view =
+          trace.blocks().read(block, {}, {0, trace.blocks().counts(block).memory, 0, 0}, scratch);
+      for (std::size_t i = 0; i < view.memory_static.size(); ++i) {
+        trace::RowCounts& row = counts[view.memory_static[i]];
+        ++row.issued;
+        row.active += view.memory_count[i] > 0;
+        if (!flags.uses_caches[view.memory_static[i]])
+          row.shared_wavefronts += view.memory_count[i];
+      }
+    }
+  }
+  return counts;
+}
+
+/// Mean requests of a sector by row; 0 where the sectors of a line share one.
+std::vector<double> requests_per_sector(const trace::KernelTrace& trace,
+                                        const MemoryConfig& config) {
+  const std::vector<trace::StaticInstruction>& rows = trace.instructions();
+  std::vector<double> result(rows.size());
+  if (!config.atomics_per_lane || !trace.has_atomics()) return result;
+  std::vector<double> sectors(rows.size());
+  std::vector<double> requests(rows.size());
+  std::vector<std::byte> scratch;
+  for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
+    trace::ColumnCounts end = trace.blocks().counts(b);
+    end.instructions = end.sectors = 0;
+    const trace::ColumnView block = trace.blocks().read(b, {}, end, scratch);
+    if (block.atomic_lanes.empty()) continue;
+    std::size_t store = 0;
+    for (std::size_t i = 0; i < block.memory_static.size(); ++i) {
+      const std::uint32_t row = block.memory_static[i];
+      if (!rows[row].writes_memory()) continue;
+      const std::size_t first = store;
+      store += block.memory_count[i];
+      if (!rows[row].is_atomic()) continue;
+      for (const auto& sector : block.atomic_lanes.subspan(first, store - first)) {
+        ++sectors[row];
+        requests[row] += AtomicRule::requests_of(sector);
+      }
+    }
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (sectors[row] > 0) result[row] = requests[row] / sectors[row];
+  }
+  return result;
+}
+
+/// A launch with fewer costs little as it is.
+constexpr std::uint64_t least_sampled_sectors = 20'000;
+
+std::optional<std::uint32_t> block_of(const std::optional<trace::WarpPosition>& observed) {
+  return observed ? std::optional(observed->block) : std::nullopt;
+}
+
+/// Whether the leaders execute every load that any SM executes: of others nobody knows the hits.
+bool have_all_loads(const trace::KernelTrace& trace, const RowFlags& flags,
+                    const std::vector<trace::RowCounts>& counts,
+                    const std::vector<SampleGroup>& groups,
+                    const std::vector<std::vector<std::uint32_t>>& blocks_of_sms) {
+  std::vector<std::vector<std::uint32_t>> of_leaders;
+  for (const SampleGroup& group : groups) of_leaders.push_back(blocks_of_sms[group.leader]);
+  const std::vector<trace::RowCounts> known = count_rows(trace, flags, of_leaders);
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    const bool is_store = trace.instructions()[row].kind == trace::MemoryKind::store;
+    if (flags.uses_caches[row] && !is_store && counts[row].active > 0 && known[row].active == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether L2 asks which bytes are written.
+bool keeps_bytes(const CacheConfig& l2) {
+  return l2.write_miss == WriteMiss::write_validate ||
+         l2.write_miss == WriteMiss::fetch_on_partial_write;
+}
+
+}  // namespace
+
+CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
+                  std::uint32_t blocks_per_sm) {
+  if (config.carve_outs.empty()) return config.l1;
+  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
+  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
+  return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
+}
+
+Total total_of(const trace::StaticInstruction& instruction) {
+  if (instruction.is_atomic()) return Total::atomic_instructions;
+  return instruction.kind == trace::MemoryKind::store ? Total::store_instructions
+                                                      : Total::load_instructions;
+}
+
+InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
+  executions += other.executions;
+  active_executions += other.active_executions;
+  sectors += other.sectors;
+  requests += other.requests;
+  l2_requests += other.l2_requests;
+  l2_request_sectors += other.l2_request_sectors;
+  dram_requests += other.dram_requests;
+  dram_sectors += other.dram_sectors;
+  shared_wavefronts += other.shared_wavefronts;
+  for (std::size_t e = 0; e < num_miss_events; ++e) {
+    events[e] += other.events[e];
+    waits[e] += other.waits[e];
+    wait_cycles[e] += other.wait_cycles[e];
+  }
+  return *this;
+}
+
+void MemoryConfig::validate() const {
+  if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
+  if (l1_mshrs == 0) throw InputError("l1_mshrs = 0; an SM has at least one MSHR");
+  l1.validate("L1 cache");
+  l2.validate("L2 cache");
+  for (const std::uint64_t carve_out : carve_outs) {
+    if (carve_out >= unified_bytes) {
+      throw InputError("a carve-out of " + std::to_string(carve_out) +
+                       " bytes for shared memory leaves nothing of " +
+                       std::to_string(unified_bytes) + " bytes for L1");
+    }
+    l1_beside(*this, carve_out)
+        .validate(
+            ("L1 cache beside " + std::to_string(carve_out) + " bytes of shared memory").c_str());
+  }
+}
+
+MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
+    : config_((config.validate(), config)),
+      num_threads_(threads_asked_for(num_threads)),
+      l2_(config.l2),
+      repeated_(config.l2) {}
+
+MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
+                                std::optional<trace::WarpPosition> observed,
+                                const InterruptCheck& interrupt, double share) {
+  const std::scoped_lock lock(mutex_);
+  before_sampled_.reset();
+  const auto run = [&] { return simulate(trace, observed, interrupt, share, nullptr); };
+  if (share < 1) return run();
+  const std::string settings =
+      observed ? std::to_string(observed->block) + ':' + std::to_string(observed->warp) : "";
+  return repeated_.result_of(trace, settings, l2_, run);
+}
+
+OrderRecording MemorySystem::record(const trace::KernelTrace& trace,
+                                    const InterruptCheck& interrupt) {
+  const std::scoped_lock lock(mutex_);
+  before_sampled_.reset();
+  OrderRecorder recorder(trace, config_.l2.slices);
+  MemoryProfile profile = simulate(trace, {}, interrupt, 1, &recorder);
+  return recorder.take(config_.access_order == AccessOrder::timed, std::move(profile));
+}
+
+MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
+                                     std::optional<trace::WarpPosition> observed,
+                                     const InterruptCheck& interrupt, double share,
+                                     OrderRecorder* recorder) {
+  const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
+  const RowFlags flags(instructions);
+  MemoryProfile profile;
+  profile.occupancy = occupancy(trace.header(), config_.sm);
+  const std::uint32_t blocks_per_sm = profile.occupancy.blocks_per_sm;
+  const CacheConfig l1 = l1_of(config_, trace.header(), blocks_per_sm);
+  profile.l1_size_bytes = l1.size_bytes;
+  std::vector<std::vector<std::uint32_t>> blocks_of_sms =
+      assign_blocks(trace, flags, config_.num_sms, blocks_per_sm, config_.block_order);
+  for (const auto& blocks : blocks_of_sms) {
+    profile.simulated_blocks += blocks.size();
+    for (const std::uint32_t block : blocks) {
+      profile.simulated_instructions += trace.blocks().counts(block).instructions;
+    }
+  }
+  const bool is_whole = profile.simulated_blocks == trace.blocks().size();
+  const std::vector<trace::RowCounts> counts =
+      is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);
+
+  std::erase_if(blocks_of_sms, [](const auto& blocks) { return blocks.empty(); });
+  // A thread needs some work to be worth its start, and in the timed order, whose windows are
+  // short, to be worth that the others wait for it.
+  constexpr std::uint64_t sectors_per_thread = 100'000;
+  constexpr std::uint64_t sms_per_thread = 8;
+  constexpr std::uint64_t most_threads = 255;
+  const bool timed = config_.access_order == AccessOrder::timed;
+  std::uint64_t worth = trace.totals().sectors / sectors_per_thread;
+  if (timed) worth = std::min<std::uint64_t>(worth, blocks_of_sms.size() / sms_per_thread);
+  const auto threads = recorder != nullptr
+                           ? 1
+                           : std::clamp<std::uint64_t>(
+                                 worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
+  const Paces paces = timed ? paces_of(trace) : Paces{};
+  profile.per_row.resize(instructions.size());
+  const auto finish = [&] {
+    profile.atomic_lanes = requests_per_sector(trace, config_);
+    for (std::size_t row = 0; row < instructions.size(); ++row) {
+      InstructionCounters& counters = profile.per_row[row];
+      counters.executions = counts[row].issued;
+      counters.active_executions = counts[row].active;
+      counters.shared_wavefronts = counts[row].shared_wavefronts;
+      if (!flags.uses_caches[row]) continue;
+      profile.totals[total_of(instructions[row])] += counts[row].issued;
+    }
+    profile.totals[Total::l2_dirty_sectors] = l2_.dirty_sectors();
+  };
+  const bool can_sample =
+      timed && config_.filter_l1_hits && trace.totals().sectors >= least_sampled_sectors;
+  std::vector<SampleGroup> groups;
+  if (can_sample) groups = sample_of(blocks_of_sms, share, block_of(observed));
+  if (!groups.empty() && have_all_loads(trace, flags, counts, groups, blocks_of_sms)) {
+    const auto make_leader = [&](std::size_t i) {
+      return std::make_unique<Sm>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm, config_, l1,
+                                  l2_, 1);
+    };
+    const Followers::Launch launch{trace,
+                                   flags,
+                                   l1,
+                                   l2_,
+                                   config_.l1_caches_global,
+                                   keeps_bytes(l2_.config()),
+                                   {config_.atomics_per_lane, config_.atomic_lane_turns}};
+    SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_);
+    before_sampled_.emplace(l2_);
+    if (simulation.run(observed, interrupt)) {
+      simulation.estimate(counts, profile);
+      finish();
+      return profile;
+    }
+    put_back();
+  }
+  const auto make_sm = [&](std::size_t i) {
+    auto sm = std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,
+                                   config_, l1, l2_, threads);
+    if (recorder != nullptr) sm->record(&recorder->of_sm(i));
+    return sm;
+  };
+  std::vector<Worker> workers(threads,
+                              Worker(instructions.size(), l1.line_bytes, l2_.config().slices));
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, workers, observed, interrupt);
+  simulation.run();
+  for (const Worker& worker : workers) {
+    profile.totals += worker.totals;
+    for (std::size_t row = 0; row < instructions.size(); ++row) {
+      profile.per_row[row] += worker.per_row[row];
+    }
+  }
+  finish();
+  profile.observed = simulation.observed();
+  profile.place_wait_cycles = simulation.place_wait_cycles();
+  profile.most_read_sectors = simulation.most_read_sectors();
+  profile.slice_turns.resize(l2_.config().slices);
+  for (const Worker& worker : workers) {
+    for (std::size_t slice = 0; slice < worker.slice_turns.size(); ++slice) {
+      profile.slice_turns[slice] += worker.slice_turns[slice];
+    }
+  }
+  return profile;
+}
+
+bool MemorySystem::undo_sampled() {
+  const std::scoped_lock lock(mutex_);
+  return put_back();
+}
+
+bool MemorySystem::put_back() {
+  if (!before_sampled_) return false;
+  l2_ = std::move(*before_sampled_);
+  before_sampled_.reset();
+  return true;
+}
+
+}  // namespace warpstack::memory

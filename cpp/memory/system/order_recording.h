@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "memory/system/memory_system.h"
+#include "trace/columns/kernel_trace.h"
+
+namespace warpstack::memory {
+
+/// What an instruction did with one line of L1, in a recorded order.
+struct RecordedLine {
+  enum class Kind : std::uint8_t { load, store, atomic };
+
+  std::uint64_t line;  ///< of L1
+  std::uint32_t time;  ///< on the reference machine, modulo 2^32; in the timed order
+  std::uint32_t access;
+  std::uint32_t bytes;  ///< position of the byte masks of what is written; 0: a load
+  SectorMask mask;
+  Kind kind;
+  std::uint16_t sm;  ///< among those that have blocks
+};
+
+/// A warp instruction of a recorded order.
+struct RecordedAccess {
+  std::uint32_t row;
+  std::uint32_t warp;  ///< of the launch
+  std::uint32_t sent;  ///< when its last line was sent; as RecordedLine::time
+  bool is_awaited;     ///< by its warp
+  bool ends_wait;      ///< its warp waits then for all data that it has asked for
+};
+
+/// The order in which a launch accessed its L1 caches on one GPU, over all SMs, and what the caches
+/// did there. Within the order nothing depends on hits, so that other caches can be asked about it
+/// (family_replay.h).
+struct OrderRecording {
+  bool is_timed = false;
+  std::size_t num_sms = 0;               ///< that have blocks
+  std::vector<RecordedLine> lines;       ///< of all SMs, in the order in which L2 would be asked
+  std::vector<RecordedAccess> accesses;  ///< SM by SM, in order
+  std::vector<ByteMasks> bytes;          ///< the first one is of nothing
+  std::vector<double> atomic_turns;      ///< of L2's slices; see MemoryProfile::slice_turns
+  MemoryProfile reference;               ///< on the GPU that the order is from
+};
+
+/// Notes the accesses of one SM.
+class SmRecorder {
+ public:
+  SmRecorder(const std::vector<std::uint32_t>& first_warp_of_block, std::size_t l2_slices)
+      : first_warp_(&first_warp_of_block), plain_requests_(l2_slices) {}
+
+  /// The running access touches a line in a turn of the SM; turns come in order.
+  void line(std::uint64_t turn, std::uint64_t line, SectorMask mask, RecordedLine::Kind kind,
+            std::uint64_t time, const ByteMasks* bytes) {
+    std::uint32_t position = 0;
+    if (bytes != nullptr) {
+      position = static_cast<std::uint32_t>(bytes_.size());
+      bytes_.push_back(*bytes);
+    }
+    lines_.push_back({line, static_cast<std::uint32_t>(time),
+                      static_cast<std::uint32_t>(accesses_.size()), position, mask, kind, 0});
+    turns_.push_back(turn);
+  }
+  void end_access(std::uint32_t row, trace::WarpPosition warp, std::uint64_t sent, bool is_awaited,
+                  bool ends_wait) {
+    accesses_.push_back({row, (*first_warp_)[warp.block] + warp.warp,
+                         static_cast<std::uint32_t>(sent), is_awaited, ends_wait});
+  }
+  /// A request that is not atomic asks a slice of L2.
+  void ask(std::uint32_t slice) { ++plain_requests_[slice]; }
+
+ private:
+  friend class OrderRecorder;
+
+  const std::vector<std::uint32_t>* first_warp_;
+  std::vector<RecordedLine> lines_;
+  std::vector<std::uint64_t> turns_;  ///< of the lines
+  std::vector<RecordedAccess> accesses_;
+  std::vector<ByteMasks> bytes_ = std::vector<ByteMasks>(1);
+  std::vector<std::uint64_t> plain_requests_;
+};
+
+/// Notes the accesses of a launch.
+class OrderRecorder {
+ public:
+  OrderRecorder(const trace::KernelTrace& trace, std::size_t l2_slices);
+
+  /// The recorder of an SM; valid until take().
+  SmRecorder& of_sm(std::size_t sm);
+  /// All that was noted, in one order: turn by turn, and SM by SM in a turn.
+  OrderRecording take(bool is_timed, MemoryProfile reference);
+
+ private:
+  std::vector<std::uint32_t> first_warp_of_block_;
+  std::size_t l2_slices_;
+  std::vector<std::unique_ptr<SmRecorder>> sms_;
+};
+
+}  // namespace warpstack::memory

@@ -1,0 +1,675 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "memory/cache/cache.h"
+#include "memory/cache/counters.h"
+#include "memory/cache/line_parts.h"
+#include "memory/cache/request.h"
+#include "memory/order/line_grouper.h"
+#include "memory/order/schedule.h"
+#include "memory/order/timed_schedule.h"
+#include "memory/system/followers.h"
+#include "memory/system/memory_system.h"
+#include "memory/system/order_recording.h"
+
+// An SM with its L1 and what it asks of L2, and L2 as one thread serves it: the parts of which
+// memory_system.cpp makes a GPU. Nobody else includes this.
+
+namespace warpstack::memory {
+
+/// One warp instruction of a batch: its requests follow those of the one before.
+struct IssuedAccess {
+  std::uint32_t row;
+  std::uint32_t first_request;
+  bool is_observed;
+  bool goes_on = false;  ///< in the next batch
+};
+
+class Sm;
+
+/// What the SMs of a part did in a batch.
+struct Batch {
+  std::size_t most_turns = 0;  ///< of an SM
+  std::size_t requests = 0;
+  ReferenceCycle next_event = never;  ///< in the timed order
+};
+
+/// What a thread works with, and what it counts: the sum over the threads is the profile.
+struct alignas(128) Worker {
+  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
+      : per_row(rows), slice_turns(l2_slices), grouper(l1_line_bytes) {}
+
+  MemoryTotals totals;
+  std::vector<InstructionCounters> per_row;
+  std::vector<double> slice_turns;  ///< see MemoryProfile
+  std::vector<Sm*> asking;          ///< with requests in the batch
+  Batch batch;
+  LineGrouper grouper;
+};
+
+inline void add(InstructionCounters& counters, const ObservedAccess& seen) {
+  counters.l2_requests += seen.l2_requests;
+  counters.l2_request_sectors += seen.l2_request_sectors;
+  counters.dram_requests += seen.dram_requests;
+  counters.dram_sectors += seen.dram_sectors;
+}
+
+/// L2 and DRAM as one thread serves them: the requests for a range of sets.
+class L2Port {
+ public:
+  L2Port(Cache& cache, MemoryTotals& totals) : cache_(cache), totals_(totals) {}
+
+  Outcome serve(const Request& request, const ByteMasks& bytes) {
+    switch (request.kind) {
+      case Request::Kind::read:
+        return read(request);
+      case Request::Kind::atomic:
+        return read_modify_write(request, bytes);
+      case Request::Kind::write:
+      case Request::Kind::write_back:
+        break;
+    }
+    return write(request, bytes);
+  }
+
+ private:
+  static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
+
+  [[gnu::always_inline]] Outcome read(const Request& request) {
+    Cache::Eviction eviction;
+    const Cache::ReadResult result =
+        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+    ++totals_[Total::l2_read_requests];
+    totals_[Total::l2_read_request_hits] += result.hit == request.mask;
+    totals_[Total::l2_read_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
+    settle(result.fetch, eviction);
+    return outcome(result.hit != request.mask, result.fetch, result.fetch);
+  }
+
+  Outcome write(const Request& request, const ByteMasks& bytes) {
+    Cache::Eviction eviction;
+    const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
+                                                   no_writer, request.evict_first, eviction);
+    ++totals_[Total::l2_write_requests];
+    totals_[Total::l2_write_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_write_sector_hits] += count_sectors(result.hit);
+    totals_[Total::dram_write_sectors] += count_sectors(result.forward);
+    settle(result.fetch, eviction);
+    return outcome(
+        result.hit != request.mask, result.fetch | result.forward,
+        result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
+  }
+
+  /// Atomics read the old value, so that a miss always fetches.
+  Outcome read_modify_write(const Request& request, const ByteMasks& bytes) {
+    Cache::Eviction eviction;
+    const Cache::ReadResult read =
+        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+    const Cache::WriteResult write = cache_.write(request.set, request.line, request.mask, bytes,
+                                                  no_writer, request.evict_first, eviction);
+    totals_[Total::l2_atomic_sectors] += count_sectors(request.mask);
+    totals_[Total::l2_atomic_sector_hits] += count_sectors(read.hit);
+    totals_[Total::dram_write_sectors] += count_sectors(write.forward);
+    settle(read.fetch, eviction);
+    return outcome(read.hit != request.mask, read.fetch, read.fetch);
+  }
+
+  void settle(SectorMask fetch, const Cache::Eviction& eviction) {
+    totals_[Total::dram_read_sectors] += count_sectors(fetch);
+    totals_[Total::dram_write_sectors] += count_sectors(eviction.dirty);
+  }
+  static Outcome outcome(bool missed, bool asks_dram, SectorMask moved) {
+    return {missed, asks_dram, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
+  }
+
+  Cache& cache_;
+  MemoryTotals& totals_;
+};
+
+using Schedule = std::variant<SmSchedule, GreedySchedule, TimedSchedule>;
+
+inline Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& flags,
+                            const Paces& paces, std::vector<std::uint32_t> blocks,
+                            std::uint32_t blocks_per_sm, const MemoryConfig& config,
+                            const CacheConfig& l1) {
+  switch (config.access_order) {
+    case AccessOrder::round_robin:
+      return SmSchedule(trace, flags, std::move(blocks), blocks_per_sm);
+    case AccessOrder::greedy:
+      return GreedySchedule(trace, flags, std::move(blocks), blocks_per_sm, config.l1_mshrs);
+    case AccessOrder::timed:
+      break;
+  }
+  return TimedSchedule(
+      trace, flags, paces, std::move(blocks), blocks_per_sm,
+      {config.scheduler, config.issue_width, config.lsu_queue_entries, config.l1_mshrs,
+       // Where lines take their places with their data, none is taken before.
+       config.reserves_lines && l1.allocation == Allocation::on_miss},
+      l1.num_sets(), l1.ways);
+}
+
+/// Accesses of the timed order that are so many cycles apart reach L2 in the order of SMs.
+inline constexpr ReferenceCycle cycles_of_turn = 8;
+inline constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
+
+/// An SM: its warps, its L1, and what leaves it in the running batch of turns.
+class alignas(128) Sm {
+ public:
+  Sm(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
+     std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm, const MemoryConfig& config,
+     const CacheConfig& l1, const Cache& l2, std::size_t num_threads)
+      : instructions_(trace.instructions()),
+        config_(config),
+        schedule_(schedule_of(trace, flags, paces, std::move(blocks), blocks_per_sm, config, l1)),
+        timed_(std::get_if<TimedSchedule>(&schedule_)),
+        l1_(l1),
+        l2_(l2),
+        l1_sectors_(l1.line_bytes / trace::sector_bytes),
+        l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
+        first_local_line_(trace::local_region_sector / l1_sectors_),
+        keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
+                     l2.config().write_miss == WriteMiss::fetch_on_partial_write),
+        atomics_{config.atomics_per_lane, config.atomic_lane_turns},
+        sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
+        outcomes_(num_threads) {
+    accesses_.reserve(usual_requests);
+    requests_.reserve(usual_requests);
+    for (Outcomes& mine : outcomes_) mine.by_request.reserve(usual_requests);
+    if (timed_) issued_.reserve(usual_requests);
+  }
+
+  // `schedule_` and `timed_`, which points into it, stay where they are.
+  Sm(const Sm&) = delete;
+  Sm& operator=(const Sm&) = delete;
+
+  /// Runs up to `turns` turns, one warp instruction each; or in the timed order until `end`.
+  void run(std::size_t turns, ReferenceCycle end,
+           const std::optional<trace::WarpPosition>& observed, Worker& worker) {
+    accesses_.clear();
+    requests_.clear();
+    bytes_.resize(1);
+    ++batches_;
+    if (timed_) return run_until(end, observed, worker);
+    if (auto* in_turn = std::get_if<SmSchedule>(&schedule_)) {
+      return run(*in_turn, turns, observed, worker);
+    }
+    run(std::get<GreedySchedule>(schedule_), turns, observed, worker);
+  }
+  [[nodiscard]] const TimedSchedule* timed() const { return timed_; }
+  /// In the timed order: these follow the SM from now on.
+  void lead(Followers* followers) { followers_ = followers; }
+  /// Its accesses are noted from now on.
+  void record(SmRecorder* recorder) { recorder_ = recorder; }
+  /// In the timed order: when something may happen next; see TimedSchedule.
+  [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
+    return timed_->next_event(end);
+  }
+  /// Writes back what L1 holds, as the only turn of a last batch.
+  void flush(Worker& worker) {
+    accesses_.clear();
+    requests_.clear();
+    bytes_.resize(1);
+    accesses_.push_back({0, 0, false});
+    is_flushing_ = true;
+    l1_.flush([&](const Cache::Eviction& line) {
+      worker.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
+      write_back(line);
+    });
+  }
+  [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
+  [[nodiscard]] std::uint64_t read_sectors() const { return read_sectors_; }
+  // Of the batch:
+  [[nodiscard]] std::size_t num_turns() const {
+    return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
+  }
+  [[nodiscard]] std::size_t num_requests() const { return requests_.size(); }
+  [[nodiscard]] const Request& request(std::size_t i) const { return requests_[i]; }
+  /// Position of a turn's first request; those of the next turn follow.
+  [[nodiscard]] std::size_t first_request(std::size_t turn) const {
+    if (timed_ && !accesses_.empty()) {
+      return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
+    }
+    return first_request_of(turn);
+  }
+  /// Turns of the slice that serves a request.
+  [[nodiscard]] double turns(const Request& request) const {
+    return request.kind == Request::Kind::atomic && atomics_.counts_lanes() ? turns_[request.bytes]
+                                                                            : 1;
+  }
+  [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
+    return bytes_[request.bytes];
+  }
+  [[nodiscard]] std::vector<Outcome>& outcomes(std::size_t thread) {
+    return outcomes_[thread].by_request;
+  }
+  /// Makes room for the outcomes of the requests that a thread owns. Each thread has its own place:
+  /// neighbouring requests have different owners.
+  void prepare_outcomes(std::size_t thread) { outcomes(thread).resize(requests_.size()); }
+
+  /// Counts what L2 said about the batch.
+  void settle(Worker& worker) {
+    for (std::size_t a = 0; a < accesses_.size(); ++a) {
+      const IssuedAccess& access = accesses_[a];
+      ObservedAccess seen = std::exchange(seen_before_, {});
+      seen.row = access.row;
+      const std::size_t last = first_request_of(a + 1);
+      for (std::size_t i = access.first_request; i < last;) {
+        ObservedAccess one;
+        bool asks_dram = false;
+        const Request& first = requests_[i];
+        one.l2_requests = 1;
+        do {
+          const Outcome outcome = outcomes_[requests_[i].owner].by_request[i];
+          one.l2_request_sectors += count_sectors(requests_[i].mask);
+          one.dram_requests |= outcome.missed;
+          asks_dram |= outcome.asks_dram;
+          one.dram_sectors += outcome.dram_sectors;
+          ++i;
+        } while (i < last && requests_[i].continues);
+        if (first.kind == Request::Kind::read) read_sectors_ += one.l2_request_sectors;
+        if (first.kind == Request::Kind::write_back) {
+          add(worker.per_row[first.writer], one);
+          continue;
+        }
+        if (first.is_awaited) {
+          timed_->come_back(one.dram_requests > 0, one.l2_request_sectors * trace::sector_bytes);
+        }
+        seen.l2_requests += one.l2_requests;
+        seen.l2_request_sectors += one.l2_request_sectors;
+        seen.dram_requests += one.dram_requests;
+        seen.dram_sectors += one.dram_sectors;
+        seen.event = std::max(seen.event, asks_dram ? MissEvent::dram : MissEvent::l2_hit);
+      }
+      if (is_flushing_) continue;
+      if (timed_) timed_->settle(issued_[a], worker.per_row);
+      if (access.goes_on) {
+        seen_before_ = seen;
+        continue;
+      }
+      InstructionCounters& counters = worker.per_row[access.row];
+      add(counters, seen);
+      ++counters.events[static_cast<std::size_t>(seen.event)];
+      if (access.is_observed) observed_.push_back(seen);
+    }
+  }
+
+ private:
+  template <typename Order>
+  void run(Order& schedule, std::size_t turns, const std::optional<trace::WarpPosition>& observed,
+           Worker& worker) {
+    while (accesses_.size() < turns) {
+      const MemoryAccess* access = schedule.next();
+      if (access == nullptr) break;
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && schedule.warp() == *observed});
+      misses_ = 0;
+      look_up(*access, worker);
+      if (recorder_) {
+        recorder_->end_access(access->row, schedule.warp(), 0, false, true);
+        ++recorded_turn_;
+      }
+      if constexpr (std::is_same_v<Order, GreedySchedule>) {
+        if (misses_ > 0) schedule.missed(misses_);
+      }
+    }
+  }
+
+  void run_until(ReferenceCycle end, const std::optional<trace::WarpPosition>& observed,
+                 Worker& worker) {
+    issued_.clear();
+    timed_->begin_window();
+    if (followers_) followers_->begin_batch();
+    turn_ = 0;
+    next_turn_ = 0;
+    end_ = end;
+    while (const MemoryAccess* access = timed_->next(end)) {
+      accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
+                           observed && timed_->warp() == *observed});
+      if (lines_left_.empty()) {
+        look_up(*access, worker);
+      } else {
+        load_lines_left(worker.totals);
+      }
+      accesses_.back().goes_on = !lines_left_.empty();
+      if (recorder_ || followers_) {
+        end_noted_access(worker.per_row);
+      } else {
+        issued_.push_back(timed_->end_access(accesses_.back().goes_on, worker.per_row));
+      }
+    }
+    begin_turns_until(turns_of_window);
+    if (!followers_) return;
+    followers_->begin_turns_until(turns_of_window);
+    if (timed_->done()) followers_->finish();
+  }
+
+  /// Ends an access that a recorder or followers have to know of.
+  [[gnu::noinline]] void end_noted_access(std::vector<InstructionCounters>& per_row) {
+    const IssuedAccess& access = accesses_.back();
+    const trace::WarpPosition warp = timed_->warp();
+    const bool waits = timed_->is_waited_for();
+    const bool ends_wait = timed_->waits_after_this();
+    issued_.push_back(timed_->end_access(access.goes_on, per_row));
+    if (access.goes_on) return;
+    if (recorder_) {
+      recorder_->end_access(access.row, warp, timed_->now(), waits,
+                            ends_wait || timed_->was_last());
+    }
+    if (followers_) {
+      followers_->begin_turns_until(turn_);
+      followers_->follow(warp, timed_->was_last());
+    }
+  }
+
+  /// What follows leaves in a turn before this one at the latest.
+  void begin_turns_until(std::size_t turn) {
+    while (turn_ < turn) first_of_turn_[turn_++] = static_cast<std::uint32_t>(requests_.size());
+  }
+  void begin_turn_of(ReferenceCycle now) {
+    if (now < next_turn_) return;
+    const ReferenceCycle begin = end_ - TimedSchedule::window;
+    begin_turns_until(now < begin ? 1
+                                  : std::min((now - begin) / cycles_of_turn + 1, turns_of_window));
+    next_turn_ = turn_ < turns_of_window ? begin + turn_ * cycles_of_turn : never;
+  }
+
+  /// In the timed order: the lines of a load, of which some may be left for the next batch.
+  void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
+    std::size_t taken = 0;
+    for (; taken < lines.size() && timed_->takes_line(end_); ++taken) {
+      const LineAccess& access = lines[taken];
+      if (bypasses_l1(access.line)) {
+        begin_turn_of(timed_->now());
+        load_past_l1(access, evict_first_, totals);
+        continue;
+      }
+      const Cache::Finding found = l1_.look(access.set, access.line);
+      if (timed_->is_full(access.line, access.set) && l1_.missing(found, access.mask) != 0 &&
+          !timed_->wait_until_free(access.line, access.set, end_)) {
+        break;
+      }
+      begin_turn_of(timed_->now());
+      load(access, found, evict_first_, totals);
+    }
+    totals[Total::l1_read_requests] += taken;
+    lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(taken), lines.end());
+  }
+  void load_lines_left(MemoryTotals& totals) {
+    std::swap(lines_left_, resumed_);
+    lines_left_.clear();
+    load_in_time(resumed_, totals);
+  }
+
+  /// Position of an access's first request; those of the next access follow.
+  [[nodiscard]] std::size_t first_request_of(std::size_t access) const {
+    return access < accesses_.size() ? accesses_[access].first_request : requests_.size();
+  }
+
+  /// Finds the sets of L1 for all lines first: those of a scattered access come close at the same
+  /// time. The SMs take turns so quickly that little of an L1 stays close in between.
+  void find_sets(std::span<LineAccess> lines) const {
+    for (LineAccess& access : lines) access.set = l1_.set_of(access.line);
+    if (lines.size() < 2) return;
+    for (const LineAccess& access : lines) l1_.prefetch(access.set, access.line);
+  }
+
+  void look_up(const MemoryAccess& access, Worker& worker) {
+    const trace::StaticInstruction& instruction = instructions_[access.row];
+    const std::span<LineAccess> lines = worker.grouper.group(access);
+    find_sets(lines);
+    InstructionCounters& counters = worker.per_row[access.row];
+    counters.sectors += access.sectors.size();
+    counters.requests += lines.size();
+    const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+    if (instruction.is_atomic()) {
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        l1_.invalidate(lines[i].set, lines[i].line, lines[i].mask);
+        const bool waits = instruction.kind == trace::MemoryKind::atomic;
+        misses_ += waits;
+        if (timed_) {
+          begin_turn_of(timed_->now());
+          waits ? timed_->pass_l1() : timed_->store();
+        }
+        record(lines[i], RecordedLine::Kind::atomic, &worker.grouper.bytes(i));
+        atomic_line_ = lines[i].line;
+        atomic_lanes_ = &worker.grouper.lanes(i);
+        leave(lines[i].line, lines[i].mask, Request::Kind::atomic, evict_first, timed_ && waits,
+              &worker.grouper.bytes(i), access.row);
+      }
+    } else if (instruction.kind == trace::MemoryKind::store) {
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        store(access.row, lines[i], worker.grouper.bytes(i), evict_first, worker.totals);
+      });
+    } else {
+      bypass_ = instruction.cache_operator == trace::CacheOperator::bypass_l1;
+      keeps_global_ =
+          config_.l1_caches_global || instruction.cache_operator == trace::CacheOperator::read_only;
+      if (timed_) {
+        evict_first_ = evict_first;
+        if (l1_.config().allocation == Allocation::on_miss) {
+          load_in_time(lines, worker.totals);
+        } else {
+          resumed_.clear();
+          in_order_of_allocation(lines, [&](std::size_t i) { resumed_.push_back(lines[i]); });
+          load_in_time(resumed_, worker.totals);
+        }
+        return;
+      }
+      worker.totals[Total::l1_read_requests] += lines.size();
+      in_order_of_allocation(lines, [&](std::size_t i) {
+        const LineAccess& line = lines[i];
+        if (bypasses_l1(line.line)) return load_past_l1(line, evict_first, worker.totals);
+        load(line, l1_.look(line.set, line.line), evict_first, worker.totals);
+      });
+    }
+  }
+
+  /// Visits the lines of an instruction as they are; or with allocation on fill, first those that
+  /// L1 holds.
+  template <typename Visit>
+  void in_order_of_allocation(std::span<const LineAccess> lines, Visit visit) {
+    if (l1_.config().allocation == Allocation::on_miss || lines.size() == 1) {
+      for (std::size_t i = 0; i < lines.size(); ++i) visit(i);
+      return;
+    }
+    absent_.clear();
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (l1_.contains(lines[i].set, lines[i].line)) {
+        visit(i);
+      } else {
+        absent_.push_back(i);
+      }
+    }
+    for (const std::size_t i : absent_) visit(i);
+  }
+
+  [[nodiscard]] bool bypasses_l1(std::uint64_t line) const {
+    return bypass_ || (line < first_local_line_ && !keeps_global_);
+  }
+
+  // The caller counts the requests of loads.
+  void load_past_l1(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
+    const std::uint32_t sectors = count_sectors(access.mask);
+    totals[Total::l1_read_sectors] += sectors;
+    if (access.line >= first_local_line_) totals[Total::l1_local_read_sectors] += sectors;
+    record(access, RecordedLine::Kind::load);
+    ++misses_;
+    if (timed_) timed_->pass_l1();
+    leave(access.line, access.mask, Request::Kind::read, evict_first, timed_ != nullptr);
+  }
+  [[gnu::always_inline]] void load(const LineAccess& access, const Cache::Finding& found,
+                                   bool evict_first, MemoryTotals& totals) {
+    const std::uint32_t sectors = count_sectors(access.mask);
+    totals[Total::l1_read_sectors] += sectors;
+    record(access, RecordedLine::Kind::load);
+    Cache::Eviction eviction;
+    const Cache::ReadResult result =
+        l1_.read(access.set, access.line, access.mask, found, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    totals[Total::l1_read_sector_hits] += hits;
+    if (access.line >= first_local_line_) {
+      totals[Total::l1_local_read_sectors] += sectors;
+      totals[Total::l1_local_read_sector_hits] += hits;
+    }
+    totals[Total::l1_read_request_hits] += result.hit == access.mask;
+    misses_ += result.hit != access.mask;
+    write_back(eviction);
+    if (followers_) followers_->note_line(result.hit == access.mask);
+    const SectorMask asked =
+        config_.filter_l1_hits ? result.fetch : static_cast<SectorMask>(access.mask | result.fetch);
+    const bool is_awaited = timed_ && result.fetch != 0;
+    if (is_awaited) {
+      timed_->miss(access.line, access.set);
+    } else if (timed_) {
+      timed_->hit(access.line);
+    }
+    if (asked) leave(access.line, asked, Request::Kind::read, evict_first, is_awaited);
+  }
+
+  void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, bool evict_first,
+             MemoryTotals& totals) {
+    const bool is_local = access.line >= first_local_line_;
+    const std::uint32_t sectors = count_sectors(access.mask);
+    Cache::Eviction eviction;
+    if (timed_) {
+      begin_turn_of(timed_->now());
+      timed_->store();
+    }
+    record(access, RecordedLine::Kind::store, &bytes);
+    const Cache::WriteResult result =
+        l1_.write(access.set, access.line, access.mask, bytes, row, evict_first, eviction);
+    const std::uint32_t hits = count_sectors(result.hit);
+    ++totals[Total::l1_write_requests];
+    totals[Total::l1_write_sectors] += sectors;
+    totals[Total::l1_write_sector_hits] += hits;
+    if (is_local) {
+      totals[Total::l1_local_write_sectors] += sectors;
+      totals[Total::l1_local_write_sector_hits] += hits;
+    }
+    write_back(eviction);
+    if (result.fetch) leave(access.line, result.fetch, Request::Kind::read, evict_first, false);
+    if (result.forward) {
+      leave(access.line, result.forward, Request::Kind::write, evict_first, false, &bytes);
+    }
+  }
+
+  /// Tells a recorder of a line and when it is sent: after its cycle, which a load has not had yet.
+  void record(const LineAccess& access, RecordedLine::Kind kind, const ByteMasks* bytes = nullptr) {
+    if (recorder_) note_line(access, kind, bytes);
+  }
+  [[gnu::noinline]] void note_line(const LineAccess& access, RecordedLine::Kind kind,
+                                   const ByteMasks* bytes) {
+    const std::uint64_t turn =
+        timed_ ? std::uint64_t{batches_} * turns_of_window + (turn_ == 0 ? 0 : turn_ - 1)
+               : recorded_turn_;
+    const std::uint64_t sent =
+        timed_ ? timed_->now() + std::uint64_t{kind == RecordedLine::Kind::load} : 0;
+    recorder_->line(turn, access.line, access.mask, kind, sent, bytes);
+  }
+  void write_back(const Cache::Eviction& eviction) {
+    if (eviction.dirty) leave_as_written(eviction);
+  }
+  [[gnu::noinline]] void leave_as_written(const Cache::Eviction& eviction) {
+    leave(eviction.line, eviction.dirty, Request::Kind::write_back, false, false, &eviction.bytes,
+          eviction.writer);
+  }
+
+  /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
+  [[gnu::always_inline]] void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+                                    bool evict_first, bool is_awaited,
+                                    const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+    if (l1_sectors_ == l2_sectors_) {
+      return note(l1_line, mask, kind, evict_first, is_awaited, bytes, writer, false);
+    }
+    leave_in_parts(l1_line, mask, kind, evict_first, is_awaited, bytes, writer);
+  }
+  [[gnu::noinline]] void leave_in_parts(std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+                                        bool evict_first, bool is_awaited, const ByteMasks* bytes,
+                                        std::uint32_t writer) {
+    bool continues = false;
+    for_each_part(l1_line, mask, bytes, l1_sectors_, l2_sectors_,
+                  [&](std::uint64_t line, SectorMask part, const ByteMasks* part_bytes) {
+                    note(line, part, kind, evict_first, is_awaited, part_bytes, writer, continues);
+                    continues = true;
+                  });
+  }
+
+  [[gnu::always_inline]] void note(std::uint64_t line, SectorMask mask, Request::Kind kind,
+                                   bool evict_first, bool is_awaited, const ByteMasks* bytes,
+                                   std::uint32_t writer, bool continues) {
+    std::uint32_t position = 0;
+    const bool counts_lanes = kind == Request::Kind::atomic && atomics_.counts_lanes();
+    if (bytes && (keeps_bytes_ || counts_lanes)) {
+      position = static_cast<std::uint32_t>(bytes_.size());
+      bytes_.push_back(*bytes);
+    }
+    if (counts_lanes) {
+      turns_.resize(bytes_.size());
+      turns_.back() = in_parts(atomics_.turns(
+          lanes_of_part(*atomic_lanes_, atomic_line_, l1_sectors_, line, l2_sectors_), mask));
+    }
+    const std::uint32_t set = l2_.set_of(line);
+    if (recorder_ && kind != Request::Kind::atomic) recorder_->ask(l2_.slice_of(set));
+    const auto owner = outcomes_.size() == 1
+                           ? std::uint8_t{0}
+                           : static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
+    requests_.push_back(
+        {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited});
+  }
+
+  const std::vector<trace::StaticInstruction>& instructions_;
+  const MemoryConfig& config_;
+  Schedule schedule_;
+  TimedSchedule* timed_;  ///< the schedule, in the timed order
+  Followers* followers_ = nullptr;
+  SmRecorder* recorder_ = nullptr;
+  std::uint64_t batches_ = 0;
+  std::uint64_t recorded_turn_ = 0;  ///< in orders without time
+  Cache l1_;
+  const Cache& l2_;
+  std::uint64_t l1_sectors_;
+  std::uint64_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  bool keeps_bytes_;  ///< L2 asks which bytes are written
+  AtomicRule atomics_;
+  Divisor sets_per_thread_;
+  bool is_flushing_ = false;
+  std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for
+  std::vector<IssuedAccess> accesses_;
+  std::vector<TimedSchedule::Issued> issued_;  ///< of the accesses, in the timed order
+  std::array<std::uint32_t, turns_of_window> first_of_turn_{};  ///< requests
+  std::size_t turn_ = 0;
+  ReferenceCycle next_turn_ = 0;  ///< when it begins
+  ReferenceCycle end_ = 0;
+  std::vector<LineAccess> lines_left_;  ///< of the access that was interrupted
+  std::vector<LineAccess> resumed_;
+  bool bypass_ = false;        ///< the load being looked up passes L1
+  bool keeps_global_ = false;  ///< L1 keeps what it loads from global memory
+  bool evict_first_ = false;
+  ObservedAccess seen_before_;  ///< of the access that was interrupted
+  std::vector<Request> requests_;
+  std::vector<ByteMasks> bytes_;
+  std::vector<double> turns_;  ///< of the atomics whose bytes these are
+  // Of the atomic being looked up:
+  std::uint64_t atomic_line_ = 0;
+  const SectorLanes* atomic_lanes_ = nullptr;
+  struct alignas(128) Outcomes {
+    std::vector<Outcome> by_request;
+  };
+  std::vector<Outcomes> outcomes_;  ///< by thread
+  std::vector<std::size_t> absent_;
+  std::vector<ObservedAccess> observed_;
+  std::uint64_t read_sectors_ = 0;  ///< from L2
+};
+
+}  // namespace warpstack::memory
