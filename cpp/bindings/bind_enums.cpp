@@ -4,7 +4,7 @@
 #include "common/enum_names.h"
 #include "gpu/scheduler.h"
 #include "memory/system/memory_system.h"
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 
 namespace warpstack::bindings {
 namespace {

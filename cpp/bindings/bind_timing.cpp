@@ -1,7 +1,7 @@
 #include "bindings/bindings.h"
 #include "bindings/config.h"
 #include "bindings/memory_results.h"
-#include "timing/simulator.h"
+#include "timing/device/simulator.h"
 
 namespace warpstack::bindings {
 namespace {

@@ -7,7 +7,7 @@
 #include "memory/reuse/line_stream.h"
 #include "memory/system/memory_system.h"
 #include "model/model.h"
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 
 namespace warpstack::bindings {
 

@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
 #include "kernels.h"
-#include "timing/control_barriers.h"
-#include "timing/dram.h"
-#include "timing/instruction_stream.h"
-#include "timing/interconnect.h"
-#include "timing/l2_slice.h"
-#include "timing/mshr.h"
-#include "timing/warp_scheduler.h"
+#include "timing/memory/dram.h"
+#include "timing/memory/interconnect.h"
+#include "timing/memory/l2_slice.h"
+#include "timing/memory/mshr.h"
+#include "timing/sm/control_barriers.h"
+#include "timing/sm/instruction_stream.h"
+#include "timing/sm/warp_scheduler.h"
 
 namespace warpstack::timing {
 namespace {

@@ -1,4 +1,4 @@
-#include "timing/simulator.h"
+#include "timing/device/simulator.h"
 
 #include <gtest/gtest.h>
 

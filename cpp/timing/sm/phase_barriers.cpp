@@ -1,4 +1,4 @@
-#include "timing/phase_barriers.h"
+#include "timing/sm/phase_barriers.h"
 
 #include <algorithm>
 

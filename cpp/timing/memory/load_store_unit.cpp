@@ -1,4 +1,4 @@
-#include "timing/load_store_unit.h"
+#include "timing/memory/load_store_unit.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "timing/bulk_groups.h"
-#include "timing/control_barriers.h"
-#include "timing/dispatcher.h"
-#include "timing/instruction_stream.h"
-#include "timing/load_store_unit.h"
-#include "timing/phase_barriers.h"
-#include "timing/row_slots.h"
-#include "timing/warp_scheduler.h"
+#include "timing/memory/load_store_unit.h"
+#include "timing/sm/bulk_groups.h"
+#include "timing/sm/control_barriers.h"
+#include "timing/sm/dispatcher.h"
+#include "timing/sm/instruction_stream.h"
+#include "timing/sm/phase_barriers.h"
+#include "timing/sm/row_slots.h"
+#include "timing/sm/warp_scheduler.h"
 #include "trace/instructions/copy_groups.h"
 #include "trace/instructions/phase_steps.h"
 

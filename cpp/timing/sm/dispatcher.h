@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "timing/clock.h"
-#include "timing/timing_config.h"
+#include "timing/base/clock.h"
+#include "timing/base/timing_config.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::timing {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/control_barriers.h"
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
+#include "timing/sm/control_barriers.h"
 
 namespace warpstack::timing {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 #include "trace/instructions/control.h"
 
 namespace warpstack::timing {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/clock.h"
+#include "timing/base/clock.h"
 
 namespace warpstack::timing {
 

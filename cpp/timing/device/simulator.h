@@ -9,10 +9,10 @@
 #include "common/interrupt.h"
 #include "memory/cache/repeated_launches.h"
 #include "memory/system/memory_system.h"
-#include "timing/load_store_unit.h"
-#include "timing/packet.h"
-#include "timing/row_slots.h"
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
+#include "timing/memory/load_store_unit.h"
+#include "timing/memory/packet.h"
+#include "timing/sm/row_slots.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::timing {

@@ -1,4 +1,4 @@
-#include "timing/simulator.h"
+#include "timing/device/simulator.h"
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,10 @@
 
 #include "common/error.h"
 #include "memory/cache/line_parts.h"
-#include "timing/dram.h"
-#include "timing/interconnect.h"
-#include "timing/l2_slice.h"
-#include "timing/sm.h"
+#include "timing/memory/dram.h"
+#include "timing/memory/interconnect.h"
+#include "timing/memory/l2_slice.h"
+#include "timing/sm/sm.h"
 
 namespace warpstack::timing {
 namespace {

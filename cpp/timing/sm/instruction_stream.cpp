@@ -1,4 +1,4 @@
-#include "timing/instruction_stream.h"
+#include "timing/sm/instruction_stream.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include "timing/bulk_groups.h"
+#include "timing/sm/bulk_groups.h"
 
 #include <algorithm>
 
-#include "timing/load_store_unit.h"
+#include "timing/memory/load_store_unit.h"
 
 namespace warpstack::timing {
 

@@ -1,4 +1,4 @@
-#include "timing/dram.h"
+#include "timing/memory/dram.h"
 
 #include <algorithm>
 

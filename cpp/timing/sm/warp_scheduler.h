@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 
 namespace warpstack::timing {
 

@@ -1,4 +1,4 @@
-#include "timing/row_slots.h"
+#include "timing/sm/row_slots.h"
 
 #include <algorithm>
 

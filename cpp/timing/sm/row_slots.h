@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/cpi_stack.h"
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 
 namespace warpstack::timing {
 

@@ -2,7 +2,7 @@
 // issue slot was lost at, which is what Sm::lose() counts for the SM by row of the instruction
 // table.
 
-#include "timing/sm.h"
+#include "timing/sm/sm.h"
 
 namespace warpstack::timing {
 

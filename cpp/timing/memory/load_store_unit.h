@@ -8,9 +8,9 @@
 #include "memory/cache/cache.h"
 #include "memory/order/line_grouper.h"
 #include "memory/system/memory_system.h"
-#include "timing/interconnect.h"
-#include "timing/mshr.h"
-#include "timing/packet.h"
+#include "timing/memory/interconnect.h"
+#include "timing/memory/mshr.h"
+#include "timing/memory/packet.h"
 
 namespace warpstack::timing {
 

@@ -8,10 +8,10 @@
 #include "common/fifo.h"
 #include "memory/cache/cache.h"
 #include "memory/system/memory_system.h"
-#include "timing/dram.h"
-#include "timing/interconnect.h"
-#include "timing/mshr.h"
-#include "timing/packet.h"
+#include "timing/memory/dram.h"
+#include "timing/memory/interconnect.h"
+#include "timing/memory/mshr.h"
+#include "timing/memory/packet.h"
 
 namespace warpstack::timing {
 

@@ -1,4 +1,4 @@
-#include "timing/control_barriers.h"
+#include "timing/sm/control_barriers.h"
 
 #include <algorithm>
 

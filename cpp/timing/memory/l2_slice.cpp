@@ -1,4 +1,4 @@
-#include "timing/l2_slice.h"
+#include "timing/memory/l2_slice.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "timing/sm.h"
+#include "timing/sm/sm.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "memory/cache/cache.h"
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 
 namespace warpstack::timing {
 

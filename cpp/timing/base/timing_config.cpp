@@ -1,4 +1,4 @@
-#include "timing/timing_config.h"
+#include "timing/base/timing_config.h"
 
 #include <algorithm>
 #include <cmath>

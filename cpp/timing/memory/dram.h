@@ -4,7 +4,7 @@
 #include <deque>
 #include <vector>
 
-#include "timing/packet.h"
+#include "timing/memory/packet.h"
 
 namespace warpstack::timing {
 

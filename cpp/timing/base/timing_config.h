@@ -8,7 +8,7 @@
 #include "gpu/latencies.h"
 #include "gpu/scheduler.h"
 #include "memory/system/memory_system.h"
-#include "timing/clock.h"
+#include "timing/base/clock.h"
 #include "trace/instructions/opcode.h"
 
 namespace warpstack::timing {
