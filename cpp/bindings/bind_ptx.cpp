@@ -6,7 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/loaded_module.h"
 #include "ptx/loaded_module.h"
-#include "ptx/special_register.h"
+#include "ptx/text/special_register.h"
 #include "simt/program/tensor_map.h"
 
 namespace warpstack::bindings {

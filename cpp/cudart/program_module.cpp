@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "common/error.h"
-#include "ptx/linker.h"
 #include "ptx/loaded_module.h"
+#include "ptx/text/linker.h"
 #include "sass/loaded_module.h"
 
 namespace warpstack::cudart {

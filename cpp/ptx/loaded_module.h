@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 #include "simt/device/device.h"
 #include "simt/state/launch.h"
 

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "common/error.h"
-#include "ptx/linker.h"
 #include "ptx/loaded_module.h"
-#include "ptx/module.h"
+#include "ptx/text/linker.h"
+#include "ptx/text/module.h"
 #include "simt/device/device.h"
 
 namespace {

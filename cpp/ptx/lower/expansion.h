@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 #include "trace/instructions/opcode.h"
 
 namespace warpstack::ptx {

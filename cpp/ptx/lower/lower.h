@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 #include "simt/program/program.h"
 
 namespace warpstack::ptx {

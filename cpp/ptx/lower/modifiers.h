@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 #include "simt/program/lane_form.h"
 
 namespace warpstack::ptx {

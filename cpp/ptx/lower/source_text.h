@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 #include "simt/program/program.h"
 
 namespace warpstack::ptx {

@@ -2,9 +2,9 @@
 #include <utility>
 
 #include "common/error.h"
-#include "ptx/special_register.h"
 #include "ptx/text/constant.h"
 #include "ptx/text/parser.h"
+#include "ptx/text/special_register.h"
 
 // Instructions and their operands.
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ptx/module.h"
 #include "ptx/text/lexer.h"
+#include "ptx/text/module.h"
 #include "ptx/text/scopes.h"
 #include "ptx/text/source_lines.h"
 

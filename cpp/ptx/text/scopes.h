@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ptx/module.h"
 #include "ptx/text/lexer.h"
+#include "ptx/text/module.h"
 
 namespace warpstack::ptx {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 
 namespace warpstack::ptx {
 

@@ -1,4 +1,4 @@
-#include "ptx/linker.h"
+#include "ptx/text/linker.h"
 
 #include <gtest/gtest.h>
 

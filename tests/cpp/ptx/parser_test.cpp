@@ -6,8 +6,8 @@
 #include <iterator>
 #include <string>
 
-#include "ptx/module.h"
 #include "ptx/ptx_texts.h"
+#include "ptx/text/module.h"
 
 namespace warpstack::ptx {
 namespace {

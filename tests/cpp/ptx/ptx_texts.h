@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/error.h"
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 
 namespace warpstack::ptx::testing {
 

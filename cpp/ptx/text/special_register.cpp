@@ -1,4 +1,4 @@
-#include "ptx/special_register.h"
+#include "ptx/text/special_register.h"
 
 #include <unordered_map>
 

@@ -1,4 +1,4 @@
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "ptx/module.h"
+#include "ptx/text/module.h"
 
 namespace warpstack::ptx {
 
