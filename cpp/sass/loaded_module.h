@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sass/lower/lower.h"
-#include "sass/module.h"
+#include "sass/text/module.h"
 #include "simt/device/device.h"
 #include "simt/state/launch.h"
 

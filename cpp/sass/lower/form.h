@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sass/module.h"
+#include "sass/text/module.h"
 
 namespace warpstack::sass {
 

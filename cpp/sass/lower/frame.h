@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sass/module.h"
+#include "sass/text/module.h"
 #include "simt/program/program.h"
 
 namespace warpstack::sass {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "sass/module.h"
+#include "sass/text/module.h"
 #include "simt/program/program.h"
 
 namespace warpstack::sass {

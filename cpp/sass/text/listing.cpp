@@ -9,7 +9,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "sass/lower/built_ins.h"
-#include "sass/module.h"
+#include "sass/text/module.h"
 
 namespace warpstack::sass {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/error.h"
-#include "sass/module.h"
+#include "sass/text/module.h"
 
 namespace warpstack::sass {
 namespace {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
-#include "sass/control.h"
-#include "sass/module.h"
+#include "sass/text/control.h"
+#include "sass/text/module.h"
 
 namespace warpstack::sass {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sass/control.h"
+#include "sass/text/control.h"
 
 namespace warpstack::sass {
 

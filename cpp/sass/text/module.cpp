@@ -1,4 +1,4 @@
-#include "sass/module.h"
+#include "sass/text/module.h"
 
 #include <algorithm>
 
