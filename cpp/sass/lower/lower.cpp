@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "common/error.h"
-#include "sass/lower/built_ins.h"
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/lowerer.h"
+#include "sass/text/built_ins.h"
 #include "simt/device/device_memory.h"
 
 namespace warpstack::sass {

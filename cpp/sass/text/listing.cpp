@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "sass/lower/built_ins.h"
+#include "sass/text/built_ins.h"
 #include "sass/text/module.h"
 
 namespace warpstack::sass {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "sass/lower/built_ins.h"
 #include "sass/lower/families.h"
+#include "sass/text/built_ins.h"
 
 namespace warpstack::sass {
 namespace {
