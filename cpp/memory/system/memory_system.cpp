@@ -236,16 +236,6 @@ class Simulation {
   std::exception_ptr failure_;
 };
 
-/// The L1 that a carve-out for shared memory leaves.
-CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
-  CacheConfig l1 = config.l1;
-  l1.size_bytes = config.unified_bytes - carve_out;
-  if (!config.adaptive_keeps_ways) {
-    l1.ways = static_cast<std::uint32_t>(l1.num_lines() / config.l1.num_sets());
-  }
-  return l1;
-}
-
 /// Issued and active instructions of each memory row in some blocks.
 std::vector<trace::RowCounts> count_rows(
     const trace::KernelTrace& trace, const RowFlags& flags,
@@ -332,55 +322,6 @@ bool keeps_bytes(const CacheConfig& l2) {
 }
 
 }  // namespace
-
-CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
-                  std::uint32_t blocks_per_sm) {
-  if (config.carve_outs.empty()) return config.l1;
-  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
-  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
-  return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
-}
-
-Total total_of(const trace::StaticInstruction& instruction) {
-  if (instruction.is_atomic()) return Total::atomic_instructions;
-  return instruction.kind == trace::MemoryKind::store ? Total::store_instructions
-                                                      : Total::load_instructions;
-}
-
-InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& other) {
-  executions += other.executions;
-  active_executions += other.active_executions;
-  sectors += other.sectors;
-  requests += other.requests;
-  l2_requests += other.l2_requests;
-  l2_request_sectors += other.l2_request_sectors;
-  dram_requests += other.dram_requests;
-  dram_sectors += other.dram_sectors;
-  shared_wavefronts += other.shared_wavefronts;
-  for (std::size_t e = 0; e < num_miss_events; ++e) {
-    events[e] += other.events[e];
-    waits[e] += other.waits[e];
-    wait_cycles[e] += other.wait_cycles[e];
-  }
-  return *this;
-}
-
-void MemoryConfig::validate() const {
-  if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
-  if (l1_mshrs == 0) throw InputError("l1_mshrs = 0; an SM has at least one MSHR");
-  l1.validate("L1 cache");
-  l2.validate("L2 cache");
-  for (const std::uint64_t carve_out : carve_outs) {
-    if (carve_out >= unified_bytes) {
-      throw InputError("a carve-out of " + std::to_string(carve_out) +
-                       " bytes for shared memory leaves nothing of " +
-                       std::to_string(unified_bytes) + " bytes for L1");
-    }
-    l1_beside(*this, carve_out)
-        .validate(
-            ("L1 cache beside " + std::to_string(carve_out) + " bytes of shared memory").c_str());
-  }
-}
 
 MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
     : config_((config.validate(), config)),

@@ -6,111 +6,18 @@
 #include <optional>
 #include <vector>
 
-#include "common/enum_names.h"
 #include "common/interrupt.h"
-#include "gpu/scheduler.h"
 #include "memory/cache/cache.h"
 #include "memory/cache/counters.h"
 #include "memory/cache/repeated_launches.h"
-#include "memory/order/block_assignment.h"
-#include "memory/order/occupancy.h"
-#include "memory/order/schedule.h"
+#include "memory/cache/totals.h"
+#include "memory/order/memory_config.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
 
 class OrderRecorder;
 struct OrderRecording;
-
-struct MemoryConfig {
-  std::uint32_t num_sms = 1;
-  gpu::SmLimits sm;
-  CacheConfig l1;  ///< one per SM
-  CacheConfig l2;  ///< shared; its size is that of all slices together
-  /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of
-  /// `carve_outs` (bytes, increasing) that does not cost occupancy leaves. Empty: L1 as configured.
-  std::uint64_t unified_bytes = 0;
-  std::vector<std::uint64_t> carve_outs;
-  bool adaptive_keeps_ways = false;  ///< and changes its sets; else it keeps its sets
-  bool l1_caches_global = true;      ///< false: loads of global memory go past L1
-  bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
-  BlockOrder block_order;
-  AccessOrder access_order = AccessOrder::round_robin;
-  std::uint32_t l1_mshrs = 1;     ///< per SM; only the greedy and the timed order ask
-  bool atomics_per_lane = false;  ///< several lanes of one word have a request each
-  double atomic_lane_turns = 0;   ///< of a slice of L2 for each lane of an atomic; 0: one a request
-  // Only the timed order asks:
-  gpu::Scheduler scheduler = gpu::Scheduler::gto;
-  double issue_width = 1;               ///< warp instructions per cycle per SM
-  std::uint32_t lsu_queue_entries = 2;  ///< memory instructions in front of L1
-  bool reserves_lines = false;          ///< a line of L1 under way keeps its place
-
-  /// Throws InputError on impossible values.
-  void validate() const;
-};
-
-/// The L1 of a kernel: as configured or, where it adapts, beside the smallest carve-out that costs
-/// no resident block (cache paper, Eq. 7).
-CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
-                  std::uint32_t blocks_per_sm);
-
-/// Sums over a kernel, in 32-byte sectors unless the name says otherwise;
-/// docs/reference/statistics.md.
-enum class Total : std::uint8_t {
-  load_instructions,
-  store_instructions,
-  atomic_instructions,
-  l1_read_sectors,
-  l1_read_sector_hits,
-  l1_write_sectors,
-  l1_write_sector_hits,
-  l1_local_read_sectors,
-  l1_local_read_sector_hits,
-  l1_local_write_sectors,
-  l1_local_write_sector_hits,
-  l1_read_requests,
-  l1_read_request_hits,
-  l1_write_requests,
-  l1_flush_sectors,
-  l2_read_sectors,
-  l2_read_sector_hits,
-  l2_write_sectors,
-  l2_write_sector_hits,
-  l2_atomic_sectors,
-  l2_atomic_sector_hits,
-  l2_read_requests,
-  l2_read_request_hits,
-  l2_write_requests,
-  dram_read_sectors,
-  dram_write_sectors,
-  l2_dirty_sectors,
-};
-constexpr auto names_of(Total) {
-  return enum_names(
-      "total", "load_instructions", "store_instructions", "atomic_instructions", "l1_read_sectors",
-      "l1_read_sector_hits", "l1_write_sectors", "l1_write_sector_hits", "l1_local_read_sectors",
-      "l1_local_read_sector_hits", "l1_local_write_sectors", "l1_local_write_sector_hits",
-      "l1_read_requests", "l1_read_request_hits", "l1_write_requests", "l1_flush_sectors",
-      "l2_read_sectors", "l2_read_sector_hits", "l2_write_sectors", "l2_write_sector_hits",
-      "l2_atomic_sectors", "l2_atomic_sector_hits", "l2_read_requests", "l2_read_request_hits",
-      "l2_write_requests", "dram_read_sectors", "dram_write_sectors", "l2_dirty_sectors");
-}
-inline constexpr std::size_t num_totals = num_values<Total>;
-/// The total that counts an instruction which goes through the caches.
-Total total_of(const trace::StaticInstruction& instruction);
-
-class MemoryTotals {
- public:
-  std::uint64_t& operator[](Total total) { return values_[static_cast<std::size_t>(total)]; }
-  std::uint64_t operator[](Total total) const { return values_[static_cast<std::size_t>(total)]; }
-  MemoryTotals& operator+=(const MemoryTotals& other) {
-    for (std::size_t i = 0; i < num_totals; ++i) values_[i] += other.values_[i];
-    return *this;
-  }
-
- private:
-  std::array<std::uint64_t, num_totals> values_{};
-};
 
 /// What a sample leaves uncertain: half the widths of intervals of 95 % confidence, relative to the
 /// value.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::sass {
 

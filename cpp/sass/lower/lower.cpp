@@ -7,7 +7,7 @@
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/lowerer.h"
 #include "sass/text/built_ins.h"
-#include "simt/device/device_memory.h"
+#include "simt/program/address_space.h"
 
 namespace warpstack::sass {
 namespace {

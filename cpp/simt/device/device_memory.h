@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "common/lazy_bytes.h"
+#include "simt/program/address_space.h"
 
 namespace warpstack::simt {
-
-/// First byte of device memory. Addresses start here in every run, so traces do too.
-inline constexpr std::uint64_t device_base = 0x0000'7000'0000'0000;
-/// Windows of generic addresses, outside device memory (see KernelHeader).
-inline constexpr std::uint64_t shared_window = 0x0000'6f00'0000'0000;
-inline constexpr std::uint64_t local_window = 0x0000'6f00'0100'0000;
 
 /// A piece of device memory that one allocation, variable or parameter buffer owns.
 struct Allocation {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "common/error.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 #include "simt/units/constant_banks.h"
 #include "simt/units/special_read.h"
 

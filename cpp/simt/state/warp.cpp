@@ -1,6 +1,6 @@
 #include "simt/state/warp.h"
 
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "common/text.h"
+#include "simt/program/registers.h"
 #include "simt/state/cluster.h"
-#include "simt/state/registers.h"
 
 namespace warpstack::simt {
 namespace {

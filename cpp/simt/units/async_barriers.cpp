@@ -8,8 +8,8 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "simt/program/registers.h"
 #include "simt/state/cluster.h"
-#include "simt/state/registers.h"
 #include "simt/units/load_store.h"
 
 namespace warpstack::simt {

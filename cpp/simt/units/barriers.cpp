@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 

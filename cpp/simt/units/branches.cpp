@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/text.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 namespace {

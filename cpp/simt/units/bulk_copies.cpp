@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/text.h"
+#include "simt/program/registers.h"
 #include "simt/state/cluster.h"
-#include "simt/state/registers.h"
 
 namespace warpstack::simt {
 

@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "simt/program/registers.h"
 #include "simt/state/cluster.h"
-#include "simt/state/registers.h"
 
 namespace warpstack::simt {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "simt/program/registers.h"
 #include "simt/state/cluster.h"
-#include "simt/state/registers.h"
 
 namespace warpstack::simt {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "common/text.h"
 #include "simt/program/matrix.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 #include "simt/units/load_store.h"
 
 namespace warpstack::simt {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 

@@ -2,8 +2,8 @@
 
 #include <bit>
 
+#include "simt/program/registers.h"
 #include "simt/state/cluster.h"
-#include "simt/state/registers.h"
 
 namespace warpstack::simt {
 

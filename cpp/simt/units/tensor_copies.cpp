@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 namespace {

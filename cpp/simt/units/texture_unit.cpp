@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "simt/device/texture_sampling.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 

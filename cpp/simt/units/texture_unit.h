@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "simt/device/texture_sampling.h"
+#include "simt/program/registers.h"
 #include "simt/state/execution.h"
 #include "simt/state/faults.h"
 #include "simt/state/recorder.h"
-#include "simt/state/registers.h"
 #include "simt/units/address_spaces.h"
 #include "simt/units/race_monitor.h"
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "common/text.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 

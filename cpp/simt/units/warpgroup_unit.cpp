@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 namespace {

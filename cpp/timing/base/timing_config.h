@@ -7,7 +7,7 @@
 #include "common/enum_names.h"
 #include "gpu/latencies.h"
 #include "gpu/scheduler.h"
-#include "memory/system/memory_system.h"
+#include "memory/order/memory_config.h"
 #include "timing/base/clock.h"
 #include "trace/instructions/opcode.h"
 

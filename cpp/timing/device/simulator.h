@@ -8,7 +8,7 @@
 
 #include "common/interrupt.h"
 #include "memory/cache/repeated_launches.h"
-#include "memory/system/memory_system.h"
+#include "memory/cache/totals.h"
 #include "timing/base/timing_config.h"
 #include "timing/memory/load_store_unit.h"
 #include "timing/memory/packet.h"

@@ -7,7 +7,7 @@
 
 #include "common/fifo.h"
 #include "memory/cache/cache.h"
-#include "memory/system/memory_system.h"
+#include "memory/cache/totals.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
 #include "timing/memory/mshr.h"

@@ -6,8 +6,8 @@
 
 #include "common/fifo.h"
 #include "memory/cache/cache.h"
+#include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
-#include "memory/system/memory_system.h"
 #include "timing/memory/interconnect.h"
 #include "timing/memory/mshr.h"
 #include "timing/memory/packet.h"

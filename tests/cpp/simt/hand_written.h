@@ -9,7 +9,7 @@
 
 #include "simt/program/lane_form.h"
 #include "simt/program/program.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt::testing {
 

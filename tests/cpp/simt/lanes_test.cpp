@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "simt/program/lane_form.h"
-#include "simt/state/registers.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 namespace {

@@ -1,7 +1,6 @@
-#include "simt/state/cluster.h"
-
 #include "ptx/lower/families.h"
 #include "ptx/lower/memory_operands.h"
+#include "simt/program/address_space.h"
 
 // Blocks of a cluster, and the addresses of each other's shared memory.
 

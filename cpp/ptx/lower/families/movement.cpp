@@ -6,7 +6,7 @@
 
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/families.h"
-#include "simt/device/device_memory.h"
+#include "simt/program/address_space.h"
 
 // Data movement: mov, conversions and addresses.
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "sass/lower/families.h"
-#include "simt/device/device_memory.h"
+#include "simt/program/address_space.h"
 #include "simt/program/special_register.h"
 
 namespace warpstack::sass {

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/scheduler.h"
+#include "memory/cache/cache.h"
+#include "memory/order/block_assignment.h"
+#include "memory/order/occupancy.h"
+#include "memory/order/schedule.h"
+#include "trace/columns/kernel_trace.h"
+
+namespace warpstack::memory {
+
+/// The memory system of a GPU, and the order in which its SMs access it.
+struct MemoryConfig {
+  std::uint32_t num_sms = 1;
+  gpu::SmLimits sm;
+  CacheConfig l1;  ///< one per SM
+  CacheConfig l2;  ///< shared; its size is that of all slices together
+  /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of
+  /// `carve_outs` (bytes, increasing) that does not cost occupancy leaves. Empty: L1 as configured.
+  std::uint64_t unified_bytes = 0;
+  std::vector<std::uint64_t> carve_outs;
+  bool adaptive_keeps_ways = false;  ///< and changes its sets; else it keeps its sets
+  bool l1_caches_global = true;      ///< false: loads of global memory go past L1
+  bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
+  BlockOrder block_order;
+  AccessOrder access_order = AccessOrder::round_robin;
+  std::uint32_t l1_mshrs = 1;     ///< per SM; only the greedy and the timed order ask
+  bool atomics_per_lane = false;  ///< several lanes of one word have a request each
+  double atomic_lane_turns = 0;   ///< of a slice of L2 for each lane of an atomic; 0: one a request
+  // Only the timed order asks:
+  gpu::Scheduler scheduler = gpu::Scheduler::gto;
+  double issue_width = 1;               ///< warp instructions per cycle per SM
+  std::uint32_t lsu_queue_entries = 2;  ///< memory instructions in front of L1
+  bool reserves_lines = false;          ///< a line of L1 under way keeps its place
+
+  /// Throws InputError on impossible values.
+  void validate() const;
+};
+
+/// The L1 of a kernel: as configured or, where it adapts, beside the smallest carve-out that costs
+/// no resident block (cache paper, Eq. 7).
+CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
+                  std::uint32_t blocks_per_sm);
+
+}  // namespace warpstack::memory
