@@ -7,8 +7,8 @@
 
 #include "bindings/bindings.h"
 #include "bindings/loaded_module.h"
-#include "cudart/fat_binary.h"
 #include "sass/loaded_module.h"
+#include "stand_ins/state/fat_binary.h"
 
 namespace warpstack::bindings {
 namespace {

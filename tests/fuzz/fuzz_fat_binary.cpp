@@ -6,7 +6,7 @@
 #include <span>
 
 #include "common/error.h"
-#include "cudart/fat_binary.h"
+#include "stand_ins/state/fat_binary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace warpstack;

@@ -358,7 +358,7 @@ def _runnable_target(machine_code: str) -> int:
 
 
 def _answer(spool: Path, machine_code: str) -> None:
-    """Give the program the listings that it waits for (see cpp/cudart/spool.h)."""
+    """Give the program the listings that it waits for (see cpp/stand_ins/state/spool.h)."""
     for question in sorted(spool.glob("module-*")):
         if question.suffix not in (".cubin", ".ptx"):
             continue
@@ -395,7 +395,7 @@ def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None) -> str
 
 @contextlib.contextmanager
 def _spool() -> Iterator[Path]:
-    """Make a folder through which the program hands over its traces (see cpp/cudart/spool.h)."""
+    """Make a folder through which the program hands over its traces (see cpp/stand_ins/state/spool.h)."""
     with temporary_folder() as folder:
         yield folder
 
@@ -422,7 +422,7 @@ def _environment(spool: Path) -> dict[str, str]:
 
 
 def _device_text(gpu: Gpu | None, memory_mib: float | None) -> str:
-    """Return what the stand-in says of its device (see cpp/cudart/device_description.h)."""
+    """Return what the stand-in says of its device (see cpp/stand_ins/state/device_description.h)."""
     values: dict[str, float | str] = {}
     if gpu is not None:
         values = {

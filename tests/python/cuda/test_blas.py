@@ -16,7 +16,7 @@ from warpstack import _core, host
 HERE = Path(__file__).parent
 CLIENT = HERE / "blas_client.py"
 LIBRARIES = Path(_core.__file__).parent / "lib"
-KERNELS = HERE.parents[2] / "cpp" / "cublas" / "kernels"
+KERNELS = HERE.parents[2] / "data" / "libraries" / "cublas"
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the stand-in for cuBLAS needs Linux"

@@ -1,0 +1,149 @@
+#include "stand_ins/cublas/context.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <set>
+#include <string_view>
+
+#include "stand_ins/cublas/runtime_calls.h"
+
+namespace warpstack::cublas {
+namespace {
+
+int version = 12;
+
+/// Bytes before what a call of cudaPointerGetAttributes of CUDA 13 writes in addition.
+struct Attributes {
+  cudart::PointerAttributes read;
+  std::byte rest[64];
+};
+
+cudart::PointerAttributes::Kind kind_of(const void* pointer) {
+  Attributes attributes{};
+  require_success(cudaPointerGetAttributes(&attributes.read, pointer), Status::internal_error);
+  return attributes.read.kind;
+}
+
+/// Throws Failure when a pointer is null or cannot be meant in the pointer mode.
+void check_mode(const Context& context, const void* pointer, const char* name) {
+  using Kind = cudart::PointerAttributes::Kind;
+  require(pointer != nullptr, std::string(name) + " is a null pointer");
+  const Kind kind = kind_of(pointer);
+  const std::string where = std::string(name) + " lies in ";
+  if (context.pointer_mode == PointerMode::host) {
+    require(kind != Kind::device, where +
+                                      "device memory, but the pointer mode is "
+                                      "CUBLAS_POINTER_MODE_HOST (cublasSetPointerMode changes it)");
+  } else {
+    require(kind != Kind::unregistered,
+            where +
+                "host memory, but the pointer mode is "
+                "CUBLAS_POINTER_MODE_DEVICE (cublasSetPointerMode changes it)");
+  }
+}
+
+std::set<Context*>& contexts() {
+  static auto* const all = new std::set<Context*>;  // programs may call at their exit
+  return *all;
+}
+
+float float_of(Half half) {
+  const int exponent = half.bits >> 10 & 31;
+  const int fraction = half.bits & 1023;
+  float size = 0;
+  if (exponent == 31) {
+    size = fraction == 0 ? INFINITY : NAN;
+  } else {
+    size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                         : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  }
+  return (half.bits & 0x8000) != 0 ? -size : size;
+}
+
+}  // namespace
+
+int abi_version() { return version; }
+
+std::recursive_mutex& mutex() {
+  static auto* const lock = new std::recursive_mutex;
+  return *lock;
+}
+
+Context* add_context() { return *contexts().insert(new Context).first; }
+
+void remove_context(Context* context) {
+  contexts().erase(context);
+  delete context;
+}
+
+Context& context_of(Context* handle) {
+  if (contexts().count(handle) == 0) {
+    throw Failure(Status::not_initialized,
+                  handle == nullptr
+                      ? "the handle is null: cublasCreate makes one (cublasInit, without handles)"
+                      : "cublasCreate has made no such handle");
+  }
+  return *handle;
+}
+
+Status note(const char* function, const std::exception& error) {
+  // Programs name a function without what the header adds.
+  std::string_view name = function;
+  if (name.ends_with("_v2")) name.remove_suffix(3);
+  const std::string what = std::string(name) + ": " + error.what();
+  if (const auto* failure = dynamic_cast<const Failure*>(&error)) {
+    if (failure->incomplete()) {
+      warpstack_cudart_report(what.c_str());
+    } else if (*error.what() != '\0') {
+      warpstack_cudart_note(what.c_str());
+    }
+    return failure->status();
+  }
+  warpstack_cudart_note(what.c_str());
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? Status::alloc_failed
+                                                                : Status::internal_error;
+}
+
+void require_success(cudart::Error error, Status otherwise) {
+  if (error == cudart::Error::success) return;
+  throw Failure(error == cudart::Error::memory_allocation ? Status::alloc_failed : otherwise, "");
+}
+
+template <typename T>
+Scalar<T> scalar_of(const Context& context, const void* pointer, const char* name) {
+  check_mode(context, pointer, name);
+  if (context.pointer_mode == PointerMode::device) return {pointer, T(0), 0};
+  return {nullptr, *static_cast<const T*>(pointer), 0};
+}
+template Scalar<float> scalar_of<float>(const Context&, const void*, const char*);
+template Scalar<double> scalar_of<double>(const Context&, const void*, const char*);
+template Scalar<int> scalar_of<int>(const Context&, const void*, const char*);
+
+Scalar<float> half_scalar_of(const Context& context, const void* pointer, const char* name) {
+  check_mode(context, pointer, name);
+  if (context.pointer_mode == PointerMode::device) return {pointer, 0, 1};
+  return {nullptr, float_of(*static_cast<const Half*>(pointer)), 0};
+}
+
+void check_result(const Context& context, const void* pointer) {
+  check_mode(context, pointer, "the result");
+}
+
+void check_ld(const char* name, int ld, int rows) {
+  require(ld >= std::max(1, rows), std::string(name) + " = " + std::to_string(ld) +
+                                       " is less than max(1, " + std::to_string(rows) + ")");
+}
+
+bool transposes(int operation, const char* name) {
+  require(operation == operation_none || operation == operation_transpose ||
+              operation == operation_adjoint,
+          std::string(name) + " = " + std::to_string(operation) +
+              " is not CUBLAS_OP_N, CUBLAS_OP_T or CUBLAS_OP_C");
+  return operation != operation_none;
+}
+
+}  // namespace warpstack::cublas
+
+/// Called by the library whose name the program asks for.
+CUBLAS_EXPORT void warpstack_cublas_set_abi(int abi) { warpstack::cublas::version = abi; }

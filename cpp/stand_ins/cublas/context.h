@@ -1,0 +1,108 @@
+#pragma once
+
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "cublas/arguments.h"
+#include "stand_ins/cublas/abi.h"
+#include "stand_ins/state/abi.h"
+
+namespace warpstack::cublas {
+
+/// What makes a function return a status that is not success.
+class Failure : public std::runtime_error {
+ public:
+  /// An empty text: the user has been told. `incomplete`: cuBLAS would do it, so that results or
+  /// traces are not what a GPU would give.
+  Failure(Status status, const std::string& what, bool incomplete = false)
+      : std::runtime_error(what), status_(status), incomplete_(incomplete) {}
+
+  [[nodiscard]] Status status() const { return status_; }
+  [[nodiscard]] bool incomplete() const { return incomplete_; }
+
+ private:
+  Status status_;
+  bool incomplete_;
+};
+
+/// What a cublasHandle_t points to.
+struct Context {
+  cudart::StreamHandle stream = 0;
+  PointerMode pointer_mode = PointerMode::host;
+  int atomics_mode = 0;
+  int math_mode = 0;
+  int sm_count_target = 0;
+  void* scratch = nullptr;  ///< device memory for reductions
+};
+
+/// Blocks of a reduction, at most.
+inline constexpr long long max_partials = 240;
+/// Bytes of the partials of a reduction, which begin the scratch memory; its result follows.
+inline constexpr std::size_t partials_bytes = max_partials * sizeof(NormPartial<double>);
+inline constexpr std::size_t scratch_bytes = partials_bytes + sizeof(double);
+
+/// Major version of the cuBLAS that the program was linked with: 11, 12 or 13.
+int abi_version();
+
+/// Held while a function runs.
+std::recursive_mutex& mutex();
+/// A new context, and the end of one. The pointer is the program's handle.
+Context* add_context();
+void remove_context(Context* context);
+/// Throws Failure(not_initialized) unless the program has created this handle.
+Context& context_of(Context* handle);
+
+/// Tells the user of an exception and returns its status.
+Status note(const char* function, const std::exception& error);
+
+/// Runs the body of a function and returns its status.
+template <typename Body>
+Status call(const char* function, Body body) noexcept {
+  try {
+    const std::lock_guard lock(mutex());
+    body();
+    return Status::success;
+  } catch (const std::exception& error) {
+    return note(function, error);
+  }
+}
+
+/// The same with the context of a handle.
+template <typename Body>
+Status call(const char* function, Context* handle, Body body) noexcept {
+  return call(function, [&] { body(context_of(handle)); });
+}
+
+/// Throws Failure(invalid_value) unless `holds`.
+inline void require(bool holds, const std::string& what) {
+  if (!holds) throw Failure(Status::invalid_value, what);
+}
+
+/// Throws Failure unless this call of the runtime, which has told the user, was successful.
+void require_success(cudart::Error error, Status otherwise);
+
+/// alpha or beta of a call, as the pointer mode says. Throws Failure when the pointer is null or
+/// of the other mode.
+template <typename T>
+Scalar<T> scalar_of(const Context& context, const void* pointer, const char* name);
+/// The same for alpha and beta in f16, which the kernels take as f32.
+Scalar<float> half_scalar_of(const Context& context, const void* pointer, const char* name);
+
+/// Throws Failure unless a result may be written to this pointer in the pointer mode.
+void check_result(const Context& context, const void* pointer);
+
+/// Throws Failure unless columns of `rows` elements fit, `ld` apart.
+void check_ld(const char* name, int ld, int rows);
+
+/// Where element 0 of a vector of n lies: with a negative increment, at the other end.
+template <typename T>
+T* start_of(T* vector, int n, int step) {
+  return step < 0 ? vector - static_cast<long long>(n - 1) * step : vector;
+}
+
+/// Whether op() transposes; throws Failure for what is not an operation on real matrices.
+bool transposes(int operation, const char* name);
+
+}  // namespace warpstack::cublas

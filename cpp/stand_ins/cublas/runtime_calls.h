@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+
+#include "stand_ins/state/abi.h"
+
+/// What the stand-in calls of the one for libcudart: the functions that programs call, and two of
+/// its own.
+extern "C" {
+
+warpstack::cudart::Error cudaMalloc(void** pointer, std::size_t bytes);
+warpstack::cudart::Error cudaFree(void* pointer);
+warpstack::cudart::Error cudaMemset(void* pointer, int value, std::size_t bytes);
+warpstack::cudart::Error cudaMemcpy(void* target, const void* source, std::size_t bytes,
+                                    warpstack::cudart::MemcpyKind kind);
+warpstack::cudart::Error cudaStreamIsCapturing(warpstack::cudart::StreamHandle stream, int* status);
+warpstack::cudart::Error cudaStreamSynchronize(warpstack::cudart::StreamHandle stream);
+const char* cudaGetErrorName(warpstack::cudart::Error error);
+warpstack::cudart::Error cudaMemcpy2DAsync(void* target, std::size_t target_pitch,
+                                           const void* source, std::size_t source_pitch,
+                                           std::size_t width, std::size_t height,
+                                           warpstack::cudart::MemcpyKind kind,
+                                           warpstack::cudart::StreamHandle stream);
+warpstack::cudart::Error cudaPointerGetAttributes(warpstack::cudart::PointerAttributes* attributes,
+                                                  const void* pointer);
+warpstack::cudart::Error cudaLaunchKernel(const void* stub, warpstack::cudart::Dim3 grid,
+                                          warpstack::cudart::Dim3 block, void** arguments,
+                                          std::size_t shared_bytes,
+                                          warpstack::cudart::StreamHandle stream);
+void** __cudaRegisterFatBinary(const warpstack::cudart::FatBinaryWrapper* wrapper);
+void __cudaRegisterFatBinaryEnd(void** handle);
+void __cudaRegisterFunction(void** handle, const char* stub, char* device_function,
+                            const char* name, int thread_limit, void* tid, void* bid,
+                            void* block_dim, void* grid_dim, int* warp_size);
+
+/// A line on standard error that is no error.
+void warpstack_cudart_note(const char* message);
+/// An error that makes results or traces incomplete, as `warpstack trace` says at the end.
+void warpstack_cudart_report(const char* message);
+}

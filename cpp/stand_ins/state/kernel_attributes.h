@@ -1,0 +1,28 @@
+#pragma once
+
+#include "stand_ins/state/runtime.h"
+
+namespace warpstack::cudart {
+
+/// What the attributes of a launch (cudaLaunchAttribute or CUlaunchAttribute, which are the same)
+/// ask for. Others are hints, which change nothing here.
+struct LaunchAttributes {
+  bool cooperative = false;
+  Dim3 cluster{0, 0, 0};  ///< zeros: what the kernel asks for
+};
+LaunchAttributes launch_attributes(Runtime& runtime, const void* attributes, unsigned count);
+/// The value of the attribute for clusters. Throws Failure when a dimension is 0.
+Dim3 cluster_dimension(const void* value);
+
+/// What cudaFuncGetAttributes says of a kernel.
+FunctionAttributes attributes_of(Runtime& runtime, KernelEntry& kernel);
+ClusterAttributes cluster_attributes_of(Runtime& runtime, KernelEntry& kernel);
+
+/// Clusters of a launch that the GPU holds at once, if any of its SMs may share one: on a GPU those
+/// of a cluster must lie in one GPC, which may leave room for fewer. Throws Failure for a launch
+/// that cannot be.
+int active_clusters(Runtime& runtime, KernelEntry& kernel, const Runtime::Call& call);
+/// The most blocks that a cluster of the kernel may have.
+int largest_cluster(const KernelEntry& kernel);
+
+}  // namespace warpstack::cudart
