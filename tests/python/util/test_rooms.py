@@ -51,6 +51,59 @@ def test_no_circles(edges):
     assert len(arrows) <= 127 + 14
 
 
+def folders_of_the_core():
+    """Return {folder: what it uses}, as CONTRIBUTING.md has them; None for all."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    (table,) = re.findall(r"\*\*The folders of the core.*?\n\n(\|.*?)\n\n", text, re.DOTALL)
+    rows = re.findall(r"^\| `([\w/]+)` \|.*\| ([^|]*) \|$", table, re.MULTILINE)
+    return {
+        folder: None if uses == "all" else re.findall(r"`([\w/]+)`", uses) for folder, uses in rows
+    }
+
+
+def reached_from(folder, uses):
+    reached, waiting = {folder}, [folder]
+    while waiting:
+        for other in uses[waiting.pop()]:
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    return reached
+
+
+def core_sources():
+    return [path for path in (ROOT / "cpp").rglob("*") if path.suffix in (".h", ".cpp", ".inc")]
+
+
+def test_folders_of_the_core_use_what_is_named():
+    uses = folders_of_the_core()
+    edges = graph.includes(ROOT / "cpp")
+    found = {path.parent.relative_to(ROOT / "cpp").as_posix() for path in core_sources()}
+    assert found == set(uses)
+    wrong = [
+        f"{one} includes {other}"
+        for one, other in sorted(edges)
+        if uses[graph.folder_of(one)] is not None
+        and graph.folder_of(other) not in reached_from(graph.folder_of(one), uses)
+    ]
+    assert not wrong
+
+
+def test_folders_of_the_core_come_after_what_they_use():
+    before = set()
+    for folder, used in folders_of_the_core().items():
+        assert used is None or before.issuperset(used), folder
+        before.add(folder)
+
+
+def test_folders_of_the_core_are_small():
+    sizes = {}
+    for path in core_sources():
+        sizes.setdefault(path.parent, []).append(path.read_bytes().count(b"\n"))
+    assert {str(f): len(lines) for f, lines in sizes.items() if len(lines) > 40} == {}
+    assert {str(f): sum(lines) for f, lines in sizes.items() if sum(lines) > 5500} == {}
+
+
 def package(folder, files):
     for name, text in files.items():
         path = folder / "house" / name
