@@ -12,6 +12,7 @@
 #include "common/digest.h"
 #include "common/error.h"
 #include "gpu/reference_machine.h"
+#include "memory/cache/count.h"
 #include "memory/cache/line_parts.h"
 #include "memory/replay/family_serve.h"
 #include "memory/reuse/reuse_profile.h"
@@ -173,24 +174,19 @@ class Filter {
             const trace::StaticInstruction& instruction, bool evict_first) {
     MemoryTotals& totals = result_.profile.totals;
     const bool is_local = line.line >= first_local_line_;
-    const std::uint32_t sectors = count_sectors(line.mask);
     ++totals[Total::l1_read_requests];
-    totals[Total::l1_read_sectors] += sectors;
-    if (is_local) totals[Total::l1_local_read_sectors] += sectors;
     const bool keeps_global =
         config_.l1_caches_global || instruction.cache_operator == trace::CacheOperator::read_only;
     if (instruction.cache_operator == trace::CacheOperator::bypass_l1 ||
         (!is_local && !keeps_global)) {
+      count_l1_bypass(totals, line.mask, is_local);
       source_.is_awaited = recording_.is_timed;
       leave(sm, line.line, line.mask, Request::Kind::read, evict_first);
       return;
     }
     Cache::Eviction eviction;
     const Cache::ReadResult result = sm.l1.read(set, line.line, line.mask, evict_first, eviction);
-    const std::uint32_t hits = count_sectors(result.hit);
-    totals[Total::l1_read_sector_hits] += hits;
-    if (is_local) totals[Total::l1_local_read_sector_hits] += hits;
-    totals[Total::l1_read_request_hits] += result.hit == line.mask;
+    count_l1_load(totals, line.mask, result.hit, is_local);
     write_back(sm, eviction);
     if (recording_.is_timed && result.fetch == 0) note_hit(sm, line);
     source_.is_awaited = recording_.is_timed && result.fetch != 0;
@@ -217,20 +213,11 @@ class Filter {
 
   void store(Sm& sm, const RecordedLine& line, std::uint32_t set, bool evict_first) {
     MemoryTotals& totals = result_.profile.totals;
-    const bool is_local = line.line >= first_local_line_;
-    const std::uint32_t sectors = count_sectors(line.mask);
     const ByteMasks& bytes = recording_.bytes[line.bytes];
     Cache::Eviction eviction;
     const Cache::WriteResult result =
         sm.l1.write(set, line.line, line.mask, bytes, source_.row, evict_first, eviction);
-    const std::uint32_t hits = count_sectors(result.hit);
-    ++totals[Total::l1_write_requests];
-    totals[Total::l1_write_sectors] += sectors;
-    totals[Total::l1_write_sector_hits] += hits;
-    if (is_local) {
-      totals[Total::l1_local_write_sectors] += sectors;
-      totals[Total::l1_local_write_sector_hits] += hits;
-    }
+    count_l1_store(totals, line.mask, result.hit, line.line >= first_local_line_);
     write_back(sm, eviction);
     if (result.fetch) leave(sm, line.line, result.fetch, Request::Kind::read, evict_first);
     if (result.forward) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/cache/cache.h"
+#include "memory/cache/count.h"
 #include "memory/cache/counters.h"
 #include "memory/cache/line_parts.h"
 #include "memory/cache/request.h"
@@ -88,10 +89,7 @@ class L2Port {
     Cache::Eviction eviction;
     const Cache::ReadResult result =
         cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
-    ++totals_[Total::l2_read_requests];
-    totals_[Total::l2_read_request_hits] += result.hit == request.mask;
-    totals_[Total::l2_read_sectors] += count_sectors(request.mask);
-    totals_[Total::l2_read_sector_hits] += count_sectors(result.hit);
+    count_l2_read(totals_, request.mask, result.hit);
     settle(result.fetch, eviction);
     return outcome(result.hit != request.mask, result.fetch, result.fetch);
   }
@@ -100,9 +98,7 @@ class L2Port {
     Cache::Eviction eviction;
     const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
                                                    no_writer, request.evict_first, eviction);
-    ++totals_[Total::l2_write_requests];
-    totals_[Total::l2_write_sectors] += count_sectors(request.mask);
-    totals_[Total::l2_write_sector_hits] += count_sectors(result.hit);
+    count_l2_write(totals_, request.mask, result.hit);
     totals_[Total::dram_write_sectors] += count_sectors(result.forward);
     settle(result.fetch, eviction);
     return outcome(
@@ -117,16 +113,14 @@ class L2Port {
         cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
     const Cache::WriteResult write = cache_.write(request.set, request.line, request.mask, bytes,
                                                   no_writer, request.evict_first, eviction);
-    totals_[Total::l2_atomic_sectors] += count_sectors(request.mask);
-    totals_[Total::l2_atomic_sector_hits] += count_sectors(read.hit);
+    count_l2_atomic(totals_, request.mask, read.hit);
     totals_[Total::dram_write_sectors] += count_sectors(write.forward);
     settle(read.fetch, eviction);
     return outcome(read.hit != request.mask, read.fetch, read.fetch);
   }
 
   void settle(SectorMask fetch, const Cache::Eviction& eviction) {
-    totals_[Total::dram_read_sectors] += count_sectors(fetch);
-    totals_[Total::dram_write_sectors] += count_sectors(eviction.dirty);
+    count_dram(totals_, fetch, eviction.dirty);
   }
   static Outcome outcome(bool missed, bool asks_dram, SectorMask moved) {
     return {missed, asks_dram, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
@@ -499,9 +493,7 @@ class alignas(128) Sm {
 
   // The caller counts the requests of loads.
   void load_past_l1(const LineAccess& access, bool evict_first, MemoryTotals& totals) {
-    const std::uint32_t sectors = count_sectors(access.mask);
-    totals[Total::l1_read_sectors] += sectors;
-    if (access.line >= first_local_line_) totals[Total::l1_local_read_sectors] += sectors;
+    count_l1_bypass(totals, access.mask, access.line >= first_local_line_);
     record(access, RecordedLine::Kind::load);
     ++misses_;
     if (timed_) timed_->pass_l1();
@@ -509,19 +501,11 @@ class alignas(128) Sm {
   }
   [[gnu::always_inline]] void load(const LineAccess& access, const Cache::Finding& found,
                                    bool evict_first, MemoryTotals& totals) {
-    const std::uint32_t sectors = count_sectors(access.mask);
-    totals[Total::l1_read_sectors] += sectors;
     record(access, RecordedLine::Kind::load);
     Cache::Eviction eviction;
     const Cache::ReadResult result =
         l1_.read(access.set, access.line, access.mask, found, evict_first, eviction);
-    const std::uint32_t hits = count_sectors(result.hit);
-    totals[Total::l1_read_sector_hits] += hits;
-    if (access.line >= first_local_line_) {
-      totals[Total::l1_local_read_sectors] += sectors;
-      totals[Total::l1_local_read_sector_hits] += hits;
-    }
-    totals[Total::l1_read_request_hits] += result.hit == access.mask;
+    count_l1_load(totals, access.mask, result.hit, access.line >= first_local_line_);
     misses_ += result.hit != access.mask;
     write_back(eviction);
     if (followers_) followers_->note_line(result.hit == access.mask);
@@ -538,8 +522,6 @@ class alignas(128) Sm {
 
   void store(std::uint32_t row, const LineAccess& access, const ByteMasks& bytes, bool evict_first,
              MemoryTotals& totals) {
-    const bool is_local = access.line >= first_local_line_;
-    const std::uint32_t sectors = count_sectors(access.mask);
     Cache::Eviction eviction;
     if (timed_) {
       begin_turn_of(timed_->now());
@@ -548,14 +530,7 @@ class alignas(128) Sm {
     record(access, RecordedLine::Kind::store, &bytes);
     const Cache::WriteResult result =
         l1_.write(access.set, access.line, access.mask, bytes, row, evict_first, eviction);
-    const std::uint32_t hits = count_sectors(result.hit);
-    ++totals[Total::l1_write_requests];
-    totals[Total::l1_write_sectors] += sectors;
-    totals[Total::l1_write_sector_hits] += hits;
-    if (is_local) {
-      totals[Total::l1_local_write_sectors] += sectors;
-      totals[Total::l1_local_write_sector_hits] += hits;
-    }
+    count_l1_store(totals, access.mask, result.hit, access.line >= first_local_line_);
     write_back(eviction);
     if (result.fetch) leave(access.line, result.fetch, Request::Kind::read, evict_first, false);
     if (result.forward) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "memory/cache/count.h"
 #include "memory/cache/line_parts.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
@@ -446,12 +447,9 @@ class SimulatedGpu {
           memory::Cache::Eviction evicted;
           const memory::Cache::WriteResult written =
               l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
-          ++result_.totals[memory::Total::l2_write_requests];
-          result_.totals[memory::Total::l2_write_sectors] += memory::count_sectors(mask);
-          result_.totals[memory::Total::l2_write_sector_hits] += memory::count_sectors(written.hit);
-          result_.totals[memory::Total::dram_read_sectors] += memory::count_sectors(written.fetch);
-          result_.totals[memory::Total::dram_write_sectors] +=
-              memory::count_sectors(written.forward) + memory::count_sectors(evicted.dirty);
+          memory::count_l2_write(result_.totals, mask, written.hit);
+          memory::count_dram(result_.totals, written.fetch, written.forward);
+          memory::count_dram(result_.totals, 0, evicted.dirty);
         });
   }
 

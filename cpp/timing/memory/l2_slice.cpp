@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "memory/cache/count.h"
+
 namespace warpstack::timing {
 
 L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache& tags,
@@ -163,14 +165,10 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
   const memory::Cache::ReadResult result =
       tags_.read(packet.set, packet.line, packet.mask, packet.evict_first, eviction);
   if (modifies) {
-    totals_[memory::Total::l2_atomic_sectors] += memory::count_sectors(packet.mask);
-    totals_[memory::Total::l2_atomic_sector_hits] += memory::count_sectors(result.hit);
+    memory::count_l2_atomic(totals_, packet.mask, result.hit);
     last_write_ = now;
   } else {
-    ++totals_[memory::Total::l2_read_requests];
-    totals_[memory::Total::l2_read_request_hits] += result.hit == packet.mask;
-    totals_[memory::Total::l2_read_sectors] += memory::count_sectors(packet.mask);
-    totals_[memory::Total::l2_read_sector_hits] += memory::count_sectors(result.hit);
+    memory::count_l2_read(totals_, packet.mask, result.hit);
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
   use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, packet.lanes, now);
@@ -200,9 +198,7 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   memory::Cache::Eviction eviction;
   const memory::Cache::WriteResult result = tags_.write(
       packet.set, packet.line, packet.mask, packet.bytes, 0, packet.evict_first, eviction);
-  ++totals_[memory::Total::l2_write_requests];
-  totals_[memory::Total::l2_write_sectors] += memory::count_sectors(packet.mask);
-  totals_[memory::Total::l2_write_sector_hits] += memory::count_sectors(result.hit);
+  memory::count_l2_write(totals_, packet.mask, result.hit);
   use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty, 0, now);
   // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
   const bool waits_for_line = result.fetch && result.forward == 0 && packet.needs_reply();

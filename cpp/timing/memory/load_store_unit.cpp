@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "memory/cache/count.h"
 #include "memory/cache/line_parts.h"
 
 namespace warpstack::timing {
@@ -199,15 +200,10 @@ StackComponent LoadStoreUnit::look_up(const Origin& origin, const memory::LineAc
 StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::LineAccess& access,
                                            Cycle now) {
   const bool is_local = access.line >= first_local_line_;
-  const std::uint32_t sectors = memory::count_sectors(access.mask);
-  const auto count = [&] {
-    ++totals_[memory::Total::l1_read_requests];
-    totals_[memory::Total::l1_read_sectors] += sectors;
-    if (is_local) totals_[memory::Total::l1_local_read_sectors] += sectors;
-  };
   if (!reaches_l1(origin, access.line)) {
     if (!noc_has_room()) return StackComponent::noc;
-    count();
+    ++totals_[memory::Total::l1_read_requests];
+    memory::count_l1_bypass(totals_, access.mask, is_local);
     send(access.line, access.mask, Packet::Kind::read, origin.evict_first, nullptr,
          start_fetch(origin, origin.load, no_mshr, now), now);
     return StackComponent::base;
@@ -236,15 +232,13 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
   if (fetched && !noc_has_room()) return StackComponent::noc;
   if (fetched && !can_take(set, access.line)) return StackComponent::mshr;
 
-  count();
+  ++totals_[memory::Total::l1_read_requests];
+  memory::count_l1_load(totals_, access.mask,
+                        static_cast<memory::SectorMask>(access.mask & ~fetched), is_local);
   const CpiStack<std::int64_t> before = time_before_miss(origin, now);
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if (mask & access.mask & ~fetched) mshrs_.add_target(id, {origin.load, before});
   });
-  const std::uint32_t hits = memory::count_sectors(access.mask & ~fetched);
-  totals_[memory::Total::l1_read_sector_hits] += hits;
-  if (is_local) totals_[memory::Total::l1_local_read_sector_hits] += hits;
-  totals_[memory::Total::l1_read_request_hits] += (access.mask & fetched) == 0;
   counters_.l1_pending_sector_hits += memory::count_sectors(pending);
 
   memory::Cache::Eviction eviction;
@@ -287,19 +281,10 @@ StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::
     return StackComponent::mshr;
   }
 
-  const bool is_local = access.line >= first_local_line_;
-  const std::uint32_t sectors = memory::count_sectors(access.mask);
   memory::Cache::Eviction eviction;
   const memory::Cache::WriteResult result =
       l1_.write(set, access.line, access.mask, bytes, origin.row, origin.evict_first, eviction);
-  const std::uint32_t hits = memory::count_sectors(result.hit);
-  ++totals_[memory::Total::l1_write_requests];
-  totals_[memory::Total::l1_write_sectors] += sectors;
-  totals_[memory::Total::l1_write_sector_hits] += hits;
-  if (is_local) {
-    totals_[memory::Total::l1_local_write_sectors] += sectors;
-    totals_[memory::Total::l1_local_write_sector_hits] += hits;
-  }
+  memory::count_l1_store(totals_, access.mask, result.hit, access.line >= first_local_line_);
   write_back(eviction, now);
   if (result.fetch) {
     if (reserves_) l1_.reserve(set, access.line);
