@@ -17,7 +17,7 @@
 #include "memory/replay/family_serve.h"
 #include "memory/reuse/reuse_profile.h"
 #include "memory/system/profile_words.h"
-#include "memory/system/sm_requests.h"
+#include "memory/system/sm.h"
 
 namespace warpstack::memory {
 namespace {

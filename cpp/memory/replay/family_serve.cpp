@@ -7,7 +7,7 @@
 
 #include "gpu/reference_machine.h"
 #include "memory/replay/cache_bundle.h"
-#include "memory/system/sm_requests.h"
+#include "memory/system/l2_port.h"
 
 namespace warpstack::memory {
 namespace {

@@ -14,9 +14,10 @@
 #include "common/error.h"
 #include "common/meeting.h"
 #include "common/threads.h"
+#include "memory/system/l2_port.h"
 #include "memory/system/order_recording.h"
 #include "memory/system/sampling.h"
-#include "memory/system/sm_requests.h"
+#include "memory/system/sm.h"
 
 namespace warpstack::memory {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/interrupt.h"
 #include "memory/system/followers.h"
 #include "memory/system/memory_system.h"
-#include "memory/system/sm_requests.h"
+#include "memory/system/sm.h"
 #include "trace/columns/kernel_trace.h"
 
 // Simulates some SMs of a launch in the timed order; the others follow them (followers.h).

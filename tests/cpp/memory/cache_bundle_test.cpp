@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/system/sm_requests.h"
+#include "memory/system/l2_port.h"
 
 // Each cache of a bundle does what the same cache does alone.
 

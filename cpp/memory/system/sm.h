@@ -21,9 +21,7 @@
 #include "memory/system/followers.h"
 #include "memory/system/memory_system.h"
 #include "memory/system/order_recording.h"
-
-// An SM with its L1 and what it asks of L2, and L2 as one thread serves it: the parts of which
-// memory_system.cpp makes a GPU. Nobody else includes this.
+#include "memory/system/worker.h"
 
 namespace warpstack::memory {
 
@@ -33,101 +31,6 @@ struct IssuedAccess {
   std::uint32_t first_request;
   bool is_observed;
   bool goes_on = false;  ///< in the next batch
-};
-
-class Sm;
-
-/// What the SMs of a part did in a batch.
-struct Batch {
-  std::size_t most_turns = 0;  ///< of an SM
-  std::size_t requests = 0;
-  ReferenceCycle next_event = never;  ///< in the timed order
-};
-
-/// What a thread works with, and what it counts: the sum over the threads is the profile.
-struct alignas(128) Worker {
-  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
-      : per_row(rows), slice_turns(l2_slices), grouper(l1_line_bytes) {}
-
-  MemoryTotals totals;
-  std::vector<InstructionCounters> per_row;
-  std::vector<double> slice_turns;  ///< see MemoryProfile
-  std::vector<Sm*> asking;          ///< with requests in the batch
-  Batch batch;
-  LineGrouper grouper;
-};
-
-inline void add(InstructionCounters& counters, const ObservedAccess& seen) {
-  counters.l2_requests += seen.l2_requests;
-  counters.l2_request_sectors += seen.l2_request_sectors;
-  counters.dram_requests += seen.dram_requests;
-  counters.dram_sectors += seen.dram_sectors;
-}
-
-/// L2 and DRAM as one thread serves them: the requests for a range of sets.
-class L2Port {
- public:
-  L2Port(Cache& cache, MemoryTotals& totals) : cache_(cache), totals_(totals) {}
-
-  Outcome serve(const Request& request, const ByteMasks& bytes) {
-    switch (request.kind) {
-      case Request::Kind::read:
-        return read(request);
-      case Request::Kind::atomic:
-        return read_modify_write(request, bytes);
-      case Request::Kind::write:
-      case Request::Kind::write_back:
-        break;
-    }
-    return write(request, bytes);
-  }
-
- private:
-  static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
-
-  [[gnu::always_inline]] Outcome read(const Request& request) {
-    Cache::Eviction eviction;
-    const Cache::ReadResult result =
-        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
-    count_l2_read(totals_, request.mask, result.hit);
-    settle(result.fetch, eviction);
-    return outcome(result.hit != request.mask, result.fetch, result.fetch);
-  }
-
-  Outcome write(const Request& request, const ByteMasks& bytes) {
-    Cache::Eviction eviction;
-    const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
-                                                   no_writer, request.evict_first, eviction);
-    count_l2_write(totals_, request.mask, result.hit);
-    totals_[Total::dram_write_sectors] += count_sectors(result.forward);
-    settle(result.fetch, eviction);
-    return outcome(
-        result.hit != request.mask, result.fetch | result.forward,
-        result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
-  }
-
-  /// Atomics read the old value, so that a miss always fetches.
-  Outcome read_modify_write(const Request& request, const ByteMasks& bytes) {
-    Cache::Eviction eviction;
-    const Cache::ReadResult read =
-        cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
-    const Cache::WriteResult write = cache_.write(request.set, request.line, request.mask, bytes,
-                                                  no_writer, request.evict_first, eviction);
-    count_l2_atomic(totals_, request.mask, read.hit);
-    totals_[Total::dram_write_sectors] += count_sectors(write.forward);
-    settle(read.fetch, eviction);
-    return outcome(read.hit != request.mask, read.fetch, read.fetch);
-  }
-
-  void settle(SectorMask fetch, const Cache::Eviction& eviction) {
-    count_dram(totals_, fetch, eviction.dirty);
-  }
-  static Outcome outcome(bool missed, bool asks_dram, SectorMask moved) {
-    return {missed, asks_dram, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
-  }
-
-  Cache& cache_;
-  MemoryTotals& totals_;
 };
 
 using Schedule = std::variant<SmSchedule, GreedySchedule, TimedSchedule>;

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "memory/cache/counters.h"
+#include "memory/cache/totals.h"
+#include "memory/order/line_grouper.h"
+#include "memory/order/schedule.h"
+#include "memory/order/timed_schedule.h"
+#include "memory/system/memory_system.h"
+
+namespace warpstack::memory {
+
+class Sm;
+
+/// What the SMs of a part did in a batch.
+struct Batch {
+  std::size_t most_turns = 0;  ///< of an SM
+  std::size_t requests = 0;
+  ReferenceCycle next_event = never;  ///< in the timed order
+};
+
+/// What a thread works with, and what it counts: the sum over the threads is the profile.
+struct alignas(128) Worker {
+  Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
+      : per_row(rows), slice_turns(l2_slices), grouper(l1_line_bytes) {}
+
+  MemoryTotals totals;
+  std::vector<InstructionCounters> per_row;
+  std::vector<double> slice_turns;  ///< see MemoryProfile
+  std::vector<Sm*> asking;          ///< with requests in the batch
+  Batch batch;
+  LineGrouper grouper;
+};
+
+inline void add(InstructionCounters& counters, const ObservedAccess& seen) {
+  counters.l2_requests += seen.l2_requests;
+  counters.l2_request_sectors += seen.l2_request_sectors;
+  counters.dram_requests += seen.dram_requests;
+  counters.dram_sectors += seen.dram_sectors;
+}
+
+}  // namespace warpstack::memory
