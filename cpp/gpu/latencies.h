@@ -16,7 +16,7 @@ struct ClassLatencies {
   [[nodiscard]] double of(trace::OpClass op_class) const {
     return of_class[static_cast<std::size_t>(op_class)];
   }
-  /// Of an instruction that is not a memory access.
+  /// The latency of an instruction that is not a memory access, in cycles.
   [[nodiscard]] double of(const trace::StaticInstruction& instruction) const {
     const double latency = of(instruction.op_class);
     if (instruction.op_class != trace::OpClass::tensor) return latency;

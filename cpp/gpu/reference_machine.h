@@ -11,7 +11,7 @@ struct ReferenceMachine {
   static constexpr unsigned normal = 25;  ///< arithmetic, shared memory and L1
   static constexpr unsigned l2 = 120;
   static constexpr unsigned dram = 220;  ///< beyond L2
-  /// Of what L1, L2 and DRAM serve.
+  /// The round trips of what L1, L2 and DRAM serve.
   static constexpr std::array<unsigned, 3> round_trips = {normal, l2, l2 + dram};
 };
 

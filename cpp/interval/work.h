@@ -59,7 +59,7 @@ struct Phase {
 
 /// What one SM does in a launch.
 struct SmWork {
-  /// Of each phase: instructions that every warp of the SM runs in it, one after the other.
+  /// Instructions that every warp of the SM runs one after the other, by phase.
   std::vector<double> depth;
   double instructions = 0;  ///< of all its warps
   /// Half of what its longest block takes alone, as far as its warps compete: 1 - 1 / the most
@@ -72,7 +72,7 @@ struct SmWork {
 /// latency; `alone_cycles`, `span` and `drain_cycles` grow with every latency.
 struct PhaseList {
   std::vector<Phase> phases;
-  /// Of each phase: as SmWork::depth, the mean over the SMs that have work.
+  /// The mean of SmWork::depth over the SMs that have work, by phase.
   std::vector<double> mean_depth;
   /// SMs that may be the last to end; no SM of the launch has more than one of these of everything.
   std::vector<SmWork> sms;

@@ -292,7 +292,7 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
       time[c] *= most / queues;
     }
   }
-  // Of a warp's time alone as much is lost as of the rest.
+  // A warp loses the same share of its time alone as of the rest.
   const double all = alone.sum() + time.sum();
   const double lost = std::max(1 / solution.rate - issue_cycles, 0.0) * warps;
   time += alone.by_cause(all > 0 ? lost / all : 0);

@@ -33,7 +33,7 @@ class Evaluator {
   const ModelInput& kernel_;
   const interval::IntervalColumns& intervals_;
   std::span<const interval::Wave> waves_;
-  // Of the profile:
+  // What the profile says:
   double instructions_;
   double dram_share_ = 0;                ///< of the read misses
   StallShares stalls_{};                 ///< of the models of waves

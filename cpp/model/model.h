@@ -49,8 +49,8 @@ struct ModelInput {
 
 /// What a model says of one kernel.
 struct ModelResult {
-  /// Of all waves, for warps like the representative one; of the closed network model, of all
-  /// phases.
+  /// The cycles of all waves, for warps like the representative one; those of all phases in the
+  /// closed network model.
   double cycles = 0;
   double warp_instructions = 0;  ///< in these waves, over all SMs
   double sm_instructions = 0;    ///< in these waves, on the fullest SM

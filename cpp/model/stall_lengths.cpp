@@ -46,7 +46,7 @@ StallShares StallLengths::uncovered(double share) const {
   const double covered = (sums.cycles - left) / sums.count;
   const bool none_left = !(left > 0);
   for (std::size_t c = 0; c < result.size(); ++c) {
-    // Of nothing the longest stalls have all.
+    // Where nothing is left, the longest stalls have all.
     result[c] = none_left ? sums.shares_of[c] / sums.count
                           : (sums.cycles_of[c] - covered * sums.shares_of[c]) / left;
   }

@@ -23,7 +23,7 @@ struct Request {
   bool is_awaited : 1;   ///< in the timed order, by a warp
 };
 
-/// Of an SM in a batch: room for these is made at once, because a short launch would spend much of
+/// Room for so many requests of an SM is made at once, because a short launch would spend much of
 /// its time on growing.
 inline constexpr std::size_t usual_requests = 64;
 

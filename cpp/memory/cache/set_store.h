@@ -356,7 +356,7 @@ class SetStore {
   std::optional<RankOrder> ranks_;
   std::optional<TreeOrder> tree_;  ///< of pseudo-LRU, whatever the number of ways
   ZeroedArray<std::byte> records_;
-  // Of large sets:
+  // Large sets have these:
   ZeroedArray<Node> nodes_;  ///< by set and way
   ZeroedArray<Ends> ends_;   ///< by set; the filled ways, the last to make room first
   ZeroedArray<std::uint32_t> heads_;

@@ -105,7 +105,7 @@ Paces paces_of(const trace::KernelTrace& trace) {
   const std::uint64_t num_blocks = std::min<std::uint64_t>(blocks.size(), most_warps);
   for (std::uint64_t n = 0; n < num_blocks; ++n) {
     const std::uint64_t b = n * blocks.size() / num_blocks;
-    // Of a few blocks several warps each, and not always the first.
+    // A few blocks give several warps each, and not always the first.
     const std::uint64_t warps = blocks.warps(b).size();
     const std::uint64_t of_block = std::min(warps, most_warps / num_blocks);
     for (std::uint64_t i = 0; i < of_block; ++i) {

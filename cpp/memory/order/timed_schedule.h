@@ -97,7 +97,7 @@ class TimedSchedule {
   /// Waits while is_full(). Returns whether L1 can take the line before `end`.
   bool wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end);
   // The lines of the access, one after the other:
-  /// Of a load.
+  /// A load finds its line in L1.
   void hit(std::uint64_t line) {
     ++time_;
     waited_for_ = true;
@@ -111,7 +111,7 @@ class TimedSchedule {
       data_ = std::max(data_, entry.back);
     }
   }
-  /// Of a load, which waits for it.
+  /// A load misses L1 and waits for the line.
   void miss(std::uint64_t line, std::uint32_t set) {
     ++time_;
     waited_for_ = true;
@@ -122,7 +122,7 @@ class TimedSchedule {
     flights_.push_back({line, time_, {}, set, true});
     ++own_;
   }
-  /// Of a load or atomic, which waits for it.
+  /// A load or atomic goes past L1 and waits for its data.
   void pass_l1() {
     ++time_;
     waited_for_ = true;
@@ -238,7 +238,7 @@ class TimedSchedule {
     const std::uint32_t place = places_[warp];
     ready_[place / 64] |= std::uint64_t{1} << place % 64;
   }
-  /// Of the access that ends: its warp waits for its data some time.
+  /// Notes the row of the access that ends, for whose data its warp will wait.
   void note_row(Warp& warp);
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);

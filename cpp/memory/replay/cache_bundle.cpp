@@ -83,7 +83,7 @@ void CacheBundle::use(std::uint32_t number, Members where, bool evict_first) {
   const Members absent = where & ~lines_[number].resident;
   if (absent != 0) insert(number, absent);
   ++clock_;
-  // Of several that are to make room next, the one that was said last is the first.
+  // Where several lines are to make room next, the line that was named last goes first.
   lines_[number].last_use = evict_first ? -clock_ : clock_;
 }
 

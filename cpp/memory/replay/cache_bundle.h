@@ -110,7 +110,7 @@ class CacheBundle {
   std::vector<std::uint32_t> first_slots_;  ///< and by member: of its set
   std::vector<std::uint32_t> slots_;        ///< numbers of the lines in all ways of all sets
   std::int64_t clock_ = 0;
-  /// Of partial sectors, by number of the line * max_sectors_per_line + sector; members that are
+  /// The bytes of partial sectors, by line * max_sectors_per_line + sector; members that are
   /// not partial any more may remain.
   std::unordered_map<std::uint64_t, std::vector<SameBytes>> valid_bytes_;
   MemberCounter dirty_;

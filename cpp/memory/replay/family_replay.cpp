@@ -26,7 +26,7 @@ using Reference = gpu::ReferenceMachine;
 
 /// Fewer classes of sets would make a sample of too few.
 constexpr std::uint64_t least_classes = 64;
-/// Of a launch with fewer all waits are followed.
+/// All waits of a launch with fewer accesses are followed.
 constexpr double most_accesses = 10'000;
 
 bool is_sampled(std::uint64_t number, double share) {
@@ -478,7 +478,7 @@ ReplayedLaunches replay(std::span<const RecordedLaunch> launches,
   for (const MemoryConfig& config : configs) config.validate();
   std::vector<WaitSample> waits;
   for (const RecordedLaunch& launch : launches) {
-    // Of a short launch more: waits of few accesses scatter.
+    // A short launch has a larger share followed, because waits of few accesses scatter.
     const auto accesses = static_cast<double>(launch.recording->accesses.size());
     waits.emplace_back(*launch.recording, std::max(share, most_accesses / std::max(accesses, 1.0)));
   }

@@ -266,7 +266,7 @@ class WaitCounter {
   /// these.
   Members count_wait(std::size_t wait, Members members) {
     const auto first = static_cast<std::size_t>(std::countr_zero(members));
-    // Of equally late data those from farther away count, as in Arrival.
+    // Where data are equally late, those from farther away count, as in Arrival.
     std::int32_t latest = -1;
     std::size_t source = 0;
     const auto arrive = [&](std::int32_t time, std::size_t from) {

@@ -54,7 +54,7 @@ class Followers {
   /// Whether an SM comes before the leader where several access L2 in one turn, or after it.
   enum class Side : std::uint8_t { before, after };
 
-  // Of a batch of turns, as for Sm:
+  // A batch of turns, as in Sm:
   void begin_batch();
   void begin_turns_until(std::size_t turn);
   [[nodiscard]] bool has_requests() const {
@@ -107,7 +107,7 @@ class Followers {
   struct Queue {
     std::vector<Request> requests;
     std::vector<std::uint32_t> first_of_turn;
-    // Of the access and of the line whose requests are being counted:
+    // The access and the line whose requests are being counted:
     std::uint32_t row = 0;
     bool is_open = false;
     bool asked_dram = false;

@@ -48,7 +48,7 @@ class Simulation {
     if (failure_) std::rethrow_exception(failure_);
     flush();
   }
-  /// Of all SMs; see MemoryProfile.
+  /// The sum over all SMs; see MemoryProfile.
   [[nodiscard]] std::array<std::uint64_t, 2> place_wait_cycles() const {
     std::array<std::uint64_t, 2> sum{};
     for (const auto& sm : sms_) {

@@ -105,7 +105,7 @@ double ratio_error(std::span<const double> weights, std::span<const double> x,
 
 namespace {
 
-/// Of what leaves L1, per line; and of the cycles that are waited, per access.
+/// The errors of what leaves L1, per line, and of the cycles that are waited, per access.
 SampleErrors errors_of(std::span<const double> weights,
                        std::span<const InstructionCounters> of_leaders) {
   std::vector<double> lines;
@@ -287,7 +287,7 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
                static_cast<double>(all.dram_requests));
     all.dram_requests = all.l2_requests;
   }
-  // Of lines that several SMs want, the first one waits for DRAM; the leaders may be the first more
+  // The first of several SMs that want a line waits for DRAM; the leaders may be the first more
   // often than others. How many lines came from DRAM is known of all SMs, but not in how many
   // accesses: the lines that miss L1 together in a leader do not miss together in those that
   // follow.

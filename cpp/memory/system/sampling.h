@@ -81,7 +81,7 @@ class SampledSimulation {
   std::vector<double> known_slice_turns_;  ///< of the requests that L2 gets
   double slice_turns_of_all_ = 0;          ///< as the leaders stand for it
   MemoryTotals of_followers_;              ///< what L2 and DRAM do for them
-  // Of every 16th line by its hash:
+  // Every 16th line, by its hash, is followed:
   std::unordered_set<std::uint64_t> missed_lines_;
   std::uint64_t repeated_misses_ = 0;
 };

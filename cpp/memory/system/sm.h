@@ -125,7 +125,7 @@ class alignas(128) Sm {
   }
   [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
   [[nodiscard]] std::uint64_t read_sectors() const { return read_sectors_; }
-  // Of the batch:
+  // The batch:
   [[nodiscard]] std::size_t num_turns() const {
     return timed_ && !accesses_.empty() ? turns_of_window : accesses_.size();
   }
@@ -538,7 +538,7 @@ class alignas(128) Sm {
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
   std::vector<double> turns_;  ///< of the atomics whose bytes these are
-  // Of the atomic being looked up:
+  // The atomic that is being looked up:
   std::uint64_t atomic_line_ = 0;
   const SectorLanes* atomic_lanes_ = nullptr;
   struct alignas(128) Outcomes {

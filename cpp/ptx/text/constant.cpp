@@ -11,7 +11,7 @@ constexpr int max_depth = 100;
 constexpr int additive_precedence = 9;
 constexpr int multiplicative_precedence = 10;
 
-/// Of a binary operator; 0 for any other token.
+/// The precedence of a binary operator; 0 for any other token.
 int precedence_of(const Token& token) {
   if (token.kind != Token::Kind::symbol) return 0;
   const std::string_view text = token.text;

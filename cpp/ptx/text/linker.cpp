@@ -160,7 +160,7 @@ class Linker {
     if (is_larger(item, first) ? now >= before : now > before) first = std::move(item);
   }
 
-  /// Of common variables and declarations of one name, the larger counts.
+  /// The larger of common variables and declarations of one name counts.
   static bool is_larger(const Variable& a, const Variable& b) {
     return a.linkage == b.linkage && a.linkage != Linkage::weak &&
            std::pair(a.size, a.alignment) > std::pair(b.size, b.alignment);

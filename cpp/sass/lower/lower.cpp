@@ -12,7 +12,7 @@
 namespace warpstack::sass {
 namespace {
 
-/// Of the threads of a kernel whose functions call themselves, as far as nobody says how deep.
+/// The stack of each thread where functions call themselves and nobody says how deep.
 constexpr std::uint64_t recursive_stack_bytes = std::uint64_t{64} << 10;
 
 /// From sm_90 on a kernel's shared memory begins with these bytes, which are the system's.

@@ -15,16 +15,16 @@ namespace warpstack::sass {
 namespace {
 
 constexpr std::uint64_t max_section_bytes = std::uint64_t{4} << 30;
-/// Of zeros between the .hex of a listing, which are kept: a small file must not take all memory.
+/// The most zeros between the .hex of a listing, which are kept: a small file must not fill memory.
 constexpr std::uint64_t max_gap_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t max_bank_bytes = std::uint64_t{64} << 10;
 /// Volta's is not checked; earlier ones have instructions of eight bytes.
 constexpr std::uint32_t first_arch = 75;
-/// Of a thread: R0 to R254.
+/// The registers of a thread: R0 to R254.
 constexpr std::uint32_t max_registers = 255;
 constexpr std::uint32_t last_barrier = 5;
 constexpr std::uint32_t no_barrier = 7;
-/// Of what is wrong, in a message.
+/// The most characters of a wrong text that a message repeats.
 constexpr std::size_t most_text = 1000;
 constexpr std::string_view blanks = " \t";
 

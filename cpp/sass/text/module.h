@@ -36,7 +36,7 @@ struct Operand {
   std::int64_t integer = 0;
   double real = 0;
   std::uint32_t bank = 0;
-  /// Of constants and addresses; `no_base` without one.
+  /// The register that is added to a constant's or an address's offset; `no_base` without one.
   static constexpr std::uint32_t no_base = ~std::uint32_t{0};
   std::uint32_t base = no_base;
   std::uint32_t uniform_base = no_base;

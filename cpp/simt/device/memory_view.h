@@ -112,9 +112,9 @@ class MemoryView {
   DeviceMemory& memory_;
   const std::size_t num_deltas_;
   const std::size_t num_words_;
-  /// Of each line: from its place in the memory to its copy; 0: there is none.
+  /// The distance from each line's place in the memory to its copy; 0: there is none.
   std::uint64_t* deltas_ = nullptr;
-  /// Of each word: the round in which it was last read.
+  /// The round in which each word was last read.
   std::uint8_t* read_in_ = nullptr;
   std::uint8_t round_ = 0;
   bool notes_reads_ = false;

@@ -56,7 +56,7 @@ struct TensorCopy {
   std::array<std::uint32_t, 5> coordinates{};  ///< slots
   AddressOperand barrier{.space = AddressSpace::local};
   std::uint32_t blocks = none;  ///< as of BulkCopy
-  /// Of a reduction, by TensorElement; nulls: a plain copy.
+  /// The functions of a reduction, by TensorElement; null in a plain copy.
   std::array<AtomicFunction, num_tensor_elements> reductions{};
   bool reduces = false;
 };

@@ -32,7 +32,7 @@ enum class NarrowRounding : std::uint8_t {
 /// which becomes the lower one. source[2] holds the scales of a pair (two ue8m0), or random bits.
 /// widen makes two f16 or bf16 of a pair in source[0], each times its scale in source[1].
 struct NarrowConversion {
-  /// Of the other side: f32, or a pair of f16 or bf16.
+  /// The type of the other side: f32, or a pair of f16 or bf16.
   enum class Wide : std::uint8_t { f32, f16x2, bf16x2 };
 
   NarrowFormat format = NarrowFormat::e4m3;

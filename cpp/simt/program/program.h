@@ -129,7 +129,7 @@ struct MemoryAccess {
   std::uint32_t result = none;  ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
   std::uint32_t operand_c = none;
-  /// Of an atomic on a vector, for its elements behind the first.
+  /// Results and operands of an atomic on a vector, for its elements behind the first.
   std::array<std::uint32_t, 7> more_results{none, none, none, none, none, none, none};
   std::array<std::uint32_t, 7> more_operands{none, none, none, none, none, none, none};
   std::uint32_t second_address = none;  ///< async_copy: where from; `address` is where to

@@ -104,7 +104,7 @@ struct TensorMap {
   [[nodiscard]] std::uint64_t size(std::uint32_t dimension) const {
     return sizes[dimension] == 0 ? std::uint64_t{1} << 32 : sizes[dimension];
   }
-  /// Of a tile in shared memory.
+  /// The bytes of a tile in shared memory.
   [[nodiscard]] std::uint64_t tile_bytes() const;
 };
 

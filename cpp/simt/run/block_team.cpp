@@ -7,7 +7,7 @@
 namespace warpstack::simt {
 namespace {
 
-/// Of the columns that a member keeps, after which it takes no further block of its own accord.
+/// A member whose columns are larger takes no further block of its own accord.
 constexpr std::uint64_t most_kept_bytes = std::uint64_t{64} << 20;
 
 // A block that sees memory as it was may run for ever. It ends when it has executed many times as

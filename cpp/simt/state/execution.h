@@ -36,7 +36,7 @@ struct BarrierState {
   }
 };
 
-/// Of an mbarrier of a block, what its own instructions have completed there.
+/// What the instructions of a block have completed at one of its mbarriers.
 struct PhaseCount {
   std::uint32_t barrier = 0;  ///< its address in shared memory
   std::uint32_t made = 0;     ///< completions, see trace::PhaseStep
@@ -82,7 +82,7 @@ struct Execution {
         num_warps((num_threads + warp_size - 1) / warp_size),
         local_bytes(local_bytes_of(program, options)) {}
 
-  /// Of a lane, in its block.
+  /// The index of a lane's thread in its block: x, y, z.
   [[nodiscard]] std::array<std::uint64_t, 3> thread_index(const Warp& warp,
                                                           std::uint32_t lane) const {
     const std::uint64_t thread = warp.number * warp_size + lane;

@@ -112,7 +112,7 @@ class Recorder {
   /// The block that runs has ended.
   void store_block();
 
-  /// Of a recorder for blocks ahead of their turn: begins, keeps a block that has ended, and gives
+  /// A recorder for blocks ahead of their turn begins, keeps a block that has ended, and gives
   /// out what it has counted.
   void begin_ahead();
   void keep_block(RecordedBlocks& kept) const;

@@ -142,7 +142,7 @@ class AddressSpaces {
   Block& block_;
   MemoryView* const view_;  ///< of blocks that run ahead of their turn; null as a rule
   Faults& faults_;
-  /// Of the last global accesses, by the instruction.
+  /// The allocations of the last global accesses, by the instruction.
   std::array<Allocation*, 16> recent_{};
   std::array<std::byte, 64> outside_{};  ///< in place of memory that is not there
 };

@@ -12,7 +12,7 @@ namespace warpstack::simt {
 namespace {
 
 constexpr std::uint32_t max_call_depth = 4096;
-/// Of the registers and parameters of a warp, in all functions that it is in.
+/// The most bytes of a warp's registers and parameters, in all functions that it is in.
 constexpr std::size_t max_file_bytes = std::size_t{64} << 20;
 
 /// Copies between the parameter areas of a caller and the function it calls.

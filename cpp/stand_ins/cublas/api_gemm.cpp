@@ -174,7 +174,7 @@ Status typed(const char* function, Context* handle, const Product& p, const Type
 
 }  // namespace
 
-// Of the three forms, cublasSgemm and cublasDgemm are exported with _v2 at the end.
+// cublasSgemm and cublasDgemm are exported with _v2 at the end, the third form is not.
 #define CUBLAS_GEMMS(S, version, T, run)                                                         \
   CUBLAS_EXPORT Status cublas##S##gemm##version(                                                 \
       Context* handle, int operation_a, int operation_b, int m, int n, int k, const T* alpha,    \

@@ -23,7 +23,7 @@ void allocate_to(Runtime& runtime, void** pointer, std::size_t bytes) {
 
 /// cudaHostAllocPortable, Mapped and WriteCombined.
 constexpr unsigned host_flags = 7;
-/// Of all that is allocated: host and device have the same addresses.
+/// Every allocation has this flag: host and device have the same addresses.
 constexpr unsigned mapped_flag = 2;
 
 void allocate_host(Runtime& runtime, void** pointer, std::size_t bytes, unsigned flags) {
@@ -34,7 +34,7 @@ void allocate_host(Runtime& runtime, void** pointer, std::size_t bytes, unsigned
                  : pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::host, flags));
 }
 
-/// Of the devices that a copy names: there is one.
+/// Checks the devices that a copy names: there is one.
 Error check_devices(const char* function, int target, int source) {
   return call(function, [&](Runtime&) {
     require(target == 0 && source == 0, "there is one device, number 0", Error::invalid_device);

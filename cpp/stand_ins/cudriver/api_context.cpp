@@ -243,7 +243,7 @@ CUDART_EXPORT Error cuCtxGetDevice(int* device) {
       Needs::context);
 }
 
-/// Of CUDA 13.
+/// The form of CUDA 13.
 CUDART_EXPORT Error cuCtxGetDevice_v2(int* device, Context* context) {
   return manage(__func__, [&](Driver& driver) {
     require(device != nullptr, "nowhere to put the device");

@@ -23,7 +23,7 @@ struct Form {
   int since;
   const char* suffix;
 };
-/// Of each, later forms come first. Where there is no entry, `_v2` is what all programs mean.
+/// Later forms of a function come first. Where there is no row, all programs mean `_v2`.
 constexpr Form forms[] = {
     {"cuCtxCreate", 12050, "_v4"},
     {"cuCtxCreate", 11040, "_v3"},

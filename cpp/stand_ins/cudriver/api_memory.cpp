@@ -271,7 +271,7 @@ CUDART_EXPORT Error cuPointerGetAttribute(void* place, int attribute, DevicePoin
   });
 }
 
-/// Of an address that is not allocated, all attributes are 0.
+/// All attributes of an address that is not allocated are 0.
 CUDART_EXPORT Error cuPointerGetAttributes(unsigned count, const int* attributes, void** places,
                                            DevicePointer pointer) {
   return drive(__func__, [&](Runtime& runtime) {

@@ -31,7 +31,7 @@ struct Capture {
   std::thread::id thread;
   CaptureMode mode = CaptureMode::global;
   bool invalidated = false;
-  /// Of each stream that takes part: the nodes on which its next one depends.
+  /// The nodes on which the next one of each stream that takes part depends.
   std::map<StreamHandle, std::vector<Edge>> ends;
   std::vector<Edge> left;  ///< the same of streams that took part and are destroyed
 };

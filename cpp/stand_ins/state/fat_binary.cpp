@@ -92,7 +92,7 @@ std::string_view name_in(std::span<const std::byte> header) {
   return name.substr(0, name.find_last_not_of(std::string_view(" \0", 2)) + 1);
 }
 
-/// Of several PTX images the one that a GPU of compute capability `max_target` would choose.
+/// The PTX image that a GPU of compute capability `max_target` would choose.
 const FatBinaryEntry* choose_ptx(const std::vector<FatBinaryEntry>& entries,
                                  std::uint32_t max_target) {
   const FatBinaryEntry* best = nullptr;

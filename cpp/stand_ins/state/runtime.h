@@ -65,7 +65,7 @@ struct Array {
 /// registered, or an image that it has loaded itself.
 struct FatModule {
   const std::byte* container = nullptr;
-  /// Of relocatable device code: the containers of the objects that `container` was linked of.
+  /// The containers of the objects that relocatable device code in `container` was linked of.
   std::vector<const std::byte*> objects;
   std::optional<FatBinaryImage> image;  ///< instead of a container
   std::string name;                     ///< for messages
@@ -122,7 +122,7 @@ class Runtime {
   KernelEntry& kernel(const void* stub);
   /// Address and size of a device variable.
   ProgramModule::Variable symbol(const void* shadow);
-  /// Of a managed variable `shadow` may be its own address, too: programs name it by that.
+  /// The `shadow` of a managed variable may be its own address, too: programs name it by that.
   VariableEntry variable(const void* shadow);
   /// The kernel that has an address in device code. Throws Failure when there is none.
   KernelEntry& kernel_at(FatModule& module, std::uint64_t address);

@@ -22,12 +22,12 @@ class InstructionStream {
   InstructionStream& operator=(InstructionStream&&) = default;
 
   [[nodiscard]] bool done() const { return done_; }
-  // Of the instruction at the cursor, while not done():
+  // The instruction at the cursor, while not done():
   [[nodiscard]] std::uint32_t row() const { return row_; }
   [[nodiscard]] std::uint32_t mask() const { return mask_; }
-  /// Of a memory instruction: touched sectors or shared-memory wavefronts; 0: no active lane.
+  /// Touched sectors or shared-memory wavefronts of a memory instruction; 0: no active lane.
   [[nodiscard]] std::uint32_t memory_count() const { return memory_count_; }
-  /// Of an instruction that goes through the caches with at least one sector.
+  /// The access of an instruction that goes through the caches with at least one sector.
   [[nodiscard]] memory::MemoryAccess access() const;
   [[nodiscard]] trace::WarpPosition position() const { return position_; }
   void advance();

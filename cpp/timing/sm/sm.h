@@ -235,7 +235,7 @@ class Sm {
   };
   enum class Need : std::uint8_t { nothing, unit, load_store_unit };
 
-  /// Of all warps: from one change to the next they wait for the same, mostly for many cycles.
+  /// What all warps wait for; it stays the same from one change to the next, often for many cycles.
   struct Survey {
     bool is_valid = false;   ///< nothing has changed since
     Cycle until = 0;         ///< when the first warp has what it waits for

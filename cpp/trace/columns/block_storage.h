@@ -47,7 +47,7 @@ struct ColumnView {
   std::span<const std::uint16_t> memory_count;
   std::span<const std::uint64_t> sector;       ///< address / 32, in order of first touch
   std::span<const std::uint32_t> store_bytes;  ///< byte mask of each written sector
-  /// Of each written sector, none of stores; empty where no atomic was executed.
+  /// The lanes of each written sector, none for stores; empty where no atomic was executed.
   std::span<const AtomicLanes> atomic_lanes;
 };
 

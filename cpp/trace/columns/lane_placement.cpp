@@ -329,7 +329,7 @@ namespace {
 bool place_shared_pairs(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
                         LaneAddresses& lanes, SharedAccess access, std::uint32_t distance) {
   constexpr std::uint32_t bank_row_bytes = 128;
-  // Of a pair both have the place of the lower one among the lower ones.
+  // Both lanes of a pair have the place of the lower one among the lower ones.
   const auto place_of = [distance](std::uint32_t lane) {
     return distance == 0 ? lane : (lane & (distance - 1)) | (lane / (2 * distance) * distance);
   };

@@ -94,7 +94,7 @@ class TraceBuilder final : public IssueLog {
   std::unique_ptr<BlockStorage> blocks_;
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
-  /// Of rows of instructions by their barriers and, of waits, one more than their counts.
+  /// Rows of instructions by their barriers and, for waits, by one more than their counts.
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> phase_rows_;
   std::uint64_t open_block_ = 0;
   std::vector<WarpEntry> open_warps_;

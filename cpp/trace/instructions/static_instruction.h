@@ -34,7 +34,7 @@ struct StaticInstruction {
   /// instruction set until the kernel is complete, then dense per kernel.
   std::vector<std::uint16_t> destinations;
   std::vector<std::uint16_t> sources;
-  /// Of machine code whose encodings are known; in a trace all rows have it, or none.
+  /// There for machine code whose encodings are known; in a trace all rows have it, or none.
   std::optional<Control> control;
 
   bool operator==(const StaticInstruction&) const = default;

@@ -30,7 +30,7 @@ inline constexpr std::size_t num_tensor_types = num_values<TensorType>;
 struct TensorOperation {
   TensorType type = TensorType::f16;
   std::uint64_t multiply_adds = 0;
-  /// Of a group of four warps (wgmma, GMMA), each of which does a quarter; products into the same
+  /// Done by a group of four warps (wgmma, GMMA), a quarter each; products into the same
   /// sums follow each other without waiting.
   bool is_of_group = false;
 

@@ -41,7 +41,7 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   access.operand_b = e.in(first + 1, type);
   access.operand_c = name == "cas" ? e.in(first + 2, type) : none;
   access.takes_locks = name == "cas" || name == "exch";
-  // Of a count of lanes: unless somebody reads the result (add_rows()).
+  // The lanes are only counted unless somebody reads the result (add_rows()).
   const bool counts = space.space == AddressSpace::shared && name == "add" &&
                       (type == Type::u32 || type == Type::s32) && e.is_constant(access.operand_b) &&
                       access.operand_b == e.constant(1, 4);

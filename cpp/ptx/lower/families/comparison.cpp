@@ -115,7 +115,7 @@ void set(Emitter& e, Modifiers& modifiers) {
   form.flush = modifiers.take("ftz");
   const Type result = modifiers.need_type();
   form.type = modifiers.need_type();
-  // Of pairs, also in a word of two masks.
+  // Pairs have a word of two masks as well.
   const bool is_word = result == Type::u32 || result == Type::s32;
   if (is_packed(form.type) ? !is_packed(result) && !is_word : is_packed(result)) {
     throw Unsupported{"set has no results of this type for values of that one"};

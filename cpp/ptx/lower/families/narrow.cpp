@@ -210,7 +210,7 @@ bool is_narrow_conversion(const Instruction& instruction) {
 
 void convert_narrow(Emitter& e, Modifiers& modifiers) {
   const ConversionWords words = take_words(modifiers);
-  // Of conversions to tf32 with .rna the machine makes several operations.
+  // The machine makes several operations of a conversion to tf32 with .rna.
   e.set_class(words.rounding == NarrowRounding::away ? OpClass::sfu : OpClass::fp16);
   const NarrowType* const target = narrow_type_named(words.target);
   const NarrowType* const source = narrow_type_named(words.source);

@@ -109,7 +109,7 @@ void extremes(Lowerer& to, Form& form) {
   std::array<Term, n> terms;
   for (Term& term : terms) term = term_of(to, form.next(), parts);
   const Condition least = to.condition(form.next());
-  // Of 64 bits: whether something is carried on, which compilers do not ask for.
+  // A pair can take a carry on, which compilers do not ask for.
   if (parts.is_pair() && form.more() && !to.condition(form.next()).is_false()) {
     to.refuse("its last predicate is not executed");
   }
