@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/error.h"
-#include "common/meeting.h"
+#include "common/spin_barrier.h"
 #include "common/threads.h"
 #include "memory/system/l2_port.h"
 #include "memory/system/order_recording.h"
@@ -91,12 +91,12 @@ class Simulation {
           run_sms(part, is_backward);
         }
       });
-      late_ += meeting_.wait([this] { end_turns(); });
+      late_ += barrier_.wait([this] { end_turns(); });
       if (finished_ || id >= num_threads_) return;
       guard([&] {
         for (std::size_t part = id; part < workers_.size(); part += num_threads_) serve(part);
       });
-      late_ += meeting_.wait([] {});
+      late_ += barrier_.wait([] {});
     }
   }
 
@@ -126,7 +126,7 @@ class Simulation {
     constexpr std::uint64_t rarely = 64;
     if (late_ < some || late_ * rarely < meetings_) return;
     num_threads_ = 1;
-    meeting_.shrink(1);
+    barrier_.shrink(1);
   }
 
   template <typename Work>
@@ -223,7 +223,7 @@ class Simulation {
   Cache& l2_;
   std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
   std::size_t num_threads_ = workers_.size();
-  Meeting meeting_{static_cast<std::uint32_t>(workers_.size())};
+  SpinBarrier barrier_{static_cast<std::uint32_t>(workers_.size())};
   std::uint64_t meetings_ = 0;           ///< in the timed order
   std::atomic<std::uint64_t> late_ = 0;  ///< threads that slept until another one came
   std::optional<trace::WarpPosition> observed_;

@@ -50,18 +50,18 @@ bool BlockRunner::is_spinning(std::uint32_t rounds) {
   execution_.sightings = {};
   for (Warp& warp : block_.warps) {
     if (warp.state == Warp::State::done) continue;
-    warp.watch = std::make_unique<Watch>(execution_.sightings, few_states);
+    warp.detector = std::make_unique<SpinDetector>(execution_.sightings, few_states);
   }
   run(rounds);
   bool spins = false;
   bool works = block_.done;
   bool has_looked = false;
   for (Warp& warp : block_.warps) {
-    const std::unique_ptr<Watch> watch = std::exchange(warp.watch, nullptr);
-    if (watch == nullptr) continue;
-    if (warp.state == Warp::State::ready && !watch->circles()) works = true;
-    if (warp.state != Warp::State::done && watch->spins()) spins = true;
-    has_looked |= watch->has_looked();
+    const std::unique_ptr<SpinDetector> detector = std::exchange(warp.detector, nullptr);
+    if (detector == nullptr) continue;
+    if (warp.state == Warp::State::ready && !detector->circles()) works = true;
+    if (warp.state != Warp::State::done && detector->spins()) spins = true;
+    has_looked |= detector->has_looked();
   }
   if (block_.done) return false;
   if (has_looked && patience_.rounds == most_patience && ++patience_.doubts >= most_doubts)
@@ -99,7 +99,7 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.out_of_order = false;
   warp.may_part = false;
   warp.may_wait = false;
-  warp.watch.reset();
+  warp.detector.reset();
   warp.pauses = 0;
   warp.clock = nullptr;
   warp.async = {};
@@ -231,9 +231,9 @@ std::string BlockRunner::waits_of(bool of_spinning) {
           " at barrier " + std::to_string(warp.barrier) + " (" + Faults::place_of(warp, step) + ")";
     } else if (!of_spinning) {
       continue;
-    } else if (warp.watch != nullptr && warp.watch->look() != nullptr) {
-      what = " reads " + hexadecimal(warp.watch->look_address()) + " again and again (" +
-             Faults::place_of(warp, *warp.watch->look()) + ")";
+    } else if (warp.detector != nullptr && warp.detector->look() != nullptr) {
+      what = " reads " + hexadecimal(warp.detector->look_address()) + " again and again (" +
+             Faults::place_of(warp, *warp.detector->look()) + ")";
     } else {
       what = " goes round a loop (" + Faults::place_of(warp, warp.next_step()) + ")";
     }

@@ -46,7 +46,7 @@ void let_go(Block& block) {
     warp.paths = {};
     warp.local = {};
     warp.local_written = {};
-    warp.watch.reset();
+    warp.detector.reset();
   }
   block.shared = {};
   block.shared_written = {};
@@ -197,7 +197,7 @@ void GridRunner::run_in_turns() {
   start_blocks(ended > 0 ? unfinished + ended : 2 * unfinished);
   if (resident_.empty()) execution_.in_turns = options_.cooperative || has_clusters_;
   if (ended > 0 || started_ > before) {
-    watch_all(false);
+    detect_all(false);
     quiet_turns_ = 0;
   } else {
     look_for_standstill();
@@ -237,15 +237,15 @@ bool GridRunner::give_up_all_waits() {
   return goes_on;
 }
 
-void GridRunner::watch_all(bool on) {
+void GridRunner::detect_all(bool on) {
   watched_turns_ = on ? 1 : 0;
   circling_since_ = execution_.warp_instructions;
   execution_.sightings = {};
   for (Block& block : resident_) {
     for (Warp& warp : block.warps) {
-      warp.watch.reset();
+      warp.detector.reset();
       if (!on || warp.state == Warp::State::done) continue;
-      warp.watch = std::make_unique<Watch>(execution_.sightings, ~std::uint32_t{0});
+      warp.detector = std::make_unique<SpinDetector>(execution_.sightings, ~std::uint32_t{0});
     }
   }
 }
@@ -253,12 +253,12 @@ void GridRunner::watch_all(bool on) {
 void GridRunner::look_for_standstill() {
   if (execution_.async_events != events_seen_) {  // somebody came to a barrier that holds others
     events_seen_ = execution_.async_events;
-    watch_all(false);
+    detect_all(false);
     quiet_turns_ = 0;
     return;
   }
   if (watched_turns_ == 0) {
-    if (++quiet_turns_ >= quiet_limit_) watch_all(true);
+    if (++quiet_turns_ >= quiet_limit_) detect_all(true);
     return;
   }
   ++watched_turns_;
@@ -266,13 +266,13 @@ void GridRunner::look_for_standstill() {
   bool all_recur = !execution_.sightings.changes;
   for (const Block& block : resident_) {
     for (const Warp& warp : block.warps) {
-      if (warp.watch == nullptr || warp.state == Warp::State::done ||
+      if (warp.detector == nullptr || warp.state == Warp::State::done ||
           warp.state == Warp::State::waiting || warp.state == Warp::State::held) {
         continue;
       }
-      all_circle &= warp.watch->circles();
-      all_recur &=
-          warp.watch->recurs_for(circles_of_proof * static_cast<std::uint32_t>(warp.paths.size()));
+      all_circle &= warp.detector->circles();
+      all_recur &= warp.detector->recurs_for(circles_of_proof *
+                                             static_cast<std::uint32_t>(warp.paths.size()));
     }
   }
   if (all_circle && all_recur) report_standstill(true);
@@ -280,7 +280,7 @@ void GridRunner::look_for_standstill() {
     circling_since_ = execution_.warp_instructions;
     for (Block& block : resident_) {
       for (Warp& warp : block.warps) {
-        if (warp.watch != nullptr) warp.watch->begin_again();
+        if (warp.detector != nullptr) warp.detector->begin_again();
       }
     }
   }
@@ -290,7 +290,7 @@ void GridRunner::look_for_standstill() {
     const std::uint64_t now = execution_.time();
     if (now < most_skipped_time) execution_.skip_time_to(now + now / 8);
   } else if (watched_turns_ > watched_quiet_turns) {
-    watch_all(false);
+    detect_all(false);
     quiet_turns_ = 0;
     quiet_limit_ = std::min(2 * quiet_limit_, most_quiet_turns);
   }

@@ -68,7 +68,7 @@ class GridRunner {
   bool give_up_all_waits();
   /// No block has ended for some time: finds out whether one can.
   void look_for_standstill();
-  void watch_all(bool on);
+  void detect_all(bool on);
   [[noreturn]] void report_standstill(bool is_certain);
 
   Execution& execution_;

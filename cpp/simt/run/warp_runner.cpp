@@ -244,7 +244,7 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
     case Action::surface_load:
     case Action::surface_store:
     case Action::texture_query:
-      if (warp.watch != nullptr) warp.watch->work();
+      if (warp.detector != nullptr) warp.detector->work();
       textures_.access(warp, step, registers, mask);
       break;
     case Action::active_mask:
@@ -258,12 +258,12 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
       break;
     case Action::matrix_load:
     case Action::matrix_store:
-      if (warp.watch != nullptr) warp.watch->work();
+      if (warp.detector != nullptr) warp.detector->work();
       matrices_.access_matrices(warp, step, registers, mask);
       break;
     case Action::fragment_load:
     case Action::fragment_store:
-      if (warp.watch != nullptr) warp.watch->work();
+      if (warp.detector != nullptr) warp.detector->work();
       matrices_.access_fragment(warp, step, registers, mask);
       break;
     case Action::bulk_copy:

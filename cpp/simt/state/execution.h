@@ -14,8 +14,8 @@
 #include "simt/program/program.h"
 #include "simt/state/launch.h"
 #include "simt/state/race_check.h"
+#include "simt/state/spin_detector.h"
 #include "simt/state/warp.h"
-#include "simt/state/watch.h"
 
 namespace warpstack::simt {
 

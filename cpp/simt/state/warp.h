@@ -11,7 +11,7 @@
 #include "common/lazy_bytes.h"
 #include "simt/device/written_bytes.h"
 #include "simt/program/program.h"
-#include "simt/state/watch.h"
+#include "simt/state/spin_detector.h"
 #include "trace/columns/trace_builder.h"
 
 namespace warpstack::simt {
@@ -73,8 +73,8 @@ struct Warp {
   /// Its lanes may come to barriers of the block in parts: they leave a loop around one at
   /// different times, or have gone ahead of others that spin.
   bool may_part = false;
-  bool may_wait = false;          ///< for another block: it has looked at what that one may change
-  std::unique_ptr<Watch> watch;   ///< null as a rule
+  bool may_wait = false;  ///< for another block: it has looked at what that one may change
+  std::unique_ptr<SpinDetector> detector;  ///< null as a rule
   std::uint32_t pauses = 0;       ///< in which it made room for other blocks, since a barrier
   std::uint64_t wake = 0;         ///< the time until which it is asleep
   const Step* clock = nullptr;    ///< where it has last read the time

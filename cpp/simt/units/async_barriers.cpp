@@ -74,7 +74,7 @@ bool AsyncBarriers::execute(Warp& warp, const Step& step, std::byte* registers,
     give_up(warp, step, registers, mask);
     return true;
   }
-  if (warp.watch != nullptr) warp.watch->work();
+  if (warp.detector != nullptr) warp.detector->work();
   trace::PhaseStep phase;
   if (completes(barrier.kind)) phase = count_completion(registers, barrier.address, mask);
   recorder_.record_phase(warp, step, mask, phase);

@@ -55,7 +55,7 @@ bool AsyncUnit::execute(Warp& warp, const Step& step, std::byte* registers, std:
       break;
   }
   if (is_over(warp, step, registers, mask)) return true;
-  if (warp.watch != nullptr) warp.watch->meet();
+  if (warp.detector != nullptr) warp.detector->meet();
   warp.state = Warp::State::held;
   warp.async.held_mask = mask;
   warp.async.held_rounds = 0;

@@ -30,7 +30,7 @@ void Barriers::arrive(Warp& warp, const Step& step, const std::byte* registers,
     warp.state = Warp::State::waiting;
     warp.turns = 0;
     warp.pauses = 0;
-    if (warp.watch != nullptr) warp.watch->meet();
+    if (warp.detector != nullptr) warp.detector->meet();
     warp.barrier_kind = barrier.kind;
     warp.barrier_result = barrier.result;
   }
@@ -70,7 +70,7 @@ void Barriers::arrive_parted(Warp& warp) {
   warp.state = Warp::State::waiting;
   warp.turns = 0;
   warp.pauses = 0;
-  if (warp.watch != nullptr) warp.watch->meet();
+  if (warp.detector != nullptr) warp.detector->meet();
   warp.is_parted = true;
   release();
 }

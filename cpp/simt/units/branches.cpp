@@ -21,8 +21,8 @@ constexpr std::uint32_t pauses_in_a_row = 32;
 
 void Branches::branch(Warp& warp, const Step& step, std::uint32_t taken) {
   PathEntry& path = warp.paths.back();
-  if ((warp.may_wait || warp.watch != nullptr) && taken != 0 && step.jump <= path.pc) {
-    if (warp.watch != nullptr) warp.watch->circle(warp, step.jump);
+  if ((warp.may_wait || warp.detector != nullptr) && taken != 0 && step.jump <= path.pc) {
+    if (warp.detector != nullptr) warp.detector->circle(warp, step.jump);
     if (warp.may_wait) {
       // Round a loop that may wait for another block, which goes on now.
       warp.may_wait = false;

@@ -12,7 +12,7 @@
 namespace warpstack::simt {
 
 void BulkCopies::copy(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
-  if (warp.watch != nullptr) warp.watch->work();
+  if (warp.detector != nullptr) warp.detector->work();
   warp.clock = nullptr;
   moved_.clear();
   const BulkCopy& copy = program_.bulk_copies[step.detail];

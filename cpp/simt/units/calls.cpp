@@ -37,7 +37,7 @@ void move_piece(Warp& warp, const Frame& caller, const Call::Piece& outer, std::
 void Calls::call(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
   const Call& call = program_.calls[step.detail];
   if (call.built_in != Call::BuiltIn::none) {
-    if (warp.watch != nullptr) warp.watch->work();
+    if (warp.detector != nullptr) warp.detector->work();
     built_ins_.call(warp, step, call, mask);
     return;
   }

@@ -83,8 +83,8 @@ void for_width(std::uint32_t bytes, F f) {
 }
 
 /// Who follows the accesses of a warp to memory that others see, too: as a rule nobody.
-Watch* watch_of(const Warp& warp, const MemoryAccess& access) {
-  return access.space == AddressSpace::local ? nullptr : warp.watch.get();
+SpinDetector* detector_of(const Warp& warp, const MemoryAccess& access) {
+  return access.space == AddressSpace::local ? nullptr : warp.detector.get();
 }
 
 template <class F>
@@ -129,17 +129,17 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
     const LaneAddresses& places = range.moved ? places_ : lanes;
     const bool notes_changes = races_.is_on() && !is_load;
     if (notes_changes) races_.keep_bytes(access.space, lanes, bytes);
-    Watch* const watch = watch_of(warp, access);
-    if (watch != nullptr) watch->begin_access(step.detail, mask);
+    SpinDetector* const detector = detector_of(warp, access);
+    if (detector != nullptr) detector->begin_access(step.detail, mask);
     if (range) {
-      if (watch != nullptr) {
+      if (detector != nullptr) {
         for_lanes(lanes, [&](int lane) {
-          watch->before(lanes.address[lane], range.at(places.address[lane]), bytes);
+          detector->before(lanes.address[lane], range.at(places.address[lane]), bytes);
         });
       }
       move_elements(registers, access, places, range, is_load);
-      if (watch != nullptr) {
-        for_lanes(lanes, [&](int lane) { watch->after(range.at(places.address[lane]), bytes); });
+      if (detector != nullptr) {
+        for_lanes(lanes, [&](int lane) { detector->after(range.at(places.address[lane]), bytes); });
       }
     } else {
       spaces_.check_alignment(warp, step, lanes, bytes);
@@ -151,13 +151,13 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
         std::byte* const place =
             spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
                             lanes.address[lane], bytes, {.reads = is_load, .writes = !is_load});
-        if (watch != nullptr) watch->before(lanes.address[lane], place, bytes);
+        if (detector != nullptr) detector->before(lanes.address[lane], place, bytes);
         move_elements(registers, access, one, {.data = place}, is_load);
-        if (watch != nullptr) watch->after(place, bytes);
+        if (detector != nullptr) detector->after(place, bytes);
       }
     }
-    if (watch != nullptr) {
-      watch->end_access(step, is_load && access.strong && access.space != AddressSpace::shared);
+    if (detector != nullptr) {
+      detector->end_access(step, is_load && access.strong && access.space != AddressSpace::shared);
     }
     if (notes_changes) races_.find_changes(access.space, lanes, bytes);
   }
@@ -208,14 +208,14 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
   const bool has_result =
       access.result != none ||
       std::ranges::any_of(access.more_results, [](std::uint32_t slot) { return slot != none; });
-  Watch* const watch = watch_of(warp, access);
-  if (watch != nullptr) watch->begin_access(step.detail, lanes.mask);
+  SpinDetector* const detector = detector_of(warp, access);
+  if (detector != nullptr) detector->begin_access(step.detail, lanes.mask);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     std::byte* const place =
         spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
                         lanes.address[lane], bytes, {.writes = true});
-    if (watch != nullptr) watch->before(lanes.address[lane], place, bytes);
+    if (detector != nullptr) detector->before(lanes.address[lane], place, bytes);
     // All elements are read before results are written: those may be in the same registers.
     std::array<std::uint64_t, 8> old{};
     for (std::uint32_t e = 0; e < access.elements; ++e) {
@@ -229,14 +229,14 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
       const std::uint64_t value = access.atomic(old[e], b, c);
       std::memcpy(element, &value, access.bytes);
     }
-    if (watch != nullptr) watch->after(place, bytes);
+    if (detector != nullptr) detector->after(place, bytes);
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       const std::uint32_t result = e == 0 ? access.result : access.more_results[e - 1];
       if (result != none) write_lane(registers, result, register_bytes, lane, old[e]);
     }
   }
-  if (watch != nullptr) {
-    watch->end_access(step, has_result && access.space != AddressSpace::shared);
+  if (detector != nullptr) {
+    detector->end_access(step, has_result && access.space != AddressSpace::shared);
   }
   if (access.takes_locks) ++warp.spins;
   if (has_result) warp.may_wait = execution_.in_turns;
@@ -244,7 +244,7 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
 
 void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& access,
                            std::byte* registers, const LaneAddresses& to) {
-  if (warp.watch != nullptr) warp.watch->work();
+  if (warp.detector != nullptr) warp.detector->work();
   LaneAddresses from;
   read_addresses(registers, access.second_address, access.second_is_64_bits, access.second_offset,
                  to.mask, from);

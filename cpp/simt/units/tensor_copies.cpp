@@ -27,7 +27,7 @@ std::uint64_t fill_of(const TensorMap& map) {
 }  // namespace
 
 void TensorCopies::copy(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
-  if (warp.watch != nullptr) warp.watch->work();
+  if (warp.detector != nullptr) warp.detector->work();
   warp.clock = nullptr;
   moved_.clear();
   const TensorCopy& copy = program_.tensor_copies[step.detail];

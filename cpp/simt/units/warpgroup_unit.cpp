@@ -38,7 +38,7 @@ void WarpgroupUnit::multiply(Warp& warp, const Step& step, std::byte* registers,
                      " warps: warp " + std::to_string(warp.number) +
                      " is in a group that is not whole; launch a multiple of 128 threads");
   }
-  if (warp.watch != nullptr) warp.watch->work();
+  if (warp.detector != nullptr) warp.detector->work();
   const auto uniform = [&](std::uint32_t slot) { return lane_u64(registers, slot, 0); };
   if (multiply.a_descriptor == none) {
     read_registers(multiply, registers, a_);

@@ -1,4 +1,4 @@
-#include "simt/state/watch.h"
+#include "simt/state/spin_detector.h"
 
 #include <bit>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace warpstack::simt {
 
-std::uint64_t Watch::mix(std::uint64_t hash, const std::byte* bytes, std::size_t count) {
+std::uint64_t SpinDetector::mix(std::uint64_t hash, const std::byte* bytes, std::size_t count) {
   for (; count >= 8; bytes += 8, count -= 8) {
     std::uint64_t word;
     std::memcpy(&word, bytes, 8);
@@ -20,20 +20,20 @@ std::uint64_t Watch::mix(std::uint64_t hash, const std::byte* bytes, std::size_t
   return mix(hash, rest);
 }
 
-void Watch::begin_access(std::uint32_t access, std::uint32_t mask) {
+void SpinDetector::begin_access(std::uint32_t access, std::uint32_t mask) {
   access_ = mix(access, mask);
   before_ = after_ = 0;
   is_first_lane_ = true;
 }
 
-void Watch::before(std::uint64_t address, const std::byte* place, std::uint32_t bytes) {
+void SpinDetector::before(std::uint64_t address, const std::byte* place, std::uint32_t bytes) {
   if (is_first_lane_) address_ = address;
   is_first_lane_ = false;
   access_ = mix(access_, address);
   before_ = mix(before_, place, bytes);
 }
 
-void Watch::end_access(const Step& step, bool is_look) {
+void SpinDetector::end_access(const Step& step, bool is_look) {
   const bool changes = before_ != after_;
   const bool is_known = !known_.insert(mix(mix(access_, before_), after_)).second;
   if (!is_known) {
@@ -50,13 +50,13 @@ void Watch::end_access(const Step& step, bool is_look) {
   }
 }
 
-void Watch::begin_again() {
+void SpinDetector::begin_again() {
   sightings_.news = true;
   circles_ = meetings_ = looks_ = 0;
   period_ = taken_ = 0;
 }
 
-void Watch::circle(const Warp& warp, std::uint32_t target) {
+void SpinDetector::circle(const Warp& warp, std::uint32_t target) {
   ++circles_;
   if (circles_ > most_states_) {
     ++last_;  // what has been seen stands

@@ -1,4 +1,4 @@
-#include "common/meeting.h"
+#include "common/spin_barrier.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 namespace warpstack {
 namespace {
 
-TEST(Meeting, NobodyGoesOnBeforeTheLastHasCome) {
+TEST(SpinBarrier, NobodyGoesOnBeforeTheLastHasCome) {
   constexpr int num_threads = 4;
   constexpr int rounds = 200;
-  Meeting meeting(num_threads);
+  SpinBarrier barrier(num_threads);
   std::atomic<int> arrived = 0;
   int ended = 0;
   std::atomic<int> wrong = 0;
@@ -21,9 +21,9 @@ TEST(Meeting, NobodyGoesOnBeforeTheLastHasCome) {
       threads.emplace_back([&] {
         for (int round = 1; round <= rounds; ++round) {
           ++arrived;
-          meeting.wait([&] { wrong += arrived != num_threads * ++ended; });
+          barrier.wait([&] { wrong += arrived != num_threads * ++ended; });
           wrong += ended != round;
-          meeting.wait([] {});
+          barrier.wait([] {});
         }
       });
     }
@@ -32,24 +32,24 @@ TEST(Meeting, NobodyGoesOnBeforeTheLastHasCome) {
   EXPECT_EQ(ended, rounds);
 }
 
-TEST(Meeting, FewerGoOnAlone) {
-  Meeting meeting(2);
+TEST(SpinBarrier, FewerGoOnAlone) {
+  SpinBarrier barrier(2);
   int alone = 0;
   {
-    const std::jthread other([&] { meeting.wait([&] { meeting.shrink(1); }); });
-    meeting.wait([&] { meeting.shrink(1); });
-    for (int round = 0; round < 3; ++round) EXPECT_FALSE(meeting.wait([&] { ++alone; }));
+    const std::jthread other([&] { barrier.wait([&] { barrier.shrink(1); }); });
+    barrier.wait([&] { barrier.shrink(1); });
+    for (int round = 0; round < 3; ++round) EXPECT_FALSE(barrier.wait([&] { ++alone; }));
   }
   EXPECT_EQ(alone, 3);
 }
 
-TEST(Meeting, WhoSleptSaysSo) {
-  Meeting meeting(2);
+TEST(SpinBarrier, WhoSleptSaysSo) {
+  SpinBarrier barrier(2);
   const std::jthread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    EXPECT_FALSE(meeting.wait([] {}));
+    EXPECT_FALSE(barrier.wait([] {}));
   });
-  EXPECT_TRUE(meeting.wait([] {}));
+  EXPECT_TRUE(barrier.wait([] {}));
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ struct Sightings {
 
 /// Follows a warp that has run for long: does it only wait until somebody else changes memory? It
 /// goes round a loop then, makes the same accesses again and again, and finds the same values.
-class Watch {
+class SpinDetector {
  public:
   /// `most_states`: rounds of a loop in which the whole state of the warp is looked at.
-  Watch(Sightings& sightings, std::uint32_t most_states)
+  SpinDetector(Sightings& sightings, std::uint32_t most_states)
       : sightings_(sightings), most_states_(most_states) {}
 
   // ---- what the warp does ----
@@ -58,7 +58,7 @@ class Watch {
   [[nodiscard]] bool recurs_for(std::uint32_t circles) const {
     return circles_ >= circles && recurs();
   }
-  /// A strong look at memory since the watch began.
+  /// A strong look at memory since it began to follow the warp.
   [[nodiscard]] bool has_looked() const { return has_looked_; }
   /// The last access that read, null without one, and the first address of it.
   [[nodiscard]] const Step* look() const { return look_; }

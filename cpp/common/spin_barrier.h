@@ -11,9 +11,9 @@ namespace warpstack {
 
 /// A barrier for threads that meet every millisecond or so: they watch for each other for a while
 /// before they sleep, because waking takes long. (std::barrier sleeps almost at once.)
-class Meeting {
+class SpinBarrier {
  public:
-  explicit Meeting(std::uint32_t num_threads) : num_threads_(num_threads) {}
+  explicit SpinBarrier(std::uint32_t num_threads) : num_threads_(num_threads) {}
 
   /// Returns when all threads have called it. The last to come calls `then` before the others go
   /// on. Returns whether this one had to sleep: the last one was late.
