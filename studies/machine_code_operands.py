@@ -4,7 +4,7 @@
     python studies/machine_code_operands.py --sets 1000000           # print what differs
     python studies/machine_code_operands.py --sets 1000000 --write   # also into docs/quality/machine-code.md
 
-The forms are those of the tests of PTX instructions (tests/python/cuda), which compare a few hundred sets of
+The forms are those of the tests of PTX instructions (tests/python/ptx), which compare a few hundred sets of
 operands of each with plain definitions. Here the engine's results of the PTX are the reference, bit for
 bit; what differs is held against the plain definition. Half of the operands are edges, which meet each
 other and random ones, the others random. Needed are ptxas and nvdisasm.

@@ -12,7 +12,7 @@ import pytest
 import warpstack as ws
 from warpstack import InputError, cuda, host
 
-HERE = Path(__file__).parent
+PROGRAMS = Path(__file__).parents[1] / "stand_ins" / "host_programs"
 
 READ = """.version 7.0
 .target sm_75
@@ -127,7 +127,7 @@ def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guards")
     for name in ("guards", "texels"):
         target = ["-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75"]
-        command = [nvcc, *target, "-o", folder / name, HERE / "host_programs" / f"{name}.cu"]
+        command = [nvcc, *target, "-o", folder / name, PROGRAMS / f"{name}.cu"]
         subprocess.run(command, check=True, timeout=300)
     return folder
 

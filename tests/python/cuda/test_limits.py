@@ -13,6 +13,8 @@ from warpstack import InputError, cuda
 from warpstack._util import trace_budget
 from warpstack.cli import main
 
+CLIENT = Path(__file__).parents[1] / "stand_ins" / "host_client.py"
+
 COPY = """.version 7.0
 .target sm_75
 .address_size 64
@@ -75,7 +77,7 @@ def test_commands_run_where_address_space_is_limited(source, kilobytes, more):
 
 @pytest.mark.parametrize("kilobytes", [6_000_000, 4_000_000])
 def test_programs_run_where_address_space_is_limited(tmp_path, kilobytes):
-    client = [sys.executable, Path(__file__).parent / "host_client.py", "libcudart.so.12", "axpy"]
+    client = [sys.executable, CLIENT, "libcudart.so.12", "axpy"]
     for more in ([], ["--device-memory", "512"]):
         command = [sys.executable, "-m", "warpstack", "trace", "--overwrite"]
         command += [*more, "-o", tmp_path / "out", "--", *client]

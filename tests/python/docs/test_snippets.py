@@ -55,7 +55,7 @@ table = ws.sweep(app, gpu, [
 #: Commands that are read by the parser but not run, by their beginning or a part of them.
 NOT_RUN = {
     r"\.cu\b|--machine-code": "takes a CUDA compiler; tests/python/cli has it",
-    r" -- ": "takes a program of the reader's; tests/python/cuda has some",
+    r" -- ": "takes a program of the reader's; tests/python/stand_ins has some",
     r"^figure (?!--list)": "takes minutes; tests/python/figures draws them on small inputs",
     r"^validate|gtx1080 .*--csv": "takes measurements; tests/python/validation has some",
     r"^calibrate run|my-h100": "takes what the program on the card prints; tests/python/calibration",

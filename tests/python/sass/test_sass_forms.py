@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     find_nvdisasm() is None or find_ptxas() is None, reason="ptxas or nvdisasm is not installed"
 )
 
-PTX_TESTS = Path(__file__).resolve().parents[1] / "cuda"
+PTX_TESTS = Path(__file__).resolve().parents[1] / "ptx"
 #: Tests of messages, and of what is not executed as machine code.
 LEFT_OUT = {
     "test_other_modifiers_are_errors",  # of PTX
