@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "ptx/ptx_texts.h"
+#include "ptx/text/ptx_texts.h"
 
 // What the parser says of wrong PTX: file, line, what it expected and what it found.
 

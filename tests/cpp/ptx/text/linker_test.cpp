@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "ptx/ptx_texts.h"
+#include "ptx/text/ptx_texts.h"
 
 namespace warpstack::ptx {
 namespace {

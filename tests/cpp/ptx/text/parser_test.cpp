@@ -6,8 +6,8 @@
 #include <iterator>
 #include <string>
 
-#include "ptx/ptx_texts.h"
 #include "ptx/text/module.h"
+#include "ptx/text/ptx_texts.h"
 
 namespace warpstack::ptx {
 namespace {
