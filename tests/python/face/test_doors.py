@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import doors
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-import doors
 import warpstack as ws
 from effort import rounds
 from time_limit import TooSlow, time_limit

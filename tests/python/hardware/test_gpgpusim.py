@@ -4,9 +4,6 @@ import re
 import warnings
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from gpgpusim_files import (
     ADAPTIVE,
     DETAILED,
@@ -18,6 +15,9 @@ from gpgpusim_files import (
     without,
     writer,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from warpstack import InputError, UnusedOptionWarning
 from warpstack.hardware.description import Gpu
 

@@ -1,8 +1,8 @@
 """What the reader of GPGPU-Sim configurations finds for the timing stage: queues, ports, banks of DRAM."""
 
 import pytest
-
 from gpgpusim_files import DETAILED, MINIMAL, read, read_and_warn, without, writer
+
 from warpstack import InputError
 
 

@@ -5,7 +5,6 @@ import warnings
 from pathlib import Path
 
 import pytest
-
 from gpgpusim_files import (
     ADAPTIVE,
     DETAILED,
@@ -17,6 +16,7 @@ from gpgpusim_files import (
     without,
     writer,
 )
+
 from warpstack import InputError, UnusedOptionWarning, gpu, patterns, save
 from warpstack.cli import main
 from warpstack.hardware.description import Gpu

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_caches import assert_same, plain_system
 
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
 from machines import plain_pascal
-from plain_caches import assert_same, plain_system
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from plain_caches import COUNTERS
 
 import warpstack as ws
 from effort import rounds
-from plain_caches import COUNTERS
 from twins.sampling import SampledMemorySystem, error
 from warpstack import _core
 from warpstack._core import ENUM_NAMES

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_caches import assert_same, plain_system
 
 import warpstack as ws
 from effort import rounds
-from plain_caches import assert_same, plain_system
 from strategies import gpus, kernels
 from twins import timed
 from warpstack import _core

@@ -2,10 +2,10 @@
 
 import pytest
 from hypothesis import given, settings
+from plain_caches import assert_same, plain_system
 
 import warpstack as ws
 from effort import rounds
-from plain_caches import assert_same, plain_system
 from strategies import gpus, kernels
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from timed_gpus import assert_same, timed_gpus
 
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
 from strategies import controlled_kernels, kernels, with_control
-from timed_gpus import assert_same, timed_gpus
 from twins.timing import Machine
 from warpstack._util.trace_budget import default_budget
 from warpstack.timing.simulation import simulator_config

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from timed_gpus import timed_gpus
 
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
 from strategies import controlled_kernels, kernels
-from timed_gpus import timed_gpus
 from twins.timing_rows import NOBODY, RowMachine
 from warpstack.timing.simulation import MOST_SAMPLES, simulator_config
 

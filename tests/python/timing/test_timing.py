@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from timed_gpus import BLOCK_STARTS, assert_same, timed_gpus
 
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
 from strategies import controlled_kernels, copying_kernels, kernels, waiting_kernels
-from timed_gpus import BLOCK_STARTS, assert_same, timed_gpus
 from twins.timing import Machine
 from warpstack.cli import main
 from warpstack.timing.simulation import simulator_config
