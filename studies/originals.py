@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Trace, simulate and predict the papers' own benchmarks, built from their public suites.
+"""Trace, simulate and predict the papers' own benchmarks.
 
-    python studies/originals.py SUITES                       # print the tables
-    python studies/originals.py SUITES --only bfs cfd        # of some
-    python studies/originals.py SUITES --scale small         # smaller inputs, to see whether they build
-    python studies/originals.py SUITES --write               # into docs/quality/originals.md
+    python studies/originals.py FOLDER                       # print the tables
+    python studies/originals.py FOLDER --only bfs cfd        # of some
+    python studies/originals.py FOLDER --scale small         # smaller inputs, to see whether they run
+    python studies/originals.py FOLDER --write               # into docs/quality/originals.md
     python studies/originals.py --redraw                     # its pictures, of what was measured
 
-SUITES is a folder with clones of the suites; the page says of which. Programs are built from copies
-in the cache folder, which keeps their traces: a second run only simulates and predicts. Errors are
-those of a program's IPC over its traced launches, as in the MDM paper (Eq. 11). The configuration
-is `pascal-mdm` (MDM, Table III), and for GPUMech's Figure 11 `gpumech-baseline`.
+FOLDER holds executables that you have built, each as ``PROGRAM/program``; the page says of which
+sources, and how they are compiled. The study makes their inputs. The cache folder keeps their traces:
+a second run with the same executables only simulates and predicts. Errors are those of a program's
+IPC over its traced launches, as in the MDM paper (Eq. 11). The configuration is `pascal-mdm` (MDM,
+Table III), and for GPUMech's Figure 11 `gpumech-baseline`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import pages
 import pandas as pd
 from matplotlib.figure import Figure
 from original_programs import ABSENT, PROGRAMS, SIZES, Program
-from original_programs.building import BuildError, cache_folder, traced
+from original_programs.tracing import ProgramError, cache_folder, traced
 
 import warpstack as ws
 from warpstack.plot import sheet
@@ -133,11 +134,11 @@ def simulated(app: ws.App, gpu: str) -> pd.DataFrame:
 
 def measure(task: tuple[str, str, Path, Path]) -> pd.DataFrame | str:
     """Trace, simulate and predict a program: rows per kernel, or why not."""
-    name, size, suites, cache = task
+    name, size, programs, cache = task
     program = next(each for each in PROGRAMS if each.name == name)
     try:
-        folder, _ = traced(program, size, suites, cache)
-    except (BuildError, ws.InputError) as error:
+        folder, _ = traced(program, size, programs, cache)
+    except (ProgramError, ws.InputError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return str(error).splitlines()[0]
     app = ws.load(folder)
@@ -383,10 +384,10 @@ def draw_latency(results: pd.DataFrame) -> Figure:
 
 
 def list_of_programs(programs: tuple[Program, ...]) -> str:
-    """Return inputs, limits and repairs, as Markdown."""
+    """Return sources, inputs, limits and changes, as Markdown."""
     rows = []
     for program in programs:
-        notes = [f"{repair.why}" for repair in program.repairs if not repair.sizes]
+        notes = [*program.changes, *([f"with {program.build}"] if program.build else [])]
         if program.options:
             notes.append(f"`{' '.join(program.options)}`: {program.why_options}")
         limit = program.why_launches or "all"
@@ -395,10 +396,10 @@ def list_of_programs(programs: tuple[Program, ...]) -> str:
         rows.append(
             {
                 "program": program.name,
-                "folder": f"`{program.folders[0]}`",
+                "source": f"`{program.folder}`: " + ", ".join(f"`{s}`" for s in program.sources),
                 "input": program.input,
                 "launches traced": limit,
-                "repairs": "; ".join(notes).replace("|", r"\|") or "none",
+                "changes and options": "; ".join(notes).replace("|", r"\|") or "none",
             }
         )
     return pages.markdown(pd.DataFrame(rows), labels=5)
@@ -408,7 +409,7 @@ def failures(absent: dict[str, str]) -> str:
     """Return what could not be had, and why."""
     lines = [f"- {each.name} ({each.paper}): {each.why}" for each in ABSENT]
     lines += [f"- {name}: {why}" for name, why in absent.items()]
-    return "\n".join(lines) or "All were built and traced."
+    return "\n".join(lines) or "All were traced."
 
 
 def summary(results: pd.DataFrame) -> str:
@@ -422,12 +423,12 @@ def summary(results: pd.DataFrame) -> str:
 
 
 def measured(arguments: argparse.Namespace) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the rows of all programs that could be built, and why the others could not."""
+    """Return the rows of all programs that could be traced, and why the others could not."""
     keep = arguments.keep
     if keep and keep.exists():
         return pd.read_csv(keep, keep_default_na=False), {}
     tasks = [
-        (name, arguments.scale, arguments.suites.resolve(), arguments.cache.resolve())
+        (name, arguments.scale, arguments.folder.resolve(), arguments.cache.resolve())
         for name in arguments.only
     ]
     parts = pages.in_processes(measure, tasks, arguments.processes)
@@ -436,7 +437,7 @@ def measured(arguments: argparse.Namespace) -> tuple[pd.DataFrame, dict[str, str
     }
     frames = [part for part in parts if isinstance(part, pd.DataFrame)]
     if not frames:
-        raise SystemExit("no program could be built: " + "; ".join(absent.values()))
+        raise SystemExit(f"{arguments.folder}: no program of it was traced")
     results = pd.concat(frames, ignore_index=True)
     if keep:
         results.to_csv(keep, index=False)
@@ -452,7 +453,9 @@ def save(results: pd.DataFrame) -> None:
 def main() -> None:
     """Measure the programs asked for and print or write the tables."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("suites", type=Path, nargs="?", help="folder with clones of the suites")
+    parser.add_argument(
+        "folder", metavar="FOLDER", type=Path, nargs="?", help="folder with the executables"
+    )
     names = [program.name for program in PROGRAMS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
     parser.add_argument("--scale", choices=SIZES, default="paper", help="of the inputs")
@@ -471,8 +474,10 @@ def main() -> None:
     if arguments.redraw:
         save(pd.read_csv(MEASURED, keep_default_na=False).assign(seconds=0.0))
         return
-    if arguments.suites is None and not (arguments.keep and arguments.keep.exists()):
-        parser.error("SUITES: give the folder with clones of the suites")
+    if not (arguments.keep and arguments.keep.exists()):
+        if arguments.folder is None:
+            parser.error("FOLDER: give the folder with the executables")
+        pages.check_programs(parser, arguments.folder, PAGE)
     if arguments.write and (arguments.scale != "paper" or arguments.only != names):
         parser.error("--write is of all programs at the scale paper")
     results, absent = measured(arguments)

@@ -1,4 +1,4 @@
-"""What studies and benchmarks share: tables as Markdown, their places in the pages, arguments."""
+"""What studies and benchmarks share: tables as Markdown, their places in the pages, arguments, programs."""
 
 from __future__ import annotations
 
@@ -80,6 +80,22 @@ def parser(doc: str | None, page: Path) -> argparse.ArgumentParser:
     )
     made.add_argument("--write", action="store_true", help=f"write {page.relative_to(REPOSITORY)}")
     return made
+
+
+def check_programs(parser: argparse.ArgumentParser, folder: Path, page: Path) -> None:
+    """End with an error unless there is a folder for the programs that a study runs."""
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        layout = page.relative_to(REPOSITORY)
+        parser.error(f"FOLDER: {folder} {what}: give one laid out as {layout} says")
+
+
+def lacks_program(folder: Path, name: str) -> str:
+    """Return what is wrong with the executable of a program in a folder of them, or nothing."""
+    file = folder / name / "program"
+    if not file.is_file():
+        return f"{name}/program is missing"
+    return "" if os.access(file, os.X_OK) else f"{name}/program is not executable"
 
 
 def add_workloads(to: argparse.ArgumentParser) -> None:

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Build the programs of public CUDA suites and run them under `warpstack trace`, without a GPU.
+"""Run programs of public CUDA suites under `warpstack trace`, without a GPU.
 
-    python studies/suites.py SUITES                        # print the tables
-    python studies/suites.py SUITES --only SHOC llm.c      # of some
-    python studies/suites.py SUITES --write                # into docs/quality/programs.md
-    python studies/suites.py SUITES --keep CSV             # keep what was found, or take it from there
+    python studies/suites.py FOLDER                        # print the tables
+    python studies/suites.py FOLDER --only SHOC llm.c      # of some
+    python studies/suites.py FOLDER --write                # into docs/quality/programs.md
+    python studies/suites.py FOLDER --keep CSV             # keep what was found, or take it from there
 
-SUITES is a folder with clones of the suites (`suite_programs` says of which, and what is built and
-run of each). Programs are built with nvcc, in copies in a temporary folder, and each runs for
-``--timeout`` seconds at most. "Verified": the program compares its results itself and says that they
-are right.
+FOLDER holds executables that you have built, each as ``SUITE/PROGRAM/program`` with what it reads
+beside it; the page says how they are compiled, and `suite_programs` which are run with which
+arguments. Each runs in a copy of its folder, for ``--timeout`` seconds at most. "Verified": the
+program compares its results itself and says that they are right.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ PAGE = pages.DOCS / "quality" / "programs.md"
 GPU = "a100"
 #: Times its processor time that a program may take beside other work.
 PATIENCE = 30
-#: Seconds for a compiler.
-BUILD_SECONDS = 1200
+#: The outcome of a program that is not there.
+MISSING = "not built"
 #: Faults that a GPU may let pass.
 _FAULT = re.compile(r"error: .*(on-fault continue|out-of-bounds|allow-uninitialized)")
 #: What is said of programs that take too long.
@@ -77,40 +77,20 @@ def run(
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def built(program: Program, place: Path) -> str:
-    """Build a program in a copy of its folder, unless it is there; return what stopped that, or nothing."""
-    done = place / "built"
-    if done.exists():
-        return done.read_text("utf-8")
-    suite = place / "suite"
-    shutil.rmtree(suite, ignore_errors=True)
-    shutil.copytree(program.root, suite, symlinks=True, ignore_dangling_symlinks=True)
-    for file, old, new in program.edits:
-        source = suite / program.folder / file
-        text, count = re.subn(old, new, source.read_text("utf-8", "surrogateescape"))
-        if count == 0:
-            raise SystemExit(f"{program.name}: {file} has no {old}: see suite_programs")
-        source.write_text(text, "utf-8", "surrogateescape")
-    if program.make_input is not None:
-        program.make_input(suite / program.folder)
-    reason = ""
-    for command in program.build:
-        status, said = run(command, suite / program.folder, BUILD_SECONDS)
-        (place / "build.log").write_text(said, "utf-8")
-        if status != 0:
-            reason = first_line(said, r"error|undefined|No such file|cannot|No rule")
-            break
-    done.write_text(reason, "utf-8")
-    return reason
-
-
-def attempt(program: Program, place: Path, timeout: float) -> tuple[str, str]:
-    """Build and run a program in a folder: what came of it, and why."""
+def attempt(
+    folder: Path, suite: str, program: Program, place: Path, timeout: float
+) -> tuple[str, str]:
+    """Run a program of a suite in a copy below `place`: what came of it, and why."""
     if program.needs:
         return "not tried", f"needs {program.needs}"
-    reason = built(program, place)
-    if reason:
-        return "not built", reason
+    lacks = pages.lacks_program(folder, f"{suite}/{program.name}")
+    if lacks:
+        return MISSING, f"{lacks}: put there {program.wanted()}"
+    own_folder = place / "run"
+    shutil.rmtree(own_folder, ignore_errors=True)
+    shutil.copytree(folder / suite / program.name, own_folder, ignore_dangling_symlinks=True)
+    if program.make_input is not None:
+        program.make_input(own_folder)
     status, said = traced(program, place, timeout)
     fault = first_line(said, r"warpstack: error")
     faulty = status != 0 and not _SLOW.search(said) and bool(_FAULT.search(said))
@@ -119,6 +99,7 @@ def attempt(program: Program, place: Path, timeout: float) -> tuple[str, str]:
         status, said = traced(
             program, place, timeout, "--on-fault", "continue", "--allow-uninitialized"
         )
+    shutil.rmtree(own_folder)
     if _SLOW.search(said) or status in (124, -signal.SIGXCPU):
         return "too slow", f"more than {timeout:g} s"
     if re.search("launched no kernel$", said, re.MULTILINE):
@@ -148,12 +129,11 @@ def verdict(program: Program, said: str) -> tuple[str, str]:
 
 
 def traced(program: Program, place: Path, timeout: float, *options: str) -> tuple[int, str]:
-    """Run a program that is built in a folder; return its status and what it says."""
+    """Run a program in its copy; return its status and what it says."""
     trace = [sys.executable, "-m", "warpstack", "trace", "--timeout", f"{PATIENCE * timeout:g}"]
     trace += ["--gpu", GPU, "--overwrite", "--output", str(place / "traced"), *options]
-    folder = place / "suite" / program.folder
-    command = [*trace, "--", *program.command]
-    status, said = run(command, folder, 2 * PATIENCE * timeout, timeout)
+    command = [*trace, "--", "./program", *program.arguments]
+    status, said = run(command, place / "run", 2 * PATIENCE * timeout, timeout)
     (place / ("again.log" if options else "run.log")).write_text(said, "utf-8")
     shutil.rmtree(place / "traced", ignore_errors=True)
     return status, said
@@ -172,7 +152,7 @@ def first_line(text: str, pattern: str) -> str:
 def summary(found: pd.DataFrame) -> pd.DataFrame:
     """Count outcomes by suite."""
     outcomes = (
-        *("not built", "ran", "ran, faulty", "verified", "too slow", "refused", "stopped", "wrong"),
+        *(MISSING, "ran", "ran, faulty", "verified", "too slow", "refused", "stopped", "wrong"),
         "not tried",
     )
     counts = pd.crosstab(found["suite"], found["outcome"]).reindex(columns=outcomes, fill_value=0)
@@ -182,7 +162,7 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         {
             "suite": counts.index,
             "programs": counts.drop(columns="not tried").sum(axis=1),
-            "built": counts.drop(columns=["not tried", "not built"]).sum(axis=1),
+            "built": counts.drop(columns=["not tried", MISSING]).sum(axis=1),
             "ran to the end": counts[["ran", "ran, faulty", "verified", "wrong"]].sum(axis=1),
             "of these verified": counts["verified"],
             "with faults": counts["ran, faulty"],
@@ -195,10 +175,27 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def list_of_programs() -> str:
+    """Return how programs are compiled and run, as Markdown; those that differ in nothing share a row."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for suite, programs in SUITES.items():
+        for program in programs:
+            if not program.needs:
+                arguments = f"`{' '.join(program.arguments)}`" if program.arguments else ""
+                key = (suite, program.build, arguments, program.beside)
+                rows.setdefault(key, []).append(program.name)
+    cells = [
+        [suite, ", ".join(names), *(text or "-" for text in others)]
+        for (suite, *others), names in rows.items()
+    ]
+    head = ["suite", "programs", "compiled with", "arguments", "beside it"]
+    return pages.markdown_of_texts(head, cells, labels=5)
+
+
 def main() -> None:
     """Try the programs asked for, and print or write the tables."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("suites", type=Path, help="folder with clones of the suites")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="folder with the executables")
     parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES))
     parser.add_argument(
         "--timeout", type=float, default=60, help="seconds of processor time for a program"
@@ -207,19 +204,22 @@ def main() -> None:
     parser.add_argument(
         "--work",
         type=Path,
-        help="folder where programs are built, kept for the next run, and what they say",
+        help="folder for what programs say, one for each",
     )
     parser.add_argument("--programs", nargs="+", help="only those of these names")
     parser.add_argument("--kept", action="store_true", help="only what is kept, nothing is run")
     parser.add_argument("--again", nargs="*", default=[], help="outcomes that are tried again")
     arguments = parser.parse_args()
+    pages.check_programs(parser, arguments.folder, PAGE)
     found = pd.DataFrame(columns=COLUMNS)
     if arguments.keep and arguments.keep.exists():
         found = pd.read_csv(arguments.keep, keep_default_na=False)
-        found = found[~found["outcome"].isin(arguments.again)]
+        # What was missing may have come.
+        again = arguments.again if arguments.kept else [*arguments.again, MISSING]
+        found = found[~found["outcome"].isin(again)]
     known = set(zip(found["suite"], found["program"], strict=True))
     for suite in arguments.only:
-        for program in SUITES[suite](arguments.suites):
+        for program in SUITES[suite]:
             if (suite, program.name) in known or arguments.kept:
                 continue
             if arguments.programs and program.name not in arguments.programs:
@@ -227,7 +227,9 @@ def main() -> None:
             with tempfile.TemporaryDirectory(prefix="warpstack-suites-") as temporary:
                 place = (arguments.work or Path(temporary)) / suite / program.name.replace("/", "-")
                 place.mkdir(parents=True, exist_ok=True)
-                outcome, reason = attempt(program, place, arguments.timeout)
+                outcome, reason = attempt(
+                    arguments.folder, suite, program, place, arguments.timeout
+                )
             print(f"{suite} {program.name}: {outcome} {reason}", file=sys.stderr, flush=True)
             row = pd.DataFrame([[suite, program.name, outcome, reason]], columns=COLUMNS)
             found = pd.concat([found, row], ignore_index=True)
@@ -236,10 +238,13 @@ def main() -> None:
     found = found[found["suite"].isin(arguments.only)].sort_values(
         ["suite", "program"], key=lambda column: column.str.lower()
     )
+    if found["outcome"].isin(["not tried", MISSING]).all():
+        raise SystemExit(f"{arguments.folder}: none of the programs is there")
     shown = found[~found["outcome"].isin(["ran", "verified", "not tried"])]
     texts = {
         "summary": pages.markdown(summary(found)),
         "programs": pages.markdown(shown, labels=4),
+        "list": list_of_programs(),
     }
     pages.publish(PAGE, texts, arguments.write)
 

@@ -1,11 +1,11 @@
-"""The papers' own benchmarks: where they lie, how they are built, and what they read."""
+"""The papers' own benchmarks: what is built of them, what they read, and what is traced."""
 
 from .divergent import PROGRAMS as _DIVERGENT
 from .others import PROGRAMS as _OTHERS
-from .program import SIZES, Absent, Program, Repair
+from .program import SIZES, Absent, Program
 from .rodinia import PROGRAMS as _RODINIA
 
-__all__ = ["ABSENT", "PROGRAMS", "SIZES", "Absent", "Program", "Repair"]
+__all__ = ["ABSENT", "PROGRAMS", "SIZES", "Absent", "Program"]
 
 PROGRAMS: tuple[Program, ...] = (*_RODINIA, *_OTHERS, *_DIVERGENT)
 #: Those of the papers' programs that no public repository has, as far as was found.

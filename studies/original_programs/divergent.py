@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import inputs
-from .program import Program, Repair, no_input
+from .program import Program, no_input
 
 _MARS = "Graph500/imp/GraphGPU/src/Mars/sample_apps"
 _TANGO = "gpu_bench_cuda_11.3/Tango/GPU"
@@ -20,7 +20,7 @@ def _mars(
     make_input: Callable[[Path, str], None],
     read: str,
     text: str,
-    repairs: tuple[Repair, ...] = (),
+    changes: tuple[str, ...] = (),
 ) -> Program:
     sources = ("main.cu", "MarsLib.cu", "MarsScan.cu", "MarsSort.cu", "MarsUtils.cpp")
     return Program(
@@ -29,12 +29,12 @@ def _mars(
         memory_divergent=True,
         suite="Mars",
         paper_launches=paper_launches,
-        folders=(f"{_MARS}/{folder}",),
-        sources=tuple(f"{_MARS}/{folder}/{each}" for each in sources),
+        folder=f"{_MARS}/{folder}",
+        sources=sources,
         make_input=make_input,
         input=text,
         arguments=dict.fromkeys(("paper", "small"), (read,)),
-        repairs=repairs,
+        changes=changes,
         options=("--on-fault", "continue", "--allow-uninitialized"),
         why_options="the library's mapper and prefix sum read a record past the end, and records "
         "that nobody wrote",
@@ -68,14 +68,9 @@ INDEX = _mars(
     inputs.web_pages,
     "pages/",
     "4 MB of HTML with random words and links (its script makes 28 MB of three pages)",
-    repairs=(
-        Repair(
-            f"{_MARS}/InvertedIndex/MarsLib.cu",
-            r"#ifndef __DEVICE_EMULATION__\s*__syncthreads\(\);\s*#endif",
-            "",
-            "a barrier that only some threads of a warp reach, undefined since Volta; it orders "
-            "nothing",
-        ),
+    changes=(
+        "a barrier of `MarsLib.cu` within `#ifndef __DEVICE_EMULATION__` is taken away: only some "
+        "threads of a warp reach it, undefined since Volta, and it orders nothing",
     ),
 )
 
@@ -85,20 +80,13 @@ ALEXNET = Program(
     memory_divergent=True,
     suite="Tango",
     paper_launches=22,
-    folders=(f"{_TANGO}/AlexNet",),
-    sources=(f"{_TANGO}/AlexNet/alexnet_host.cu",),
+    folder=f"{_TANGO}/AlexNet",
+    sources=("alexnet_host.cu",),
     make_input=inputs.alexnet,
     input="a random image, random weights of the convolutions, and zeros for the rest: values decide "
     "on no address",
     arguments=dict.fromkeys(("paper", "small"), ("1",)),
-    repairs=(
-        Repair(
-            f"{_TANGO}/AlexNet/alexnet_host.cu",
-            r"(?=/\* Third Layer)",
-            "exit(0);\n    ",
-            "the program ends after what is traced",
-        ),
-    ),
+    changes=("the program ends before its third layer, after what is traced",),
     launches=10,
     why_launches="the first layer, and half of the second's convolution",
     options=("--on-fault", "continue", "--allow-uninitialized"),
@@ -113,25 +101,15 @@ RESNET = Program(
     memory_divergent=True,
     suite="Tango",
     paper_launches=222,
-    folders=(f"{_TANGO}/ResNet",),
-    sources=(f"{_TANGO}/ResNet/resnet_host.cu",),
+    folder=f"{_TANGO}/ResNet",
+    sources=("resnet_host.cu",),
     make_input=no_input,
     input="none: the weights are not in its repository, and their values decide on no address",
     arguments=dict.fromkeys(("paper", "small"), ("1",)),
-    repairs=(
-        Repair(
-            f"{_TANGO}/ResNet/resnet_host.cu",
-            r"(?=/\* res2a_branch2b)",
-            "exit(0);\n\t",
-            "the program ends after what is traced",
-        ),
-        Repair(
-            f"{_TANGO}/ResNet/resnet_host.cu",
-            r"execute3DconvolutionCuda_split<<<numBlocks,numThreads>>>\(NULL,Layer2_pool_GPU,[^;]*;",
-            "",
-            "the shortcut's convolution is left out: the next one in four times as many blocks, with "
-            "66 M warp instructions",
-        ),
+    changes=(
+        "the program ends before `res2a_branch2b`, after what is traced",
+        "the shortcut's convolution (`execute3DconvolutionCuda_split` of `Layer2_pool_GPU`) is left "
+        "out: the next one in four times as many blocks, with 66 M warp instructions",
     ),
     why_launches="those after the first convolution, up to the second one of the first residual block",
     options=(*("--allow-uninitialized", "--kernel", "convolution|Norm|Scale|ReLU|Elt"),),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from . import inputs
-from .program import Program, Repair
+from .program import Program
 
 _PARBOIL = "gpu-app-collection/src/cuda/parboil"
 _POLYBENCH = "gpu-app-collection/src/cuda/polybench-gpu-1.0"
-_SAMPLES = "cuda-samples"
-_FDTD = f"{_SAMPLES}/Samples/5_Domain_Specific/FDTD3d"
+_FDTD = "cuda-samples/Samples/5_Domain_Specific/FDTD3d"
 _RAY = "ispass2009-benchmarks/RAY"
+_PARBOIL_C = "../../common/src/parboil_cuda.c"
+_PARBOIL_BUILD = "`--use_fast_math`"
+_COMMON = "the headers in cuda-samples/Common"
 
 SPMV = Program(
     name="spmv",
@@ -17,36 +19,22 @@ SPMV = Program(
     memory_divergent=True,
     suite="Parboil",
     paper_launches=1,
-    folders=(f"{_PARBOIL}/benchmarks/spmv", f"{_PARBOIL}/common"),
+    folder=f"{_PARBOIL}/benchmarks/spmv",
     sources=(
-        *(f"{_PARBOIL}/benchmarks/spmv/src/cuda/{each}" for each in ("main.cu", "file.cc")),
-        f"{_PARBOIL}/benchmarks/spmv/src/cuda/gpu_info.cc",
-        f"{_PARBOIL}/benchmarks/spmv/common_src/convert-dataset/convert_dataset.c",
-        f"{_PARBOIL}/benchmarks/spmv/common_src/convert-dataset/mmio.c",
-        f"{_PARBOIL}/common/src/parboil_cuda.c",
+        *("src/cuda/main.cu", "src/cuda/file.cc", "src/cuda/gpu_info.cc"),
+        "common_src/convert-dataset/convert_dataset.c",
+        "common_src/convert-dataset/mmio.c",
+        _PARBOIL_C,
     ),
-    includes=(
-        f"{_PARBOIL}/common/include",
-        f"{_PARBOIL}/benchmarks/spmv/common_src/convert-dataset",
-    ),
-    flags=("--use_fast_math",),
+    build=_PARBOIL_BUILD,
     make_input=inputs.finite_elements,
     input="the matrix of cubic elements on 128 x 128 squares, 146,689 rows and 3.64 M entries as "
     "Dubcova3; how that one is numbered is not known here",
     arguments=dict.fromkeys(("paper", "small"), ("-i", "matrix.mtx,vector.bin", "-o", "output")),
-    repairs=(
-        Repair(
-            f"{_PARBOIL}/benchmarks/spmv/src/cuda/spmv_jds.h",
-            r"texture<float,1> tex_x_float;",
-            "",
-            "texture references are gone from CUDA 12; this one is not used",
-        ),
-        Repair(
-            f"{_PARBOIL}/benchmarks/spmv/src/cuda/main.cu",
-            r"i<50",
-            "i<1",
-            "one of 50 equal launches, as in Table IV",
-        ),
+    changes=(
+        "the texture reference `tex_x_float` is taken away: these are gone from CUDA 12, and it is "
+        "not used",
+        "one of 50 equal launches, as in Table IV",
     ),
     options=("--on-fault", "continue"),
     why_options="padded entries have the column -1",
@@ -59,13 +47,9 @@ STENCIL = Program(
     memory_divergent=False,
     suite="Parboil",
     paper_launches=1,
-    folders=(f"{_PARBOIL}/benchmarks/stencil", f"{_PARBOIL}/common"),
-    sources=(
-        *(f"{_PARBOIL}/benchmarks/stencil/src/cuda/{each}" for each in ("main.cu", "file.cc")),
-        f"{_PARBOIL}/common/src/parboil_cuda.c",
-    ),
-    includes=(f"{_PARBOIL}/common/include",),
-    flags=("--use_fast_math",),
+    folder=f"{_PARBOIL}/benchmarks/stencil",
+    sources=("src/cuda/main.cu", "src/cuda/file.cc", _PARBOIL_C),
+    build=_PARBOIL_BUILD,
     make_input=inputs.volume,
     input="512 x 512 x 64 random points, one step",
     arguments={
@@ -81,19 +65,11 @@ CONVOLUTION = Program(
     memory_divergent=False,
     suite="Polybench",
     paper_launches=1,
-    folders=(_POLYBENCH,),
-    sources=(f"{_POLYBENCH}/CUDA/2DCONV/2DConvolution.cu",),
+    folder=_POLYBENCH,
+    sources=("CUDA/2DCONV/2DConvolution.cu",),
     input="4096 x 4096 random points",
     arguments={"paper": (), "small": ()},
-    repairs=(
-        Repair(
-            f"{_POLYBENCH}/CUDA/2DCONV/2DConvolution.cu",
-            r"(#define N[IJ]) 4096",
-            r"\1 256",
-            "the small size; it is set where the program is compiled",
-            sizes=("small",),
-        ),
-    ),
+    small_changes=("`NI` and `NJ` are 256: the size is set where the program is compiled",),
     workload="2d-convolution",
 )
 
@@ -103,11 +79,9 @@ FDTD = Program(
     memory_divergent=False,
     suite="SDK",
     paper_launches=1,
-    folders=(_FDTD, f"{_SAMPLES}/Common"),
-    sources=tuple(
-        f"{_FDTD}/src/{each}" for each in ("FDTD3d.cpp", "FDTD3dGPU.cu", "FDTD3dReference.cpp")
-    ),
-    includes=(f"{_FDTD}/inc", f"{_SAMPLES}/Common"),
+    folder=_FDTD,
+    sources=("src/FDTD3d.cpp", "src/FDTD3dGPU.cu", "src/FDTD3dReference.cpp"),
+    build=_COMMON,
     input="376 x 376 x 96 points (its default is 376 in z, too), one step",
     arguments={
         "paper": ("--dimx=376", "--dimy=376", "--dimz=96", "--timesteps=1"),
@@ -122,17 +96,10 @@ RAY = Program(
     memory_divergent=False,
     suite="GPGPUsim",
     paper_launches=1,
-    folders=(_RAY, f"{_SAMPLES}/Common"),
-    sources=tuple(f"{_RAY}/{each}" for each in ("rayTracing.cu", "makebmp.cpp", "EasyBMP.cpp")),
-    includes=(_RAY, f"{_SAMPLES}/Common"),
-    repairs=(
-        Repair(
-            f"{_RAY}/rayTracing_kernel.cu",
-            r"__global__\s+__device__",
-            "__global__",
-            "today's compiler takes one of the two",
-        ),
-    ),
+    folder=_RAY,
+    sources=("rayTracing.cu", "makebmp.cpp", "EasyBMP.cpp"),
+    build=f"{_COMMON}, and `helper_math.h` of them as `cutil_math.h`",
+    changes=("`__global__ __device__` is `__global__`: today's compiler takes one of the two",),
     input="its own scene, 256 x 256 pixels",
     arguments={"paper": ("256", "256"), "small": ("64", "64")},
     workload="ray-tracing",

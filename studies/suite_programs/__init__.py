@@ -1,23 +1,20 @@
-"""The public suites of `suites.py`: which of their programs are tried, how they are built and run."""
+"""The public suites of `suites.py`: which of their programs are tried, and how they are run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
-from .hecbench import hecbench
+from .hecbench import HECBENCH
 from .program import Program
-from .samples import cuda_samples
-from .smaller import llm, pannotia, polybench, rodinia, shoc
+from .samples import CUDA_SAMPLES
+from .smaller import LLM, PANNOTIA, POLYBENCH, RODINIA, SHOC
 
 __all__ = ["SUITES", "Program"]
 
-SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
-    "cuda-samples": cuda_samples,
-    "HeCBench": hecbench,
-    "PolyBench": polybench,
-    "llm.c": llm,
-    "SHOC": shoc,
-    "Rodinia": rodinia,
-    "Pannotia": pannotia,
+SUITES: dict[str, tuple[Program, ...]] = {
+    "cuda-samples": CUDA_SAMPLES,
+    "HeCBench": HECBENCH,
+    "PolyBench": POLYBENCH,
+    "llm.c": LLM,
+    "SHOC": SHOC,
+    "Rodinia": RODINIA,
+    "Pannotia": PANNOTIA,
 }

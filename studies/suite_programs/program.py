@@ -1,19 +1,10 @@
-"""A program of a public suite, and what all are built with."""
+"""A program of a public suite: what its user builds, and how it is run."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-
-#: What every program is built with: only PTX goes into the binary.
-NVCC = ("nvcc", "-cudart", "shared", "-arch=compute_75", "-O2", "-w")
-#: What older suites call, and CUDA 13 has no more.
-OLD_NAMES = (
-    *("-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset"),
-    # Members of cudaDeviceProp that are printed.
-    *("-DclockRate=warpSize", "-DmemoryClockRate=warpSize", "-DdeviceOverlap=warpSize"),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,32 +14,35 @@ class Program:
     Attributes
     ----------
     name
-        In the tables.
-    root
-        The suite's folder; a copy of it, or of the part that is needed, is where it is built.
-    folder
-        Where commands run, in the root.
-    build
-        Commands that build it.
-    command
-        The program and its arguments.
+        In the tables, and its folder below that of its suite.
+    source
+        Where the suite has what is compiled.
+    arguments
+        Of the program.
     verified
         What it says when its own check of the results is passed; empty: it has none.
     needs
         What it needs that is not there; such programs are not tried.
-    edits
-        Constants of its sources that arguments do not change: in which file of `folder`, which regular
-        expression, and what comes in its place.
+    build
+        In words, what its compilation has beyond that of the whole suite: constants of its sources that
+        arguments do not change, libraries, another architecture.
+    beside
+        In words, what it reads that its user puts beside it.
     make_input
         Writes what it reads into a folder, when that is not in the suite.
     """
 
     name: str
-    root: Path
-    folder: str
-    build: tuple[list[str], ...]
-    command: tuple[str, ...]
+    source: str
+    arguments: tuple[str, ...] = ()
     verified: str = ""
     needs: str = ""
-    edits: tuple[tuple[str, str, str], ...] = ()
+    build: str = ""
+    beside: str = ""
     make_input: Callable[[Path], None] | None = None
+
+    def wanted(self) -> str:
+        """Return what belongs where the program is missing."""
+        with_ = f", with {self.build}" if self.build else ""
+        beside = f"; beside it {self.beside}" if self.beside else ""
+        return f"the executable of {self.source}{with_}{beside}"

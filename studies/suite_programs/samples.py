@@ -2,25 +2,92 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from pathlib import Path
+from .program import Program
 
-from .program import NVCC, Program
-
+_NAMES = {
+    "0_Introduction": (
+        "UnifiedMemoryStreams asyncAPI clock cudaOpenMP fp16ScalarProduct matrixMul matrixMulDrv "
+        "mergeSort simpleAWBarrier simpleAssert simpleAtomicIntrinsics simpleAttributes "
+        "simpleCallback simpleCooperativeGroups simpleCubemapTexture simpleDrvRuntime "
+        "simpleHyperQ simpleLayeredTexture simpleMultiCopy simpleOccupancy "
+        "simplePitchLinearTexture simplePrintf simpleStreams simpleSurfaceWrite simpleTemplates "
+        "simpleTexture simpleTextureDrv simpleVoteIntrinsics simpleZeroCopy systemWideAtomics "
+        "template vectorAdd vectorAddDrv vectorAddMMAP"
+    ),
+    "1_Utilities": "deviceQuery deviceQueryDrv",
+    "2_Concepts_and_Techniques": (
+        "MC_EstimatePiInlineP MC_EstimatePiInlineQ MC_EstimatePiP MC_EstimatePiQ "
+        "MC_SingleAsianOptionP convolutionSeparable convolutionTexture dct8x8 eigenvalues "
+        "histogram inlinePTX radixSortThrust reduction reductionMultiBlockCG scalarProd scan "
+        "segmentationTreeThrust shfl_scan sortingNetworks streamOrderedAllocation "
+        "threadFenceReduction threadMigration"
+    ),
+    "3_CUDA_Features": (
+        "StreamPriorities bf16TensorCoreGemm binaryPartitionCG cdpAdvancedQuicksort "
+        "cdpBezierTessellation cdpQuadtree cdpSimplePrint cdpSimpleQuicksort "
+        "cudaCompressibleMemory cudaTensorCoreGemm dmmaTensorCoreGemm globalToShmemAsyncCopy "
+        "graphConditionalNodes graphMemoryFootprint graphMemoryNodes immaTensorCoreGemm "
+        "jacobiCudaGraphs newdelete ptxjit simpleCudaGraphs tf32TensorCoreGemm "
+        "warpAggregatedAtomicsCG"
+    ),
+    "4_CUDA_Libraries": (
+        "MersenneTwisterGP11213 batchCUBLAS conjugateGradient conjugateGradientCudaGraphs "
+        "conjugateGradientMultiBlockCG conjugateGradientPrecond conjugateGradientUM "
+        "cuSolverDn_LinearSolver cuSolverRf cuSolverSp_LinearSolver cuSolverSp_LowlevelCholesky "
+        "cuSolverSp_LowlevelQR lineOfSight matrixMulCUBLAS simpleCUBLAS simpleCUBLASXT "
+        "simpleCUBLAS_LU simpleCUFFT simpleCUFFT_callback"
+    ),
+    "5_Domain_Specific": (
+        "BlackScholes FDTD3d HSOpticalFlow SobolQRNG binomialOptions convolutionFFT2D dwtHaar1D "
+        "dxtc fastWalshTransform quasirandomGenerator stereoDisparity"
+    ),
+    "6_Performance": (
+        "LargeKernelParameter UnifiedMemoryPerf alignedTypes cudaGraphsPerfScaling transpose"
+    ),
+}
 #: Samples that need more than CUDA: windows, several GPUs, drivers and libraries of other things.
-_OTHER_NEEDS = {
-    "graphics": re.compile(
-        r"GL$|GL_|D3D|Vulkan|vulkan|EGL|NvSci|nvJPEG|NPP|marchingCubes|Mandelbrot|nbody|particles"
-        r"|smoke|volumeRender|oceanFFT|bicubicTexture|bilateralFilter|boxFilter|fluids|SobelFilter"
-        r"|recursiveGaussian|postProcess|imageDenoising|bindlessTexture|simpleTexture3D|randomFog"
-        r"|volumeFiltering|simpleCUDA2GL|FunctionPointers|NV12"
+_NOT_TRIED = {
+    "NVRTC at run time": (
+        "0_Introduction/clock_nvrtc 0_Introduction/matrixMulDynlinkJIT "
+        "0_Introduction/matrixMul_nvrtc 0_Introduction/simpleAssert_nvrtc "
+        "0_Introduction/simpleAtomicIntrinsics_nvrtc 0_Introduction/vectorAdd_nvrtc "
+        "2_Concepts_and_Techniques/inlinePTX_nvrtc 4_CUDA_Libraries/jitLto "
+        "5_Domain_Specific/BlackScholes_nvrtc 5_Domain_Specific/binomialOptions_nvrtc "
+        "5_Domain_Specific/quasirandomGenerator_nvrtc"
     ),
-    "several GPUs or processes": re.compile(
-        r"P2P|p2p|MultiGPU|MultiDevice|MGPU|IPC|MPI|topologyQuery"
+    "graphics": (
+        "0_Introduction/simpleCUDA2GL 0_Introduction/simpleTexture3D "
+        "2_Concepts_and_Techniques/EGLStream_CUDA_CrossGPU "
+        "2_Concepts_and_Techniques/EGLStream_CUDA_Interop "
+        "2_Concepts_and_Techniques/FunctionPointers 2_Concepts_and_Techniques/boxFilter "
+        "2_Concepts_and_Techniques/imageDenoising 2_Concepts_and_Techniques/particles "
+        "3_CUDA_Features/bindlessTexture "
+        "4_CUDA_Libraries/FilterBorderControlNPP 4_CUDA_Libraries/boxFilterNPP "
+        "4_CUDA_Libraries/cannyEdgeDetectorNPP 4_CUDA_Libraries/cudaNvSci "
+        "4_CUDA_Libraries/freeImageInteropNPP 4_CUDA_Libraries/histEqualizationNPP "
+        "4_CUDA_Libraries/nvJPEG 4_CUDA_Libraries/nvJPEG_encoder 4_CUDA_Libraries/oceanFFT "
+        "4_CUDA_Libraries/randomFog 4_CUDA_Libraries/watershedSegmentationNPP "
+        "5_Domain_Specific/Mandelbrot 5_Domain_Specific/NV12toBGRandResize "
+        "5_Domain_Specific/SobelFilter 5_Domain_Specific/bicubicTexture "
+        "5_Domain_Specific/bilateralFilter 5_Domain_Specific/fluidsGL "
+        "5_Domain_Specific/marchingCubes 5_Domain_Specific/nbody 5_Domain_Specific/postProcessGL "
+        "5_Domain_Specific/recursiveGaussian 5_Domain_Specific/simpleD3D11 "
+        "5_Domain_Specific/simpleD3D11Texture 5_Domain_Specific/simpleD3D12 "
+        "5_Domain_Specific/simpleGL 5_Domain_Specific/simpleVulkan "
+        "5_Domain_Specific/simpleVulkanMMAP 5_Domain_Specific/smokeParticles "
+        "5_Domain_Specific/volumeFiltering 5_Domain_Specific/volumeRender "
+        "5_Domain_Specific/vulkanImageCUDA"
     ),
-    "NVRTC at run time": re.compile(r"nvrtc|jitLto|JIT$"),
-    "Boost": re.compile(r"^interval$"),
+    "several GPUs or processes": (
+        "0_Introduction/simpleIPC 0_Introduction/simpleMPI 0_Introduction/simpleMultiGPU "
+        "0_Introduction/simpleP2P 1_Utilities/topologyQuery "
+        "2_Concepts_and_Techniques/streamOrderedAllocationIPC "
+        "2_Concepts_and_Techniques/streamOrderedAllocationP2P 3_CUDA_Features/memMapIPCDrv "
+        "4_CUDA_Libraries/conjugateGradientMultiDeviceCG 4_CUDA_Libraries/simpleCUFFT_2d_MGPU "
+        "4_CUDA_Libraries/simpleCUFFT_MGPU 5_Domain_Specific/MonteCarloMultiGPU "
+        "5_Domain_Specific/p2pBandwidthLatencyTest"
+    ),
+    "Boost": "2_Concepts_and_Techniques/interval",
 }
 _PASSED = r"PASS|[Ss]uccess|[Cc]orrect|Results match|matched|[Tt]est passed|OK\b|completed|\b0 Fail"
 #: Smaller inputs than the samples' own, where they take arguments.
@@ -40,113 +107,96 @@ _ARGUMENTS = {
     "threadFenceReduction": "--n=65536",
     "transpose": "-dimX=128 -dimY=128",
 }
-_TILES = (r"define ([MNK]_TILES) +\d+", r"define \1 16")
-#: Constants of their sources that are made smaller: in which file, what is there, what comes there.
-_EDITS = {
-    "BlackScholes": (
-        ("BlackScholes.cu", r"OPT_N += 4000000", "OPT_N = 40000"),
-        ("BlackScholes.cu", r"NUM_ITERATIONS = 512", "NUM_ITERATIONS = 1"),
-    ),
-    "HSOpticalFlow": (("main.cpp", r"nSolverIters = 500", "nSolverIters = 5"),),
-    "alignedTypes": (("alignedTypes.cu", r"MEM_SIZE += 50000000", "MEM_SIZE = 500000"),),
-    "bf16TensorCoreGemm": (("bf16TensorCoreGemm.cu", *_TILES),),
-    "binomialOptions": (("binomialOptions_common.h", r"MAX_OPTIONS 1024", "MAX_OPTIONS 64"),),
-    "conjugateGradient": (("main.cpp", r"N = 1048576", "N = 4096"),),
-    "conjugateGradientCudaGraphs": (
-        ("conjugateGradientCudaGraphs.cu", r"N  = 1048576", "N = 4096"),
-    ),
-    "conjugateGradientMultiBlockCG": (
-        ("conjugateGradientMultiBlockCG.cu", r"N  = 1048576", "N = 4096"),
-    ),
-    "conjugateGradientUM": (("main.cpp", r"N  = 1048576", "N = 4096"),),
-    "convolutionSeparable": (("main.cpp", r"(image[WH] += )3072", r"\g<1>384"),),
-    "convolutionTexture": (("main.cpp", r"(image[WH] += )3072", r"\g<1>384"),),
-    "cudaCompressibleMemory": (("saxpy.cu", r"n = 10485760", "n = 1048576"),),
-    "cudaTensorCoreGemm": (("cudaTensorCoreGemm.cu", *_TILES),),
-    "dmmaTensorCoreGemm": (("dmmaTensorCoreGemm.cu", *_TILES),),
-    "fastWalshTransform": (("fastWalshTransform.cu", r"log2Data += 23", "log2Data = 16"),),
-    "globalToShmemAsyncCopy": (("globalToShmemAsyncCopy.cu", r"nIter = 100", "nIter = 1"),),
-    "graphMemoryNodes": (("graphMemoryNodes.cu", r"NUM_ELEMENTS +8000000", "NUM_ELEMENTS 100000"),),
-    "histogram": (("main.cpp", r"byteCount += 64 \* 1048576", "byteCount = 1048576"),),
-    "immaTensorCoreGemm": (("immaTensorCoreGemm.cu", *_TILES),),
-    "jacobiCudaGraphs": (("jacobi.h", r"N_ROWS 512", "N_ROWS 128"),),
-    "lineOfSight": (("lineOfSight.cu", r"numIterations = 100", "numIterations = 1"),),
-    "matrixMul": (("matrixMul.cu", r"nIter = 300", "nIter = 3"),),
-    "mergeSort": (("main.cpp", r"N += 4 \* 1048576", "N = 262144"),),
-    "quasirandomGenerator": (("quasirandomGenerator.cpp", r"N = 1048576", "N = 32768"),),
-    "reduction": (("reduction.cpp", r"testIterations = 100", "testIterations = 1"),),
-    "reductionMultiBlockCG": (
-        ("reductionMultiBlockCG.cu", r"testIterations = 100", "testIterations = 1"),
-    ),
-    "scan": (("main.cpp", r"iCycles = 100", "iCycles = 1"),),
-    "simpleCUBLAS_LU": (("simpleCUBLAS_LU.cpp", r"BATCH_SIZE 10000", "BATCH_SIZE 100"),),
-    "simpleCudaGraphs": (("simpleCudaGraphs.cu", r"1 << 24", "1 << 18"),),
-    "simpleMultiCopy": (("simpleMultiCopy.cu", r"N          = 1 << 22", "N = 1 << 16"),),
-    "simplePitchLinearTexture": (
-        ("simplePitchLinearTexture.cu", r"(n[xy]) = 2048", r"\1 = 256"),
-        ("simplePitchLinearTexture.cu", r"NUM_REPS 100", "NUM_REPS 5"),
-    ),
-    "simpleStreams": (("simpleStreams.cu", r"n += 16 \* 1024 \* 1024", "n = 256 * 1024"),),
-    "sortingNetworks": (("main.cpp", r"N += 1048576", "N = 65536"),),
-    "tf32TensorCoreGemm": (("tf32TensorCoreGemm.cu", *_TILES),),
-    "transpose": (("transpose.cu", r"NUM_REPS 100", "NUM_REPS 1"),),
-    "warpAggregatedAtomicsCG": (
-        ("warpAggregatedAtomicsCG.cu", r"NUM_ELEMS +10000000", "NUM_ELEMS 100000"),
-    ),
+_TILES = "M_TILES, N_TILES and K_TILES 16"
+#: Their kernels are empty before compute capability 8.0, or the sample refuses to run.
+_AMPERE = "architecture compute_80"
+_NESTED = "architecture sm_75 and relocatable device code"
+#: How they are compiled: constants of their sources that are made smaller, architectures.
+_BUILD = {
+    "BlackScholes": "OPT_N = 40000, NUM_ITERATIONS = 1",
+    "HSOpticalFlow": "nSolverIters = 5",
+    "alignedTypes": "MEM_SIZE = 500000",
+    "bf16TensorCoreGemm": f"{_TILES}, {_AMPERE}",
+    "binomialOptions": "MAX_OPTIONS 64",
+    "cdpAdvancedQuicksort": _NESTED,
+    "cdpBezierTessellation": _NESTED,
+    "cdpQuadtree": _NESTED,
+    "cdpSimplePrint": _NESTED,
+    "cdpSimpleQuicksort": _NESTED,
+    "conjugateGradient": "N = 4096",
+    "conjugateGradientCudaGraphs": "N = 4096",
+    "conjugateGradientMultiBlockCG": "N = 4096",
+    "conjugateGradientUM": "N = 4096",
+    "convolutionSeparable": "imageW and imageH = 384",
+    "convolutionTexture": "imageW and imageH = 384",
+    "cudaCompressibleMemory": "n = 1048576",
+    "cudaTensorCoreGemm": _TILES,
+    "dmmaTensorCoreGemm": f"{_TILES}, {_AMPERE}",
+    "fastWalshTransform": "log2Data = 16",
+    "globalToShmemAsyncCopy": f"nIter = 1, {_AMPERE}",
+    "graphMemoryNodes": "NUM_ELEMENTS 100000",
+    "histogram": "byteCount = 1048576",
+    "immaTensorCoreGemm": _TILES,
+    "jacobiCudaGraphs": "N_ROWS 128",
+    "lineOfSight": "numIterations = 1",
+    "matrixMul": "nIter = 3",
+    "mergeSort": "N = 262144",
+    "quasirandomGenerator": "N = 32768",
+    "reduction": "testIterations = 1",
+    "reductionMultiBlockCG": "testIterations = 1",
+    "scan": "iCycles = 1",
+    "simpleCUBLAS_LU": "BATCH_SIZE 100",
+    "simpleCudaGraphs": "`1 << 18` instead of `1 << 24`",
+    "simpleMultiCopy": "N = 1 << 16",
+    "simplePitchLinearTexture": "nx and ny = 256, NUM_REPS 5",
+    "simpleStreams": "n = 262144",
+    "sortingNetworks": "N = 65536",
+    "tf32TensorCoreGemm": f"{_TILES}, {_AMPERE}",
+    "transpose": "NUM_REPS 1",
+    "warpAggregatedAtomicsCG": "NUM_ELEMS 100000",
 }
-#: Kernels of theirs are empty before compute capability 8.0, or the sample refuses to run.
-_AMPERE = re.compile(r"bf16Tensor|dmmaTensor|tf32Tensor|globalToShmemAsyncCopy")
+_MATRICES = "the matrices (.mtx) of its folder"
+#: What they read.
+_BESIDE = {
+    "HSOpticalFlow": "data",
+    "cuSolverDn_LinearSolver": _MATRICES,
+    "cuSolverRf": _MATRICES,
+    "cuSolverSp_LinearSolver": _MATRICES,
+    "cuSolverSp_LowlevelCholesky": _MATRICES,
+    "cuSolverSp_LowlevelQR": _MATRICES,
+    "dct8x8": "data",
+    "dwtHaar1D": "data",
+    "dxtc": "data",
+    "eigenvalues": "data",
+    "matrixMulDrv": "matrixMul_kernel64.fatbin",
+    "ptxjit": "ptxjit_kernel64.fatbin and ptxjit_kernel64.ptx",
+    "segmentationTreeThrust": "data",
+    "simpleDrvRuntime": "vectorAdd_kernel64.fatbin",
+    "simpleSurfaceWrite": "data",
+    "simpleTexture": "data",
+    "simpleTextureDrv": "data and simpleTexture_kernel64.fatbin",
+    "stereoDisparity": "data",
+    "threadMigration": "threadMigration_kernel64.fatbin",
+    "vectorAddDrv": "vectorAdd_kernel64.fatbin",
+    "vectorAddMMAP": "vectorAdd_kernel64.fatbin",
+}
 
 
-def cuda_samples(suites: Path) -> Iterator[Program]:
-    """Yield the programs of https://github.com/NVIDIA/cuda-samples."""
-    root = suites / "cuda-samples"
-    common = str(root / "Common")
-    for folder in sorted((root / "Samples").glob("[0-6]_*/*")):
-        sources = sorted(
-            str(path.relative_to(folder))
-            for place in (folder, folder / "src")
-            for path in place.glob("*")
-            if path.suffix in (".cu", ".cpp", ".c")
-        )
-        if not sources:
-            continue
-        text = "".join((folder / name).read_text("utf-8", "replace") for name in sources)
-        needs = next((n for n, names in _OTHER_NEEDS.items() if names.search(folder.name)), "")
-        libraries = [
-            f"-l{library}"
-            for library in ("cublas", "cusparse", "cufft", "cusolver", "curand", "nvrtc", "cuda")
-            if re.search(rf"#include <{library}[_.]|{library}[A-Z]\w+\(", text)
-            or (library == "cuda" and re.search(r"\bcu[A-Z]\w+\(", text))
-        ]
-        if "-lcusolver" in libraries and "-lcusparse" not in libraries:
-            libraries.append("-lcusparse")  # cuSOLVER itself needs it
-        flags = ["-std=c++17", "-I", common, "-I", "inc", "-Xcompiler", "-fopenmp"]
-        flags += ["-Xlinker", "--as-needed"]
-        fatbins = tuple(
-            [*NVCC[:1], "-fatbin", "-arch=sm_75", "-I", common, "-o", f"{Path(s).stem}64.fatbin", s]
-            for s in sources
-            if s.endswith("_kernel.cu") and "cuModuleLoad" in text
-        )
-        target = "compute_80" if _AMPERE.search(folder.name) else "compute_75"
-        if "cdp" in folder.name:
-            flags += ["-rdc=true", "-lcudadevrt"]
-            target = "sm_75"  # nvlink takes no PTX
-        compiler = [option.replace("compute_75", target) for option in NVCC]
-        # One sample compiles PTX itself, from a file.
-        for_jit = tuple(
-            [*NVCC[:1], "-ptx", "-arch=compute_75", "-o", f"{Path(s).stem}64.ptx", s]
-            for s in sources
-            if f"{Path(s).stem}64.ptx" in text
-        )
-        build = [*compiler, *flags, "-o", "program", *sources, *libraries]
-        yield Program(
-            f"{folder.parent.name[0]}/{folder.name}",
-            folder,
-            ".",
-            (*fatbins, *for_jit, build),
-            ("./program", *_ARGUMENTS.get(folder.name, "").split()),
-            _PASSED,
-            needs,
-            _EDITS.get(folder.name, ()),
-        )
+def _sample(path: str, needs: str = "") -> Program:
+    folder, name = path.split("/")
+    return Program(
+        f"{folder[0]}/{name}",
+        f"Samples/{path}",
+        tuple(_ARGUMENTS.get(name, "").split()),
+        _PASSED,
+        needs,
+        _BUILD.get(name, ""),
+        _BESIDE.get(name, ""),
+    )
+
+
+#: Of https://github.com/NVIDIA/cuda-samples.
+CUDA_SAMPLES = (
+    *(_sample(f"{folder}/{name}") for folder, names in _NAMES.items() for name in names.split()),
+    *(_sample(path, needs) for needs, paths in _NOT_TRIED.items() for path in paths.split()),
+)

@@ -1,6 +1,6 @@
 """The study of the papers' own benchmarks: its table of programs, and the inputs that it makes."""
 
-import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,13 +11,13 @@ import pytest
 import warpstack as ws
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-#: A folder with the suites (docs/quality/originals.md says which); they are not in this repository.
-SUITES = os.environ.get("WARPSTACK_SUITES")
+STUDY = REPOSITORY / "studies" / "originals.py"
 
 sys.path.insert(0, str(REPOSITORY / "studies"))
 import original_programs  # noqa: E402
+import originals  # noqa: E402
 from original_programs import inputs  # noqa: E402
-from original_programs.building import fingerprint, traced  # noqa: E402
+from original_programs.tracing import ProgramError, traced  # noqa: E402
 
 sys.path.pop(0)
 
@@ -42,14 +42,15 @@ def test_the_programs_are_those_of_table_4():
 
 @pytest.mark.parametrize("program", BY_NAME.values(), ids=BY_NAME)
 def test_a_program_is_well_formed(program):
-    inside = tuple(f"{folder}/" for folder in program.folders)
-    for path in (*program.sources, *(repair.file for repair in program.repairs)):
-        assert path.startswith(inside), path
+    assert program.sources
     assert set(program.arguments) == set(original_programs.SIZES)
     assert program.launches is None or program.why_launches
     assert bool(program.options) == bool(program.why_options)
-    assert all(repair.why and repair.pattern for repair in program.repairs)
-    assert fingerprint(program, "small") != fingerprint(program, "paper")
+    for size in original_programs.SIZES:
+        wanted = program.wanted(size)
+        assert program.folder in wanted
+        assert all(part in wanted for part in (*program.sources, *program.changes))
+        assert all((part in wanted) == (size == "small") for part in program.small_changes)
 
 
 @pytest.mark.parametrize("name", sorted(set(BY_NAME) - {"alexnet"}))
@@ -104,21 +105,78 @@ def test_the_matrix_is_that_of_cubic_elements(tmp_path):
     assert 2 * entries - rows == 167**2
 
 
-def test_a_repair_that_matches_nothing_is_an_error(tmp_path):
-    path = tmp_path / "a.cu"
-    path.write_text("one two")
-    repair = original_programs.Repair("a.cu", "t(.)o", r"\1", "a test")
-    repair.apply(tmp_path)
-    assert path.read_text() == "one w"
-    with pytest.raises(ValueError, match="another version"):
-        repair.apply(tmp_path)
+def test_the_page_lists_the_programs_as_they_are():
+    table = originals.list_of_programs(original_programs.PROGRAMS)
+    assert f"<!-- list: begin -->\n\n{table}\n\n<!-- list: end -->" in originals.PAGE.read_text()
+
+
+@pytest.fixture
+def programs(tmp_path, stand_in_program):
+    """A folder of programs in which only bfs is there, which launches two kernels."""
+    stand_in_program(tmp_path / "programs" / "bfs", "axpy")
+    return tmp_path / "programs"
+
+
+def test_a_program_is_traced_with_its_input(programs, tmp_path, stand_in_program):
+    folder, facts = traced(BY_NAME["bfs"], "small", programs, tmp_path / "cache")
+    app = ws.load(folder)
+    assert [kernel.name for kernel in app] == ["axpy", "axpy"]
+    assert facts["trace_seconds"] > 0
+    log = (folder.parent / "trace.log").read_text()
+    assert "arguments: graph.txt" in log
+    assert "beside: graph.txt" in log
+    # The trace is kept, until the executable changes.
+    again = traced(BY_NAME["bfs"], "small", programs, tmp_path / "cache")
+    assert again == (folder, facts)
+    stand_in_program(programs / "bfs", "axpy", "# changed")
+    changed, _ = traced(BY_NAME["bfs"], "small", programs, tmp_path / "cache")
+    assert changed != folder
+
+
+def test_a_program_that_fails_is_told_without_paths(tmp_path, stand_in_program):
+    stand_in_program(tmp_path / "bfs", "machine_code")
+    with pytest.raises(ProgramError) as caught:
+        traced(BY_NAME["bfs"], "small", tmp_path, tmp_path / "cache")
+    first, *rest = str(caught.value).splitlines()
+    assert first == "it failed (2)"  # this line goes into the page
+    assert "no PTX" in "".join(rest)
+
+
+@pytest.mark.parametrize("size", original_programs.SIZES)
+def test_a_program_that_is_missing_says_what_belongs_there(size, programs, tmp_path):
+    with pytest.raises(ProgramError) as caught:
+        traced(BY_NAME["2d-convolution"], size, programs, tmp_path / "cache")
+    assert str(caught.value).startswith(
+        "2d-convolution/program is missing: put there the executable of "
+        "CUDA/2DCONV/2DConvolution.cu in gpu-app-collection/src/cuda/polybench-gpu-1.0"
+    )
+    assert ("`NI` and `NJ` are 256" in str(caught.value)) == (size == "small")
+
+
+def study(*arguments):
+    command = [sys.executable, str(STUDY), *map(str, arguments), "--processes", "1"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SUITES, reason="WARPSTACK_SUITES names no folder with the suites")
-@pytest.mark.parametrize("name", ["bfs", "2d-convolution"])
-def test_an_original_is_built_and_traced(name, tmp_path):
-    folder, _ = traced(BY_NAME[name], "small", Path(SUITES), tmp_path)
-    app = ws.load(folder)
-    # 256 x 256 points in blocks of 32 x 8 threads.
-    assert app[0].num_warps == {"bfs": 4096, "2d-convolution": 256 * 256}[name] // 32
+def test_the_study_goes_on_without_a_program(programs, tmp_path):
+    own = ("--cache", tmp_path / "cache", "--scale", "small")
+    done = study(programs, *own, "--only", "bfs", "cfd")
+    assert done.returncode == 0, done.stderr
+    assert "| bfs | Rodinia | MD | 2 / 24 |" in done.stdout
+    assert "- cfd: cfd/program is missing: put there" in done.stdout
+    none = study(programs, *own, "--only", "cfd")
+    assert none.returncode == 1
+    assert none.stderr.splitlines()[-1] == f"{programs}: no program of it was traced"
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_none_is_one_error(tmp_path):
+    (tmp_path / "file").touch()
+    for name, why in (("nowhere", "does not exist"), ("file", "is not a folder")):
+        done = study(tmp_path / name)
+        assert done.returncode == 2
+        error = done.stderr.splitlines()[-1]
+        assert (
+            f"error: FOLDER: {tmp_path / name} {why}: give one laid out as docs/quality/" in error
+        )
