@@ -5,7 +5,7 @@
     python benchmarks/cache_sweep.py --check 20             # and how far 20 points are from exact ones
     python benchmarks/cache_sweep.py --l1 5 --l2 8          # fewer points
     python benchmarks/cache_sweep.py --workloads spmv bfs   # fewer workloads
-    python benchmarks/cache_sweep.py --check 20 --write     # also write docs/quality/benchmarks.md
+    python benchmarks/cache_sweep.py --check 20 --write     # also write docs/quality/tables/benchmarks
 
 The workloads (`small`) are traced once and kept in a folder (`--traces`, by default a temporary one).
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sweep import DOCS, cpu_seconds, load, machine, markdown_of_texts, write_between_marks
+from sweep import DOCS, cpu_seconds, load, machine, markdown_of_texts, publish
 
 import warpstack as ws
 
@@ -47,7 +47,9 @@ def main() -> None:
     parser.add_argument("--l1", type=int, default=25, help="sizes of L1")
     parser.add_argument("--l2", type=int, default=40, help="sizes of L2")
     parser.add_argument("--check", type=int, default=0, help="points to simulate exactly, too")
-    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+    )
     arguments = parser.parse_args()
     axes = {
         "l1_size_kib": sizes(L1_SIZES, L1_STEP, arguments.l1),
@@ -70,9 +72,7 @@ def main() -> None:
         )
         if arguments.check:
             text += "\n\n" + differences(apps, axes, table, arguments.check)
-    print(text)
-    if arguments.write:
-        write_between_marks(DOCS / "quality" / "benchmarks.md", "cache-sweep", text)
+    publish(DOCS / "quality" / "benchmarks.md", {"cache-sweep": text}, arguments.write)
 
 
 def differences(

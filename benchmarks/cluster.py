@@ -2,7 +2,7 @@
 """Measure what a sweep on a Dask cluster costs, and how far that scales.
 
     python benchmarks/cluster.py           # print the table
-    python benchmarks/cluster.py --write   # also write docs/quality/benchmarks.md
+    python benchmarks/cluster.py --write   # also write docs/quality/tables/benchmarks
 
 The workers are processes of this machine with a thread each. The client is this process: the processor
 time that it takes per task and per row bounds the cores that it can keep busy, which the last line says.
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import distributed
-from run import machine, write_table
+from run import machine, write_measured
 
 import warpstack as ws
 from warpstack.exploration.runner import Runner
@@ -90,7 +90,9 @@ def main() -> None:
     )
     parser.add_argument("--workload", default="spmv", help="what is swept (default: spmv)")
     parser.add_argument("--sizes", type=int, default=8, help="tasks of the sweep (default: 8)")
-    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+    )
     arguments = parser.parse_args()
     app = ws.workloads.load(arguments.workload)
     lines = ["| what | value |", "|---|---:|"]
@@ -108,7 +110,7 @@ def main() -> None:
     lines.append(f"| cores that one client keeps busy, with a store | {cores:.0f} |")
     print(f"Measured on: {machine()}.", *lines, sep="\n")
     if arguments.write:
-        write_table("cluster", "\n".join(lines))
+        write_measured("cluster", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Compare the speed of a bare LRU cache with simulators that PyPI has, on the same streams.
 
     python benchmarks/peers.py           # print the table
-    python benchmarks/peers.py --write   # also write docs/quality/benchmarks.md
+    python benchmarks/peers.py --write   # also write docs/quality/tables/benchmarks
 
 The peers are pycachesim and libcachesim, where they are installed (``pip install pycachesim
 libcachesim``). Each is driven as its documentation shows, and must count the same hits.
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from run import machine, timed, write_table
+from run import machine, timed, write_measured
 
 import warpstack as ws
 from warpstack import _core
@@ -207,13 +207,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+    )
     arguments = parser.parse_args()
     text = table(compare())
     print(f"Measured on: {machine()}", file=sys.stderr)
     print(text)
     if arguments.write:
-        write_table("peers", text)
+        write_measured("peers", text)
 
 
 if __name__ == "__main__":

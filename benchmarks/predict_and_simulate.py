@@ -2,7 +2,7 @@
 """Measure how much faster predicting the 17 workloads is than simulating them, on one core.
 
     python benchmarks/predict_and_simulate.py           # print the table
-    python benchmarks/predict_and_simulate.py --write   # also write docs/quality/benchmarks.md
+    python benchmarks/predict_and_simulate.py --write   # also write docs/quality/tables/benchmarks
 
 Both take traces that are in memory, and `pascal-mdm`. The lowest time of several rounds over the workloads
 counts: on a shared machine the others say what the neighbours do, who come and go for seconds.

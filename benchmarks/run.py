@@ -2,7 +2,7 @@
 """Measure the speed of each stage on one core.
 
     python benchmarks/run.py                 # print the table
-    python benchmarks/run.py --write         # also write docs/quality/benchmarks.md
+    python benchmarks/run.py --write         # also write docs/quality/tables/benchmarks
     python benchmarks/run.py --only caches   # one group
 
 Each figure is the median of several runs in one process. Machines are shared and noisy: compare ratios
@@ -28,7 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import numpy as np
-from pages import DOCS, REPOSITORY, machine, write_between_marks
+from pages import DOCS, REPOSITORY, machine, write_table
 
 import warpstack as ws
 from warpstack import _core
@@ -312,11 +312,10 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def write_table(name: str, text: str) -> None:
-    """Put a table, with the machine, between its marks in docs/quality/benchmarks.md."""
-    write_between_marks(
-        DOCS / "quality" / "benchmarks.md", name, f"Measured on: {machine()}.\n\n{text}"
-    )
+def write_measured(name: str, text: str) -> None:
+    """Write a table, with the machine, to the file that docs/quality/benchmarks.md includes."""
+    page = DOCS / "quality" / "benchmarks.md"
+    write_table(page, name, f"Measured on: {machine()}.\n\n{text}")
 
 
 def main() -> None:
@@ -325,7 +324,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
-    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
     rows = []
@@ -335,7 +336,7 @@ def main() -> None:
             print(f"{row[0]:20} {row[1]:36} {row[2]:9.3g} {row[5]}", file=sys.stderr)
     print(json.dumps(rows) if arguments.json else table(rows))
     if arguments.write:
-        write_table("figures", table(rows))
+        write_measured("figures", table(rows))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Measure sweeps: evaluations of the equations, and Table II of the MDM paper over again.
 
     python benchmarks/sweep.py                 # print the tables
-    python benchmarks/sweep.py --write         # also write docs/quality/benchmarks.md
+    python benchmarks/sweep.py --write         # also write docs/quality/tables/benchmarks
     python benchmarks/sweep.py --workers 1     # on one core
     python benchmarks/sweep.py --workloads hotspot srad --most-points 10 --sample 2    # a try
 
@@ -27,7 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import numpy as np
-from pages import DOCS, machine, markdown_of_texts, write_between_marks
+from pages import DOCS, machine, markdown_of_texts, publish
 
 import warpstack as ws
 from warpstack.exploration.sweep import Design
@@ -158,7 +158,9 @@ def main() -> None:
     parser.add_argument("--workloads", nargs="+", default=[], help="some of them (default: all)")
     parser.add_argument("--most-points", type=int, default=1000, help="of the largest grid")
     parser.add_argument("--sample", type=int, default=100, help="points of the Latin hypercube")
-    parser.add_argument("--write", action="store_true", help="write docs/quality/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         apps, tracing = load(arguments.traces or Path(temporary), arguments.workloads)
@@ -205,9 +207,7 @@ def main() -> None:
             ),
         ]
     )
-    print(text)
-    if arguments.write:
-        write_between_marks(DOCS / "quality" / "benchmarks.md", "sweep", text)
+    publish(DOCS / "quality" / "benchmarks.md", {"sweep": text}, arguments.write)
 
 
 if __name__ == "__main__":

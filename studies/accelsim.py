@@ -2,7 +2,7 @@
 """Hold the simulator against Accel-Sim on the same traces with the same resources.
 
     python studies/accelsim.py REFERENCE TRACES            # print the table
-    python studies/accelsim.py REFERENCE TRACES --write    # also write docs/quality/simulator.md
+    python studies/accelsim.py REFERENCE TRACES --write    # also write docs/quality/tables/simulator
 
 REFERENCE is the table of Accel-Sim's results (accelsim-table3.csv), TRACES the folder that holds
 rodinia-bfs-graph4096. The strided kernel is built here: MDM's Listing 1 as the reference's make_strided.py
@@ -125,9 +125,7 @@ def main() -> None:
         f"{pages.markdown(table, labels=0)}\n\n{pages.markdown(summary, labels=0)}\n\n"
         f"Rank correlation of the cycles: {correlation:.3f}."
     )
-    print(text)
-    if arguments.write:
-        pages.write_between_marks(PAGE, "accelsim", text)
+    pages.publish(PAGE, {"accelsim": text}, arguments.write)
 
 
 if __name__ == "__main__":

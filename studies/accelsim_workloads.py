@@ -2,7 +2,7 @@
 """Hold the simulator and the models against Accel-Sim on the workloads.
 
     python studies/accelsim_workloads.py REFERENCE TRACES            # print the tables
-    python studies/accelsim_workloads.py REFERENCE TRACES --write    # also into docs/quality/simulator.md
+    python studies/accelsim_workloads.py REFERENCE TRACES --write    # also into docs/quality/tables/simulator
     python studies/accelsim_workloads.py REFERENCE TRACES --set lsu_queue_entries=32 --order greedy
 
 REFERENCE is the folder of Accel-Sim's results (``accelsim``), whose README says what was run; TRACES
@@ -104,9 +104,7 @@ def main() -> None:
             f"Measured on: {pages.machine()}.",
         ]
     )
-    print(text)
-    if arguments.write:
-        pages.write_between_marks(PAGE, "accelsim workloads", text)
+    pages.publish(PAGE, {"accelsim-workloads": text}, arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Hold the caches in every order of accesses against the cycle-level simulator, on the workloads.
 
 python studies/access_orders.py            # print the table
-python studies/access_orders.py --write    # also write docs/explanation/memory.md
+python studies/access_orders.py --write    # also write docs/quality/tables/memory
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def counted(task: Task) -> dict[str, float]:
 
 
 def main() -> None:
-    """Write the table between its marks in the page."""
+    """Count, and print or write the table."""
     parser = pages.parser(__doc__, PAGE)
     pages.add_workloads(parser)
     arguments = parser.parse_args()
@@ -49,9 +49,7 @@ def main() -> None:
     cells = [[str(name), *(f"{value:.2f}" for value in row)] for name, row in table.iterrows()]
     cells.append([f"within {100 * NEAR:.0f} %", *(f"{n} of {len(names)}" for n in near)])
     text = pages.markdown_of_texts(["workload", *table.columns], cells)
-    print(text)
-    if arguments.write:
-        pages.write_between_marks(PAGE, "access orders", text)
+    pages.publish(PAGE, {"access-orders": text}, arguments.write)
 
 
 if __name__ == "__main__":

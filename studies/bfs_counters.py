@@ -2,7 +2,7 @@
 """Hold the cache simulation against hardware counters and Accel-Sim on Rodinia bfs.
 
     python studies/bfs_counters.py REFERENCE TRACE            # print the tables
-    python studies/bfs_counters.py REFERENCE TRACE --write    # also write docs/quality/validation.md
+    python studies/bfs_counters.py REFERENCE TRACE --write    # also write docs/quality/tables/validation
 
 REFERENCE is the table of counters per launch (rodinia-bfs-graph4096.csv), TRACE the traced application.
 """
@@ -103,7 +103,7 @@ def main() -> None:
         table = pages.markdown(make(app, reference), labels=0)
         print(f"{name}\n{table}\n")
         if arguments.write:
-            pages.write_between_marks(PAGE, name, table)
+            pages.write_table(PAGE, name, table)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Hold the papers' claims on GPUMech and MDM against three references, and look for what carries the error.
 
     python studies/claims.py --accelsim REFERENCE TRACES            # print the tables
-    python studies/claims.py --accelsim REFERENCE TRACES --write    # also into docs/quality/claims.md
+    python studies/claims.py --accelsim REFERENCE TRACES --write    # also into docs/quality/tables/claims
 
 The references are the simulator on the seventeen workloads, Accel-Sim on half of them (REFERENCE and
 TRACES as for `accelsim_workloads.py`), and the simulator on the papers' own benchmarks

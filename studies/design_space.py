@@ -2,7 +2,7 @@
 """Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
 
     python studies/design_space.py            # print the tables
-    python studies/design_space.py --write    # also docs/how-to/exploring.md and its maps
+    python studies/design_space.py --write    # also docs/quality/tables/exploring and its maps
     python studies/design_space.py --examples # only the page's other pictures
 
 Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
@@ -170,7 +170,7 @@ def main() -> None:
         table, seconds = measure(name, arguments.size, arguments.processes)
         texts.append(
             f"**{name}** ({arguments.size})\n\n{pages.markdown(scores(table))}\n\n"
-            f"![{name} over SMs and DRAM bandwidth](../images/{picture})\n\n"
+            f"![{name} over SMs and DRAM bandwidth]({pages.FROM_TABLE_TO_IMAGES}/{picture})\n\n"
             f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on "
             f"one core and {seconds['sweep']:.1f} s to predict."
         )
@@ -179,7 +179,7 @@ def main() -> None:
             draw(table, name, pages.IMAGES / picture)
     if arguments.write:
         text = "\n\n".join([*texts, f"Measured on: {pages.machine()}."])
-        pages.write_between_marks(PAGE, "maps", text)
+        pages.write_table(PAGE, "maps", text)
 
 
 if __name__ == "__main__":

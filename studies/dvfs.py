@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lowering the clock from 2 to 1.4 GHz costs: models and CRISP against the simulator (MDM, Figure 13).
 
-    python studies/dvfs.py --write    # into docs/explanation/dvfs.md
+    python studies/dvfs.py --write    # into docs/quality/tables/dvfs
 
 Times are those of an application, the sum over its launches. A model's error is that of the ratio of its two
 times, T(1.4 GHz) / T(2 GHz), against the simulator's ratio. The configuration is `pascal-mdm` at 2 GHz.
@@ -68,9 +68,7 @@ def main() -> None:
     tasks = [(name, arguments.size, arguments.l2_clock) for name in names]
     results = pd.concat(pages.in_processes(measure, tasks, arguments.processes), ignore_index=True)
     text = tables(results)
-    print(text)
-    if arguments.write:
-        pages.write_between_marks(PAGE, f"l2 clock {arguments.l2_clock:g}", text)
+    pages.publish(PAGE, {f"l2-clock-{arguments.l2_clock:g}": text}, arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Find out by ablation why models and simulator disagree.
 
     python studies/error_causes.py            # print the tables
-    python studies/error_causes.py --write    # also write them into docs/quality/validation-models.md
+    python studies/error_causes.py --write    # also write them into docs/quality/tables/validation-models
 
 A resource is made so large that nobody waits for it, in the simulated GPU and in the models' GPU, or a
 trace is changed so that all warps do the same, or every access stays in one line. Where the error goes
@@ -330,9 +330,7 @@ def main() -> None:
         for key in results[0]
     }
     text = tables(measured)
-    print(text)
-    if arguments.write:
-        pages.write_between_marks(PAGE, "causes", text)
+    pages.publish(PAGE, {"causes": text}, arguments.write)
 
 
 if __name__ == "__main__":

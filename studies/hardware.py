@@ -2,7 +2,7 @@
 """Hold simulator and models against times measured on sixteen GPUs.
 
     python studies/hardware.py REFERENCE                       # print the tables
-    python studies/hardware.py REFERENCE --write               # into docs/quality/hardware.md, with pictures
+    python studies/hardware.py REFERENCE --write               # into docs/quality/tables, with pictures
     python studies/hardware.py REFERENCE --only rodinia kpp    # of some sets
     python studies/hardware.py REFERENCE --keep CSV            # keep the predictions, or take them from there
 

@@ -2,7 +2,7 @@
 """Show what each step towards the time of a real GPU buys on each kernel.
 
     python studies/hardware_ablation.py REFERENCE            # print the table
-    python studies/hardware_ablation.py REFERENCE --write    # into docs/quality/hardware.md
+    python studies/hardware_ablation.py REFERENCE --write    # into docs/quality/tables/hardware
 
 Kernels of `hardware.py` that wait for barriers, double precision, conversions, shared memory, stores or
 launches are simulated again, each time without one thing that the descriptions of the GPUs have.

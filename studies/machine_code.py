@@ -2,7 +2,7 @@
 """Hold machine code against PTX: instruction counts, a trace made on a GPU, times measured on an H100.
 
     python studies/machine_code.py REFERENCE TRACES            # print the tables
-    python studies/machine_code.py REFERENCE TRACES --write    # also into docs/quality/machine-code.md
+    python studies/machine_code.py REFERENCE TRACES --write    # also into docs/quality/tables/machine-code
     python studies/machine_code.py REFERENCE TRACES --only counts
 
 REFERENCE is the folder of measurements on GPUs (``hardware``), whose README says how its kernels look and

@@ -2,7 +2,7 @@
 """Run each form of PTX and the machine code that ptxas makes of it on the same random operands.
 
     python studies/machine_code_operands.py --sets 1000000           # print what differs
-    python studies/machine_code_operands.py --sets 1000000 --write   # also into docs/quality/machine-code.md
+    python studies/machine_code_operands.py --sets 1000000 --write   # into docs/quality/tables/machine-code
 
 The forms are those of the tests of PTX instructions (tests/python/ptx), which compare a few hundred sets of
 operands of each with plain definitions. Here the engine's results of the PTX are the reference, bit for
@@ -214,9 +214,7 @@ def main() -> None:
     if not parts:
         parser.error(f"--only {arguments.only}: no test has this in its name")
     text = summary(pd.concat(parts, ignore_index=True), arguments.arch)
-    print(text)
-    if arguments.write:
-        pages.write_between_marks(PAGE, "operands", text)
+    pages.publish(PAGE, {"operands": text}, arguments.write)
 
 
 if __name__ == "__main__":

@@ -217,7 +217,8 @@ def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
         table = pd.concat([labels, means.reset_index(drop=True)], axis=1)
         parts.append(f"### {TITLES[field]} (MDM, Figure {number})")
         if pictures:
-            parts.append(f"![Mean errors over {TITLES[field]}](../images/validation-{field}.png)")
+            picture = f"{pages.FROM_TABLE_TO_IMAGES}/validation-{field}.png"
+            parts.append(f"![Mean errors over {TITLES[field]}]({picture})")
         parts.append(pages.markdown(table))
     parts.append("### Ranks")
     parts.append(pages.markdown(rank_correlations(results)))

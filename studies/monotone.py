@@ -2,7 +2,7 @@
 """Count how often an engine says that more work takes less time, or that a better GPU is slower.
 
     python studies/monotone.py --pairs 100000 --seed 1            # print the table
-    python studies/monotone.py --pairs 100000 --seed 1 --write    # also docs/quality/limits.md
+    python studies/monotone.py --pairs 100000 --seed 1 --write    # also docs/quality/tables/limits
     python studies/monotone.py --engine simulator --pairs 3000
     python studies/monotone.py --case 1:num_sms:17                 # one pair, made small
 

@@ -4,7 +4,7 @@
     python studies/originals.py FOLDER                       # print the tables
     python studies/originals.py FOLDER --only bfs cfd        # of some
     python studies/originals.py FOLDER --scale small         # smaller inputs, to see whether they run
-    python studies/originals.py FOLDER --write               # into docs/quality/originals.md
+    python studies/originals.py FOLDER --write               # into docs/quality/tables/originals
     python studies/originals.py --redraw                     # its pictures, of what was measured
 
 FOLDER holds executables that you have built, each as ``PROGRAM/program``; the page says of which

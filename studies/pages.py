@@ -1,4 +1,4 @@
-"""What studies and benchmarks share: tables as Markdown, their places in the pages, arguments, programs."""
+"""What studies and benchmarks share: tables as Markdown, their files in the documentation, arguments, programs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ import warpstack as ws
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCS = REPOSITORY / "docs"
 IMAGES = DOCS / "images"
+#: What studies print, for the pages to include: a folder per page, a file per table.
+TABLES = DOCS / "quality" / "tables"
+#: Where the pictures are, seen from a file of these.
+FROM_TABLE_TO_IMAGES = "../../../images"
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -37,20 +41,22 @@ def machine() -> str:
     )
 
 
-def write_between_marks(page: Path, name: str, text: str) -> None:
-    """Put a text between its marks in a page of the documentation."""
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    head, rest = page.read_text(encoding="utf-8").split(begin)
-    tail = rest.split(end)[1]
-    page.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}", encoding="utf-8")
+def write_table(page: Path, name: str, text: str) -> None:
+    """Write a text to the file of this name that a page of the documentation includes."""
+    path = TABLES / page.stem / f"{name}.md"
+    include = f"```{{include}} {os.path.relpath(path, page.parent)}\n"
+    if include not in page.read_text(encoding="utf-8"):
+        raise ValueError(f"{page} does not include {path}: add {include.strip()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def publish(page: Path, texts: Mapping[str, str], write: bool) -> None:
-    """Print texts and, where asked to, put each between its marks in a page."""
+    """Print texts and, where asked to, write each to the file that a page includes."""
     print("\n\n".join(texts.values()))
     if write:
         for name, text in texts.items():
-            write_between_marks(page, name, text)
+            write_table(page, name, text)
 
 
 def markdown(table: pd.DataFrame, *, labels: int = 1) -> str:
@@ -78,7 +84,9 @@ def parser(doc: str | None, page: Path) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--write", action="store_true", help=f"write {page.relative_to(REPOSITORY)}")
+    made.add_argument(
+        "--write", action="store_true", help=f"write what {page.relative_to(REPOSITORY)} includes"
+    )
     return made
 
 

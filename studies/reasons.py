@@ -2,7 +2,7 @@
 """Hold the models' reasons against the simulator's: CPI stacks, and what more of a resource would bring.
 
     python studies/reasons.py            # print the tables
-    python studies/reasons.py --write    # also into docs/quality/reasons.md
+    python studies/reasons.py --write    # also into docs/quality/tables/reasons
     python studies/reasons.py --order greedy
 
 On the workloads, with `pascal-mdm`. The page says what each component of a stack means and how to read the

@@ -2,7 +2,7 @@
 """Hold predictions from a sample of the SMs against those of all, and count how often their bars hold.
 
     python studies/sampling.py            # print the table
-    python studies/sampling.py --write    # also docs/explanation/memory.md
+    python studies/sampling.py --write    # also docs/quality/tables/memory
 
 All launches of the 17 workloads on several GPUs, one L2 for each application. A bar holds if the IPC of
 all SMs is between `ipc_low` and `ipc_high`. Launches that were simulated whole do not count.

@@ -3,7 +3,7 @@
 
     python studies/suites.py FOLDER                        # print the tables
     python studies/suites.py FOLDER --only SHOC llm.c      # of some
-    python studies/suites.py FOLDER --write                # into docs/quality/programs.md
+    python studies/suites.py FOLDER --write                # into docs/quality/tables/programs
     python studies/suites.py FOLDER --keep CSV             # keep what was found, or take it from there
 
 FOLDER holds executables that you have built, each as ``SUITE/PROGRAM/program`` with what it reads

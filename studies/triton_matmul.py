@@ -116,7 +116,7 @@ def main() -> None:
         f"times are {ratio.min():.2f} to {ratio.max():.2f} of the simulator's; the configuration "
         f"that it takes for the fastest needs {chosen / best:.2f} times the simulator's shortest time."
     )
-    pages.publish(PAGE, {"triton matmul": text}, given.write)
+    pages.publish(PAGE, {"triton-matmul": text}, given.write)
 
 
 if __name__ == "__main__":

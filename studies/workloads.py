@@ -3,7 +3,7 @@
 
     python studies/workloads.py                  # print the table
     python studies/workloads.py --only bfs spmv
-    python studies/workloads.py --write          # update data/workloads and docs/reference/workloads.md
+    python studies/workloads.py --write          # update data/workloads and docs/quality/tables/workloads
 
 What is written (launches, warp instructions, DPKI) is the same on every machine; times are not written.
 """
@@ -91,7 +91,7 @@ def main() -> None:
             written = pd.concat([before[~before["name"].isin(written["name"])], written])
         written = written.sort_values("name")
         written.to_csv(MEASURED, index=False)
-        pages.write_between_marks(DOCUMENT, "table", document(written))
+        pages.write_table(DOCUMENT, "table", document(written))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
+from doc_pages import included, text_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "exploring.md"
 
@@ -21,12 +22,13 @@ def test_examples():
 
 
 def test_what_the_page_names_exists():
-    text = PAGE.read_text(encoding="utf-8")
+    text = text_of(PAGE)
     names = set(re.findall(r"ws\.([a-z_.]+[a-z])", text))
     assert len(names) > 15
     for name in names:
         found = ws
         for part in name.split("."):
             found = getattr(found, part)
-    for picture in re.findall(r"\]\((\.\./images/[^)]+)\)", text):
-        assert (PAGE.parent / picture).stat().st_size < 150_000, picture
+    for file in (PAGE, *included(PAGE)):
+        for picture in re.findall(r"\]\(((?:\.\./)+images/[^)]+)\)", file.read_text("utf-8")):
+            assert (file.parent / picture).stat().st_size < 150_000, picture

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
+from doc_pages import text_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "explanation" / "reuse.md"
 
@@ -22,7 +23,7 @@ def test_table_of_the_baseline(bfs):
         ws.ppt_gpu_mem(kernel, gpu).totals,
         ws.simulate_caches(kernel, gpu).totals,
     )
-    rows = [line.split("|")[1:4] for line in PAGE.read_text().splitlines() if "sector" in line]
+    rows = [line.split("|")[1:4] for line in text_of(PAGE).splitlines() if "sector" in line]
     rows = [(name, a, b) for name, a, b in (r for r in rows if len(r) == 3) if a.strip().isdigit()]
     assert len(rows) == 6
     for name, shown, shown_simulated in rows:

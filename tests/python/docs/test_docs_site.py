@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
+from doc_pages import included, text_of
 from warpstack import cli
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -16,6 +17,8 @@ OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob
 #: What has a capital within a title.
 NAMES = {"Accel-Sim", "Numba", "H100"}
 PAGES = [*OWN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+#: What pages include.
+TABLES = sorted(DOCS.glob("quality/tables/*/*.md"))
 
 
 def entries(page):
@@ -70,14 +73,27 @@ def test_titles_are_in_sentence_case(page):
     assert not {word for word in words[1:] if word.istitle() and len(word) > 1} - NAMES
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_table_has_its_page():
+    """The page of its folder's name includes it, after a link for those who read files, not the site."""
+    owners = {table: page for page in OWN for table in included(page) if table in TABLES}
+    assert sorted(table for page in OWN for table in included(page) if table in TABLES) == TABLES
+    for table, page in owners.items():
+        assert table.parent.name == page.stem
+        name, path = table.relative_to(DOCS / "quality"), os.path.relpath(table, page.parent)
+        assert f"\n\n[{name}]({path})\n\n```{{include}} {path}\n" in page.read_text(), table
+        assert (":relative-images:" in page.read_text()) == any(
+            "![" in other.read_text() for other in included(page)
+        )
+
+
+@pytest.mark.parametrize("page", [*PAGES, *TABLES], ids=lambda page: page.name)
 def test_pictures_are_there_and_described(page):
     for words, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text()):
         assert len(words) > 15, (page.name, target)
         assert (page.parent / target).stat().st_size < 300_000, target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *TABLES], ids=lambda page: page.name)
 def test_links_between_pages(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)", text):
@@ -109,7 +125,7 @@ def explained():
     assert len(terms) == len(set(terms))
     names = set(terms)
     for page in DOCS.glob("reference/*.md"):
-        for cell in re.findall(r"^\| (`[^|]*) \|", page.read_text(), flags=re.MULTILINE):
+        for cell in re.findall(r"^\| (`[^|]*) \|", text_of(page), flags=re.MULTILINE):
             names.update(re.findall(r"`(\w+)`", cell))
     return names
 

@@ -92,7 +92,7 @@ def test_tools_exist():
 
 
 @pytest.mark.parametrize(
-    "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("[!n]*/*.md"))]
+    "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("[!n]*/**/*.md"))]
 )
 def test_links_lead_somewhere(page):
     # What looks like a link in code is an index and a call.

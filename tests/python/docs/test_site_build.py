@@ -45,7 +45,7 @@ def site(tmp_path_factory):
     shutil.copy(ROOT / "CHANGELOG.md", folder)
     shutil.copytree(ROOT / "notebooks", folder / "notebooks")
     options = {
-        "exclude_patterns": "notebooks/*,reference/api.rst,**/notebooks",
+        "exclude_patterns": "notebooks/*,reference/api.rst,**/notebooks,quality/tables",
         "autosummary_generate": "0",
         "nb_execution_mode": "off",
     }
@@ -83,6 +83,20 @@ def test_numbers_are_to_the_right(site):
     assert len(cells) == len(ws.gpus()) + 1
     assert all("text-right" in cell for cell in cells[1:])
     assert "text-right" not in cells[0]
+
+
+@pytest.mark.slow
+def test_pages_have_their_tables(site):
+    """What a page includes is on it, the pictures, too, without the link to the file, which is no page."""
+    text = (site / "quality/hardware.html").read_text(encoding="utf-8")
+    assert text.count("<table") > 5
+    assert "tables/hardware" not in text
+    assert not (site / "quality/tables").exists()
+    for name in ("quality/validation-models", "how-to/exploring"):
+        text = (site / f"{name}.html").read_text(encoding="utf-8")
+        pictures = re.findall(r'<img [^>]*src="(\.\./_images/[^"]+)"', text)
+        assert len(pictures) > 1
+        assert all((site / name).parent.joinpath(path).exists() for path in pictures)
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from doc_pages import text_of
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 STUDIES = REPOSITORY / "studies"
 #: Modules that several studies share.
@@ -48,12 +50,22 @@ def test_each_study_starts_and_contributing_names_it():
         assert f"| `studies/{name}.py" in guide
 
 
-def test_a_text_goes_between_its_marks(pages, tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n")
+def test_a_text_goes_to_the_file_that_its_page_includes(pages, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pages, "TABLES", tmp_path / "tables")
+    page = tmp_path / "how-to" / "page.md"
+    page.parent.mkdir()
+    page.write_text("a\n\n```{include} ../tables/page/x.md\n```\n\nb\n")
     for text in ("one", "two"):
-        pages.write_between_marks(page, "x", text)
-    assert page.read_text() == "a\n<!-- x: begin -->\n\ntwo\n\n<!-- x: end -->\nb\n"
+        pages.publish(page, {"x": text}, True)
+    assert text_of(page) == "a\n\ntwo\n\n\nb\n"
+    pages.publish(page, {"x": "three"}, False)
+    assert "two" in text_of(page)
+    assert capsys.readouterr().out == "one\ntwo\nthree\n"
+    with pytest.raises(
+        ValueError, match=r"does not include .*y\.md: add ```\{include\} \.\./tables"
+    ):
+        pages.write_table(page, "y", "one")
+    assert not (tmp_path / "tables" / "page" / "y.md").exists()
 
 
 def test_labels_are_left_of_numbers(pages):
