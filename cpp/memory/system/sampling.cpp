@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "memory/system/l2_port.h"
 
 namespace warpstack::memory {
 namespace {
