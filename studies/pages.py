@@ -1,4 +1,4 @@
-"""What studies and benchmarks share: tables as Markdown, their files in the documentation, arguments, programs."""
+"""What studies and benchmarks share: tables as Markdown, their files in the documentation, arguments."""
 
 from __future__ import annotations
 
