@@ -41,6 +41,8 @@ HEADER = Path(__file__).with_name("cpp_functions.h")
 HOST_HEADERS = "#include <alloca.h>\n#include <fenv.h>\n#include <math.h>\n#include <string.h>\n"
 #: Of a launch, in warp instructions.
 STEP_LIMIT = 3_000_000
+#: Frames of functions called by address have some hundred bytes each with -G.
+STACK_BYTES = 16_384
 
 
 def find_host_compiler():
@@ -133,7 +135,13 @@ def on_the_device(programs, without, given, arch, options):
             with warnings.catch_warnings():  # copies of structures read what lies between fields
                 warnings.simplefilter("ignore", ws.cuda.KernelWarning)
                 module.kernel(name).launch(
-                    1, THREADS, device.array(given[name]), out, trace=False, step_limit=STEP_LIMIT
+                    1,
+                    THREADS,
+                    device.array(given[name]),
+                    out,
+                    stack_bytes=STACK_BYTES,
+                    trace=False,
+                    step_limit=STEP_LIMIT,
                 )
             results[name] = out.to_host()
         except InputError as error:

@@ -160,7 +160,13 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
   if (cached == nullptr || address - cached->address > cached->bytes ||
       bytes > cached->bytes - (address - cached->address)) {
     cached = nullptr;
-    const std::string where = "it is " + memory_.describe(address);
+    // A stack pointer that has fallen below 0 has 32 bits: the window's address of it has more.
+    constexpr std::uint64_t below_stack = local_window + (std::uint64_t{1} << 32);
+    const bool is_below_stack =
+        program_.grows_stack &&
+        address - (below_stack - trace::window_bytes) < trace::window_bytes * 2;
+    const std::string where = is_below_stack ? "it is below the stack: " + local_room()
+                                             : "it is " + memory_.describe(address);
     if (memory_.is_mapped(address)) {
       return out_of_bounds(warp, step, lane, address, bytes, where);
     }
@@ -346,15 +352,21 @@ HostRange AddressSpaces::common_local_range(Warp& warp, const LaneAddresses& lan
 std::byte* AddressSpaces::local(Warp& warp, const Step& step, std::uint32_t lane,
                                 std::uint64_t address, std::uint32_t bytes, AccessUse use) {
   if (address > execution_.local_bytes || bytes > execution_.local_bytes - address) {
-    return out_of_bounds(
-        warp, step, lane, address, bytes,
-        "the thread has " + std::to_string(execution_.local_bytes) + " bytes of local memory");
+    return out_of_bounds(warp, step, lane, address, bytes, local_room());
   }
   const std::uint64_t place = lane * execution_.local_bytes + address;
   if (!warp.local_written.whole()) {
     check_written(warp, step, lane, warp.local_written, place, address, bytes, use, false);
   }
   return reinterpret_cast<std::byte*>(warp.local.get()) + place;
+}
+
+std::string AddressSpaces::local_room() const {
+  return "the thread has " + std::to_string(execution_.local_bytes) + " bytes of local memory" +
+         (program_.grows_stack
+              ? ", as the launch says (stack_bytes in Python, cudaLimitStackSize in "
+                "a program)"
+              : "");
 }
 
 std::byte* AddressSpaces::out_of_bounds(const Warp& warp, const Step& step, std::uint32_t lane,

@@ -108,6 +108,8 @@ class AddressSpaces {
  private:
   std::byte* local(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address,
                    std::uint32_t bytes, AccessUse use);
+  /// How much local memory a thread has, for messages.
+  [[nodiscard]] std::string local_room() const;
   /// Host address for an access that may go on outside memory: it reads zeros, what it writes is
   /// lost.
   std::byte* out_of_bounds(const Warp& warp, const Step& step, std::uint32_t lane,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "memory/cache/atomic_turns.h"
 #include "memory/cache/count.h"
 
 namespace warpstack::timing {

@@ -23,6 +23,9 @@ from warpstack.traces.trace import KernelTrace, short_name
 
 #: Warp instructions after which a launch counts as endless.
 DEFAULT_STEP_LIMIT = 10_000_000_000
+#: What cudaLimitStackSize is unless a program sets it.
+USUAL_STACK_BYTES = 1024
+_MOST_STACK_BYTES = 512 << 10
 _MOST = 2**32 - 1
 #: Blocks of a grid and threads of a block in x, y and z (CUDA C++ Programming Guide).
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
@@ -176,6 +179,7 @@ class Kernel(Handle):
         *arguments: Any,
         cluster: int | Sequence[int] | None = None,
         shared_memory_bytes: int = 0,
+        stack_bytes: int = USUAL_STACK_BYTES,
         trace: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
         check_uninitialized: bool = True,
@@ -203,6 +207,9 @@ class Kernel(Handle):
             clusters.
         shared_memory_bytes
             Dynamic shared memory of a block.
+        stack_bytes
+            Local memory of a thread where machine code does not say how much its functions need: those
+            called by address, recursion, `alloca` (`cudaLimitStackSize`, at most 512 KiB).
         trace
             Whether to trace; without a trace the kernel runs faster and None is returned.
         step_limit
@@ -271,6 +278,7 @@ class Kernel(Handle):
                     sizes[1],
                     clusters,
                     as_integer("shared_memory_bytes", shared_memory_bytes, 0, _MOST),
+                    as_integer("stack_bytes", stack_bytes, 1, _MOST_STACK_BYTES),
                     bool(trace),
                     as_integer("step_limit", step_limit, 1, 2**63),
                     bool(check_uninitialized),

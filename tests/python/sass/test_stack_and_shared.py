@@ -1,5 +1,6 @@
 """Memory of threads and blocks as machine code sees it: stacks, and the system's shared memory."""
 
+import re
 import subprocess
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import warpstack as ws
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_nvcc, find_ptxas
+from warpstack.errors import InputError
 
 pytestmark = pytest.mark.skipif(
     find_nvdisasm() is None or not ws.cuda.compilers(),
@@ -57,6 +59,43 @@ def test_the_stack_of_functions_called_by_address_is_aligned(arch, size):
     out = device.zeros(32, np.uint64)
     module.kernel("k").launch(1, 32, device.array(values), out)
     np.testing.assert_array_equal(np.asarray(out), called(values))
+
+
+LARGE_FRAMES = """
+__device__ __noinline__ int sum(int n) {
+  volatile int a[400];
+  int s = 0;
+  for (int i = 0; i < 400; i++) a[i] = n * i;
+  for (int i = 0; i < 400; i++) s += a[(i * 7 + n) % 400];
+  return s;
+}
+__device__ __noinline__ int same(int n) { return n; }
+extern "C" __global__ void k(int* o) {
+  int (*table[2])(int) = {sum, same};
+  o[threadIdx.x] = table[threadIdx.x & 1](threadIdx.x);
+}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-G"]])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_stack_that_is_too_small_says_what_to_raise(arch, options):
+    """As where ptxas cannot follow all calls, and says what the kernel's own frame needs."""
+    device = ws.cuda.Device(0.1)
+    module = ws.cuda.compile(LARGE_FRAMES, machine_code=arch, options=options, device=device)
+    text, replaced = re.subn(r"(\.needs \d+ \d+) \d+", r"\1 16", module.listing)
+    assert replaced == 1
+    module = ws.cuda.compile(text, device=device)
+    out = device.zeros(32, np.int32)
+    with pytest.raises(
+        InputError, match="1024 bytes of local memory, as the launch says .stack_bytes in Python"
+    ):
+        module.kernel("k").launch(1, 32, out)
+    module.kernel("k").launch(1, 32, out, stack_bytes=4096)
+    n = np.arange(32)
+    # Indices that are a permutation of 0 to 399 sum up to the same.
+    expected = np.where(n & 1, n, n * (399 * 400 // 2))
+    np.testing.assert_array_equal(np.asarray(out), expected)
 
 
 ALLOCA = """
