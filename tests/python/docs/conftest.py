@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CLIENT = Path(__file__).resolve().parents[1] / "cuda" / "host_client.py"
+CLIENT = Path(__file__).resolve().parents[1] / "stand_ins" / "host_client.py"
 
 
 @pytest.fixture

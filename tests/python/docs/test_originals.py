@@ -107,7 +107,8 @@ def test_the_matrix_is_that_of_cubic_elements(tmp_path):
 
 def test_the_page_lists_the_programs_as_they_are():
     table = originals.list_of_programs(original_programs.PROGRAMS)
-    assert f"<!-- list: begin -->\n\n{table}\n\n<!-- list: end -->" in originals.PAGE.read_text()
+    path = originals.pages.TABLES / originals.PAGE.stem / "list.md"
+    assert path.read_text("utf-8") == f"{table}\n"
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ sys.path.pop(0)
 BY_NAME = {suite: {p.name: p for p in programs} for suite, programs in SUITES.items()}
 
 
-def between(mark):
-    text = suites.PAGE.read_text()
-    return text.split(f"<!-- {mark}: begin -->\n\n")[1].split(f"\n\n<!-- {mark}: end -->")[0]
+def table_of(name):
+    return (suites.pages.TABLES / suites.PAGE.stem / f"{name}.md").read_text("utf-8").rstrip("\n")
 
 
 def rows(table):
@@ -34,12 +33,12 @@ def test_each_program_is_named_once():
 
 
 def test_the_page_lists_the_programs_as_they_are():
-    assert between("list") == suites.list_of_programs()
+    assert table_of("list") == suites.list_of_programs()
 
 
 def test_the_programs_of_the_table_are_known():
-    assert {suite for suite, *_ in rows(between("summary"))} == {*SUITES, "all"}
-    for suite, name, *_ in rows(between("programs")):
+    assert {suite for suite, *_ in rows(table_of("summary"))} == {*SUITES, "all"}
+    for suite, name, *_ in rows(table_of("programs")):
         assert not BY_NAME[suite][name].needs, name
 
 
