@@ -19,8 +19,8 @@ from warpstack.errors import InputError
 #: gives up or ptxas leaves out constants of functions; from sm_100 on a case that a jump by a table takes to
 #: behind a BREAK stays a member of the barrier, for which the others then wait.
 REFUSED = re.compile(
-    r"does not compile:\s*Error: unsupported operation|it reads c\[2\].*and constant bank 2 has 0 bytes"
-    r"|of the warp wait here for lanes.*BSYNC\.RELIABLE"
+    r"does not compile:\s*Error: unsupported operation|it reads c\[2\].*and constant bank 2 has \d+ bytes"
+    r"|BSYNC\.RE(LIABLE|CONVERGENT) .*of the warp wait here for lanes"
 )
 
 pytestmark = pytest.mark.skipif(

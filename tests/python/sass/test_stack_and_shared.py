@@ -88,7 +88,7 @@ def test_a_stack_that_is_too_small_says_what_to_raise(arch, options):
     module = ws.cuda.compile(text, device=device)
     out = device.zeros(32, np.int32)
     with pytest.raises(
-        InputError, match="1024 bytes of local memory, as the launch says .stack_bytes in Python"
+        InputError, match=r"1024 bytes of local memory, as the launch says .stack_bytes in Python"
     ):
         module.kernel("k").launch(1, 32, out)
     module.kernel("k").launch(1, 32, out, stack_bytes=4096)
