@@ -12,8 +12,9 @@ import numbers
 import os
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -601,23 +602,34 @@ def _on_threads(
         for number in missing:
             yield run(number, num_threads)
         return
-    # The main thread waits, so that Ctrl-C reaches it; the others give up between kernels.
+    # The main thread waits, so that Ctrl-C reaches it; the others give up between kernels. It waits
+    # without a lock of theirs: they would wait for ever for one that an interrupt left locked.
+    results: SimpleQueue[tuple[int, pd.DataFrame] | BaseException] = SimpleQueue()
+
+    def work(number: int) -> None:
+        try:
+            results.put(run(number, num_threads))
+        except BaseException as error:
+            results.put(error)
+
     with ThreadPoolExecutor(threads, "warpstack-sweep") as pool:
-        pending: set[Future[tuple[int, pd.DataFrame]]] = set()
         queue = iter(missing)
+        pending = 0
         try:
             while True:
-                for number in itertools.islice(queue, 2 * threads - len(pending)):
-                    pending.add(pool.submit(run, number, num_threads))
-                if not pending:
+                for number in itertools.islice(queue, 2 * threads - pending):
+                    pool.submit(work, number)
+                    pending += 1
+                if pending == 0:
                     return
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
+                result = results.get()
+                pending -= 1
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
         finally:
             stop.set()
-            for future in pending:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _on_cluster(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from study_programs import writer_of_programs  # noqa: F401
 
 import warpstack as ws
 

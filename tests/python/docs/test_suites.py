@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from study_programs import writer_of_programs  # noqa: F401
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 STUDY = REPOSITORY / "studies" / "suites.py"

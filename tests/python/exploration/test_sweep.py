@@ -693,7 +693,7 @@ def test_a_file_system_without_locks_holds_stores(tmp_path, monkeypatch, error):
 
 def test_parts_that_cannot_be_read_stay(kernel, pascal, tmp_path):
     ws.sweep(kernel, pascal, AXES, store=tmp_path)
-    (part,) = tmp_path.glob("part-*")
+    part, *_ = tmp_path.glob("part-*")  # a busy machine writes several
     part.rename(tmp_path / "moved")
     part.mkdir()  # reading it is an error of the file system, for root, too
     with pytest.raises(ws.InputError, match="is a folder; expected a regular file"):

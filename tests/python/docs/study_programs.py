@@ -9,8 +9,8 @@ import pytest
 CLIENT = Path(__file__).resolve().parents[1] / "stand_ins" / "host_client.py"
 
 
-@pytest.fixture
-def stand_in_program():
+@pytest.fixture(name="stand_in_program")
+def writer_of_programs():
     """Return a function that writes FOLDER/program: a CUDA program that runs a scenario of `host_client`.
 
     It first prints its arguments and the files beside which it runs.
