@@ -100,7 +100,7 @@ def ours(lines: Stream, ways: int, sets: int) -> tuple[float, int]:
         "slice_interleave_bytes": LINE_BYTES,
         "slice_index": "modulo",
     }
-    return measured(lambda: _core.Cache(config), lambda cache: cache.read_lines(lines))
+    return measured(lambda: _core.Cache(**config), lambda cache: cache.read_lines(lines))
 
 
 def pycachesim(module: Any, lines: Stream, ways: int, sets: int) -> tuple[float, int]:

@@ -22,11 +22,12 @@ from accelsim import CHANGES, described_gpu
 
 import warpstack as ws
 from warpstack import _core
-from warpstack.models.prediction import _parameters
 
 PAGE = pages.DOCS / "explanation" / "closed-network-model.md"
 MODEL = "closed_network"
 COMPARED = ("gpumech", "mdm", MODEL)
+#: So many that they bound nothing.
+MOST_MSHRS = 2**20
 
 
 def of_events(
@@ -66,6 +67,8 @@ def ablations(
         return found
 
     full = demands()
+    # A streaming L1 has a queue instead.
+    queue = ("noc_queue_entries",) if gpu.noc_queue_entries else ("l1_mshrs",)
 
     def cycles(
         launch: _core.PhaseList | None = phases,
@@ -73,7 +76,7 @@ def ablations(
         **changes: Any,
     ) -> float:
         kernel_input = _core.ModelInput(profile._core, waves, launch, demand)
-        result = _core.evaluate(MODEL, kernel_input, _parameters(gpu) | changes)
+        result = _core.evaluate(MODEL, kernel_input, gpu._core.changed(changes))
         return float(profile.num_instructions * result["cycles"] / result["warp_instructions"])
 
     atomics = _core.demands_of(kernel._core, per_line._core)
@@ -98,18 +101,18 @@ def ablations(
         "the port of the mean SM only": cycles(demand=demands(most_read_bytes=0)),
         "no waits for places in L1": cycles(demand=demands(place_wait_l2=0, place_wait_dram=0)),
         "lines of a load one after the other": cycles(demand=demands(missing_lines=1)),
-        "no bound by MSHRs": cycles(l1_mshrs=1e9),
+        "no bound by MSHRs": cycles(**dict.fromkeys(queue, MOST_MSHRS)),
         "MSHRs of SMs as full as this one": cycles(
             phases.changed(busy_sms=(table["all_warps"] / table["warps"]).tolist())
         ),
-        "DRAM turns round at once": cycles(dram_turnaround_cycles=0),
+        "DRAM turns round at once": cycles(dram_row_bytes=0),
         "no contention for NoC, L2 and DRAM": cycles(
             noc_bandwidth_gbs=1e9,
             noc_sm_bytes_per_cycle=0,
             dram_bandwidth_gbs=1e9,
-            dram_turnaround_cycles=0,
-            l2_requests_per_cycle=1e9,
-            l2_bytes_per_cycle=0,
+            dram_row_bytes=0,
+            l2_clock_ghz=1e3,  # at which slices take requests
+            l2_slice_bytes_per_cycle=0,
         ),
         "no burst of first accesses": cycles(demand=demands(memory_instructions=0)),
     }

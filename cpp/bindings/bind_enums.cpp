@@ -2,7 +2,7 @@
 
 #include "bindings/bindings.h"
 #include "common/enum_names.h"
-#include "gpu/scheduler.h"
+#include "gpu/choices.h"
 #include "memory/system/memory_system.h"
 #include "timing/base/timing_config.h"
 

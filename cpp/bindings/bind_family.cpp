@@ -1,5 +1,4 @@
 #include "bindings/bindings.h"
-#include "bindings/config.h"
 #include "memory/replay/family_replay.h"
 #include "memory/system/order_recording.h"
 
@@ -64,15 +63,17 @@ void bind_family(py::module_& module) {
       "replay_order",
       [](const std::vector<const trace::KernelTrace*>& traces,
          const std::vector<const memory::OrderRecording*>& recordings,
-         const std::vector<py::dict>& configs, double share, bool flush_l2,
-         const py::object& interrupt) {
+         const std::vector<const gpu::Gpu*>& gpus, const std::string& access_order, double share,
+         bool flush_l2, const py::object& interrupt) {
         std::vector<memory::RecordedLaunch> launches;
         for (std::size_t i = 0; i < std::min(traces.size(), recordings.size()); ++i) {
           launches.push_back({traces[i], recordings[i]});
         }
         std::vector<memory::MemoryConfig> systems;
-        for (const py::dict& fields : configs) {
-          systems.push_back(config_of<memory::MemoryConfig>(fields));
+        const memory::CacheOptions options{
+            .block_order = {}, .access_order = enum_of<memory::AccessOrder>(access_order)};
+        for (const gpu::Gpu* gpu : gpus) {
+          systems.push_back(memory::MemoryConfig::of(*gpu, options));
         }
         memory::ReplayedLaunches replayed;
         {
@@ -82,8 +83,8 @@ void bind_family(py::module_& module) {
         }
         return py::make_tuple(std::move(replayed.distinct), std::move(replayed.of_configs));
       },
-      py::arg("traces"), py::arg("recordings"), py::arg("configs"), py::arg("share"),
-      py::arg("flush_l2"), py::arg("interrupt") = py::none());
+      py::arg("traces"), py::arg("recordings"), py::arg("gpus"), py::arg("access_order"),
+      py::arg("share"), py::arg("flush_l2"), py::arg("interrupt") = py::none());
 }
 
 }  // namespace warpstack::bindings

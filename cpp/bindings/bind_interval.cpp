@@ -1,5 +1,4 @@
 #include "bindings/bindings.h"
-#include "bindings/config.h"
 #include "common/error.h"
 #include "common/threads.h"
 #include "interval/interval.h"
@@ -96,12 +95,11 @@ void bind_work(py::module_& module) {
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-         const py::dict& tensor_unit) {
-        gpu::TensorUnit tensor;
-        read_value("tensor_unit", tensor_unit, tensor);
-        return interval::demands_of(trace, memory, tensor);
+         const std::optional<gpu::Gpu>& gpu) {
+        return interval::demands_of(trace, memory,
+                                    gpu ? gpu::TensorUnit::of(*gpu) : gpu::TensorUnit{});
       },
-      py::arg("trace"), py::arg("memory"), py::arg("tensor_unit") = py::dict());
+      py::arg("trace"), py::arg("memory"), py::arg("gpu") = py::none());
   py::class_<interval::PhaseList>(module, "PhaseList")
       .def_readonly("instructions", &interval::PhaseList::instructions)
       .def_readonly("alone_cycles", &interval::PhaseList::alone_cycles)
@@ -228,13 +226,11 @@ void bind_interval(py::module_& module) {
   module.def(
       "latencies",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-         const py::dict& classes, double l1, double l2, double dram) {
-        gpu::ClassLatencies of_classes;
-        read_value("classes", classes, of_classes);
-        return array_of(interval::latencies(trace, memory, of_classes, {l1, l2, dram}));
+         const gpu::Gpu& gpu) {
+        return array_of(interval::latencies(trace, memory, gpu::ClassLatencies::of(gpu),
+                                            gpu::MemoryLatencies::of(gpu)));
       },
-      py::arg("trace"), py::arg("memory"), py::arg("classes"), py::arg("l1"), py::arg("l2"),
-      py::arg("dram"));
+      py::arg("trace"), py::arg("memory"), py::arg("gpu"));
   module.def(
       "group_warps",
       [](const trace::KernelTrace& trace, const Contiguous<double>& latency, double issue_rate,

@@ -1,5 +1,4 @@
 #include "bindings/bindings.h"
-#include "bindings/config.h"
 #include "bindings/memory_results.h"
 #include "memory/order/pace.h"
 #include "memory/system/memory_system.h"
@@ -158,11 +157,21 @@ void bind_memory(py::module_& module) {
       py::arg("weights"), py::arg("x"), py::arg("y"));
 
   py::class_<memory::MemorySystem>(module, "MemorySystem")
-      .def(py::init([](const py::dict& fields, unsigned num_threads) {
-             return std::make_unique<memory::MemorySystem>(config_of<memory::MemoryConfig>(fields),
+      .def(py::init([](const gpu::Gpu& gpu, unsigned num_threads, const std::string& access_order,
+                       const std::string& block_policy, std::uint64_t seed,
+                       bool first_occupancy_only, bool filter_l1_hits) {
+             const memory::CacheOptions options{
+                 .block_order = {enum_of<memory::BlockPolicy>(block_policy), seed,
+                                 first_occupancy_only},
+                 .access_order = enum_of<memory::AccessOrder>(access_order),
+                 .filter_l1_hits = filter_l1_hits};
+             return std::make_unique<memory::MemorySystem>(memory::MemoryConfig::of(gpu, options),
                                                            num_threads);
            }),
-           py::arg("config"), py::arg("num_threads") = 0)
+           py::arg("gpu"), py::arg("num_threads") = 0, py::kw_only(),
+           py::arg("access_order") = "round_robin", py::arg("block_policy") = "round_robin",
+           py::arg("seed") = 0, py::arg("first_occupancy_only") = false,
+           py::arg("filter_l1_hits") = true)
       .def(
           "run",
           [](memory::MemorySystem& system, const trace::KernelTrace& trace,
@@ -185,10 +194,10 @@ void bind_memory(py::module_& module) {
 
   module.def(
       "occupancy",
-      [](const trace::KernelTrace& trace, const py::dict& sm) {
-        return occupancy_to_dict(memory::occupancy(trace.header(), config_of<gpu::SmLimits>(sm)));
+      [](const trace::KernelTrace& trace, const gpu::Gpu& gpu) {
+        return occupancy_to_dict(memory::occupancy(trace.header(), gpu::SmLimits::of(gpu)));
       },
-      py::arg("trace"), py::arg("sm"));
+      py::arg("trace"), py::arg("gpu"));
 
   // For comparison with its plain-Python definition.
   module.def(
@@ -198,12 +207,32 @@ void bind_memory(py::module_& module) {
 
   // A bare cache, for comparison with its plain-Python definition.
   py::class_<memory::Cache>(module, "Cache")
-      .def(py::init([](const py::dict& fields) {
-             const memory::CacheConfig config = config_of<memory::CacheConfig>(fields);
+      .def(py::init([](std::uint64_t size_bytes, std::uint32_t ways, std::uint32_t line_bytes,
+                       std::uint32_t sector_bytes, const std::string& write_policy,
+                       const std::string& write_miss, const std::string& replacement,
+                       const std::string& allocation, const std::string& set_index,
+                       std::uint32_t slices, std::uint32_t slice_interleave_bytes,
+                       const std::string& slice_index) {
+             const memory::CacheConfig config{
+                 .size_bytes = size_bytes,
+                 .ways = ways,
+                 .line_bytes = line_bytes,
+                 .sector_bytes = sector_bytes,
+                 .write_policy = enum_of<memory::WritePolicy>(write_policy),
+                 .write_miss = enum_of<memory::WriteMiss>(write_miss),
+                 .replacement = enum_of<memory::Replacement>(replacement),
+                 .allocation = enum_of<memory::Allocation>(allocation),
+                 .set_index = enum_of<memory::Indexing>(set_index),
+                 .slices = slices,
+                 .slice_interleave_bytes = slice_interleave_bytes,
+                 .slice_index = enum_of<memory::Indexing>(slice_index)};
              config.validate("cache");
              return std::make_unique<memory::Cache>(config);
            }),
-           py::arg("config"))
+           py::kw_only(), py::arg("size_bytes"), py::arg("ways"), py::arg("line_bytes"),
+           py::arg("sector_bytes"), py::arg("write_policy"), py::arg("write_miss"),
+           py::arg("replacement"), py::arg("allocation"), py::arg("set_index"), py::arg("slices"),
+           py::arg("slice_interleave_bytes"), py::arg("slice_index"))
       .def(
           "read",
           [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask, bool evict_first) {

@@ -1,7 +1,6 @@
 #include <optional>
 
 #include "bindings/bindings.h"
-#include "bindings/config.h"
 #include "common/threads.h"
 #include "model/batch.h"
 #include "model/model.h"
@@ -34,12 +33,18 @@ void bind_model(py::module_& module) {
   module.def("model_names", &model::model_names);
   module.def(
       "model_fields",
-      [](const std::string& model) { return model::fields_of(model::find_model(model)); },
+      [](const std::string& model) {
+        std::vector<std::string_view> names;
+        for (const gpu::FieldName field : model::fields_of(model::find_model(model))) {
+          names.push_back(gpu::name_of(field));
+        }
+        return names;
+      },
       py::arg("model"));
   module.def(
       "evaluate",
-      [](const std::string& model, const model::ModelInput& kernel, const py::dict& fields) {
-        const auto parameters = config_of<model::ModelParameters>(fields);
+      [](const std::string& model, const model::ModelInput& kernel, const gpu::Gpu& gpu) {
+        const auto parameters = model::ModelParameters::of(gpu);
         const model::ModelResult result = evaluate(model::find_model(model), kernel, parameters);
         py::dict stack;
         for (const StackComponent c : values_of<StackComponent>) {
@@ -53,15 +58,19 @@ void bind_model(py::module_& module) {
         answer["cpi_stack"] = stack;
         return answer;
       },
-      py::arg("model"), py::arg("kernel"), py::arg("parameters"));
+      py::arg("model"), py::arg("kernel"), py::arg("gpu"));
   module.def(
       "evaluate_all",
-      [](const std::string& name, const py::list& list, const py::dict& columns,
+      [](const std::string& name, const py::list& list, const std::vector<const gpu::Gpu*>& gpus,
          unsigned num_threads) {
         const py::tuple alive(list);  // the intervals that the kernels point to
         const auto kernels = alive.cast<std::vector<model::ModelInput>>();
         const model::Model& model = model::find_model(name);
-        const auto configurations = configs_of<model::ModelParameters>(columns);
+        std::vector<model::ModelParameters> configurations;
+        configurations.reserve(gpus.size());
+        for (const gpu::Gpu* gpu : gpus) {
+          configurations.push_back(model::ModelParameters::of(*gpu));
+        }
         model::ModelColumns results;
         {
           const py::gil_scoped_release unlocked;
@@ -77,7 +86,7 @@ void bind_model(py::module_& module) {
         }
         return answer;
       },
-      py::arg("model"), py::arg("kernels"), py::arg("parameters"), py::arg("num_threads") = 1);
+      py::arg("model"), py::arg("kernels"), py::arg("gpus"), py::arg("num_threads") = 1);
   module.def("markov_all_suspended", &model::markov_all_suspended, py::arg("warps"),
              py::arg("suspend"), py::arg("wake"));
 }

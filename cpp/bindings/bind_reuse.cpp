@@ -1,5 +1,4 @@
 #include "bindings/bindings.h"
-#include "bindings/config.h"
 #include "memory/cache/lru_sets.h"
 #include "memory/reuse/line_stream.h"
 #include "memory/reuse/reuse_profile.h"
@@ -62,6 +61,22 @@ py::tuple profile_to_tuple(const memory::ReuseProfiler& profiler) {
 }  // namespace
 
 void bind_reuse(py::module_& module) {
+  // A filter: sets, ways, and whether stores allocate.
+  using Filter = std::optional<std::tuple<std::uint64_t, std::uint32_t, bool>>;
+  py::class_<memory::LineStreamConfig>(module, "LineStreamConfig")
+      .def(py::init([](std::uint32_t num_sms, std::uint32_t blocks_per_sm, std::uint32_t line_bytes,
+                       bool merged, const Filter& filter) {
+             memory::LineStreamConfig config{num_sms, blocks_per_sm, line_bytes, merged, {}};
+             if (filter) {
+               const auto [sets, ways, allocate] = *filter;
+               config.filter = memory::LineFilter{sets, ways, allocate};
+             }
+             return config;
+           }),
+           py::kw_only(), py::arg("num_sms"), py::arg("blocks_per_sm"), py::arg("line_bytes"),
+           py::arg("merged"), py::arg("filter"))
+      .def_readonly("line_bytes", &memory::LineStreamConfig::line_bytes);
+
   module.def(
       "stack_distances",
       [](const Contiguous<std::uint64_t>& lines) {
@@ -89,9 +104,8 @@ void bind_reuse(py::module_& module) {
 
   module.def(
       "profile_kernel",
-      [](const trace::KernelTrace& trace, const py::dict& stream, double rate,
+      [](const trace::KernelTrace& trace, const memory::LineStreamConfig& config, double rate,
          std::uint32_t batches, std::uint64_t seed) {
-        const memory::LineStreamConfig config = config_of<memory::LineStreamConfig>(stream);
         memory::ReuseProfiler profiler({rate, batches, seed});
         {
           const py::gil_scoped_release unlocked;
@@ -100,12 +114,11 @@ void bind_reuse(py::module_& module) {
         }
         return profile_to_tuple(profiler);
       },
-      py::arg("trace"), py::arg("stream"), py::arg("rate"), py::arg("batches"), py::arg("seed"));
+      py::arg("trace"), py::arg("config"), py::arg("rate"), py::arg("batches"), py::arg("seed"));
 
   module.def(
       "kernel_lines",
-      [](const trace::KernelTrace& trace, const py::dict& stream) {
-        const memory::LineStreamConfig config = config_of<memory::LineStreamConfig>(stream);
+      [](const trace::KernelTrace& trace, const memory::LineStreamConfig& config) {
         StoringSink sink;
         {
           const py::gil_scoped_release unlocked;
@@ -115,7 +128,7 @@ void bind_reuse(py::module_& module) {
                               array_of(std::move(sink.stored_kinds)),
                               array_of(std::move(sink.ends)));
       },
-      py::arg("trace"), py::arg("stream"));
+      py::arg("trace"), py::arg("config"));
 
   module.def(
       "cache_family",

@@ -1,5 +1,4 @@
 #include "bindings/bindings.h"
-#include "bindings/config.h"
 #include "bindings/memory_results.h"
 #include "timing/device/simulator.h"
 
@@ -133,10 +132,8 @@ void bind_timing(py::module_& module) {
       .def_property_readonly("row_slots", &row_slots_of);
 
   py::class_<timing::Simulator>(module, "Simulator")
-      .def(py::init([](const py::dict& fields) {
-             return std::make_unique<timing::Simulator>(config_of<timing::TimingConfig>(fields));
-           }),
-           py::arg("config"))
+      .def(py::init([](const gpu::Gpu& gpu) { return std::make_unique<timing::Simulator>(gpu); }),
+           py::arg("gpu"))
       .def(
           "run",
           [](timing::Simulator& simulator, const trace::KernelTrace& trace,

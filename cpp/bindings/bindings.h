@@ -18,6 +18,7 @@ namespace warpstack::bindings {
 namespace py = pybind11;
 
 void bind_enums(py::module_& module);
+void bind_gpu(py::module_& module);
 void bind_trace(py::module_& module);
 void bind_family(py::module_& module);
 void bind_memory(py::module_& module);

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, module) {
     }
   });
   bindings::bind_enums(module);
+  bindings::bind_gpu(module);
   bindings::bind_trace(module);
   bindings::bind_memory(module);
   bindings::bind_family(module);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "gpu/gpu.h"
 #include "gpu/tensor_unit.h"
 #include "trace/instructions/static_instruction.h"
 
@@ -12,6 +13,8 @@ struct ClassLatencies {
   std::array<double, trace::num_op_classes> of_class{};
   double shared_memory = 0;  ///< one wavefront
   TensorUnit tensor;
+
+  static ClassLatencies of(const Gpu& gpu);
 
   [[nodiscard]] double of(trace::OpClass op_class) const {
     return of_class[static_cast<std::size_t>(op_class)];
@@ -29,6 +32,13 @@ struct MemoryLatencies {
   double l1 = 0;
   double l2 = 0;
   double dram = 0;  ///< beyond L2
+
+  static MemoryLatencies of(const Gpu& gpu) {
+    return {gpu.l1_latency, gpu.l2_latency, gpu.dram_latency};
+  }
 };
+
+/// Cycles from one instruction of a scheduler to the next, by class of operations; 0: no limit.
+std::array<std::uint32_t, trace::num_op_classes> class_intervals(const Gpu& gpu);
 
 }  // namespace warpstack::gpu

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "gpu/gpu.h"
 #include "trace/instructions/tensor_operation.h"
 
 namespace warpstack::gpu {
@@ -16,6 +17,8 @@ struct TensorUnit {
   /// Cycles of an instruction whose rate is not known, and of the one that `ClassLatencies` has the
   /// latency of.
   double interval = 0;
+
+  static TensorUnit of(const Gpu& gpu);
 
   /// Cycles, whole ones, for which an instruction keeps the unit busy.
   [[nodiscard]] double cycles(std::string_view opcode) const {

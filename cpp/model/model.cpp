@@ -96,6 +96,38 @@ constexpr Model models[] = {
 
 }  // namespace
 
+ModelParameters ModelParameters::of(const gpu::Gpu& gpu) {
+  // Ports and slices work at the clock of L2.
+  const double l2_clock = gpu.clock_of_l2_ghz();
+  const auto per_sm_cycle = [&](double per_l2_cycle) {
+    return per_l2_cycle * l2_clock / gpu.clock_ghz;
+  };
+  ModelParameters parameters;
+  parameters.issue_rate = gpu.issue_width;
+  parameters.schedulers = gpu.num_schedulers();
+  parameters.scheduler = gpu.scheduler;
+  parameters.clock_ghz = gpu.clock_ghz;
+  parameters.l1_mshrs = gpu.has_streaming_l1() ? gpu.noc_queue_entries : gpu.l1_mshrs;
+  parameters.l1_request_bytes = gpu.l1_sector_bytes;
+  parameters.l2_request_bytes = gpu.l2_sector_bytes;
+  parameters.l2_latency = gpu.l2_latency;
+  parameters.dram_latency = gpu.dram_latency;
+  parameters.noc_bandwidth_gbs = gpu.noc_bandwidth_gbs;
+  parameters.dram_bandwidth_gbs = gpu.sustained_dram_bandwidth_gbs();
+  parameters.noc_sm_bytes_per_cycle = per_sm_cycle(gpu.noc_sm_bytes_per_cycle);
+  parameters.noc_control_bytes = gpu.noc_control_bytes;
+  parameters.l2_requests_per_cycle = per_sm_cycle(gpu.l2_slices / gpu.l2_slice_request_cycles);
+  parameters.l2_bytes_per_cycle = per_sm_cycle(gpu.l2_slices * gpu.l2_slice_bytes_per_cycle);
+  if (gpu.dram_row_bytes != 0) {
+    // CL + 2 - WL from reads to writes, WL + tWTR from writes to reads.
+    const double cycles = gpu.dram_cl + 2 + gpu.dram_twtr;
+    parameters.dram_turnaround_cycles =
+        cycles * gpu.clock_ghz / gpu.clock_of_dram_ghz() / gpu.num_dram_channels();
+  }
+  parameters.block_replacement_cycles = gpu.block_replacement_cycles();
+  return parameters;
+}
+
 void check(const ModelParameters& parameters) {
   const std::pair<const char*, double> positive[] = {
       {"issue_width", parameters.issue_rate},
@@ -145,38 +177,39 @@ const Model& find_model(std::string_view name) {
 
 bool reads_phases(const Model& model) { return model.of_launch != nullptr; }
 
-std::vector<std::string_view> fields_of(const Model& model) {
+std::vector<gpu::FieldName> fields_of(const Model& model) {
+  using enum gpu::FieldName;
   if (model.of_launch) {
-    return {"scheduler",
-            "schedulers_per_sm",
-            "l1_mshrs",
-            "noc_queue_entries",
-            "clock_ghz",
-            "noc_bandwidth_gbs",
-            "noc_sm_bytes_per_cycle",
-            "noc_control_bytes",
-            "l2_clock_ghz",
-            "l2_slices",
-            "l2_slice_request_cycles",
-            "l2_slice_bytes_per_cycle",
-            "dram_bandwidth_gbs",
-            "dram_channels",
-            "dram_clock_ghz",
-            "dram_row_bytes",
-            "dram_cl",
-            "dram_twtr",
-            "block_replacement_ns"};
+    return {scheduler,
+            schedulers_per_sm,
+            l1_mshrs,
+            noc_queue_entries,
+            clock_ghz,
+            noc_bandwidth_gbs,
+            noc_sm_bytes_per_cycle,
+            noc_control_bytes,
+            l2_clock_ghz,
+            l2_slices,
+            l2_slice_request_cycles,
+            l2_slice_bytes_per_cycle,
+            dram_bandwidth_gbs,
+            dram_channels,
+            dram_clock_ghz,
+            dram_row_bytes,
+            dram_cl,
+            dram_twtr,
+            block_replacement_ns};
   }
-  if (model.of_wave) return {"clock_ghz", "dram_bandwidth_gbs", "noc_bandwidth_gbs"};
-  std::vector<std::string_view> fields;
-  if (model.pass == multithreaded_cycles) fields.emplace_back("scheduler");
+  if (model.of_wave) return {clock_ghz, dram_bandwidth_gbs, noc_bandwidth_gbs};
+  std::vector<gpu::FieldName> fields;
+  if (model.pass == multithreaded_cycles) fields.push_back(scheduler);
   if (model.mshr != no_mshr_delay) {
-    for (const char* field : {"l1_mshrs", "noc_queue_entries"}) fields.emplace_back(field);
+    for (const gpu::FieldName field : {l1_mshrs, noc_queue_entries}) fields.push_back(field);
   }
   if (model.queues != no_queues) {
-    for (const char* field : {"clock_ghz", "dram_bandwidth_gbs"}) fields.emplace_back(field);
+    for (const gpu::FieldName field : {clock_ghz, dram_bandwidth_gbs}) fields.push_back(field);
     // GPUMech alone has no NoC.
-    if (model.queues != gpumech_queues) fields.emplace_back("noc_bandwidth_gbs");
+    if (model.queues != gpumech_queues) fields.push_back(noc_bandwidth_gbs);
   }
   return fields;
 }

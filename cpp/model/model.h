@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "common/cpi_stack.h"
-#include "gpu/scheduler.h"
+#include "gpu/field.h"
+#include "gpu/gpu.h"
 #include "interval/interval.h"
 #include "interval/waves.h"
 #include "interval/work.h"
@@ -35,6 +36,8 @@ struct ModelParameters {
   double dram_turnaround_cycles = 0;
   double l2_bytes_per_cycle = 0;        ///< read or written by all slices; 0: no limit
   double block_replacement_cycles = 0;  ///< from the end of a block to the start of the next
+
+  static ModelParameters of(const gpu::Gpu& gpu);
 };
 
 /// A kernel as the models see it.
@@ -67,8 +70,8 @@ std::vector<std::string_view> model_names();
 const Model& find_model(std::string_view name);
 /// Whether the model reads the phases and demands of a kernel.
 bool reads_phases(const Model& model);
-/// Names of the GPU fields that the model reads beyond those that make the intervals and waves.
-std::vector<std::string_view> fields_of(const Model& model);
+/// The GPU's fields that the model reads beyond those that make the intervals and waves.
+std::vector<gpu::FieldName> fields_of(const Model& model);
 
 /// Evaluates a model over the intervals of the representative warp. Throws InputError when the
 /// profile has no instructions or a parameter is not positive.

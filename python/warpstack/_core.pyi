@@ -8,6 +8,8 @@ from typing_extensions import Buffer
 __version__: str
 STACK_COMPONENTS: tuple[str, ...]
 ENUM_NAMES: dict[str, tuple[str, ...]]
+SECTOR_BYTES: int
+GPU_FIELDS: tuple[GpuField, ...]
 CONTROL_FIELDS: tuple[str, ...]
 
 _F64 = npt.NDArray[np.float64]
@@ -110,6 +112,40 @@ def read_trace_file(path: str | bytes, budget: StorageBudget) -> KernelTrace: ..
 def demangled(name: str) -> str: ...
 def decode_opcode(opcode: str, num_sources: int = 0) -> dict[str, Any]: ...
 
+class GpuField:
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def stages(self) -> tuple[str, ...]: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def default(self) -> Any: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+    @property
+    def or_zero(self) -> bool: ...
+    @property
+    def choices(self) -> tuple[str, ...]: ...
+    @property
+    def range_text(self) -> str: ...
+    def fault_of(self, number: float) -> str | None: ...
+
+class Gpu:
+    def __init__(self, values: dict[str, Any], checked: bool = True) -> None: ...
+    def changed(self, values: dict[str, Any], checked: bool = True) -> Gpu: ...
+    @property
+    def values(self) -> dict[str, Any]: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __getstate__(self) -> dict[str, Any]: ...
+    def __setstate__(self, values: dict[str, Any]) -> None: ...
+
 class MemoryProfile:
     @staticmethod
     def from_words(words: npt.ArrayLike) -> MemoryProfile: ...
@@ -142,7 +178,17 @@ class MemoryProfile:
     def bound(self, sign: float) -> MemoryProfile: ...
 
 class MemorySystem:
-    def __init__(self, config: dict[str, Any], num_threads: int = 0) -> None: ...
+    def __init__(
+        self,
+        gpu: Gpu,
+        num_threads: int = 0,
+        *,
+        access_order: str = "round_robin",
+        block_policy: str = "round_robin",
+        seed: int = 0,
+        first_occupancy_only: bool = False,
+        filter_l1_hits: bool = True,
+    ) -> None: ...
     def run(
         self, trace: KernelTrace, observe: tuple[int, int] | None = None, share: float = 1.0
     ) -> MemoryProfile: ...
@@ -151,7 +197,22 @@ class MemorySystem:
     def flush_l2(self) -> None: ...
 
 class Cache:
-    def __init__(self, config: dict[str, Any]) -> None: ...
+    def __init__(
+        self,
+        *,
+        size_bytes: int,
+        ways: int,
+        line_bytes: int,
+        sector_bytes: int,
+        write_policy: str,
+        write_miss: str,
+        replacement: str,
+        allocation: str,
+        set_index: str,
+        slices: int,
+        slice_interleave_bytes: int,
+        slice_index: str,
+    ) -> None: ...
     def read(
         self, line: int, mask: int, evict_first: bool = False
     ) -> tuple[int, int, _Eviction | None]: ...
@@ -178,13 +239,14 @@ def record_order(system: MemorySystem, trace: KernelTrace) -> OrderRecording: ..
 def replay_order(
     traces: Sequence[KernelTrace],
     recordings: Sequence[OrderRecording],
-    configs: Sequence[dict[str, Any]],
+    gpus: Sequence[Gpu],
+    access_order: str,
     share: float,
     flush_l2: bool,
     interrupt: Callable[[], None] | None = None,
 ) -> tuple[list[list[MemoryProfile]], list[list[int]]]: ...
 def ratio_error(weights: npt.ArrayLike, x: npt.ArrayLike, y: npt.ArrayLike) -> float: ...
-def occupancy(trace: KernelTrace, sm: dict[str, int]) -> dict[str, Any]: ...
+def occupancy(trace: KernelTrace, gpu: Gpu) -> dict[str, Any]: ...
 def paces_of(trace: KernelTrace) -> _Columns: ...
 
 class SimulationResult:
@@ -220,7 +282,7 @@ class SimulationResult:
     def row_slots(self) -> dict[str, _Columns]: ...
 
 class Simulator:
-    def __init__(self, config: dict[str, Any]) -> None: ...
+    def __init__(self, gpu: Gpu) -> None: ...
     def run(
         self,
         trace: KernelTrace,
@@ -260,7 +322,7 @@ class ResourceDemands:
     warps_in_step: float
 
 def demands_of(
-    trace: KernelTrace, memory: MemoryProfile, tensor_unit: dict[str, float] = ...
+    trace: KernelTrace, memory: MemoryProfile, gpu: Gpu | None = None
 ) -> ResourceDemands: ...
 
 class PhaseList:
@@ -301,14 +363,7 @@ class KernelWork:
     def play(self, num_sms: int, blocks_per_sm: int) -> PhaseList: ...
 
 def nominal_latencies(trace: KernelTrace) -> _F64: ...
-def latencies(
-    trace: KernelTrace,
-    memory: MemoryProfile,
-    classes: dict[str, float],
-    l1: float,
-    l2: float,
-    dram: float,
-) -> _F64: ...
+def latencies(trace: KernelTrace, memory: MemoryProfile, gpu: Gpu) -> _F64: ...
 def group_warps(
     trace: KernelTrace, latencies: npt.ArrayLike, issue_rate: float = 1.0, num_threads: int = 0
 ) -> _Columns: ...
@@ -354,11 +409,11 @@ class ModelInput:
         demands: ResourceDemands | None,
     ) -> None: ...
 
-def evaluate(model: str, kernel: ModelInput, parameters: dict[str, Any]) -> dict[str, Any]: ...
+def evaluate(model: str, kernel: ModelInput, gpu: Gpu) -> dict[str, Any]: ...
 def evaluate_all(
     model: str,
     kernels: Sequence[ModelInput],
-    parameters: dict[str, Any],
+    gpus: Sequence[Gpu],
     num_threads: int = 1,
 ) -> _Columns: ...
 def markov_all_suspended(warps: int, suspend: float, wake: float) -> float: ...
@@ -367,13 +422,26 @@ _U64 = npt.NDArray[np.uint64]
 _KindHistograms = list[tuple[_U64, _U64, int]]
 _Profile = tuple[list[int], _KindHistograms, list[_KindHistograms]]
 
+class LineStreamConfig:
+    def __init__(
+        self,
+        *,
+        num_sms: int,
+        blocks_per_sm: int,
+        line_bytes: int,
+        merged: bool,
+        filter: tuple[int, int, bool] | None,
+    ) -> None: ...
+    @property
+    def line_bytes(self) -> int: ...
+
 def stack_distances(lines: npt.ArrayLike) -> _U64: ...
 def profile_lines(lines: npt.ArrayLike, rate: float, batches: int, seed: int) -> _Profile: ...
 def profile_kernel(
-    trace: KernelTrace, stream: dict[str, Any], rate: float, batches: int, seed: int
+    trace: KernelTrace, config: LineStreamConfig, rate: float, batches: int, seed: int
 ) -> _Profile: ...
 def kernel_lines(
-    trace: KernelTrace, stream: dict[str, Any]
+    trace: KernelTrace, config: LineStreamConfig
 ) -> tuple[_U64, npt.NDArray[np.uint8], _U64]: ...
 def cache_family(lines: npt.ArrayLike, sets: Sequence[int], max_ways: int) -> _U64: ...
 def append_block(

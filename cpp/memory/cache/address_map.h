@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "common/enum_names.h"
+#include "gpu/choices.h"
 
 namespace warpstack::memory {
 
@@ -46,14 +46,7 @@ class Divisor {
   std::uint64_t reciprocal_ = 0;
 };
 
-/// How line numbers spread over sets, or chunks of the address space over slices.
-enum class Indexing : std::uint8_t {
-  modulo,
-  xor_hash,  ///< the bits above the index are folded onto it by exclusive or
-  ipoly,     ///< remainder of the division by an irreducible polynomial over GF(2) (Rau, ISCA 1991)
-             ///< of the factor that is a power of two, beside the number above it modulo the other
-};
-constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly"); }
+using gpu::Indexing;
 
 /// A map from numbers to `buckets` buckets. `xor_hash` works on the next power of two; where the
 /// number of buckets is not one, its result is taken modulo that number.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/digest.h"
-#include "common/enum_names.h"
+#include "gpu/choices.h"
 #include "memory/cache/address_map.h"
 #include "memory/cache/replacement.h"
 #include "memory/cache/set_store.h"
@@ -42,29 +42,9 @@ inline std::uint32_t count_sectors(SectorMask mask) {
   return counts[mask];
 }
 
-enum class WritePolicy : std::uint8_t { write_through, write_back };
-constexpr auto names_of(WritePolicy) {
-  return enum_names("write policy", "write_through", "write_back");
-}
-
-enum class WriteMiss : std::uint8_t {
-  no_allocate,             ///< the write goes on to the next level
-  fetch_on_write,          ///< allocate and read the written sectors from the next level
-  write_validate,          ///< allocate and remember which bytes are valid
-  fetch_on_partial_write,  ///< as fetch_on_write, except for fill units that are written as a whole
-  write_and_fetch,         ///< the write goes on to the next level, from which its sectors are read
-};
-constexpr auto names_of(WriteMiss) {
-  return enum_names("write-miss policy", "no_allocate", "fetch_on_write", "write_validate",
-                    "fetch_on_partial_write", "write_and_fetch");
-}
-
-/// When a line that missed takes its place.
-enum class Allocation : std::uint8_t {
-  on_miss,  ///< at once
-  on_fill,  ///< when its data arrive: after all lines of the instruction have been looked up
-};
-constexpr auto names_of(Allocation) { return enum_names("allocation", "on_miss", "on_fill"); }
+using gpu::Allocation;
+using gpu::WriteMiss;
+using gpu::WritePolicy;
 
 struct CacheConfig {
   std::uint64_t size_bytes = 0;

@@ -9,19 +9,11 @@
 #endif
 
 #include "common/digest.h"
-#include "common/enum_names.h"
+#include "gpu/choices.h"
 
 namespace warpstack::memory {
 
-enum class Replacement : std::uint8_t {
-  lru,   ///< the least recently used line makes room
-  fifo,  ///< the oldest line makes room
-  plru,  ///< tree pseudo-LRU: each node of a binary tree over the ways points away from the last
-         ///< use
-};
-constexpr auto names_of(Replacement) {
-  return enum_names("replacement policy", "lru", "fifo", "plru");
-}
+using gpu::Replacement;
 
 /// The order in which up to 16 ways make room, as the nibbles of a word: the way that makes room
 /// last is the low one. Zero is the order of their numbers.

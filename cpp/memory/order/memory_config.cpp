@@ -28,6 +28,51 @@ CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
   return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
 }
 
+MemoryConfig MemoryConfig::of(const gpu::Gpu& gpu, const CacheOptions& options) {
+  MemoryConfig config;
+  config.num_sms = gpu.num_sms;
+  config.sm = gpu::SmLimits::of(gpu);
+  config.l1 = {.size_bytes = gpu::bytes_of_kib(gpu.l1_size_kib),
+               .ways = gpu.l1_ways,
+               .line_bytes = gpu.l1_line_bytes,
+               .sector_bytes = gpu.l1_sector_bytes,
+               .write_policy = gpu.l1_write_policy,
+               .write_miss = gpu.l1_write_miss,
+               .replacement = gpu.l1_replacement,
+               .allocation = gpu.l1_allocation,
+               .set_index = gpu.l1_set_index,
+               .slice_interleave_bytes = gpu.l1_line_bytes};
+  config.l2 = {.size_bytes = gpu::bytes_of_kib(gpu.l2_size_kib),
+               .ways = gpu.l2_ways,
+               .line_bytes = gpu.l2_line_bytes,
+               .sector_bytes = gpu.l2_sector_bytes,
+               .write_policy = gpu.l2_write_policy,
+               .write_miss = gpu.l2_write_miss,
+               .replacement = gpu.l2_replacement,
+               .set_index = gpu.l2_set_index,
+               .slices = gpu.l2_slices,
+               .slice_interleave_bytes = gpu.l2_slice_interleave_bytes,
+               .slice_index = gpu.l2_slice_index};
+  config.unified_bytes = gpu::bytes_of_kib(gpu.unified_l1_kib);
+  for (const double carve_out : gpu.shared_memory_carve_outs_kib) {
+    config.carve_outs.push_back(gpu::bytes_of_kib(carve_out));
+  }
+  config.adaptive_keeps_ways = gpu.adaptive_l1_keeps == gpu::AdaptiveL1::ways;
+  config.l1_caches_global = gpu.l1_global_loads == gpu::GlobalLoads::cached;
+  config.filter_l1_hits = options.filter_l1_hits;
+  config.block_order = options.block_order;
+  config.access_order = options.access_order;
+  // A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
+  config.l1_mshrs = gpu.has_streaming_l1() ? gpu.noc_queue_entries : gpu.l1_mshrs;
+  config.atomics_per_lane = gpu.atomic_requests == gpu::AtomicRequests::per_lane;
+  config.atomic_lane_turns = gpu.l2_atomic_lane_turns;
+  config.scheduler = gpu.scheduler;
+  config.issue_width = gpu.issue_width;
+  config.lsu_queue_entries = gpu.lsu_queue_entries;
+  config.reserves_lines = gpu.lines_under_way == gpu::LinesUnderWay::reserved;
+  return config;
+}
+
 void MemoryConfig::validate() const {
   if (num_sms == 0) throw InputError("num_sms = 0; a GPU has at least one SM");
   if (l1_mshrs == 0) throw InputError("l1_mshrs = 0; an SM has at least one MSHR");

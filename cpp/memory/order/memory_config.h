@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/scheduler.h"
+#include "gpu/gpu.h"
 #include "memory/cache/cache.h"
 #include "memory/order/block_assignment.h"
 #include "memory/order/occupancy.h"
@@ -11,6 +11,13 @@
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
+
+/// How the memory stage goes about a GPU.
+struct CacheOptions {
+  BlockOrder block_order;
+  AccessOrder access_order = AccessOrder::round_robin;
+  bool filter_l1_hits = true;
+};
 
 /// The memory system of a GPU, and the order in which its SMs access it.
 struct MemoryConfig {
@@ -35,6 +42,8 @@ struct MemoryConfig {
   double issue_width = 1;               ///< warp instructions per cycle per SM
   std::uint32_t lsu_queue_entries = 2;  ///< memory instructions in front of L1
   bool reserves_lines = false;          ///< a line of L1 under way keeps its place
+
+  static MemoryConfig of(const gpu::Gpu& gpu, const CacheOptions& options = {});
 
   /// Throws InputError on impossible values.
   void validate() const;

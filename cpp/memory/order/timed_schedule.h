@@ -8,7 +8,7 @@
 
 #include "common/fifo.h"
 #include "gpu/reference_machine.h"
-#include "gpu/scheduler.h"
+#include "gpu/choices.h"
 #include "memory/cache/counters.h"
 #include "memory/order/pace.h"
 #include "memory/order/wake_times.h"

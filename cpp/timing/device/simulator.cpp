@@ -31,8 +31,8 @@ class SimulatedGpu {
         l2_(l2),
         rows_(trace, config),
         dispatcher_(trace, config),
-        pipeline_latency_(to_ticks(std::ceil(config.l1_latency) - 1)),
-        l2_latency_(to_ticks(config.l2_latency)),
+        pipeline_latency_(to_ticks(std::ceil(config.gpu.l1_latency) - 1)),
+        l2_latency_(to_ticks(config.gpu.l2_latency)),
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
         request_network_(config.l2_clock(), num_sms_, num_sms_),
@@ -61,7 +61,7 @@ class SimulatedGpu {
     next_of_sm_.resize(sms_.size(), never);
     next_of_slice_.resize(slices_.size(), never);
     next_of_channel_.resize(channels_.size(), never);
-    control_cost_ = transfer_cost(config.noc_control_bytes);
+    control_cost_ = transfer_cost(config.gpu.noc_control_bytes);
     for (std::uint32_t sectors = 0; sectors < data_costs_.size(); ++sectors) {
       data_costs_[sectors] = transfer_cost(sectors * trace::sector_bytes);
     }
@@ -309,9 +309,9 @@ class SimulatedGpu {
     Ticks port_time = 0;
   };
   [[nodiscard]] TransferCost transfer_cost(std::uint32_t bytes) const {
-    TransferCost cost{bytes, config_.transfer_time(bytes, config_.noc_bandwidth_gbs), 0};
-    if (config_.noc_sm_bytes_per_cycle > 0) {
-      const double cycles = bytes / config_.noc_sm_bytes_per_cycle;
+    TransferCost cost{bytes, config_.transfer_time(bytes, config_.gpu.noc_bandwidth_gbs), 0};
+    if (config_.gpu.noc_sm_bytes_per_cycle > 0) {
+      const double cycles = bytes / config_.gpu.noc_sm_bytes_per_cycle;
       cost.port_time = static_cast<Ticks>(
           std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
     }
@@ -398,7 +398,7 @@ class SimulatedGpu {
     if (channel != channels_.end() && channel->queued() > 0) {
       text += "\n  DRAM channel " + std::to_string(channel - channels_.begin()) + ": " +
               std::to_string(channel->queued()) + " of at most " +
-              std::to_string(config_.dram_queue_entries) + " requests wait for their transfer";
+              std::to_string(config_.gpu.dram_queue_entries) + " requests wait for their transfer";
     }
     throw InputError(text);
   }
@@ -411,10 +411,10 @@ class SimulatedGpu {
     const auto include = [this](Ticks time) {
       if (time >= 0) result_.cycles = std::max(result_.cycles, cycle_after(time));
     };
-    if (config_.kernel_end != KernelEnd::last_warp) {
+    if (config_.gpu.kernel_end != KernelEnd::last_warp) {
       for (const L2Slice& slice : slices_) include(slice.last_write());
     }
-    if (config_.kernel_end == KernelEnd::last_transfer) {
+    if (config_.gpu.kernel_end == KernelEnd::last_transfer) {
       for (const DramChannel& channel : channels_) include(channel.last_transfer());
     }
     for (const Sm& sm : sms_) {
@@ -490,8 +490,8 @@ class SimulatedGpu {
 
 }  // namespace
 
-Simulator::Simulator(const TimingConfig& config)
-    : config_((config.validate(), config)), l2_(config.memory.l2), repeated_(config.memory.l2) {}
+Simulator::Simulator(const gpu::Gpu& gpu)
+    : config_(TimingConfig::of(gpu)), l2_(config_.memory.l2), repeated_(config_.memory.l2) {}
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);

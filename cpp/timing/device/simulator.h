@@ -76,7 +76,7 @@ struct SimulationOptions {
 class Simulator {
  public:
   /// Throws InputError on impossible values.
-  explicit Simulator(const TimingConfig& config);
+  explicit Simulator(const gpu::Gpu& gpu);
 
   /// Runs a kernel from its launch until nothing is left to do. A launch that is equal to an
   /// earlier one and finds the same in L2 is not simulated again, unless samples are asked for.

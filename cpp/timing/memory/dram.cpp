@@ -5,27 +5,27 @@
 namespace warpstack::timing {
 
 DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
-    : capacity_(config.dram_queue_entries),
+    : capacity_(config.gpu.dram_queue_entries),
       ticks_per_byte_numerator_(config.transfer_time(
           static_cast<double>(ticks_per_byte_denominator) * config.dram_channels,
           config.dram_bandwidth_gbs)),
-      timing_(config.dram_timing),
-      latency_(to_ticks(config.dram_latency)),
+      gpu_(config.gpu),
+      latency_(to_ticks(config.gpu.dram_latency)),
       write_latency_(latency_),
       counters_(&counters),
       bus_(config.dram_clock()),
-      banks_(config.dram_row_bytes > 0 ? config.dram_banks : 0),
+      banks_(config.gpu.dram_row_bytes > 0 ? config.gpu.dram_banks : 0),
       next_of_bank_(banks_.size(), never),
-      group_free_(config.dram_timing.bank_groups) {
+      group_free_(config.gpu.dram_bank_groups) {
   if (banks_.empty()) return;
   for (std::size_t b = 0; b < banks_.size(); ++b) {
     banks_[b].group = static_cast<std::uint32_t>(b % group_free_.size());
   }
   // An access to an idle bank takes dram_latency, the opening of its row included.
-  latency_ = std::max<Ticks>(latency_ - cycles(timing_.rcd), 0);
-  const std::int64_t sooner = std::int64_t{timing_.read_latency} - timing_.write_latency;
+  latency_ = std::max<Ticks>(latency_ - cycles(gpu_.dram_trcd), 0);
+  const std::int64_t sooner = std::int64_t{gpu_.dram_cl} - gpu_.dram_wl;
   write_latency_ = std::max<Ticks>(latency_ - cycles(sooner), 0);
-  if (timing_.refresh_interval > 0) next_refresh_ = cycles(timing_.refresh_interval);
+  if (gpu_.dram_trefi > 0) next_refresh_ = cycles(gpu_.dram_trefi);
 }
 
 void DramChannel::add(const DramRequest& request, Ticks now) {
@@ -119,22 +119,21 @@ Ticks DramChannel::earliest(std::size_t b) const {
 void DramChannel::transfer_burst(std::size_t b, Ticks edge) {
   Bank& bank = banks_[b];
   const bool is_write = bank.current.mshr == DramRequest::write;
-  const std::uint32_t bytes = std::min(bank.bytes_left, timing_.burst_bytes);
+  const std::uint32_t bytes = std::min(bank.bytes_left, gpu_.dram_burst_bytes);
   bank.bytes_left -= bytes;
   const Ticks burst = transfer_time(bytes);
   bus_.take(edge, burst);
   last_transfer_ = bus_.busy_until();
   // At another bandwidth, commands of a bank group are as far apart in proportion.
   group_free_[bank.group] =
-      edge + transfer_time(timing_.burst_bytes) * timing_.ccd_group / std::max(timing_.ccd, 1u);
+      edge + transfer_time(gpu_.dram_burst_bytes) * gpu_.dram_tccdl / std::max(gpu_.dram_tccd, 1u);
   if (is_write) {
-    read_ = edge + cycles(timing_.write_latency + timing_.wtr) + burst;
-    bank.precharge =
-        std::max(bank.precharge, edge + cycles(timing_.write_latency + timing_.wr) + burst);
+    read_ = edge + cycles(gpu_.dram_wl + gpu_.dram_twtr) + burst;
+    bank.precharge = std::max(bank.precharge, edge + cycles(gpu_.dram_wl + gpu_.dram_twr) + burst);
   } else {
-    const std::int64_t turn = std::int64_t{timing_.read_latency} + 2 - timing_.write_latency;
+    const std::int64_t turn = std::int64_t{gpu_.dram_cl} + 2 - gpu_.dram_wl;
     write_ = edge + cycles(std::max<std::int64_t>(turn, 0)) + burst;
-    bank.precharge = std::max(bank.precharge, edge + cycles(timing_.rtp));
+    bank.precharge = std::max(bank.precharge, edge + cycles(gpu_.dram_trtp));
   }
 }
 
@@ -143,31 +142,31 @@ void DramChannel::change_row(std::size_t b, Ticks edge) {
   turn_ = b + 1 == banks_.size() ? 0 : b + 1;
   if (bank.is_open) {
     bank.is_open = false;
-    bank.activate = std::max(bank.activate, edge + cycles(timing_.rp));
+    bank.activate = std::max(bank.activate, edge + cycles(gpu_.dram_trp));
     return;
   }
   ++counters_->dram_row_misses;
   bank.is_open = true;
   bank.row = bank.current.row;
-  activate_ = edge + cycles(timing_.rrd);
-  bank.read = edge + cycles(timing_.rcd);
+  activate_ = edge + cycles(gpu_.dram_trrd);
+  bank.read = edge + cycles(gpu_.dram_trcd);
   // A write's data come later than its command.
-  const std::int64_t write = std::int64_t{timing_.rcd} - timing_.write_latency - 1;
+  const std::int64_t write = std::int64_t{gpu_.dram_trcd} - gpu_.dram_wl - 1;
   bank.write = edge + cycles(std::max<std::int64_t>(write, 0));
-  bank.precharge = edge + cycles(timing_.ras);
-  bank.activate = edge + cycles(std::int64_t{timing_.ras} + timing_.rp);
+  bank.precharge = edge + cycles(gpu_.dram_tras);
+  bank.activate = edge + cycles(std::int64_t{gpu_.dram_tras} + gpu_.dram_trp);
 }
 
 void DramChannel::refresh(Ticks edge) {
   // What no request noticed costs nobody.
   while (next_refresh_ <= edge) {
-    const Ticks end = next_refresh_ + cycles(timing_.refresh);
+    const Ticks end = next_refresh_ + cycles(gpu_.dram_trfc);
     for (Bank& bank : banks_) {
       bank.is_open = false;
       bank.activate = std::max(bank.activate, end);
     }
     for (std::size_t b = 0; b < banks_.size(); ++b) look_ahead(b);
-    next_refresh_ += cycles(timing_.refresh_interval);
+    next_refresh_ += cycles(gpu_.dram_trefi);
   }
 }
 

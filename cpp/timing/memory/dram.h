@@ -23,7 +23,7 @@ struct DramRequest {
 /// the time of its bytes at the channel's bandwidth. With rows it has banks, each of which works on
 /// one request: the oldest one to its open row, or else the oldest one. In each cycle of its clock
 /// the channel issues one command to one of them: to read or write a burst, which goes first, or to
-/// open or close a row. The time between two commands is that of DramTiming.
+/// open or close a row. The time between two commands is that of the GPU.
 class DramChannel {
  public:
   DramChannel(const TimingConfig& config, TrafficCounters& counters);
@@ -114,7 +114,7 @@ class DramChannel {
 
   std::size_t capacity_;
   std::int64_t ticks_per_byte_numerator_;
-  DramTiming timing_;
+  const gpu::Gpu& gpu_;
   Ticks latency_;
   Ticks write_latency_;
   TrafficCounters* counters_;

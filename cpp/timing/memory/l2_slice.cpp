@@ -13,8 +13,8 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
                  memory::MemoryTotals& totals, TrafficCounters& counters)
     : config_(config),
       index_(index),
-      capacity_(config.l2_queue_entries),
-      reserves_(config.lines_under_way == LinesUnderWay::reserved),
+      capacity_(config.gpu.l2_queue_entries),
+      reserves_(config.gpu.lines_under_way == LinesUnderWay::reserved),
       clock_(config.l2_clock()),
       tags_(tags),
       channel_(channel),
@@ -22,13 +22,13 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       packets_(packets),
       totals_(totals),
       counters_(counters),
-      mshrs_(config.l2_mshrs, config.l2_mshr_targets),
+      mshrs_(config.gpu.l2_mshrs, config.gpu.l2_mshr_targets),
       port_(clock_),
       by_chunk_bytes_(config.memory.l2.slice_interleave_bytes),
       by_slices_(config.memory.l2.slices),
-      by_turn_bytes_(std::max(config.dram_bank_interleave_bytes, 1u)),
-      by_takers_(std::max(config.dram_interleaved_banks, 1u)),
-      by_row_bytes_(std::max(config.dram_row_bytes, 1u)) {
+      by_turn_bytes_(std::max(config.gpu.dram_bank_interleave_bytes, 1u)),
+      by_takers_(std::max(config.gpu.dram_interleaved_banks, 1u)),
+      by_row_bytes_(std::max(config.gpu.dram_row_bytes, 1u)) {
   for (std::uint32_t sectors = 0; sectors < port_times_.size(); ++sectors) {
     port_times_[sectors] = port_time(sectors, 0);
   }
@@ -218,11 +218,11 @@ void L2Slice::use_port(memory::SectorMask mask, double lanes, Ticks now) {
 }
 
 Ticks L2Slice::port_time(std::uint32_t sectors, double lanes) const {
-  const memory::AtomicRule atomics{.lane_turns = config_.l2_atomic_lane_turns};
-  double cycles = config_.l2_slice_request_cycles * atomics.turns_of_request(lanes);
-  if (config_.l2_slice_bytes_per_cycle > 0) {
+  const memory::AtomicRule atomics{.lane_turns = config_.gpu.l2_atomic_lane_turns};
+  double cycles = config_.gpu.l2_slice_request_cycles * atomics.turns_of_request(lanes);
+  if (config_.gpu.l2_slice_bytes_per_cycle > 0) {
     const std::uint32_t bytes = sectors * trace::sector_bytes;
-    cycles = std::max(cycles, bytes / config_.l2_slice_bytes_per_cycle);
+    cycles = std::max(cycles, bytes / config_.gpu.l2_slice_bytes_per_cycle);
   }
   return static_cast<Ticks>(std::floor(cycles * static_cast<double>(clock_.period()) + 0.5));
 }
@@ -257,7 +257,7 @@ void L2Slice::send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uin
 
 /// Rows of the channel's slices alternate.
 std::uint64_t L2Slice::row_of(std::uint64_t line) const {
-  if (config_.dram_row_bytes == 0) return 0;
+  if (config_.gpu.dram_row_bytes == 0) return 0;
   const std::uint32_t slices = config_.memory.l2.slices;
   const std::uint64_t chunk_bytes = config_.memory.l2.slice_interleave_bytes;
   const std::uint64_t address = line * config_.memory.l2.line_bytes;
@@ -267,10 +267,10 @@ std::uint64_t L2Slice::row_of(std::uint64_t line) const {
   // Banks that take turns are neighbours: each turn of each one has its bytes side by side.
   const std::uint64_t turn = by_turn_bytes_.quotient(in_slice);
   const std::uint64_t round = by_takers_.quotient(turn);
-  const std::uint64_t takers = config_.dram_interleaved_banks;
+  const std::uint64_t takers = config_.gpu.dram_interleaved_banks;
   const std::uint64_t taker = turn - round * takers;
   const std::uint64_t in_bank =
-      round * config_.dram_bank_interleave_bytes + by_turn_bytes_.remainder(in_slice);
+      round * config_.gpu.dram_bank_interleave_bytes + by_turn_bytes_.remainder(in_slice);
   const std::uint32_t sharers = slices / config_.dram_channels;
   return (by_row_bytes_.quotient(in_bank) * sharers + index_ % sharers) * takers + taker;
 }

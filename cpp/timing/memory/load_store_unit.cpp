@@ -22,20 +22,21 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       totals_(totals),
       counters_(counters),
       grouper_(l1.line_bytes),
-      atomics_{config.atomic_requests == AtomicRequests::per_lane, config.l2_atomic_lane_turns},
+      atomics_{config.gpu.atomic_requests == AtomicRequests::per_lane,
+               config.gpu.l2_atomic_lane_turns},
       l1_sectors_(l1.line_bytes / trace::sector_bytes),
       l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
       first_local_line_(trace::local_region_sector / l1_sectors_),
       fills_late_(l1.allocation == memory::Allocation::on_fill),
-      reserves_(config.lines_under_way == LinesUnderWay::reserved && !fills_late_),
-      awaits_stores_(config.store_acknowledgement == StoreAcknowledgement::awaited),
+      reserves_(config.gpu.lines_under_way == LinesUnderWay::reserved && !fills_late_),
+      awaits_stores_(config.gpu.store_acknowledgement == StoreAcknowledgement::awaited),
       noc_queue_entries_(config.noc_queue_entries),
-      l1_latency_(whole_cycles(config.l1_latency)),
+      l1_latency_(whole_cycles(config.gpu.l1_latency)),
       shared_latency_(whole_cycles(config.latency.shared_memory)),
-      pipeline_entries_(config.l1_latency_place == L1Latency::before_tags
+      pipeline_entries_(config.gpu.l1_latency_place == L1Latency::before_tags
                             ? static_cast<std::size_t>(l1_latency_)
                             : 0),
-      mshrs_(config.l1_mshrs, config.l1_mshr_targets) {}
+      mshrs_(config.l1_mshrs, config.gpu.l1_mshr_targets) {}
 
 StackComponent LoadStoreUnit::cause_of_waiting() const {
   if (tags_wait_for_ != StackComponent::base) return tags_wait_for_;
@@ -418,7 +419,7 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int
        {StackComponent::mshr, StackComponent::noc, StackComponent::queue, StackComponent::dram}) {
     memory += load.latency[part];
   }
-  if (config_.l2_clock_ghz != 0) memory += load.latency[StackComponent::l2];
+  if (config_.gpu.l2_clock_ghz != 0) memory += load.latency[StackComponent::l2];
   critical_path_ = std::max(critical_path_, load.critical_before + memory);
 }
 

@@ -47,7 +47,7 @@ class LoadStoreUnit {
 
   /// Whether it takes an instruction in this cycle.
   [[nodiscard]] bool accepts(Cycle now) const {
-    return queue_.size() < config_.lsu_queue_entries && accepted_ < now;
+    return queue_.size() < config_.gpu.lsu_queue_entries && accepted_ < now;
   }
   /// Why an instruction that it does not accept has to wait.
   [[nodiscard]] StackComponent cause_of_waiting() const;

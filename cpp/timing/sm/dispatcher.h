@@ -22,7 +22,7 @@ class Dispatcher {
  public:
   Dispatcher(const trace::KernelTrace& trace, const TimingConfig& config)
       : trace_(trace),
-        interval_(to_ticks(config.block_interval_cycles)),
+        interval_(to_ticks(config.gpu.block_interval_cycles)),
         replacement_(whole_cycles(config.block_replacement_cycles)) {
     skip();
   }

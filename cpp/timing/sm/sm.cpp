@@ -87,9 +87,9 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
        TrafficCounters& counters)
     : rows_(rows),
       index_(index),
-      issue_slots_(config.issue_width),
+      issue_slots_(config.gpu.issue_width),
       slots_per_scheduler_(
-          static_cast<std::uint32_t>(std::ceil(config.issue_width / config.schedulers_per_sm))),
+          static_cast<std::uint32_t>(std::ceil(config.gpu.issue_width / config.schedulers_per_sm))),
       warps_per_block_(occupancy.warps_per_block),
       num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
       has_control_(rows.has_control()),
@@ -98,10 +98,10 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       has_phases_(rows.has_phases()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
-      warp_start_(to_ticks(config.warp_start_cycles)),
+      warp_start_(to_ticks(config.gpu.warp_start_cycles)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
-      schedulers_(config.schedulers_per_sm, WarpScheduler(config.scheduler)),
+      schedulers_(config.schedulers_per_sm, WarpScheduler(config.gpu.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
       control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0),

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from typing import Any
 
+from warpstack._core import GPU_FIELDS
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
 from warpstack._util.files import write_file
@@ -66,7 +67,7 @@ class Calibration:
         Columns ``field``, ``unit``, ``measured``, ``base``, ``difference`` (relative, measured over
         base less 1; NaN for words and where the base has 0) and ``how``.
         """
-        units = {f.name: f.metadata["unit"] for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
+        units = {field.name: field.unit for field in GPU_FIELDS}
         rows = []
         for field in self.measured:
             value, base = getattr(self.gpu, field), getattr(self.base, field)

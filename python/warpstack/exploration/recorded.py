@@ -12,7 +12,7 @@ from warpstack._util.choices import CacheRuns
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
-from warpstack.memory.caches import MemorySystem, memory_config, named_memory_error
+from warpstack.memory.caches import MemorySystem, named_memory_error, order_of
 from warpstack.models.pipeline import Options
 from warpstack.traces.trace import KernelTrace
 
@@ -140,10 +140,16 @@ def recorded_profiles(
     alike: dict[tuple[object, ...], list[int]] = {}
     for position, gpu in enumerate(gpus):
         alike.setdefault(values_of(gpu, CAPACITY_FIELDS), []).append(position)
-    configs = [memory_config(gpus[first], access_order=order) for first, *_ in alike.values()]
+    distinct_gpus = [gpus[first]._core for first, *_ in alike.values()]
     with named_memory_error(reference):
         distinct, of_configs = _core.replay_order(
-            traces, recordings, configs, share, options.flush_l2, check_stop
+            traces,
+            recordings,
+            distinct_gpus,
+            order_of(order),
+            share,
+            options.flush_l2,
+            check_stop,
         )
     profiles: list[list[_core.MemoryProfile]] = [[] for _ in gpus]
     for positions, numbers in zip(alike.values(), of_configs, strict=True):

@@ -13,6 +13,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+from warpstack._core import GPU_FIELDS, GpuField
+from warpstack._core import Gpu as CoreGpu
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.data_folder import data_folder
 from warpstack._util.files import write_file
@@ -26,15 +28,13 @@ from warpstack.errors import (
     unknown,
     warn,
 )
-from warpstack.hardware.fields import checked_value, range_text, short, shown_name
-from warpstack.hardware.geometry import check_geometry
-from warpstack.hardware.values import GpuValues
+from warpstack.hardware.values import GpuValues, checked_value, short, shown_name
 from warpstack.hardware.yaml_description import Written, description_text, read_description
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from warpstack.hardware.changes import GpuChanges
+    from warpstack.hardware.values import GpuChanges
 
 __all__ = ["Gpu", "as_gpu", "gpu", "gpus"]
 
@@ -88,11 +88,12 @@ class Gpu(GpuValues):
                 raise not_a(f"GPU {text}", expected, getattr(self, text))
         for text in ("name", "description"):
             _check_text(text, getattr(self, text))
-        for field in value_fields():
-            object.__setattr__(
-                self, field.name, checked_value(field, getattr(self, field.name), self.name)
-            )
-        check_geometry(self)
+        for name, field in _fields_by_name().items():
+            object.__setattr__(self, name, checked_value(field, getattr(self, name), self.name))
+        try:
+            vars(self)["_core"] = CoreGpu(self.values())
+        except InputError as error:
+            raise InputError(f"GPU {shown_name(self.name)}: {error}") from None
         for name, word in self.confidences.items():
             if word not in _CONFIDENCES:
                 where = f"GPU {shown_name(self.name)}: {shown_name(str(name))}: confidence"
@@ -140,8 +141,10 @@ class Gpu(GpuValues):
                 value = getattr(changed, name)
                 if name in noted or value != getattr(self, name):
                     noted[name] = value
-        sources = {k: v for k, v in self.sources.items() if k not in changes}
-        confidences = {k: v for k, v in self.confidences.items() if k not in changes}
+        sources, confidences = dict(self.sources), dict(self.confidences)
+        for name in changes:
+            sources.pop(name, None)
+            confidences.pop(name, None)
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
             constant = ["dram_latency"]
@@ -158,6 +161,11 @@ class Gpu(GpuValues):
         values = vars(changed)
         for name, value in scaled.items():
             values[name] = checked_value(_fields_by_name()[name], value, self.name)
+        if scaled:
+            # Not checked: whoever slows a clock down may get latencies that no simulation takes.
+            given = {name: values[name] for name in scaled}
+            values["_core"] = values["_core"].changed(given, checked=False)
+            values["_texts"] = _with_texts(values["_texts"], given)
         values.update(sources=sources, confidences=confidences, changes=noted)
         return changed
 
@@ -173,10 +181,29 @@ class Gpu(GpuValues):
                 values[text] = changes[text]
         fields = _fields_by_name()
         # A description is checked in this order: of several errors the same one is told.
+        given = {}
         for name in sorted(changes.keys() & fields.keys(), key=_place_of_field):
-            values[name] = checked_value(fields[name], changes[name], changed.name)
-        check_geometry(changed)
+            given[name] = checked_value(fields[name], changes[name], changed.name)
+        values.update(given, _texts=_with_texts(self._texts, given))
+        try:
+            values["_core"] = self._core.changed(given)
+        except InputError as error:
+            raise InputError(f"GPU {shown_name(changed.name)}: {error}") from None
         return changed
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        """Each value as the digest has it, in the order of names."""
+        return _with_texts({}, {name: getattr(self, name) for name in sorted(_fields_by_name())})
+
+    @cached_property
+    def _core(self) -> CoreGpu:
+        """The GPU as the stages of the core read it."""
+        return CoreGpu(self.values(), checked=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("_core", "_texts")
+        return {name: value for name, value in vars(self).items() if name not in derived}
 
     @property
     def num_schedulers(self) -> int:
@@ -206,25 +233,23 @@ class Gpu(GpuValues):
     @classmethod
     def fields(cls) -> dict[str, str]:
         """Return the meaning of each field with its unit, by field name."""
-        units = {f.name: f.metadata["unit"] for f in value_fields()}
-        docs = {f.name: f.metadata["doc"] for f in value_fields()}
-        return {
-            name: doc + (f" [{units[name]}]" if units[name] else "") for name, doc in docs.items()
-        }
+        return {f.name: f.meaning + (f" [{f.unit}]" if f.unit else "") for f in GPU_FIELDS}
 
     @classmethod
     def ranges(cls) -> dict[str, str]:
         """Return what the value of each field can be, as text, by field name."""
-        return {f.name: range_text(f) for f in value_fields()}
+        return {f.name: f.range_text for f in GPU_FIELDS}
 
     def values(self) -> dict[str, Any]:
         """Return every value by field name, without name, description and sources."""
-        return {f.name: getattr(self, f.name) for f in value_fields()}
+        values = vars(self)
+        return {name: values[name] for name in _fields_by_name()}
 
     @cached_property
     def digest(self) -> str:
         """Content digest of the values, 16 hexadecimal digits; the name does not count."""
-        text = json.dumps(self.values(), sort_keys=True)
+        # As JSON of all values, which `replace` need not write anew.
+        text = "{" + ", ".join(self._texts.values()) + "}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def diff(self, other: GpuLike) -> pd.DataFrame:
@@ -252,14 +277,14 @@ class Gpu(GpuValues):
         """
         gpu = as_gpu(other)
         rows = []
-        for field in value_fields():
+        for field in GPU_FIELDS:
             one, two = getattr(self, field.name), getattr(gpu, field.name)
             if one != two:
                 is_ratio = is_number(field.name) and one != 0
                 rows.append(
                     {
                         "field": field.name,
-                        "unit": field.metadata["unit"],
+                        "unit": field.unit,
                         "first": one,
                         "second": two,
                         "ratio": two / one if is_ratio else math.nan,
@@ -350,9 +375,9 @@ class Gpu(GpuValues):
 
         rows = "".join(
             f"<tr><td>{f.name}</td><td>{html.escape(str(getattr(self, f.name)))}</td>"
-            f"<td>{f.metadata['unit']}</td><td>{self.confidences.get(f.name, '')}</td>"
+            f"<td>{f.unit}</td><td>{self.confidences.get(f.name, '')}</td>"
             f"<td>{html.escape(self.sources.get(f.name, ''))}</td></tr>"
-            for f in value_fields()
+            for f in GPU_FIELDS
         )
         return (
             f"<table><caption>{html.escape(self.title)}: {html.escape(self.description)}</caption>"
@@ -364,20 +389,34 @@ class Gpu(GpuValues):
 GpuLike = Union[Gpu, str, "os.PathLike[str]"]
 
 
-@cache
-def value_fields() -> tuple[dataclasses.Field[Any], ...]:
-    """Return the fields that `number`, `choice` and `several` declare."""
-    return tuple(f for f in dataclasses.fields(Gpu) if "doc" in f.metadata)
+def _with_texts(texts: dict[str, str], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of values by field name, with those of other values."""
+    # json.dumps writes numbers as repr does, but takes ten times as long.
+    return {
+        **texts,
+        **{
+            name: f'"{name}": {value!r}'
+            if isinstance(value, (int, float))
+            else f'"{name}": {json.dumps(value)}'
+            for name, value in values.items()
+        },
+    }
 
 
 @cache
-def _fields_by_name() -> dict[str, dataclasses.Field[Any]]:
-    return {field.name: field for field in value_fields()}
+def _fields_by_name() -> dict[str, GpuField]:
+    return {field.name: field for field in GPU_FIELDS}
 
 
 @cache
 def _place_of_field(name: str) -> int:
     return list(_fields_by_name()).index(name)
+
+
+@cache
+def _kind_of(name: str) -> str:
+    field = _fields_by_name().get(name)
+    return "" if field is None else field.kind
 
 
 def _check_text(text: str, value: Any) -> None:
@@ -410,12 +449,12 @@ def check_value_fields(names: Iterable[str], where: str) -> None:
 
 def is_number(field: str) -> bool:
     """Return whether the value of a field is one number: no text, nor several numbers."""
-    return any(f.name == field and f.type in ("int", "float") for f in value_fields())
+    return _kind_of(field) in ("whole", "number")
 
 
 def is_whole(field: str) -> bool:
     """Return whether the values of a field are whole numbers."""
-    return any(f.name == field and f.type == "int" for f in value_fields())
+    return _kind_of(field) == "whole"
 
 
 def value_of_text(field: str, text: Any) -> Any:
@@ -424,13 +463,13 @@ def value_of_text(field: str, text: Any) -> Any:
     Text that is not a number stays as it is: the description names the field that it does not fit.
     Several numbers come as a list, or on the command line separated by commas.
     """
-    if any(f.name == field and f.metadata.get("several") for f in value_fields()):
+    if _kind_of(field) == "numbers":
         parts = (
             [part for part in text.split(",") if part.strip()] if isinstance(text, str) else text
         )
         return [value_of_text("", part) for part in parts] if isinstance(parts, list) else text
-    texts = ("name", "description", *(f.name for f in value_fields() if f.metadata["choices"]))
-    if field in texts or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):
+    is_text = field in ("name", "description") or _kind_of(field) == "word"
+    if is_text or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):
         return text
     number = float(text)
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
@@ -473,7 +512,7 @@ def _described(written: Written, name: str, parent: Gpu | None) -> Gpu:
             sources={**changed.sources, **written.sources},
             confidences={**changed.confidences, **written.confidences},
         )
-    required = [f.name for f in value_fields() if f.default is dataclasses.MISSING]
+    required = [f.name for f in GPU_FIELDS if f.default is None]
     missing = [name for name in required if name not in values]
     if missing:
         raise InputError(f"missing fields: {', '.join(missing)}; add them or a line based_on: NAME")
@@ -485,7 +524,7 @@ def _read_gpgpusim(path: Path, name: str | None, trace_config: Path | None = Non
     from warpstack.hardware.gpgpusim import read_config
 
     found = read_config(path, name, trace_config)
-    defaults = [f.name for f in value_fields() if f.name not in found.values]
+    defaults = [name for name in _fields_by_name() if name not in found.values]
     default = "no option; this package's default"
     try:
         described = Gpu(

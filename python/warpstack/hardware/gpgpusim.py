@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.arguments import printable
 from warpstack.errors import InputError
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.hardware.gpgpusim_caches import LETTERS, Cache
 from warpstack.hardware.gpgpusim_dram import AddressMapping, Banks
 from warpstack.hardware.gpgpusim_options import Option, Options

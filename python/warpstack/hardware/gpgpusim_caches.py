@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from warpstack.hardware.geometry import SECTOR_BYTES
+from warpstack._core import SECTOR_BYTES
 from warpstack.hardware.gpgpusim_options import Option
 
 __all__ = ["LETTERS", "Cache"]

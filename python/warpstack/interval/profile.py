@@ -19,13 +19,7 @@ from warpstack._util.choices import MissSource, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.hardware.stages import (
-    Stage,
-    fields_of,
-    latencies_to_core,
-    tensor_unit_to_core,
-    to_core,
-)
+from warpstack.hardware.stages import Stage, fields_of
 from warpstack.memory.caches import (
     MOST_THREADS,
     MemoryProfile,
@@ -105,7 +99,7 @@ class _Source:
     warp_issue_rate: float  # of a scheduler, instructions per cycle
     num_threads: int
     awaits_stores: bool
-    tensor_unit: dict[str, float]  # as the core has it
+    gpu: _core.Gpu
 
 
 class IntervalProfile:
@@ -387,7 +381,7 @@ class IntervalProfile:
         if self._source is None or not _core.reads_phases(model):
             return _core.ModelInput(self._core, waves, None, None)
         source = self._source
-        demands = _core.demands_of(source.kernel._core, source.memory, source.tensor_unit)
+        demands = _core.demands_of(source.kernel._core, source.memory, source.gpu)
         return _core.ModelInput(self._core, waves, self._core_phases(gpu), demands)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -589,15 +583,7 @@ def interval_profile(
         memory = system.run(kernel, observe=warp if observed else None)
     else:
         _check_memory(memory, kernel, gpu)
-    read = to_core(gpu, Stage.INTERVAL)
-    latencies = _core.latencies(
-        kernel._core,
-        memory._core,
-        latencies_to_core(read),
-        read["l1_latency"],
-        read["l2_latency"],
-        read["dram_latency"],
-    )
+    latencies = _core.latencies(kernel._core, memory._core, gpu._core)
     if gpu.latency_counts == "issue_to_issue" and not kernel.has_control_fields:
         # The interval algorithm issues who needs a result in the cycle after it.
         latencies = np.maximum(latencies - 1, 0)
@@ -606,7 +592,7 @@ def interval_profile(
         warp,
         latencies,
         memory._core,
-        issue_rate=read["issue_width"],
+        issue_rate=gpu.issue_width,
         merge_threshold=float(merge_threshold),
         observed_misses=observed,
         l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
@@ -639,10 +625,10 @@ def interval_profile(
             kernel,
             memory._core,
             latencies,
-            read["issue_width"] / gpu.num_schedulers,
+            gpu.issue_width / gpu.num_schedulers,
             num_threads,
             gpu.store_acknowledgement == "awaited",
-            tensor_unit_to_core(read),
+            gpu._core,
         ),
     )
 

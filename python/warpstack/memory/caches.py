@@ -20,7 +20,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.hardware.stages import Stage, fields_of, to_core
+from warpstack.hardware.stages import Stage, fields_of
 from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
 
@@ -313,11 +313,20 @@ class MemorySystem(Handle):
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
         threads = as_integer("num_threads", num_threads, 0, MOST_THREADS)
+        if access_order not in ACCESS_ORDERS:
+            raise not_one_of("access_order", access_order, ACCESS_ORDERS)
+        if not isinstance(filter_l1_hits, (bool, int)):
+            raise not_a("filter_l1_hits", "True or False", filter_l1_hits)
         with named_memory_error(gpu):
-            config = memory_config(
-                gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits
+            self._core = _core.MemorySystem(
+                gpu._core,
+                threads,
+                access_order=order_of(access_order),
+                block_policy=schedule.policy,
+                seed=int(schedule.seed),
+                first_occupancy_only=schedule.first_occupancy_only,
+                filter_l1_hits=bool(filter_l1_hits),
             )
-            self._core = _core.MemorySystem(config, threads)
 
     def __repr__(self) -> str:
         return f"<MemorySystem of {self.gpu.title}, {order_of(self.access_order)} order>"
@@ -495,7 +504,7 @@ def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     InputError
         If not even one block fits.
     """
-    return _core.occupancy(kernel._core, to_core(as_gpu(gpu), Stage.MEMORY)["sm"])
+    return _core.occupancy(kernel._core, as_gpu(gpu)._core)
 
 
 def check_share(sampling: float) -> None:
@@ -550,40 +559,3 @@ def named_memory_error(gpu: Gpu) -> Iterator[None]:
             f"GPU {gpu.title}: its caches need more memory than there is; reduce num_sms, l1_size_kib "
             "or l2_size_kib"
         ) from None
-
-
-def memory_config(
-    gpu: Gpu,
-    blocks: BlockSchedule | None = None,
-    *,
-    access_order: AccessOrder = "auto",
-    filter_l1_hits: bool = True,
-) -> dict[str, Any]:
-    """Return the memory system of a GPU as the core wants it."""
-    blocks = blocks or BlockSchedule()
-    if access_order not in ACCESS_ORDERS:
-        raise not_one_of("access_order", access_order, ACCESS_ORDERS)
-    if not isinstance(filter_l1_hits, (bool, int)):
-        raise not_a("filter_l1_hits", "True or False", filter_l1_hits)
-    config = to_core(gpu, Stage.MEMORY)
-    l1 = {"slices": 1, "slice_interleave_bytes": gpu.l1_line_bytes, "slice_index": "modulo"}
-    return {
-        **config,
-        "l1": {**config["l1"], **l1},
-        "l2": {**config["l2"], "allocation": "on_miss"},
-        "adaptive_keeps_ways": gpu.adaptive_l1_keeps == "ways",
-        "l1_caches_global": gpu.l1_global_loads == "cached",
-        "filter_l1_hits": filter_l1_hits,
-        "block_policy": blocks.policy,
-        "seed": int(blocks.seed),
-        "first_occupancy_only": blocks.first_occupancy_only,
-        "access_order": order_of(access_order),
-        "scheduler": gpu.scheduler,
-        "issue_width": gpu.issue_width,
-        "lsu_queue_entries": gpu.lsu_queue_entries,
-        "atomics_per_lane": gpu.atomic_requests == "per_lane",
-        "atomic_lane_turns": gpu.l2_atomic_lane_turns,
-        "reserves_lines": gpu.lines_under_way == "reserved",
-        # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
-        "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
-    }

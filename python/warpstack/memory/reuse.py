@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import _core
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked, checked_fields
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.memory.caches import occupancy
 from warpstack.traces.trace import App, KernelTrace
 
@@ -312,7 +312,7 @@ def reuse_profile(
     stream = _stream_config(kernel_or_lines, gpu, level, line_bytes, filtered)
     _check_sampling(rate, batches, seed)
     core = _core.profile_kernel(kernel_or_lines._core, stream, rate, batches, seed)
-    return _from_core(core, rate=rate, line_bytes=stream["line_bytes"], kinds=True)
+    return _from_core(core, rate=rate, line_bytes=stream.line_bytes, kinds=True)
 
 
 @checked
@@ -601,7 +601,7 @@ def _merged(parts: Sequence[tuple[_U64, _U64, int]], rate: float) -> _Histogram:
 
 def _stream_config(
     kernel: KernelTrace, gpu: GpuLike | None, level: str, line_bytes: int | None, filtered: bool
-) -> dict[str, Any]:
+) -> _core.LineStreamConfig:
     if gpu is None:
         raise InputError(
             "a kernel's accesses depend on the GPU; give gpu=, such as ws.gpu('titan-v')"
@@ -615,13 +615,13 @@ def _stream_config(
         line_bytes = gpu.l1_line_bytes if level == "l1" else gpu.l2_line_bytes
     size = int(_whole("line_bytes", line_bytes, 1))
     sets = int(gpu.l1_size_kib * 1024) // size // gpu.l1_ways
-    return {
-        "num_sms": gpu.num_sms,
-        "blocks_per_sm": occupancy(kernel, gpu)["blocks_per_sm"],
-        "line_bytes": size,
-        "merged": level == "l2",
-        "filter": (sets, gpu.l1_ways, gpu.l1_write_miss != "no_allocate") if filtered else None,
-    }
+    return _core.LineStreamConfig(
+        num_sms=gpu.num_sms,
+        blocks_per_sm=occupancy(kernel, gpu)["blocks_per_sm"],
+        line_bytes=size,
+        merged=level == "l2",
+        filter=(sets, gpu.l1_ways, gpu.l1_write_miss != "no_allocate") if filtered else None,
+    )
 
 
 def _check_sampling(rate: float, batches: int, seed: int) -> None:

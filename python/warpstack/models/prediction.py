@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from warpstack._util.progress import progress_bar, say_which
 from warpstack.errors import InputError, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.profiler import profiled, times
-from warpstack.hardware.stages import Stage, fields_of, to_core_columns
+from warpstack.hardware.stages import Stage, fields_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
@@ -245,7 +245,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Pred
     if own in _registered:
         result = _evaluate_registered(own, profile, gpu)
     else:
-        result = _core.evaluate(own, profile._core_kernel(gpu, own), _parameters(gpu))
+        result = _core.evaluate(own, profile._core_kernel(gpu, own), gpu._core)
     # The waves are made of warps like the representative one; the kernel's own warps may be longer
     # or shorter. The model predicts a rate (MDM, Eq. 1), which all instructions share.
     ipc = result["warp_instructions"] / result["cycles"]
@@ -353,7 +353,7 @@ def evaluate_all(
     core = _core.evaluate_all(
         model,
         [profile._core_kernel(gpus[0], model) for profile in profiles],
-        _parameter_columns(gpus),
+        [gpu._core for gpu in gpus],
         num_threads,
     )
     shape = (len(gpus), len(profiles))
@@ -383,58 +383,6 @@ def _evaluate_all_registered(
             for name, value in zip(names, values, strict=True):
                 results[name][g, k] = value
     return results
-
-
-@lru_cache(maxsize=64)
-def _parameters(gpu: Gpu) -> dict[str, Any]:
-    """Return what the models read of a GPU by the names that the core uses; not to be changed."""
-    return {name: values[0] for name, values in _parameter_columns([gpu]).items()}
-
-
-def _turnaround_cycles(gpu: Gpu) -> float:
-    """Return the cycles of all channels that one loses when it goes over to writes and back."""
-    if gpu.dram_row_bytes == 0:
-        return 0.0
-    clock = gpu.dram_clock_ghz or gpu.l2_clock_ghz or gpu.clock_ghz
-    # CL + 2 - WL from reads to writes, WL + tWTR from writes to reads.
-    cycles = gpu.dram_cl + 2 + gpu.dram_twtr
-    return cycles * gpu.clock_ghz / clock / (gpu.dram_channels or gpu.l2_slices)
-
-
-def _parameter_columns(gpus: Sequence[Gpu]) -> dict[str, list[Any]]:
-    """Return the same of several GPUs."""
-    read = to_core_columns(gpus, Stage.MODEL)
-    read["schedulers_per_sm"] = [gpu.num_schedulers for gpu in gpus]
-    read["l1_mshrs"] = [gpu.noc_queue_entries or gpu.l1_mshrs for gpu in gpus]
-    read["block_replacement_cycles"] = [gpu.block_replacement_cycles for gpu in gpus]
-    read["dram_turnaround_cycles"] = [_turnaround_cycles(gpu) for gpu in gpus]
-    read["dram_bandwidth_gbs"] = [gpu.sustained_dram_bandwidth_gbs for gpu in gpus]
-    for name in (
-        "dram_channels",
-        "dram_clock_ghz",
-        "dram_row_bytes",
-        "dram_cl",
-        "dram_twtr",
-        "dram_efficiency",
-    ):
-        read.pop(name, None)
-    # Ports and slices work at the clock of L2.
-    clocks = [
-        (l2_clock_ghz or clock_ghz, clock_ghz)
-        for l2_clock_ghz, clock_ghz in zip(read.pop("l2_clock_ghz"), read["clock_ghz"], strict=True)
-    ]
-    slices = read.pop("l2_slices")
-    cycles = read.pop("l2_slice_request_cycles")
-    width = read.pop("l2_slice_bytes_per_cycle")
-    for name, per_l2_cycle in (
-        ("noc_sm_bytes_per_cycle", read["noc_sm_bytes_per_cycle"]),
-        ("l2_requests_per_cycle", [n / c for n, c in zip(slices, cycles, strict=True)]),
-        ("l2_bytes_per_cycle", [n * bytes_ for n, bytes_ in zip(slices, width, strict=True)]),
-    ):
-        read[name] = [
-            value * l2 / clock for value, (l2, clock) in zip(per_l2_cycle, clocks, strict=True)
-        ]
-    return read
 
 
 def _present_name(model: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked
 from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.hardware.profiler import profiled, times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Options, Pipeline

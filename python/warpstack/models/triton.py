@@ -25,6 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
 from warpstack._util.choices import Profiler
 from warpstack._util.lazy import pandas as pd
@@ -35,7 +36,6 @@ from warpstack.cuda.triton import Grid, TritonKernel, compile, launch
 from warpstack.cuda.triton_descriptors import arrays_of
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.memory.caches import occupancy
 from warpstack.models.prediction import predicted_rows
 from warpstack.timing.simulation import simulate

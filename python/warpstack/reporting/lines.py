@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Options, Pipeline
 from warpstack.models.prediction import evaluate

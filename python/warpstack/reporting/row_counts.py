@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.lazy import pandas as pd
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.memory.caches import MemoryProfile
 from warpstack.traces.trace import KernelTrace
 

@@ -21,8 +21,8 @@ from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
-from warpstack.hardware.stages import Stage, class_values, fields_of, latencies_to_core, to_core
-from warpstack.memory.caches import MOST_THREADS, hit_rates, memory_config, named_memory_error
+from warpstack.hardware.stages import Stage, fields_of
+from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error
 from warpstack.tables import as_records as records_of
 from warpstack.tables import row
 from warpstack.timing.apart import ResultValues, simulated_apart
@@ -370,7 +370,7 @@ class Simulator(Handle):
         self.gpu = gpu = profiled(as_gpu(gpu), profiler)
         self.profiler = profiler
         with named_memory_error(gpu):
-            self._core = _core.Simulator(simulator_config(gpu))
+            self._core = _core.Simulator(gpu._core)
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.gpu.title}>"
@@ -445,7 +445,7 @@ class Simulator(Handle):
         other = object.__new__(Simulator)
         other.__dict__.update(self.__dict__)
         with named_memory_error(self.gpu):
-            other._core = _core.Simulator(simulator_config(self.gpu))
+            other._core = _core.Simulator(self.gpu._core)
         return other
 
 
@@ -648,23 +648,3 @@ def _simulate_at_once(
             shared.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def simulator_config(gpu: Gpu) -> dict[str, Any]:
-    """Return what the core's simulator needs to know of a GPU."""
-    read = to_core(gpu, Stage.TIMING)
-    latency = latencies_to_core(read)
-    del read["tensor_unit"]
-    return {
-        **read,
-        "memory": memory_config(gpu),
-        "block_replacement_cycles": gpu.block_replacement_cycles,
-        "dram_bandwidth_gbs": gpu.sustained_dram_bandwidth_gbs,
-        "schedulers_per_sm": gpu.num_schedulers,
-        "latency": latency,
-        "interval": class_values(read["interval"]),
-        # A streaming L1 blocks on its NoC queue, not on MSHRs (MDM, footnote 2).
-        "l1_mshrs": 0 if gpu.noc_queue_entries else gpu.l1_mshrs,
-        "noc_queue_entries": gpu.noc_queue_entries or gpu.l1_miss_queue_entries,
-        "dram_channels": gpu.dram_channels or gpu.l2_slices,
-    }

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from warpstack._core import GPU_FIELDS
 from warpstack._util.checked import checked
 from warpstack._util.choices import AccessOrder, MissSource, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, value_fields
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.models.prediction import evaluate, model_list
 from warpstack.tables import checked_table, require
@@ -63,11 +64,7 @@ _READ = ("app", "model", "change", "speedup")
 
 def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
     """Return the fields of `CHANGES` with their new values for a GPU, as far as their ranges go."""
-    ranges = {
-        f.name: (f.metadata["at_least"], f.metadata["at_most"])
-        for f in value_fields()
-        if "at_least" in f.metadata
-    }
+    ranges = {f.name: (f.least, f.most) for f in GPU_FIELDS}
     # The way to L2 contains that to L1.
     ranges["l2_latency"] = (gpu.l1_latency, ranges["l2_latency"][1])
 

@@ -242,12 +242,20 @@ TEST(Interconnect, APortLimitsItsSm) {
   EXPECT_EQ(edges, (std::vector<Ticks>{0, 4, 8, 12, 16}));
 }
 
+/// Commands of DRAM that follow each other at once.
+void without_timing(gpu::Gpu& gpu) {
+  gpu.dram_bank_groups = gpu.dram_tccd = gpu.dram_tccdl = 1;
+  gpu.dram_trrd = gpu.dram_trcd = gpu.dram_tras = gpu.dram_trp = gpu.dram_trtp = 0;
+  gpu.dram_cl = gpu.dram_wl = gpu.dram_twtr = gpu.dram_twr = 0;
+}
+
 TimingConfig dram_config() {
   TimingConfig config;
-  config.clock_ghz = 1;
+  without_timing(config.gpu);
+  config.gpu.clock_ghz = 1;
   config.dram_bandwidth_gbs = 32;  // 32 bytes take a cycle of the one channel
   config.dram_channels = 1;
-  config.dram_queue_entries = 4;
+  config.gpu.dram_queue_entries = 4;
   return config;
 }
 
@@ -283,10 +291,10 @@ TEST(DramChannel, ServesInOrderAtItsBandwidth) {
 
 TEST(DramChannel, OpenRowsGoFirst) {
   TimingConfig config = dram_config();
-  config.dram_row_bytes = 1024;
-  config.dram_banks = 2;
-  config.dram_timing.rcd = 10;
-  config.dram_timing.rp = 5;
+  config.gpu.dram_row_bytes = 1024;
+  config.gpu.dram_banks = 2;
+  config.gpu.dram_trcd = 10;
+  config.gpu.dram_trp = 5;
   TrafficCounters counters;
   DramChannel channel(config, counters);
   // Rows 0 and 2 share bank 0, row 1 is in bank 1. Row 0 opens at 0 and row 1 at 1, for bursts at
@@ -304,17 +312,17 @@ TEST(DramChannel, OpenRowsGoFirst) {
 TEST(DramChannel, BurstsOfABankGroupAreApart) {
   TimingConfig config = dram_config();
   config.dram_bandwidth_gbs = 16;  // a burst of 32 bytes takes two cycles
-  config.dram_row_bytes = 1024;
-  config.dram_banks = 2;
-  config.dram_timing.ccd = 2;
-  config.dram_timing.ccd_group = 6;
+  config.gpu.dram_row_bytes = 1024;
+  config.gpu.dram_banks = 2;
+  config.gpu.dram_tccd = 2;
+  config.gpu.dram_tccdl = 6;
   TrafficCounters counters;
   DramChannel one_group(config, counters);
   // Opened at 0; a burst every six cycles, three times the two that it takes.
   for (int i = 0; i < 3; ++i) one_group.add(request(0, 32, 0), 0);
   const std::vector<std::pair<Ticks, std::uint64_t>> apart{{1, 0}, {7, 0}, {13, 0}};
   EXPECT_EQ(transfers(one_group), apart);
-  config.dram_timing.bank_groups = 2;
+  config.gpu.dram_bank_groups = 2;
   DramChannel two_groups(config, counters);
   // The other bank, of another group, opens at 2 and has its bursts in between.
   for (const std::uint64_t row : {0, 1, 0, 1}) two_groups.add(request(0, 32, row), 0);
@@ -324,10 +332,10 @@ TEST(DramChannel, BurstsOfABankGroupAreApart) {
 
 TEST(DramChannel, TheBusTurnsAroundAndRefreshesCloseRows) {
   TimingConfig config = dram_config();
-  config.dram_row_bytes = 1024;
-  config.dram_timing.write_latency = 3;
-  config.dram_timing.wtr = 4;
-  config.dram_timing.read_latency = 6;
+  config.gpu.dram_row_bytes = 1024;
+  config.gpu.dram_wl = 3;
+  config.gpu.dram_twtr = 4;
+  config.gpu.dram_cl = 6;
   TrafficCounters counters;
   DramChannel channel(config, counters);
   // Opened at 0, written at 1; read 3 + 4 cycles after the end of that burst, at 9; written again
@@ -338,7 +346,9 @@ TEST(DramChannel, TheBusTurnsAroundAndRefreshesCloseRows) {
   const std::vector<std::pair<Ticks, std::uint64_t>> turned{{1, 0}, {9, 0}, {15, 0}};
   EXPECT_EQ(transfers(channel), turned);
 
-  config.dram_timing = {.refresh_interval = 20, .refresh = 10};
+  without_timing(config.gpu);
+  config.gpu.dram_trefi = 20;
+  config.gpu.dram_trfc = 10;
   DramChannel refreshed(config, counters);
   // The refresh at 20 ends at 30, where the row opens.
   refreshed.add(request(0, 32, 0), 25 * cycle);
@@ -348,8 +358,11 @@ TEST(DramChannel, TheBusTurnsAroundAndRefreshesCloseRows) {
 
 TEST(DramChannel, ARefreshClosesTheRowOfARequestThatWaits) {
   TimingConfig config = dram_config();
-  config.dram_row_bytes = 1024;
-  config.dram_timing = {.write_latency = 3, .wtr = 37, .refresh_interval = 30, .refresh = 5};
+  config.gpu.dram_row_bytes = 1024;
+  config.gpu.dram_wl = 3;
+  config.gpu.dram_twtr = 37;
+  config.gpu.dram_trefi = 30;
+  config.gpu.dram_trfc = 5;
   TrafficCounters counters;
   DramChannel channel(config, counters);
   // Opened at 0, written at 1; the read waits until 3 + 37 cycles after the end of that burst, at
@@ -372,11 +385,11 @@ struct SliceInParts {
                         .write_policy = memory::WritePolicy::write_through,
                         .slices = 1,
                         .slice_interleave_bytes = 256};
-    config.l2_mshrs = 4;
-    config.l2_mshr_targets = 4;
-    config.l2_queue_entries = 1;
-    config.l2_slice_request_cycles = 10;
-    config.dram_queue_entries = 1;
+    config.gpu.l2_mshrs = 4;
+    config.gpu.l2_mshr_targets = 4;
+    config.gpu.l2_queue_entries = 1;
+    config.gpu.l2_slice_request_cycles = 10;
+    config.gpu.dram_queue_entries = 1;
     return config;
   }
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from strategies import gpus, kernels
+from warpstack._core import GPU_FIELDS
 from warpstack.exploration import store as sweep_store
 from warpstack.exploration.sweep import points_of
 from warpstack.hardware.description import Gpu, is_whole
@@ -115,9 +116,9 @@ def test_every_point_is_its_prediction(launches, gpu, axes, models, workers, opt
 def another(gpu, field):
     """Return a valid value of a field that is not the GPU's."""
     value = getattr(gpu, field)
-    metadata = {f.name: f.metadata for f in Gpu.__dataclass_fields__.values()}[field]
-    if metadata["choices"]:
-        return next(choice for choice in metadata["choices"] if choice != value)
+    declared = next(one for one in GPU_FIELDS if one.name == field)
+    if declared.choices:
+        return next(choice for choice in declared.choices if choice != value)
     if field == "dram_channels":
         return gpu.l2_slices if value != gpu.l2_slices else 1
     if field == "dram_efficiency":
@@ -126,7 +127,7 @@ def another(gpu, field):
         return 2 * value or 1024
     if field == "dram_interleaved_banks":
         return gpu.dram_banks if value != gpu.dram_banks else 1
-    assert not metadata.get("several")
+    assert declared.kind != "numbers"
     return value + 1 if is_whole(field) else 2 * value + 1
 
 

@@ -8,15 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import warpstack as ws
 from warpstack import _core
-from warpstack.hardware.changes import GpuChanges
-from warpstack.hardware.description import value_fields
 from warpstack.memory.caches import ACCESS_ORDERS, ORDERS
 from warpstack.timing import simulation
 
@@ -123,19 +121,6 @@ def test_what_holds_caches_is_made_anew(
 def test_type_checkers_know_the_choices_that_there_are() -> None:
     assert ("auto", *ORDERS) == ACCESS_ORDERS
     assert _core.ENUM_NAMES["access order"] == ORDERS
-
-
-def test_type_checkers_know_the_fields_of_a_gpu() -> None:
-    """After a change of the fields: `tools/gpu-changes`."""
-    hints = get_type_hints(GpuChanges)
-    assert set(hints) == {"name", "description", *(field.name for field in value_fields())}
-    gpu = ws.gpu(GPU)
-    for field in value_fields():
-        choices = field.metadata["choices"]
-        if choices:
-            assert get_args(hints[field.name]) == tuple(choices), field.name
-        else:
-            assert isinstance(getattr(gpu, field.name), (int, float, tuple)), field.name
 
 
 def test_a_simulation_sent_as_values_is_the_same() -> None:

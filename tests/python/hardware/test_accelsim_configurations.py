@@ -6,8 +6,7 @@ import pytest
 
 from warpstack import UnusedOptionWarning
 from warpstack.hardware.description import Gpu, gpu
-from warpstack.hardware.fields import Stage
-from warpstack.hardware.stages import fields_of
+from warpstack.hardware.stages import Stage, fields_of
 
 #: What the shipped descriptions have from measurements of the cards.
 MEASURED = {

@@ -11,11 +11,12 @@ import yaml
 
 from machines import PLAIN
 from warpstack import InputError
+from warpstack._core import GPU_FIELDS
 from warpstack.hardware.description import Gpu, as_gpu, gpu, gpus, value_of_text
 
 FOLDER = Path(__file__).resolve().parents[3] / "data" / "gpus"
-FIELDS = {f.name: f for f in dataclasses.fields(Gpu) if "doc" in f.metadata}
-REQUIRED = [name for name, f in FIELDS.items() if f.default is dataclasses.MISSING]
+FIELDS = {field.name: field for field in GPU_FIELDS}
+REQUIRED = [name for name, f in FIELDS.items() if f.default is None]
 
 
 @functools.cache
@@ -515,8 +516,8 @@ class TestDigest:
         base = gpu("rtx2060")
         digests = {base.digest}
         for name, field in FIELDS.items():
-            if field.metadata["choices"]:
-                others = [c for c in field.metadata["choices"] if c != getattr(base, name)]
+            if field.choices:
+                others = [c for c in field.choices if c != getattr(base, name)]
                 digests.add(base.replace(**{name: others[0]}).digest)
         for change in (
             {"num_sms": 81},
@@ -529,7 +530,7 @@ class TestDigest:
             {"noc_queue_entries": 8},
         ):
             digests.add(base.replace(**change).digest)
-        assert len(digests) == 1 + sum(bool(f.metadata["choices"]) for f in FIELDS.values()) + 8
+        assert len(digests) == 1 + sum(bool(f.choices) for f in FIELDS.values()) + 8
 
     def test_differs_between_the_descriptions(self):
         assert len({gpu(name).digest for name in gpus()}) == len(gpus())

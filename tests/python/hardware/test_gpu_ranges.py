@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import random
@@ -16,15 +15,16 @@ import pytest
 import warpstack as ws
 from effort import rounds
 from time_limit import TooSlow, time_limit
+from warpstack._core import GPU_FIELDS
 
 CHOICE = os.environ.get("WARPSTACK_RANGES", "")
 #: Random GPUs of the default run; ``WARPSTACK_RANGES=N`` tries N, of a fresh seed that is printed.
 COUNT = int(CHOICE) if CHOICE.isdigit() else rounds(60)
 LIMIT = 30
 
-FIELDS = {f.name: f for f in dataclasses.fields(ws.Gpu) if "doc" in f.metadata}
-NUMBERS = [name for name, f in FIELDS.items() if "at_least" in f.metadata]
-CHOICES = [name for name, f in FIELDS.items() if f.metadata["choices"]]
+FIELDS = {field.name: field for field in GPU_FIELDS}
+NUMBERS = [name for name, f in FIELDS.items() if f.kind in ("whole", "number")]
+CHOICES = [name for name, f in FIELDS.items() if f.choices]
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,10 @@ def base():
 
 def corners(field: str) -> list[float]:
     """Return the ends of the range of a field, and what has a meaning of its own."""
-    limits = FIELDS[field].metadata
-    least, most = limits["at_least"], limits["at_most"]
-    found = [least, most, *([0] if limits["or_zero"] else [])]
-    if FIELDS[field].type == "float" and least == 0:
+    limits = FIELDS[field]
+    least, most = limits.least, limits.most
+    found = [least, most, *([0] if limits.or_zero else [])]
+    if FIELDS[field].kind == "number" and least == 0:
         found.append(1e-6)
     return found
 
@@ -161,8 +161,8 @@ def test_random_corners(base, kernels):
             else:
                 low = math.log(max(least, 1e-6))
                 value = math.exp(rng.uniform(low, math.log(most)))
-                changes[field] = int(value) if FIELDS[field].type == "int" else value
-        changes |= {field: rng.choice(FIELDS[field].metadata["choices"]) for field in CHOICES}
+                changes[field] = int(value) if FIELDS[field].kind == "whole" else value
+        changes |= {field: rng.choice(FIELDS[field].choices) for field in CHOICES}
         gpu = changed(base, changes)
         if gpu is not None:
             found = problems_of(gpu, kernels)
@@ -173,10 +173,10 @@ def test_random_corners(base, kernels):
 
 @pytest.mark.parametrize("field", NUMBERS)
 def test_values_outside_the_range_are_refused(field, base):
-    limits = FIELDS[field].metadata
+    limits = FIELDS[field]
     wrong = [float("nan"), float("inf"), -float("inf"), 1e300, 2**70, 10**400, -1, True, "x", None]
-    wrong += [limits["at_most"] * 1.001 + 1, limits["at_least"] - 1e-4]
-    if FIELDS[field].type == "float":
+    wrong += [limits.most * 1.001 + 1, limits.least - 1e-4]
+    if FIELDS[field].kind == "number":
         wrong += [1e-300, 5e-324, -1e-300]
     for value in wrong:
         with pytest.raises(ws.InputError, match=f"GPU {base.name}: {field} = ") as caught:

@@ -11,7 +11,6 @@ from effort import rounds
 from strategies import controlled_kernels, copying_kernels, gpus, kernels, waiting_kernels
 from twins import interval as plain
 from warpstack import _core
-from warpstack.hardware.stages import Stage, class_values, to_core
 from warpstack.interval.profile import warp_groups
 
 
@@ -74,14 +73,7 @@ def test_warp_groups_equal_plain_definition(kernel, rate, seed):
 def test_intervals_equal_plain_definition(kernel, gpu, threshold):
     # The timed order knows what warps waited for, and divides stalls by that.
     memory = ws.simulate_caches(kernel, gpu, access_order="greedy")
-    latencies = _core.latencies(
-        kernel._core,
-        memory._core,
-        class_values(to_core(gpu, Stage.INTERVAL)["latency"]),
-        gpu.l1_latency,
-        gpu.l2_latency,
-        gpu.dram_latency,
-    )
+    latencies = _core.latencies(kernel._core, memory._core, gpu._core)
     per_row, table = memory._core.per_row, kernel.instructions
     for block, (_, warps) in enumerate(kernel.blocks()):
         programs = [warp_program(kernel, block, warp, latencies) for warp in range(len(warps))]
@@ -416,8 +408,8 @@ def test_instruction_without_active_lanes_has_the_latency_of_a_hit(pascal):
     k.emit("LDG.E", dst=4, src=2, address=4 * k.thread, predicate=k.thread < 0)
     kernel = k.build()
     memory = ws.simulate_caches(kernel, pascal)
-    classes = class_values(to_core(pascal, Stage.INTERVAL)["latency"])
-    found = _core.latencies(kernel._core, memory._core, classes, 11, 120, 220)
+    gpu = pascal.replace(l1_latency=11)
+    found = _core.latencies(kernel._core, memory._core, gpu._core)
     assert found.tolist() == [11]
 
 

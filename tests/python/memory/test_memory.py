@@ -9,12 +9,12 @@ from plain_caches import assert_same, plain_system
 
 import warpstack as ws
 from accelsim_text import Instruction, grouped
+from configurations import memory_config
 from effort import rounds
 from machines import plain_pascal
 from strategies import POLICIES, gpus, kernels
 from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
-from warpstack.memory.caches import memory_config
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def cache_configs(draw):
 @settings(max_examples=rounds(150))
 @given(cache_configs(), st.integers(0, 2**32 - 1), st.integers(1, 300))
 def test_cache_equals_plain_definition(config, seed, num_accesses):
-    core, plain = _core.Cache(config), PlainCache(**config)
+    core, plain = _core.Cache(**config), PlainCache(**config)
     per_line = config["line_bytes"] // 32
     num_lines = config["size_bytes"] // config["line_bytes"]
     rng = np.random.default_rng(seed)

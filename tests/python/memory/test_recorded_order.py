@@ -10,7 +10,7 @@ from effort import rounds
 from strategies import gpus, kernels
 from twins.recorded import replay_loads
 from warpstack import _core
-from warpstack.memory.caches import MemorySystem, memory_config
+from warpstack.memory.caches import MemorySystem, order_of
 
 
 def record(kernel, gpu, order):
@@ -23,9 +23,10 @@ def replay(kernel, recording, gpu, order, share=1.0):
 
 def replay_all(kernels, recordings, gpus, order, share=1.0, flush_l2=False):
     """Return the profiles of each GPU and kernel."""
-    configs = [memory_config(gpu, access_order=order) for gpu in gpus]
     traces = [kernel._core for kernel in kernels]
-    distinct, of_configs = _core.replay_order(traces, recordings, configs, share, flush_l2)
+    distinct, of_configs = _core.replay_order(
+        traces, recordings, [gpu._core for gpu in gpus], order_of(order), share, flush_l2
+    )
     return [
         [profiles[number] for profiles, number in zip(distinct, numbers, strict=True)]
         for numbers in of_configs
@@ -94,8 +95,9 @@ def test_equal_profiles_are_one():
     gpu = ws.gpu("pascal-mdm").replace(num_sms=2)
     kernel = loads(1)
     recording = record(kernel, gpu, "timed")
-    configs = [memory_config(gpu.replace(l2_size_kib=size)) for size in (3072, 6144, 4608)]
-    distinct, of_configs = _core.replay_order([kernel._core], [recording], configs, 1.0, False)
+    gpus = [gpu.replace(l2_size_kib=size)._core for size in (3072, 6144, 4608)]
+    arguments = (gpus, "timed", 1.0, False)
+    distinct, of_configs = _core.replay_order([kernel._core], [recording], *arguments)
     assert len(distinct[0]) == 1  # all that is touched fits
     assert of_configs == [[0], [0], [0]]
 
@@ -106,7 +108,8 @@ def test_a_replay_can_be_given_up():
 
     gpu = ws.gpu("pascal-mdm").replace(num_sms=2)
     kernel = loads(1)
-    arguments = ([kernel._core], [record(kernel, gpu, "timed")], [memory_config(gpu)], 1.0, False)
+    recordings = [record(kernel, gpu, "timed")]
+    arguments = ([kernel._core], recordings, [gpu._core], "timed", 1.0, False)
     with pytest.raises(InterruptedError):
         _core.replay_order(*arguments, give_up)
 

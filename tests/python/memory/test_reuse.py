@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from configurations import memory_config
 from effort import rounds
 from strategies import gpus, kernels
 from twins import reuse as plain
-from warpstack.hardware.stages import Stage, to_core
 
 # Few lines meet often, many rarely; high numbers must survive hashing.
 line_numbers = st.one_of(st.integers(0, 6), st.integers(0, 300), st.integers(2**64 - 40, 2**64 - 2))
@@ -129,7 +129,7 @@ def test_empty_stream():
 @settings(max_examples=rounds(60))
 @given(kernels(), gpus(), st.sampled_from([32, 64, 128, 256]))
 def test_streams_of_kernels_equal_plain_definition(kernel, gpu, line_bytes):
-    limits = to_core(gpu, Stage.MEMORY)["sm"]
+    limits = memory_config(gpu)["sm"]
     for level in ("l1", "l2"):
         expected = plain.kernel_streams(kernel, gpu, limits, level, line_bytes)
         found = ws.line_stream(kernel, gpu, level=level, line_bytes=line_bytes)
@@ -159,7 +159,7 @@ def test_filtered_stream_equals_plain_definition(kernel, gpu, line_bytes):
     expected = plain.kernel_streams(
         kernel,
         gpu,
-        to_core(gpu, Stage.MEMORY)["sm"],
+        memory_config(gpu)["sm"],
         "l2",
         line_bytes,
         l1=lambda: plain.PlainLruCache(sets, gpu.l1_ways),
@@ -336,8 +336,8 @@ def test_family_of_an_empty_stream():
 def test_ppt_gpu_mem_obeys_its_equations(kernel, gpu):
     estimate = ws.ppt_gpu_mem(kernel, gpu)
     t = estimate.totals
-    streams = plain.kernel_streams(kernel, gpu, to_core(gpu, Stage.MEMORY)["sm"], "l1", 32)
-    (merged,) = plain.kernel_streams(kernel, gpu, to_core(gpu, Stage.MEMORY)["sm"], "l2", 32)
+    streams = plain.kernel_streams(kernel, gpu, memory_config(gpu)["sm"], "l1", 32)
+    (merged,) = plain.kernel_streams(kernel, gpu, memory_config(gpu)["sm"], "l2", 32)
     count = {k: sum(kind == k for _, kind in merged) for k in ("load", "store", "atomic")}
     assert (t["l1_read_sectors"], t["l1_write_sectors"], t["l2_atomic_sectors"]) == tuple(
         count.values()

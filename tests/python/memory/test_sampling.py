@@ -5,11 +5,12 @@ import pytest
 from plain_caches import COUNTERS
 
 import warpstack as ws
+from configurations import memory_config
 from effort import rounds
 from twins.sampling import SampledMemorySystem, error
 from warpstack import _core
 from warpstack._core import ENUM_NAMES
-from warpstack.memory.caches import BlockSchedule, memory_config
+from warpstack.memory.caches import BlockSchedule
 
 
 def mixture(seed, blocks=90):

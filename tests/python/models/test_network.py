@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from configurations import model_parameters, tensor_unit
 from effort import rounds
 from machines import plain_pascal
 from strategies import gpus, kernels
@@ -15,8 +16,6 @@ from twins import interval as plain_interval
 from twins import network as plain
 from twins import tensor
 from warpstack import _core
-from warpstack.hardware.stages import Stage, class_values, tensor_unit_to_core, to_core
-from warpstack.models.prediction import _parameters
 
 BLOCK_STARTS = ("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
 MODEL = "closed_network"
@@ -56,9 +55,8 @@ def warp_program(kernel, block, warp, latencies):
 
 def reference_latencies(kernel, memory):
     """Return latencies on the machine by whose time it is decided who runs beside whom (MDM's has them)."""
-    machine_ = plain_pascal(texture_latency=25)
-    classes = class_values(to_core(machine_, Stage.INTERVAL)["latency"])
-    return _core.latencies(kernel._core, memory._core, classes, 25, 120, 220)
+    machine_ = plain_pascal(texture_latency=25, l1_latency=25, l2_latency=120, dram_latency=220)
+    return _core.latencies(kernel._core, memory._core, machine_._core)
 
 
 def stalls_of(profile):
@@ -170,8 +168,8 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     assert (launch.first_warps, launch.first_all_warps) == expected["first"]
     for_stores /= sum(n for block in blocks for n, _, _ in block)
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
-    unit = tensor_unit_to_core(to_core(gpu, Stage.INTERVAL))
-    core = _core.demands_of(kernel._core, memory._core, unit)
+    unit = tensor_unit(gpu)
+    core = _core.demands_of(kernel._core, memory._core, gpu._core)
     executed = table["executions"] > 0
     has_both = (table["op_class"] == "tensor")[executed].any() and (
         table["opcode"][executed].str.startswith("BAR.").any()
@@ -188,7 +186,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     assert core.tensor_cycles == pytest.approx(busy / kernel.num_instructions, rel=1e-12)
     demands = {name: getattr(core, name) for name in DEMANDS}
     cycles, stack = plain.predict(
-        expected, demands, stalls_of(profile), _parameters(gpu), for_stores
+        expected, demands, stalls_of(profile), model_parameters(gpu), for_stores
     )
     prediction = ws.models.evaluate(profile, gpu, MODEL)
     assert prediction.cycles == pytest.approx(cycles, rel=1e-6)
@@ -197,9 +195,10 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
     # The model alone, without the limits of all models: places are empty between two blocks.
-    parameters = _parameters(gpu) | {"block_replacement_cycles": 300.0}
+    slow = gpu.replace(block_replacement_ns=300.0)
+    parameters = model_parameters(slow)
     cycles, _ = plain.predict(expected, demands, stalls_of(profile), parameters, for_stores)
-    alone = _core.evaluate(MODEL, profile._core_kernel(gpu, MODEL), parameters)
+    alone = _core.evaluate(MODEL, profile._core_kernel(gpu, MODEL), slow._core)
     assert alone["cycles"] == pytest.approx(cycles, rel=1e-6)
 
 
@@ -248,7 +247,9 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "at_start": {(*population, wave.active_sms): 1},
         "instructions": n * wave.total_warps,
     }
-    cycles, stack = plain.predict(launch, demands | nothing, stalls_of(profile), _parameters(gpu))
+    cycles, stack = plain.predict(
+        launch, demands | nothing, stalls_of(profile), model_parameters(gpu)
+    )
     prediction = ws.models.evaluate(profile, gpu, MODEL)
     assert prediction.cycles == pytest.approx(cycles, rel=1e-9)
     # Waiting is what a large time leaves of another one.

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpstack as ws
+from configurations import tensor_unit
 from effort import rounds
 from machines import plain_pascal
 from twins import tensor
-from warpstack.hardware.stages import Stage, tensor_unit_to_core, to_core
 from warpstack.models.limits import unit_cycles
 
 MODEL = "closed_network"
@@ -85,7 +85,7 @@ def test_limits_take_the_time_of_shape_and_type(opcode):
     """16 warps of 20 products on the 4 schedulers of one SM: 80 products one after the other."""
     gpu = ws.gpu("h100-pcie").replace(num_sms=1)
     kernel = products(opcode, 20, blocks=1, warps=16, sums=8)
-    unit = tensor_unit_to_core(to_core(gpu, Stage.INTERVAL))
+    unit = tensor_unit(gpu)
     each = tensor.cycles(opcode, unit)
     profile = ws.interval_profile(kernel, gpu)
     assert unit_cycles(profile, [gpu])[0] == pytest.approx(80 * each)

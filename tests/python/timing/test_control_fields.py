@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from timed_gpus import assert_same, timed_gpus
 
 import warpstack as ws
+from configurations import simulator_config
 from effort import rounds
 from machines import plain_pascal
 from strategies import controlled_kernels, kernels, with_control
 from twins.timing import Machine
 from warpstack._util.trace_budget import default_budget
-from warpstack.timing.simulation import simulator_config
 
 FIELDS = ws._core.CONTROL_FIELDS
 

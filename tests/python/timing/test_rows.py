@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from timed_gpus import timed_gpus
 
 import warpstack as ws
+from configurations import simulator_config
 from effort import rounds
 from machines import plain_pascal
 from strategies import controlled_kernels, kernels
 from twins.timing_rows import NOBODY, RowMachine
-from warpstack.timing.simulation import MOST_SAMPLES, simulator_config
+from warpstack.timing.simulation import MOST_SAMPLES
 
 PARTS = ws._core.STACK_COMPONENTS
 
@@ -93,7 +94,7 @@ class TestTimeline:
     def test_parts_of_a_longer_period(self):
         """Samples that are thinned out are those of a longer period."""
         kernel = ws.patterns.strided(gs=32, iterations=4, blocks=28)
-        simulator = ws._core.Simulator(simulator_config(ws.gpu("pascal-mdm")))
+        simulator = ws._core.Simulator(ws.gpu("pascal-mdm")._core)
         thinned = simulator.run(kernel._core, 1, 0, None, False, 7).samples
         assert 3 <= len(thinned["cycle"]) <= 7
         simulator.flush_l2()

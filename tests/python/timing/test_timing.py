@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from timed_gpus import BLOCK_STARTS, assert_same, timed_gpus
 
 import warpstack as ws
+from configurations import simulator_config
 from effort import rounds
 from machines import plain_pascal
 from strategies import controlled_kernels, copying_kernels, kernels, waiting_kernels
 from twins.timing import Machine
 from warpstack.cli import main
-from warpstack.timing.simulation import simulator_config
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from warpstack import _core
-from warpstack.hardware.geometry import SECTOR_BYTES
+from warpstack._core import SECTOR_BYTES
 from warpstack.interval.profile import warp_groups
 from warpstack.memory.caches import ACCESS_ORDERS
 from warpstack.memory.reuse import line_stream

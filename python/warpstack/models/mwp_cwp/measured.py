@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.geometry import SECTOR_BYTES
 from warpstack.interval.profile import representative_warp
 from warpstack.models.mwp_cwp.machine import WARP_SIZE, Machine, as_machine
 from warpstack.models.mwp_cwp.model import KernelDescription

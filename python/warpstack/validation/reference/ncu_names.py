@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from warpstack.hardware.geometry import SECTOR_BYTES
+from warpstack._core import SECTOR_BYTES
 
 __all__ = ["METRICS", "STATISTICS", "Formula", "named", "ncu_metrics"]
 

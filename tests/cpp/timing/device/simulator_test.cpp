@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
+#include "gpus.h"
 #include "kernels.h"
 
 namespace warpstack::timing {
@@ -11,48 +12,11 @@ namespace {
 using testing::make_kernel;
 using testing::Step;
 
-/// MDM's Table III, with latencies that tell the levels apart.
-TimingConfig config() {
-  TimingConfig result;
-  result.memory.num_sms = 28;
-  result.memory.sm.warps = 64;
-  result.memory.sm.threads = 2048;
-  result.memory.sm.blocks = 32;
-  result.memory.l1 = {.size_bytes = 48 << 10,
-                      .ways = 6,
-                      .line_bytes = 128,
-                      .sector_bytes = 128,
-                      .write_policy = memory::WritePolicy::write_through,
-                      .write_miss = memory::WriteMiss::no_allocate};
-  result.memory.l2 = {.size_bytes = 3 << 20,
-                      .ways = 8,
-                      .line_bytes = 128,
-                      .sector_bytes = 128,
-                      .slices = 24,
-                      .slice_interleave_bytes = 256};
-  result.clock_ghz = 1.4;
-  result.latency.of_class.fill(20);
-  result.latency.shared_memory = 23;
-  result.l1_latency = 25;
-  result.l1_mshrs = 128;
-  result.l1_mshr_targets = 8;
-  result.noc_queue_entries = 16;
-  result.noc_bandwidth_gbs = 1050;
-  result.noc_control_bytes = 8;
-  result.l2_latency = 120;
-  result.l2_mshrs = 128;
-  result.l2_mshr_targets = 8;
-  result.l2_queue_entries = 32;
-  result.dram_latency = 220;
-  result.dram_bandwidth_gbs = 480;
-  result.dram_channels = 24;
-  result.dram_queue_entries = 64;
-  return result;
-}
+using testing::small_gpu;
 
-SimulationResult simulate(const TimingConfig& config, const trace::KernelTrace& trace,
+SimulationResult simulate(const gpu::Gpu& gpu, const trace::KernelTrace& trace,
                           const SimulationOptions& options = {}) {
-  return Simulator(config).run(trace, options);
+  return Simulator(gpu).run(trace, options);
 }
 
 std::uint64_t first_line(std::uint64_t lane) { return 0x10000 + 4 * (lane % 32); }
@@ -74,7 +38,7 @@ std::vector<Step> independent(const std::string& opcode, std::size_t count) {
 
 TEST(Latency, OfOneLoadIsExactAtEachLevel) {
   const trace::KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
-  Simulator simulator(config());
+  Simulator simulator(small_gpu());
   EXPECT_EQ(simulator.run(load).cycles, 120 + 220);
   EXPECT_EQ(simulator.run(load).cycles, 120);  // L2 keeps the line
   simulator.flush_l2();
@@ -86,7 +50,7 @@ TEST(Latency, OfOneLoadIsExactAtEachLevel) {
 }
 
 TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
-  TimingConfig odd = config();
+  gpu::Gpu odd = small_gpu();
   odd.l2_latency = 121;
   odd.dram_latency = 223;
   const trace::KernelTrace load = make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}});
@@ -99,10 +63,10 @@ TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
 TEST(Latency, OwnClocksCostAtMostAPeriodAtEachCrossing) {
   const trace::KernelTrace load =
       make_kernel(1, 32, {{"FADD", {2}, {1}, {}}, {"LDG.E", {4}, {2}, first_line}});
-  TimingConfig clocks = config();
+  gpu::Gpu clocks = small_gpu();
   clocks.l2_clock_ghz = 1.172;
   clocks.dram_clock_ghz = 0.85;
-  const Cycle shared = simulate(config(), load).cycles;
+  const Cycle shared = simulate(small_gpu(), load).cycles;
   const Cycle own = simulate(clocks, load).cycles;
   EXPECT_EQ(shared, 20 + 340);
   EXPECT_GE(own, shared);
@@ -113,14 +77,16 @@ TEST(Latency, OwnClocksCostAtMostAPeriodAtEachCrossing) {
 TEST(Latency, OfDependentArithmeticIsThatOfItsClass) {
   std::vector<Step> chain;
   for (int i = 0; i < 10; ++i) chain.push_back({"FADD", {4}, {4}, {}});
-  EXPECT_EQ(simulate(config(), make_kernel(1, 32, chain)).cycles, 10 * 20);
+  EXPECT_EQ(simulate(small_gpu(), make_kernel(1, 32, chain)).cycles, 10 * 20);
   // Writing a register that is still to be written waits too, reading another one does not.
-  EXPECT_EQ(simulate(config(), make_kernel(1, 32, {{"FADD", {4}, {1}, {}}, {"FADD", {4}, {1}, {}}}))
-                .cycles,
-            20 + 20);
-  EXPECT_EQ(simulate(config(), make_kernel(1, 32, {{"FADD", {4}, {1}, {}}, {"FADD", {5}, {1}, {}}}))
-                .cycles,
-            1 + 20);
+  EXPECT_EQ(
+      simulate(small_gpu(), make_kernel(1, 32, {{"FADD", {4}, {1}, {}}, {"FADD", {4}, {1}, {}}}))
+          .cycles,
+      20 + 20);
+  EXPECT_EQ(
+      simulate(small_gpu(), make_kernel(1, 32, {{"FADD", {4}, {1}, {}}, {"FADD", {5}, {1}, {}}}))
+          .cycles,
+      1 + 20);
 }
 
 TEST(Latency, RegisterPairsAreWaitedForAsAWhole) {
@@ -131,7 +97,7 @@ TEST(Latency, RegisterPairsAreWaitedForAsAWhole) {
                    {"FADD", {8}, {5}, {}}});
   // Two lines: the second one is looked up a cycle later. Both are in one slice, whose channel
   // needs 8.96 cycles for the first: its second transfer starts in cycle 8.
-  EXPECT_EQ(simulate(config(), pair).cycles, 340 + 8 + 20);
+  EXPECT_EQ(simulate(small_gpu(), pair).cycles, 340 + 8 + 20);
 }
 
 TEST(Latency, OfSharedMemoryGrowsWithBankConflicts) {
@@ -139,14 +105,14 @@ TEST(Latency, OfSharedMemoryGrowsWithBankConflicts) {
     const trace::KernelTrace load = make_kernel(
         1, 32,
         {{"LDS", {4}, {2}, [=](std::uint64_t lane) { return lane * conflicts * 4 % 4096; }}});
-    EXPECT_EQ(simulate(config(), load).cycles, static_cast<Cycle>(23 + conflicts - 1));
+    EXPECT_EQ(simulate(small_gpu(), load).cycles, static_cast<Cycle>(23 + conflicts - 1));
   }
 }
 
 TEST(Latency, OfAnL1HitGrowsWithItsLines) {
   // Eight lines are looked up one per cycle.
   const auto divergent = [](std::uint64_t lane) { return 0x10000 + lane / 4 * 256; };
-  Simulator simulator(config());
+  Simulator simulator(small_gpu());
   const trace::KernelTrace twice =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, divergent}, {"LDG.E", {6}, {4}, divergent}});
   EXPECT_EQ(simulator.run(twice).cycles, 340 + 7 + 25 + 7);
@@ -156,7 +122,7 @@ TEST(IssueRate, BoundsArithmeticKernels) {
   // Four warps of 40 independent instructions: the last slot is number 160.
   const trace::KernelTrace kernel = make_kernel(1, 128, independent("FADD", 40));
   for (const double width : {1.0, 2.0, 4.0, 0.5}) {
-    TimingConfig wide = config();
+    gpu::Gpu wide = small_gpu();
     wide.issue_width = width;
     wide.schedulers_per_sm = static_cast<std::uint32_t>(std::max(width, 1.0));
     EXPECT_EQ(simulate(wide, kernel).cycles,
@@ -164,7 +130,7 @@ TEST(IssueRate, BoundsArithmeticKernels) {
         << width;
   }
   // One scheduler with two slots a cycle issues two instructions of one warp.
-  TimingConfig dual = config();
+  gpu::Gpu dual = small_gpu();
   dual.issue_width = 2;
   EXPECT_EQ(simulate(dual, make_kernel(1, 32, independent("FADD", 40))).cycles, 20 - 1 + 20);
   // Two schedulers have a warp each: one warp gets one slot a cycle.
@@ -173,8 +139,8 @@ TEST(IssueRate, BoundsArithmeticKernels) {
 }
 
 TEST(IssueRate, OfAClassIsBoundByItsInterval) {
-  TimingConfig slow = config();
-  slow.interval[static_cast<std::size_t>(trace::OpClass::fp64)] = 16;
+  gpu::Gpu slow = small_gpu();
+  slow.fp64_interval = 16;
   EXPECT_EQ(simulate(slow, make_kernel(1, 64, independent("DADD", 5))).cycles, 9 * 16 + 20);
   EXPECT_EQ(simulate(slow, make_kernel(1, 64, independent("FADD", 5))).cycles, 9 + 20);
 }
@@ -185,7 +151,7 @@ TEST(Mshrs, MissesGoInBatches) {
   const trace::KernelTrace load = make_kernel(
       1, 32, {{"LDG.E", {4}, {2}, [](std::uint64_t lane) { return 0x10000 + 256 * lane; }}});
   for (const std::uint32_t mshrs : {1u, 3u, 8u, 16u}) {
-    TimingConfig few = config();
+    gpu::Gpu few = small_gpu();
     few.l1_mshrs = mshrs;
     const std::uint32_t batches = (32 + mshrs - 1) / mshrs;
     const std::uint32_t in_last = 32 - (batches - 1) * mshrs;
@@ -196,8 +162,8 @@ TEST(Mshrs, MissesGoInBatches) {
     EXPECT_GT(result.miss_latency.ticks[StackComponent::mshr],
               std::int64_t{340 - 32} * (32 - mshrs) * ticks_per_cycle);
   }
-  TimingConfig streaming = config();
-  streaming.l1_mshrs = 0;
+  gpu::Gpu streaming = small_gpu();
+  streaming.noc_queue_entries = 16;
   EXPECT_LT(simulate(streaming, load).cycles, 340 + 32 + 9);
 }
 
@@ -205,7 +171,7 @@ TEST(Mshrs, TargetsBlockLikeMshrs) {
   // Ten warps load one line. One target each is taken in cycles 0 to 7; the ninth warp's request
   // waits for the data and then hits, the tenth follows a cycle later.
   const trace::KernelTrace load = make_kernel(1, 320, {{"LDG.E", {4}, {2}, first_line}});
-  const SimulationResult result = simulate(config(), load);
+  const SimulationResult result = simulate(small_gpu(), load);
   EXPECT_EQ(result.cycles, 340 + 1 + 25);
   EXPECT_EQ(result.traffic.noc_requests, 1u);
   EXPECT_EQ(result.totals[memory::Total::l1_read_sector_hits], 9u * 4);
@@ -219,7 +185,7 @@ TEST(Bandwidth, OfDramIsReachedByAStream) {
   }
   const trace::KernelTrace stream = make_kernel(448, 256, steps);
   for (const double bandwidth : {120.0, 480.0}) {
-    TimingConfig dram = config();
+    gpu::Gpu dram = small_gpu();
     dram.dram_bandwidth_gbs = bandwidth;
     const SimulationResult result = simulate(dram, stream);
     const double bytes =
@@ -230,7 +196,7 @@ TEST(Bandwidth, OfDramIsReachedByAStream) {
 }
 
 TEST(Bandwidth, OfTheNocIsReachedByLoadsAndByStores) {
-  TimingConfig noc = config();
+  gpu::Gpu noc = small_gpu();
   noc.dram_bandwidth_gbs = 1e5;
   std::vector<Step> loads;
   std::vector<Step> stores;
@@ -250,7 +216,7 @@ TEST(Bandwidth, OfTheNocIsReachedByLoadsAndByStores) {
 }
 
 TEST(Bandwidth, OfAnSmsPortIsReached) {
-  TimingConfig port = config();
+  gpu::Gpu port = small_gpu();
   port.dram_bandwidth_gbs = 1e5;
   port.noc_sm_bytes_per_cycle = 16;
   std::vector<Step> steps;
@@ -270,7 +236,7 @@ TEST(Bandwidth, OfL2IsOneRequestPerSliceAndCycle) {
                        return (thread / 32 * 8 + i) * 24 * 256 + thread % 32 * 4;
                      }});
   }
-  TimingConfig wide = config();
+  gpu::Gpu wide = small_gpu();
   wide.noc_bandwidth_gbs = 1e5;
   Simulator simulator(wide);
   const trace::KernelTrace kernel = make_kernel(28, 32, steps);
@@ -305,14 +271,14 @@ TEST(Barrier, ReleasesTheBlockWhenItsLastWarpArrives) {
   const trace::KernelTrace kernel = builder.finish();
   // Warp 0 issues its barrier in cycle 0, warp 1 its load in cycle 1, the addition at 341, the
   // barrier at 342. Both exit 20 cycles later, one per cycle; the addition is done before that.
-  EXPECT_EQ(simulate(config(), kernel).cycles, 342 + 20 + 1 + 1);
+  EXPECT_EQ(simulate(small_gpu(), kernel).cycles, 342 + 20 + 1 + 1);
 }
 
 TEST(Blocks, FillTheSlotsOfThoseThatFinish) {
   // One SM that holds two blocks; five blocks of one warp with 10 dependent additions, 200 cycles.
-  TimingConfig one = config();
-  one.memory.num_sms = 1;
-  one.memory.sm.blocks = 2;
+  gpu::Gpu one = small_gpu();
+  one.num_sms = 1;
+  one.blocks_per_sm = 2;
   std::vector<Step> chain;
   for (int i = 0; i < 10; ++i) chain.push_back({"FADD", {4}, {4}, {}});
   const SimulationResult result = simulate(one, make_kernel(5, 32, chain));
@@ -322,11 +288,11 @@ TEST(Blocks, FillTheSlotsOfThoseThatFinish) {
 }
 
 TEST(Rows, OpenOnceForNeighbours) {
-  TimingConfig rows = config();
+  gpu::Gpu rows = small_gpu();
   rows.dram_row_bytes = 2048;
   rows.dram_banks = 16;
-  rows.dram_timing.burst_bytes = 128;
-  rows.dram_timing.rcd = 30;
+  rows.dram_burst_bytes = 128;
+  rows.dram_trcd = 30;
   const auto second = [](std::uint64_t lane) { return first_line(lane) + 128; };
   const trace::KernelTrace two =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, second}});
@@ -337,7 +303,7 @@ TEST(Rows, OpenOnceForNeighbours) {
 }
 
 TEST(Latency, OfL1BeforeItsTagsIsTheSame) {
-  TimingConfig before = config();
+  gpu::Gpu before = small_gpu();
   before.l1_latency_place = L1Latency::before_tags;
   Simulator simulator(before);
   const trace::KernelTrace twice =
@@ -353,7 +319,7 @@ TEST(Latency, OfL1BeforeItsTagsIsTheSame) {
 TEST(Pipeline, ABlockedRequestStopsThoseBehindIt) {
   // One MSHR. The load of a line that L1 has waits behind the second miss, until the first is
   // there.
-  TimingConfig before = config();
+  gpu::Gpu before = small_gpu();
   before.l1_latency_place = L1Latency::before_tags;
   before.l1_mshrs = 1;
   const auto line = [](std::uint64_t index) {
@@ -376,14 +342,14 @@ TEST(Pipeline, ABlockedRequestStopsThoseBehindIt) {
 }
 
 TEST(Pipeline, WhatOvertakesAStoreCanFillItsQueue) {
-  TimingConfig before = config();
-  before.memory.num_sms = 1;
-  before.memory.l1.write_miss = memory::WriteMiss::write_and_fetch;
+  gpu::Gpu before = small_gpu();
+  before.num_sms = 1;
+  before.l1_write_miss = memory::WriteMiss::write_and_fetch;
   before.l1_latency_place = L1Latency::before_tags;
   before.l1_latency = 1;  // one place before the tags
   before.l1_mshrs = 1;
   before.lsu_queue_entries = 1;
-  before.noc_queue_entries = 1;
+  before.l1_miss_queue_entries = 1;
   before.noc_bandwidth_gbs = 1.4;  // 8 bytes take 8 cycles, a line 128
   const auto line = [](std::uint64_t index) {
     return [index](std::uint64_t lane) { return 0x10000 + index * 128 + lane * 4; };
@@ -409,9 +375,9 @@ TEST(Pipeline, WhatOvertakesAStoreCanFillItsQueue) {
 }
 
 TEST(Lines, ThatAreReservedDoNotMakeRoom) {
-  TimingConfig small = config();
-  small.memory.l1.size_bytes = 128;
-  small.memory.l1.ways = 1;
+  gpu::Gpu small = small_gpu();
+  small.l1_size_kib = 0.125;
+  small.l1_ways = 1;
   const auto second = [](std::uint64_t lane) { return first_line(lane) + 128 * 24 * 2; };
   const trace::KernelTrace two =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {2}, second}});
@@ -424,7 +390,7 @@ TEST(Atomics, OfOneWordTakeARequestPerLane) {
   const auto one_word = [](std::uint64_t) { return 0x10000; };
   const trace::KernelTrace kernel = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, one_word}});
   const trace::KernelTrace apart = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, first_line}});
-  TimingConfig lanes = config();
+  gpu::Gpu lanes = small_gpu();
   Simulator together(lanes);
   together.run(kernel);
   EXPECT_EQ(together.run(kernel).cycles, 120);
@@ -445,7 +411,7 @@ TEST(Atomics, OfOtherWordsShareTheRequestsOfTheirSector) {
     return lane < 27 ? 0x10000 + 4 * (1 + lane % 3) : std::uint64_t{0x10060};
   };
   const trace::KernelTrace kernel = make_kernel(1, 32, {{"RED.E.ADD", {}, {2}, address}});
-  TimingConfig lanes = config();
+  gpu::Gpu lanes = small_gpu();
   lanes.atomic_requests = AtomicRequests::per_lane;
   EXPECT_EQ(simulate(lanes, kernel).traffic.noc_requests, 17u + 5);
   lanes.atomic_requests = AtomicRequests::per_line;
@@ -459,7 +425,7 @@ TEST(Atomics, TakeTheirSliceForEachLane) {
                              return 0x10000 + 4 * (thread % 32);
                            }}});
   const auto cycles = [&](double turns, double request_cycles) {
-    TimingConfig lanes = config();
+    gpu::Gpu lanes = small_gpu();
     lanes.l2_atomic_lane_turns = turns;
     lanes.l2_slice_request_cycles = request_cycles;
     Simulator simulator(lanes);
@@ -475,18 +441,18 @@ TEST(Atomics, TakeTheirSliceForEachLane) {
 
 TEST(Stores, ThatAreAwaitedKeepTheirWarp) {
   const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
-  TimingConfig awaited = config();
+  gpu::Gpu awaited = small_gpu();
   EXPECT_LE(simulate(awaited, store).cycles, 2);
   awaited.store_acknowledgement = StoreAcknowledgement::awaited;
   Simulator simulator(awaited);
   // L2 fetches the line first; then it has it.
   EXPECT_EQ(simulator.run(store).cycles, 340);
   EXPECT_EQ(simulator.run(store).cycles, 120);
-  awaited.memory.l2.write_miss = memory::WriteMiss::fetch_on_partial_write;
+  awaited.l2_write_miss = memory::WriteMiss::fetch_on_partial_write;
   const SimulationResult whole = simulate(awaited, store);
   EXPECT_EQ(whole.cycles, 120);
   EXPECT_EQ(whole.traffic.dram_reads, 0u);
-  awaited.memory.l2.write_miss = memory::WriteMiss::write_and_fetch;
+  awaited.l2_write_miss = memory::WriteMiss::write_and_fetch;
   const SimulationResult both = simulate(awaited, store);
   EXPECT_EQ(both.cycles, 340);
   EXPECT_EQ(both.traffic.dram_reads, 1u);
@@ -496,7 +462,7 @@ TEST(Stores, ThatAreAwaitedKeepTheirWarp) {
 
 TEST(End, OfAKernelIsTheLastThingThatCounts) {
   const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
-  TimingConfig end = config();
+  gpu::Gpu end = small_gpu();
   end.kernel_end = KernelEnd::last_warp;
   const Cycle warp = simulate(end, store).cycles;
   end.kernel_end = KernelEnd::last_store;
@@ -515,7 +481,7 @@ TEST(Slices, TakeTheTimeOfTheirData) {
     return 0x100000 + thread / 32 * 128 * 2 * 24 + thread % 32 * 4;
   };
   const trace::KernelTrace kernel = make_kernel(28, 32, {{"LDG.E", {4}, {2}, one_slice}});
-  TimingConfig slow = config();
+  gpu::Gpu slow = small_gpu();
   slow.noc_bandwidth_gbs = 1e6;
   Simulator fast(slow);
   fast.run(kernel);
@@ -548,7 +514,7 @@ trace::KernelTrace mixed_kernel() {
 
 TEST(Conservation, WhatLeavesALevelEntersTheNext) {
   const trace::KernelTrace kernel = mixed_kernel();
-  const SimulationResult result = simulate(config(), kernel);
+  const SimulationResult result = simulate(small_gpu(), kernel);
   const memory::MemoryTotals& totals = result.totals;
   EXPECT_EQ(result.instructions, kernel.totals().instructions);
   // Each read and each atomic is answered; stores and reductions are not.
@@ -571,8 +537,8 @@ TEST(Conservation, WhatLeavesALevelEntersTheNext) {
 
 TEST(Simulator, IsDeterministicAndReadsFilesAlike) {
   const trace::KernelTrace kernel = mixed_kernel();
-  const SimulationResult first = simulate(config(), kernel);
-  const SimulationResult second = simulate(config(), kernel);
+  const SimulationResult first = simulate(small_gpu(), kernel);
+  const SimulationResult second = simulate(small_gpu(), kernel);
   EXPECT_EQ(first.cycles, second.cycles);
   EXPECT_EQ(first.slots[StackComponent::noc], second.slots[StackComponent::noc]);
 }
@@ -581,7 +547,7 @@ TEST(Simulator, SamplesAtRegularCycles) {
   SimulationOptions options;
   options.sample_cycles = 50;
   const SimulationResult result =
-      simulate(config(), make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}}), options);
+      simulate(small_gpu(), make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}}), options);
   ASSERT_EQ(result.samples.size(), 7u);  // 0 to 300 of 340 cycles
   EXPECT_EQ(result.samples[0].instructions, 0u);
   EXPECT_EQ(result.samples[1].instructions, 1u);
@@ -596,7 +562,7 @@ TEST(Simulator, SaysWhatWarpsWaitForWhenItGivesUp) {
   SimulationOptions options;
   options.max_cycles = 100;
   try {
-    simulate(config(),
+    simulate(small_gpu(),
              make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"FADD", {6}, {4}, {}}}),
              options);
     FAIL();
@@ -613,12 +579,12 @@ TEST(Simulator, SaysWhatWarpsWaitForWhenItGivesUp) {
 std::string message_with(SimulationOptions::Fault fault) {
   SimulationOptions options;
   options.fault = fault;
-  TimingConfig one_channel = config();
-  one_channel.memory.l2.slices = 1;
+  gpu::Gpu one_channel = small_gpu();
+  one_channel.l2_slices = 1;
   one_channel.dram_channels = 1;
   one_channel.dram_queue_entries = 2;
   one_channel.l2_queue_entries = 3;
-  one_channel.noc_queue_entries = 8;
+  one_channel.l1_miss_queue_entries = 8;
   std::vector<Step> steps;
   for (std::uint16_t i = 0; i < 16; ++i) {
     steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
@@ -652,16 +618,17 @@ TEST(Watchdog, EndsTurnsInVain) {
 }
 
 TEST(Watchdog, LetsASlowMachineBe) {
-  // A transfer takes 128 bytes * 1.4 GHz / 1 kB/s = 179,200,000 cycles.
-  TimingConfig slow = config();
-  slow.dram_bandwidth_gbs = 1e-6 * 24;
+  // A transfer takes 128 bytes * 56 GHz / (1 MB/s / 24 channels) = 172,032,000 cycles.
+  gpu::Gpu slow = small_gpu();
+  slow.clock_ghz = 56;
+  slow.dram_bandwidth_gbs = 1e-3;
   const SimulationResult result = simulate(
       slow,
       make_kernel(1, 32,
                   {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {5}, {2}, [](std::uint64_t lane) {
                                                        return 0x10000 + 128 + 4 * (lane % 32);
                                                      }}}));
-  EXPECT_NEAR(static_cast<double>(result.cycles), 179.2e6, 1e6);
+  EXPECT_NEAR(static_cast<double>(result.cycles), 172.032e6, 1e6);
 }
 
 TEST(Simulator, StopsWhenInterrupted) {
@@ -674,28 +641,28 @@ TEST(Simulator, StopsWhenInterrupted) {
   for (std::uint16_t i = 0; i < 16; ++i) {
     steps.push_back({"LDG.E", {static_cast<std::uint16_t>(10 + i)}, {2}, own_lines(i, 16)});
   }
-  TimingConfig slow = config();
+  gpu::Gpu slow = small_gpu();
   slow.dram_bandwidth_gbs = 10;
   EXPECT_THROW(simulate(slow, make_kernel(448, 256, steps), options), std::runtime_error);
 }
 
 TEST(Simulator, RefusesImpossibleConfigurations) {
   const auto refused = [](auto change) {
-    TimingConfig wrong = config();
+    gpu::Gpu wrong = small_gpu();
     change(wrong);
     EXPECT_THROW(Simulator{wrong}, InputError);
   };
-  refused([](TimingConfig& c) { c.dram_channels = 7; });
-  refused([](TimingConfig& c) { c.l2_mshrs = 0; });
-  refused([](TimingConfig& c) { c.issue_width = 1e9; });
-  refused([](TimingConfig& c) { c.l2_clock_ghz = 1e9; });
-  refused([](TimingConfig& c) { c.dram_latency = 1e12; });
-  refused([](TimingConfig& c) { c.noc_bandwidth_gbs = 0; });
+  refused([](gpu::Gpu& c) { c.dram_channels = 7; });
+  refused([](gpu::Gpu& c) { c.l2_mshrs = 0; });
+  refused([](gpu::Gpu& c) { c.issue_width = 1e9; });
+  refused([](gpu::Gpu& c) { c.l2_clock_ghz = 1e9; });
+  refused([](gpu::Gpu& c) { c.dram_latency = 1e12; });
+  refused([](gpu::Gpu& c) { c.noc_bandwidth_gbs = 0; });
 }
 
 TEST(Simulator, RepeatsALaunchThatFindsTheSameInL2) {
-  TimingConfig gpu = config();
-  gpu.memory.l2.size_bytes = 24 << 10;  // 192 lines, fewer than a launch touches sectors
+  gpu::Gpu gpu = small_gpu();
+  gpu.l2_size_kib = 24;  // 192 lines, fewer than a launch touches sectors
   const auto launch = [](const std::string& name) {
     const std::vector<Step> steps = {{"LDG.E", {4}, {2}, own_lines(0, 1)},
                                      {"STG.E", {}, {2, 4}, own_lines(0, 1)}};
