@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, terminal_width, text_table
 from warpstack.cli.common.stage_options import add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_traces
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser, several=True)
     add_models(parser, (_MODEL,))
     add_profiler(parser)
+    add_option_values(parser)
     add_output(parser)
 
 

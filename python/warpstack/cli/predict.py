@@ -12,6 +12,7 @@ import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_csv, print_json
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import (
@@ -91,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sampling(parser)
     add_sample_launches(parser)
     add_profiler(parser)
+    add_option_values(parser)
     add_output(parser)
 
 

@@ -41,6 +41,8 @@ WRONG = {
     "equals": "=",
     "setting": "num_sms=x",
     "setting of nan": "clock_ghz=nan",
+    "option": "flush_l2=x",
+    "option of nan": "merge_threshold=nan",
     "comma": ",",
     "range": "9-1",
     "surrogate": "\udc80",
