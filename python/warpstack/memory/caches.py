@@ -341,7 +341,7 @@ class MemorySystem(Handle):
             recorded.
         sampling
             Below 1: about this part of the SMs is simulated and stands for all, where the launch is
-            large enough, in the timed order (``docs/explanation/memory.md``). Counters are then
+            large enough, in the timed order (``docs/explanation/sm-sampling.md``). Counters are then
             estimates; `MemoryProfile.errors` says how good they are.
 
         Raises

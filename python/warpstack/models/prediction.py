@@ -509,7 +509,7 @@ def predict(
     sampling
         1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
         that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
-        most 1 %. See ``docs/explanation/memory.md``.
+        most 1 %. See ``docs/explanation/sm-sampling.md``.
     profiler
         Whose time is predicted: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
         clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
