@@ -251,14 +251,14 @@ int main() {
     assert result.stdout.split() == ["lru", "0", "mru", "5"]
 
 
-_ROOMS_BELOW_PTX = ("simt", "trace")
+_BELOW_PTX = ("simt", "trace")
 
 
 def libraries_below_ptx():
     """Return the libraries that `ptx` stands on, of the latest build without sanitizers."""
     builds = []
     for cache in ROOT.glob("build/*/CMakeCache.txt"):
-        found = [cache.parent / f"cpp/{room}/libwarpstack_{room}.a" for room in _ROOMS_BELOW_PTX]
+        found = [cache.parent / f"cpp/{name}/libwarpstack_{name}.a" for name in _BELOW_PTX]
         if "\nWARPSTACK_SANITIZE:STRING=\n" in cache.read_text() and all(map(Path.exists, found)):
             builds.append((found[0].stat().st_mtime, [str(path) for path in found]))
     return max(builds)[1] if builds else None
@@ -267,7 +267,7 @@ def libraries_below_ptx():
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
 def test_extended_instructions(copy, tmp_path):
-    """The instruction runs: the room with what the page changes is compiled, in one piece."""
+    """The instruction runs: the library with what the page changes is compiled, in one piece."""
     libraries = libraries_below_ptx()
     if libraries is None:
         pytest.skip("the core has not been built here: tools/test")

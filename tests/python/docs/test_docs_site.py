@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 KINDS = ("tutorial", "how-to", "explanation", "reference", "quality")
 OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob(f"{kind}/*.md"))])
-#: What has a capital within a title.
+#: Words with a capital within a title.
 NAMES = {"Accel-Sim", "Numba", "H100"}
 PAGES = [*OWN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-#: What pages include.
+#: Files that pages include.
 TABLES = sorted(DOCS.glob("quality/tables/*/*.md"))
 
 

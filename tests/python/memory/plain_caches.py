@@ -1,6 +1,6 @@
 """Memory profiles against those of the plain definition."""
 
-from twins.memory import PlainMemorySystem
+from python_reference.memory import PlainMemorySystem
 from warpstack.memory.caches import memory_config
 
 COUNTERS = [

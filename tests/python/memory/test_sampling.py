@@ -6,7 +6,7 @@ from plain_caches import COUNTERS
 
 import warpstack as ws
 from effort import rounds
-from twins.sampling import SampledMemorySystem, error
+from python_reference.sampling import SampledMemorySystem, error
 from warpstack import _core
 from warpstack._core import ENUM_NAMES
 from warpstack.memory.caches import BlockSchedule, memory_config

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
+from python_reference import interval as plain_interval
+from python_reference import network as plain
+from python_reference import tensor
 from strategies import gpus, kernels
-from twins import interval as plain_interval
-from twins import network as plain
-from twins import tensor
 from warpstack import _core
 from warpstack.hardware.stages import Stage, class_values, tensor_unit_to_core, to_core
 from warpstack.models.prediction import _parameters

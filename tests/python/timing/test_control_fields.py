@@ -8,8 +8,8 @@ from timed_gpus import assert_same, timed_gpus
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
+from python_reference.timing import Machine
 from strategies import controlled_kernels, kernels, with_control
-from twins.timing import Machine
 from warpstack._util.trace_budget import default_budget
 from warpstack.timing.simulation import simulator_config
 

@@ -11,8 +11,8 @@ from timed_gpus import timed_gpus
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
+from python_reference.timing_rows import NOBODY, RowMachine
 from strategies import controlled_kernels, kernels
-from twins.timing_rows import NOBODY, RowMachine
 from warpstack.timing.simulation import MOST_SAMPLES, simulator_config
 
 PARTS = ws._core.STACK_COMPONENTS
