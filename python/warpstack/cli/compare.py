@@ -93,7 +93,7 @@ def _print_sum(table: pd.DataFrame, first: str, second: str) -> None:
             if max(shares) < _LEAST_SHARE:
                 continue
             if min(shares) < _LEAST_SHARE:
-                row["ratio"] = math.nan  # of what is next to nothing
+                row["ratio"] = math.nan  # a ratio of values next to nothing says nothing
         name = f"  {WORDS[row['quantity']]} ({row['quantity']})" if part else row["quantity"]
         name = "  launch" if name == "launch" else "IPC" if name == "ipc" else name
         unit = {"us": " (us)"}.get(row["unit"], "")
