@@ -35,7 +35,7 @@ import machine_forms  # noqa: E402
 import ptx_forms  # noqa: E402
 
 PAGE = pages.DOCS / "quality" / "machine-code.md"
-#: Of the tests' modules, those whose instructions take operands from registers.
+#: Modules of the tests whose instructions take operands from registers.
 SOURCES = ("test_ptx_instructions", "test_ptx_floats")
 #: Sets of operands per launch, a multiple of the threads of a block.
 BATCH = 1 << 16

@@ -102,7 +102,7 @@ class SweepStore:
                 raise InputError(
                     f"{where}: the folder is not empty and holds no sweep; give a new folder"
                 )
-            # Those that share the work hold the store's lock only while they open it.
+            # Programs that share the work hold the store's lock only while they open it.
             wait = 0.0 if share is None else _OPENING_SECONDS
             self._lock = _locked(self.folder / _LOCK, where, wait)
         except OSError as error:

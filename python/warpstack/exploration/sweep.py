@@ -643,7 +643,7 @@ def _on_cluster(
 ) -> Generator[tuple[int, pd.DataFrame], None, None]:
     """Do the same on a cluster."""
     work = partial(_run_remotely, design.models, options, cache, workers or 1)
-    # Made when they are sent.
+    # The points of a task are made when it is sent.
     listed = ((number, tasks[number].app, design.points_of(tasks[number])) for number in missing)
     apps = [design.kernels(app) for app in range(len(design.apps))]
     for number, table in run_on_cluster(client, apps, listed, work):

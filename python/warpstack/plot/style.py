@@ -15,7 +15,7 @@ from warpstack.hardware.description import Gpu
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#882255", "#CC79A7", "#56B4E9", "#D55E00", "#666666")
 #: Colours of curves that are not models: the same hues, the darkest first.
 CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: For grey print, and for more sets than colours.
+#: Hatches and markers for grey print, and for more sets than colours.
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo", "||", "**")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 LINES = ("-", "--", "-.", ":")

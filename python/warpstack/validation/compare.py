@@ -36,7 +36,7 @@ COMPARED = {
     "instructions": "warp instructions",
     "ipc": "warp instructions per cycle",
 }
-#: Those among them that add up to the time.
+#: The quantities that add up to the time.
 _PARTS = ("launch", *STACK_COMPONENTS)
 _EXPECTED = "a table of warpstack.predict or warpstack.timing.as_table"
 
