@@ -14,6 +14,7 @@ from typing import Any
 import warpstack as ws
 from warpstack import cli
 from warpstack.cli.common.output import plain
+from warpstack.cli.registry import GROUPS
 from warpstack.hardware.stages import Stage, fields_of
 
 HERE = Path(__file__).parent
@@ -95,10 +96,26 @@ def command_line() -> str:
         "Bad input is one line on standard error that names file, line and remedy, and exit status 2.",
         "",
     ]
+    for title, names in GROUPS.items():
+        listed = ", ".join(f"[{name}](#warpstack-{name})" for name in names)
+        lines += [f"- {title}: {listed}"]
+    lines += [
+        "",
+        "Where a command has many options, `--help` leaves out those that few calls need; `--help-all` and "
+        "this page have all.",
+        "",
+    ]
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for command in groups[0].choices.values():
         command.formatter_class = _fixed_width
-        lines += [f"## {command.prog}", "", "```text", command.format_help().rstrip(), "```", ""]
+        lines += [
+            f"## {command.prog}",
+            "",
+            "```text",
+            command.format_full_help().rstrip(),
+            "```",
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -47,7 +47,7 @@ NO_QUEUES = {
     "dram_queue_entries": 65536,
     "atomic_requests": "per_line",
 }
-#: What is taken away.
+#: The resources that are taken away.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "none": {},
     "greedy warps": {"scheduler": "lrr"},
@@ -64,7 +64,7 @@ ACCESS = re.compile(
     r"^(\w+ \w+ (\w+) .* (?:LDG|STG|LD|ST|ATOMG|ATOM|RED)[. ].*?) (\d+) [012] (0x[0-9a-f]+).*$",
     re.MULTILINE,
 )
-#: What is compared of the traffic.
+#: Counters of the traffic that are compared.
 TRAFFIC = {"reads of L2": "l2_read_requests", "reads of DRAM": "dram_read_sectors"}
 #: Arithmetic and L1 hits of `pascal-mdm` take 25 cycles alike; GPUMech's Eq. 4 adds one.
 LATENCY = 24.0
@@ -93,7 +93,7 @@ def equal_warps(app: ws.App, folder: Path) -> ws.App:
         block, warp = representative_warp(kernel)
         head, *blocks = text.split("#BEGIN_TB")
         parts = blocks[block].split("warp = ")[1 + warp]
-        # What follows the number of the warp, up to the end of the block.
+        # The text after the number of the warp, up to the end of the block.
         copied = parts.split("\n", 1)[1].split("#END_TB")[0].rstrip("\n")
         changed = [head]
         for one in blocks:

@@ -34,7 +34,7 @@ PARTS = ("counts", "trace", "measured")
 #: None stands for PTX.
 CODES = (None, "sm_75", "sm_80", "sm_90")
 GPU = "h100-pcie"
-#: What the measured cycles are: Nsight Systems' duration times this clock.
+#: Measured cycles are Nsight Systems' duration times this clock.
 MEASURED_GHZ = 1.755
 MODELS = ("gpumech", "mdm", "closed_network")
 #: The launch of TRACES/cuda-vectoradd.

@@ -35,7 +35,7 @@ import machine_forms  # noqa: E402
 import ptx_forms  # noqa: E402
 
 PAGE = pages.DOCS / "quality" / "machine-code.md"
-#: Of the tests' modules, those whose instructions take operands from registers.
+#: Modules of the tests whose instructions take operands from registers.
 SOURCES = ("test_ptx_instructions", "test_ptx_floats")
 #: Sets of operands per launch, a multiple of the threads of a block.
 BATCH = 1 << 16
@@ -87,7 +87,7 @@ def judged(form: Any, got: Operands, expected: Operands, values: Operands) -> li
     same = machine_forms.same_but_for_nan(form)
     for row in np.flatnonzero(different)[:MOST_JUDGED]:
         arguments = [int(v[row]) for v in values]
-        wanted = form.twin(*arguments)
+        wanted = form.reference(*arguments)
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         pairs = zip((int(a[row]) for a in got), wanted, strict=True)
         if not all(same(g, w, *arguments) for g, w in pairs):

@@ -88,7 +88,7 @@ def _strides(rng: np.random.Generator, recipe: rk.Recipe) -> rk.Recipe:
     return replace(recipe, body=body)
 
 
-#: What makes more work of a kernel.
+#: Changes that make more work of a kernel.
 WORK: dict[str, Change] = {
     "independent FFMAs at the end": _extra("independent", "tail"),
     "dependent FFMAs at the end": _extra("dependent", "tail"),
@@ -133,7 +133,7 @@ def _ways(level: str) -> Callable[..., dict[str, float]]:
     return change
 
 
-#: What makes a GPU better.
+#: Changes that make a GPU better.
 BETTER: dict[str, Callable[..., dict[str, float]]] = {
     "num_sms": _times("num_sms"),
     "issue_width": lambda _, gpu: {"issue_width": 2 * gpu.issue_width},

@@ -34,7 +34,7 @@ from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
 
 PAGE = pages.DOCS / "quality" / "originals.md"
-#: What is kept of a run with ``--write``: a row per program, kernel, order and model.
+#: Results that a run keeps with ``--write``: a row per program, kernel, order and model.
 MEASURED = pages.REPOSITORY / "data" / "originals" / "measured.csv"
 #: Our own kernels' errors and latencies, as `warpstack figure` left them.
 OURS = {"errors": "mdm-fig5.csv", "latency": "mdm-fig3.csv", "kernels": "gpumech-fig11.csv"}
@@ -349,7 +349,7 @@ def draw_latency(results: pd.DataFrame) -> Figure:
     for shift, values, alpha in ((-0.2, parts.loc[names], 1.0), (0.2, ours.reindex(names), 0.45)):
         below = pd.Series(0.0, index=names)
         for part in LATENCY:
-            # What lies above the end of the axis is not drawn, and the sum is written there.
+            # Values above the end of the axis are not drawn, and the sum is written there.
             top = (below + values[part]).clip(upper=LATENCY_LIMIT)
             ax.bar(
                 places + shift,

@@ -18,7 +18,7 @@ import warpstack as ws
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCS = REPOSITORY / "docs"
 IMAGES = DOCS / "images"
-#: What studies print, for the pages to include: a folder per page, a file per table.
+#: Tables that studies print, for the pages to include: a folder per page, a file per table.
 TABLES = DOCS / "quality" / "tables"
 #: Where the pictures are, seen from a file of these.
 FROM_TABLE_TO_IMAGES = "../../../images"

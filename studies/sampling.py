@@ -2,7 +2,7 @@
 """Hold predictions from a sample of the SMs against those of all, and count how often their bars hold.
 
     python studies/sampling.py            # print the table
-    python studies/sampling.py --write    # also docs/quality/tables/memory
+    python studies/sampling.py --write    # also docs/quality/tables/sm-sampling
 
 All launches of the 17 workloads on several GPUs, one L2 for each application. A bar holds if the IPC of
 all SMs is between `ipc_low` and `ipc_high`. Launches that were simulated whole do not count.
@@ -18,7 +18,7 @@ import pandas as pd
 
 import warpstack as ws
 
-PAGE = pages.DOCS / "explanation" / "memory.md"
+PAGE = pages.DOCS / "explanation" / "sm-sampling.md"
 GPUS = ("pascal-mdm", "titan-v", "v100-sxm2", "rtx3070", "a100")
 MODELS = ("mdm", "closed_network")
 SAMPLING: tuple[float | str, ...] = ("auto", 1 / 4, 1 / 8)

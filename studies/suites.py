@@ -29,7 +29,7 @@ import pandas as pd
 from suite_programs import SUITES, Program
 
 PAGE = pages.DOCS / "quality" / "programs.md"
-#: What the programs see: some refuse old GPUs.
+#: The GPU that the programs see: some refuse old GPUs.
 GPU = "a100"
 #: Times its processor time that a program may take beside other work.
 PATIENCE = 30
@@ -37,10 +37,10 @@ PATIENCE = 30
 MISSING = "not built"
 #: Faults that a GPU may let pass.
 _FAULT = re.compile(r"error: .*(on-fault continue|out-of-bounds|allow-uninitialized)")
-#: What is said of programs that take too long.
+#: Errors of programs that take too long.
 _SLOW = re.compile(r"the timeout of|SIGXCPU")
 COLUMNS = ["suite", "program", "outcome", "reason"]
-#: What a program says of wrong results.
+#: Messages of a program about wrong results.
 _WRONG = re.compile(
     r"\b(FAIL|FAILED|FAILURE)\b|(?i:mismatch|not match|incorrect|\bwrong\b|test failed|\bdiffers? )"
     r"|(Percent|misses): [1-9]"
@@ -95,7 +95,7 @@ def attempt(
     fault = first_line(said, r"warpstack: error")
     faulty = status != 0 and not _SLOW.search(said) and bool(_FAULT.search(said))
     if faulty:
-        # What a GPU may let pass.
+        # A GPU may let these faults pass: the program is run again past them.
         status, said = traced(
             program, place, timeout, "--on-fault", "continue", "--allow-uninitialized"
         )
@@ -214,7 +214,7 @@ def main() -> None:
     found = pd.DataFrame(columns=COLUMNS)
     if arguments.keep and arguments.keep.exists():
         found = pd.read_csv(arguments.keep, keep_default_na=False)
-        # What was missing may have come.
+        # Programs that were missing may be there now.
         again = arguments.again if arguments.kept else [*arguments.again, MISSING]
         found = found[~found["outcome"].isin(again)]
     known = set(zip(found["suite"], found["program"], strict=True))

@@ -27,7 +27,7 @@ ALIASES = {
     },
 }
 NAMES = re.compile(rf"(?<![\w.~])(?:{'|'.join(ALIASES)})(?![\w'\"])")
-#: What autodoc makes of `numpy.typing.ArrayLike` and of `numpy.typing.NDArray`.
+#: The text that autodoc makes of `numpy.typing.ArrayLike` and of `numpy.typing.NDArray`.
 ARRAY_LIKE = stringify_annotation(npt.ArrayLike, "smart")
 ARRAY = re.compile(
     r"~?numpy\.ndarray\[~?tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[([^\[\]]*)\]\]"

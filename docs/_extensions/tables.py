@@ -25,7 +25,7 @@ NUMBER = re.compile(
     r"\s*(%|\xd7|x|s|ms|us|µs|[KMG]?i?B)?",
     re.IGNORECASE,
 )
-#: What stands in a column of numbers where there is none.
+#: Text in a column of numbers where there is none.
 NOTHING = {"", "-", "\N{EN DASH}", "\N{EM DASH}", "nan", "inf", "<na>", "none"}
 
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from warpstack.validation.validate import validate, validation_errors
     from warpstack.validation.what_if import what_if, what_if_agreement
 
-#: Where the modules and the names of the face are. They are imported when they are first asked for,
+#: Where the modules and the public names are. They are imported when they are first asked for,
 #: so that `import warpstack` takes no time: pandas alone takes longer than all the rest.
 _MODULES = {
     "cuda": "warpstack.cuda",

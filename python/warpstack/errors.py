@@ -32,7 +32,7 @@ class _Short(reprlib.Repr):
 _SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = 120
 _PACKAGE = os.path.dirname(__file__) + os.sep
-#: More names than this do not help who reads the message.
+#: More names than this do not help a reader of the message.
 _MOST_LISTED = 40
 
 

@@ -41,15 +41,15 @@ __all__ = [
 #: Parts of a CPI stack from the bottom (GPUMech, Table III; NOC as in MDM, Figure 14).
 STACK_COMPONENTS = _core.STACK_COMPONENTS
 
-#: What a row is about: a launch, a GPU with the changes made to it, and what predicts.
+#: Columns that say what a row is about: a launch, a GPU with the changes made to it, and the model.
 IDENTITY = ("kernel", "name", "gpu", "gpu_changes", "model")
-#: What it says.
+#: Columns of the answer.
 PERFORMANCE = ("instructions", "cycles", "ipc", "cpi")
-#: What a profiler would report, and how much of that is the launch.
+#: Columns of what a profiler would report, and how much of that is the launch.
 TIME = ("time_us", "launch_us")
 #: The parts of ``cpi``.
 STACK = tuple(f"cpi_{component}" for component in STACK_COMPONENTS)
-#: What it was made of.
+#: Columns that say what a row was made from.
 PROVENANCE = ("trace_digest", "gpu_digest", "version")
 
 #: Columns that are means weighted by instructions where kernels are added up.
@@ -148,7 +148,7 @@ def as_records(
     return records
 
 
-#: What a spreadsheet takes for a formula where a cell begins with it, after marks of text.
+#: Characters that a spreadsheet takes for a formula at the beginning of a cell, after marks of text.
 _FORMULA = r"^('*[=+\-@\t\r])"
 
 
@@ -194,7 +194,7 @@ def checked_table(
     Parameters
     ----------
     what
-        Said of the table in messages.
+        What messages call the table.
     table
         The table; columns that it does not have are not asked for.
     positive, numbers, perhaps

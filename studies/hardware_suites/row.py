@@ -39,7 +39,7 @@ class Setting:
     state: State
     #: Whose clock the GPU has, in GHz; 0: the one of its description.
     clock_ghz: float = 0.0
-    #: What tells it from the others of a row.
+    #: A label that tells it from the other settings of a row.
     label: str = ""
 
 
@@ -56,7 +56,8 @@ class Row:
     measured: float
     unit: Literal["us", "cycles"]
     flag: str = ""
-    #: What measured it, ``nsys``, ``ncu``, ``nvprof`` or ``events``; empty: no launch is in it.
+    #: The profiler that measured it, ``nsys``, ``ncu``, ``nvprof`` or ``events``; empty: no launch is in
+    #: it.
     profiler: str = ""
     settings: tuple[Setting, ...] = (Setting("cold"),)
     #: None: no program of ours does what this row measures, and `reason` says why.

@@ -18,7 +18,7 @@ from .row import Row
 ALL = (SIMULATOR, *MODELS)
 #: Our own model, of which some errors are asked for.
 OURS = "closed_network"
-#: What counts as a time; the other metrics are cycles that the profiler counts around a launch.
+#: Metrics that are times; the others are cycles that the profiler counts around a launch.
 TIMES = ("duration_us*", "cycles_nsys", "gpu_time_ms_*", "mean_ms", "median_ms", "elapsed_cycles")
 #: Remarks with which a row counts like one without: it is above twice the least time of its card.
 HARMLESS = frozenset({"", "caution:near_launch_floor"})
@@ -35,12 +35,12 @@ ASKED: dict[str, tuple[float | None, float | None]] = {
     "pmpp, batch": (20, None),
     "kpp": (20, None),
 }
-#: Asked for of both ratios of a card, in percent.
+#: The aim for both ratios of a card, in percent.
 ASKED_RATIO = 15
 #: Cards whose ratios are asked for.
 RATIO_SUITES = ("pmpp, cold", "pmpp, batch", "kpp")
 WORST = 10
-#: Of these, of one kernel on one card.
+#: Most of these rows of one kernel on one card.
 MOST_ALIKE = 2
 #: Why rows are far off, where it is known: a pattern of what `described` says of a row, and the cause; the
 #: first that matches counts.
@@ -214,7 +214,7 @@ def left_out(rows: pd.DataFrame) -> str:
 
 # ---- counters ----
 
-#: Of the GV100 those of L1 and L2 are measured as hits and misses.
+#: Counters of L1 and L2 of the GV100 are measured as hits and misses.
 _SECTORS = tuple((level, kind) for level in ("l1", "l2", "dram") for kind in ("read", "write"))
 
 #: Our counters that stand for measured ones.

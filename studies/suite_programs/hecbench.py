@@ -64,7 +64,7 @@ _RUNS = {
     "zoom": _Run("1 3 64 64 1"),
 }
 
-#: Of https://github.com/zjin-lcf/HeCBench.
+#: Programs of https://github.com/zjin-lcf/HeCBench.
 HECBENCH = tuple(
     Program(
         name,

@@ -156,7 +156,7 @@ _BUILD = {
     "warpAggregatedAtomicsCG": "NUM_ELEMS 100000",
 }
 _MATRICES = "the matrices (.mtx) of its folder"
-#: What they read.
+#: Files and folders that programs read.
 _BESIDE = {
     "HSOpticalFlow": "data",
     "cuSolverDn_LinearSolver": _MATRICES,
@@ -195,7 +195,7 @@ def _sample(path: str, needs: str = "") -> Program:
     )
 
 
-#: Of https://github.com/NVIDIA/cuda-samples.
+#: Programs of https://github.com/NVIDIA/cuda-samples.
 CUDA_SAMPLES = (
     *(_sample(f"{folder}/{name}") for folder, names in _NAMES.items() for name in names.split()),
     *(_sample(path, needs) for needs, paths in _NOT_TRIED.items() for path in paths.split()),

@@ -22,7 +22,7 @@ _POLYBENCH = dict.fromkeys(
     "jacobi1D": f"{_POLYBENCH_SIZE}, TSTEPS 10",
     "jacobi2D": f"{_POLYBENCH_SIZE}, TSTEPS 10",
 }
-#: Of https://github.com/sgrauerg/polybenchGpu.
+#: Programs of https://github.com/sgrauerg/polybenchGpu.
 POLYBENCH = tuple(
     Program(name, f"{name}.cu in CUDA", (), r"Percent: 0\b|misses: 0\b", build=build)
     for name, build in sorted(_POLYBENCH.items())
@@ -55,8 +55,8 @@ _LLM = {
     "softmax_forward": _LLM_VOCABULARY,
     "trimat_forward": _LLM_SIZE,
 }
-#: Of https://github.com/karpathy/llm.c: each with its first kernel, but for one, whose first is for
-#: another precision.
+#: Programs of https://github.com/karpathy/llm.c: each with its first kernel, but for one, whose first is
+#: for another precision.
 LLM = tuple(
     Program(
         name,
@@ -115,7 +115,7 @@ _RODINIA_DATA = (
     *("dwt2d", "heartwall", "hotspot3D", "huffman", "hybridsort", "kmeans", "leukocyte"),
     *("mummergpu", "myocyte", "nn", "srad/srad_v1"),
 )
-#: Of https://github.com/yuhc/gpu-rodinia: programs whose inputs can be made are tried.
+#: Programs of https://github.com/yuhc/gpu-rodinia whose inputs can be made.
 RODINIA = (
     *(
         Program(

@@ -14,7 +14,7 @@ from warpstack.cli.common import quiet
 mpl.use("Agg")
 # Sweeps of the tests neither use nor fill the user's cache.
 os.environ["WARPSTACK_CACHE"] = "off"
-# Nor do commands say that they take long, as they may on a machine that does other things.
+# Commands do not say that they take long, either, as they may on a machine that does other things.
 quiet.PATIENCE_SECONDS = 3600.0
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -39,7 +39,7 @@ OPTIONS = {
 THREADS = 32
 HEADER = Path(__file__).with_name("cpp_functions.h")
 HOST_HEADERS = "#include <alloca.h>\n#include <fenv.h>\n#include <math.h>\n#include <string.h>\n"
-#: Of a launch, in warp instructions.
+#: Limit of a launch, in warp instructions.
 STEP_LIMIT = 3_000_000
 #: Frames of functions called by address have some hundred bytes each with -G.
 STACK_BYTES = 16_384

@@ -3,7 +3,7 @@
 import re
 
 import warpstack as ws
-from twins.ptx_arithmetic import is_nan
+from python_reference.ptx_arithmetic import is_nan
 from warpstack.cuda.toolchain import assemble
 from warpstack.errors import InputError
 

@@ -27,7 +27,7 @@ class Form:
     lines: str
     inputs: tuple
     outputs: tuple
-    twin: object
+    reference: object
     same: object = None  # compares (got, expected, *operands); equality of bits without it
     extra: dict = field(default_factory=dict)  # operands by position instead of the usual ones
 
@@ -180,7 +180,7 @@ def check(forms, count=512, *, text_of=module_text, threads=THREADS):
         got = list(zip(*(r.to_host().tolist() for r in results), strict=True))
         differences = 0
         for i, arguments in enumerate(zip(*(v.tolist() for v in values), strict=True)):
-            expected = form.twin(*arguments)
+            expected = form.reference(*arguments)
             expected = expected if isinstance(expected, tuple) else (expected,)
             if any(_differs(form, g, e, arguments) for g, e in zip(got[i], expected, strict=True)):
                 if differences == 0:

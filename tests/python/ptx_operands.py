@@ -21,7 +21,7 @@ import numpy as np
 import ptx_forms
 import warpstack as ws
 from ptx_operand_forms import all_forms
-from twins.ptx_arithmetic import is_nan
+from python_reference.ptx_arithmetic import is_nan
 from warpstack.errors import InputError
 
 LANES = 32
@@ -42,7 +42,7 @@ LIMITED = {
     # ptxas takes the least integer for 0 when it is a constant.
     "sign": (32, [0, 1, -1, 7, -2147483647]),
     "offset": (64, [0, 8, 1000, 2**16]),  # in the space of an address
-    # Of those whose lower word is 0, I2F has the upper one.
+    # If the lower word is 0, I2F takes the upper one.
     "number64": (64, [0, 1, -1, 7, 2**40 + 1, -(2**50) - 3, 2**32, -(2**33), 3 * 2**40, 2**63]),
     "lane": (32, [0, 1, 5, 31]),
     "nth": (32, [-3, -1, 0, 1, 2]),

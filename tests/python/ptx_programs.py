@@ -6,7 +6,7 @@ of blocks, irreducible ones among them. Values are made anywhere and used wherev
 have made them, behind the loops and branches that they come from above all; they are 32 or 64 bits
 wide, and many die early, so that a frame's places are used again.
 
-Run as a program, it compares programs with the scalar twin until it is stopped:
+Run as a program, it compares programs with the scalar reference until it is stopped:
 
     python tests/python/ptx_programs.py --count 1000000 --seed 1
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 import warpstack as ws
 from ptx_forms import HEADER
-from twins import ptx_scalar
+from python_reference import ptx_scalar
 
 SLOTS = 6  # of 64 bits, per thread
 WORDS = 64  # of input
@@ -400,7 +400,7 @@ def write_program(seed):
 
 
 def check_program(text, device, lanes=32, count_lanes=False):
-    """Run a module of `write_program` and its scalar twin; raise AssertionError if they differ."""
+    """Run a module of `write_program` and its scalar reference; raise AssertionError if they differ."""
     words = np.random.default_rng(lanes).integers(0, 1 << 32, WORDS + 32, dtype=np.uint32)
     words[::2] %= 16
     out = device.zeros((lanes, 2 * SLOTS), np.uint32)
@@ -437,7 +437,9 @@ def check_program(text, device, lanes=32, count_lanes=False):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="compare random programs with the scalar twin")
+    parser = argparse.ArgumentParser(
+        description="compare random programs with the scalar reference"
+    )
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument(
         "--seed", type=int, default=1, help="of the first program; then one more each"

@@ -20,7 +20,7 @@ COMPUTING = ("independent", "dependent", "special", "double")
 ACCESSING = ("load", "store", "chase", "atomic")
 OTHERS = ("shared", "barrier", "divergent")
 PATTERNS = ("coalesced", "strided", "random", "tile", "broadcast", "pairs")
-#: Who goes round the loop four times as often as the others.
+#: Lanes that go round the loop four times as often as the others.
 UNEVEN = ("", "blocks", "warps", "lanes")
 GPUS = (
     "pascal-mdm",

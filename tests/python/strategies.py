@@ -1,4 +1,4 @@
-"""Random kernels and GPUs for comparisons with the plain-Python twins."""
+"""Random kernels and GPUs for comparisons with the reference implementations in Python."""
 
 import numpy as np
 from hypothesis import reject

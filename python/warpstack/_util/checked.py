@@ -96,8 +96,8 @@ def _checked(function: Callable[_P, _R], *, strict: bool) -> Callable[_P, _R]:
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if known and is_plain:
-            # What nearly all calls are: binding takes ten times as long as the checks. Where names
-            # or counts of arguments are wrong, the function itself says so.
+            # Nearly all calls are like this: binding takes ten times as long as the checks. Where names or
+            # counts of arguments are wrong, the function itself says so.
             try:
                 passed = [_plainly(known[name], one) for name, one in zip(names, args)]  # noqa: B905
                 named = {name: _plainly(known[name], one) for name, one in kwargs.items()}
@@ -247,7 +247,7 @@ def _type_of(annotation: Any, space: Mapping[str, Any]) -> _Type:
         if any(one.text == _PATH for one in found):  # names of files have any characters
             found = [_instance(str) if one is _PLAIN[str] else one for one in found]
         return _union(found)
-    if origin is typing.Literal:  # which of them, the function itself asks in better words
+    if origin is typing.Literal:  # the function itself says in better words which of them
         return _PLAIN[str]
     if origin is collections.abc.Callable or annotation is collections.abc.Callable:
         return _Type("a function", _callable)
@@ -365,7 +365,7 @@ def _instance(kind: type) -> _Type:
     def check(value: Any) -> Any:
         try:
             good = isinstance(value, kind)
-        except TypeError:  # of a protocol, say
+        except TypeError:  # for example of a protocol
             return value
         if not good:
             raise _Mismatch
@@ -393,7 +393,7 @@ def _union(parts: list[_Type]) -> _Type:
             raise said
         raise _Mismatch
 
-    # That an argument can be left out needs no mention where others are expected.
+    # The message need not mention None, which leaves an argument out, where other types are expected.
     texts = list(dict.fromkeys(part.text for part in parts if part.text != "None"))
     text = " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
     return _Type(text, check, takes_items=any(part.takes_items for part in parts))

@@ -43,8 +43,8 @@ _TEMPORARY = "warpstack-"
 _WRITER = re.compile(
     rf"(?:{re.escape(PARTIAL)}|{_TEMPORARY})([0-9a-f]{{12}})-(\d+)-(\d+)-[0-9a-f]{{8}}(?:\.\w+)?"
 )
-#: What another host writes, whose processes cannot be looked at, is left behind when nothing of it has
-#: changed for so long.
+#: Seconds without a change after which what another host has written counts as left behind: its processes
+#: cannot be looked at.
 _STALE_SECONDS = 86_400
 _PIECE_BYTES = 1 << 20
 _SEAL = "digest"
@@ -215,7 +215,7 @@ def check_folder(
 
 
 def _put_in_place(new: Path, place: Path, own: Collection[str], where: str) -> None:
-    """Move a folder to its place. Of one that is there, its own files are deleted last.
+    """Move a folder to its place. The own files of a folder that is there are deleted last.
 
     A process that is killed in between leaves all that it takes to go back or on: what waits has its name,
     and `_OWN` lists the files that may be deleted.

@@ -20,7 +20,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a Parquet file", "write it as CSV"),
     (b"\x7fELF", "a program", "give what a profiler wrote of it"),
 )
-#: What a line of a text file tells, what the file is and what to do instead.
+#: A pattern in a line of a text file, what the file is and what to do instead.
 _TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         r"CTX 0x[0-9a-fA-F]+ - (?:grid_launch_id [0-9]+ - CTA |LAUNCH )",

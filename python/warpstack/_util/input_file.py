@@ -15,7 +15,6 @@ from warpstack.errors import InputError
 __all__ = [
     "MAX_SOURCE_BYTES",
     "MAX_TABLE_BYTES",
-    "check_input",
     "check_regular",
     "kind_of",
     "open_input",
@@ -76,11 +75,6 @@ def open_input(path: Path) -> BufferedReader:
         os.close(descriptor)
         raise
     return os.fdopen(descriptor, "rb")
-
-
-def check_input(path: Path) -> None:
-    """Raise `InputError` if the path exists and is not a regular file, for readers in C++."""
-    _check(path, path.stat())
 
 
 def read_input(path: Path, what: str, limit_bytes: int) -> bytes:

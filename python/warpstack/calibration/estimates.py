@@ -21,9 +21,9 @@ _NOT_L1 = 0.75
 _JUMP = 0.25
 #: SMs that are enough to see how blocks are dealt out.
 _LISTED = 16
-#: Times the interval of a unit that a chain of dependent instructions takes at least to show a latency.
+#: A chain of dependent instructions shows a latency if it takes at least this many intervals of the unit.
 _HIDDEN = 1.05
-#: Times what something else explains within which a time has no cause of its own.
+#: A time has no cause of its own if it is at most this many times what something else explains.
 _EXPLAINED = 1.5
 #: A bandwidth from clock and bus that the measured one is outside of is not that of the pins.
 _PINS = (0.5, 1.02)
@@ -251,7 +251,7 @@ def _l1(run: Measurements) -> Iterator[tuple[str, Estimate]]:
         yield "l1_global_loads", Estimate("bypassed", how)
         return
     yield "l1_global_loads", Estimate("cached", f"loads (ld.ca) take {hit:.4g} cycles")
-    # Whoever hits in L1 does so in the same time: the median of those that fit.
+    # All hits in L1 take the same time: the median of those that fit.
     fits = [cycles for cycles in by_footprint.values() if cycles < (hit + l2) / 2]
     how = "chain of dependent loads (ld.ca) that L1 serves"
     yield "l1_latency", Estimate(round(median(fits), 2), how)
@@ -334,7 +334,7 @@ def _mshrs(run: Measurements) -> Iterator[tuple[str, Estimate]]:
     if len(rounds) < 3:
         return
     places = sorted(rounds)
-    # What a line more takes of the ways to L2, where nothing is full: few lines.
+    # Time that one line more takes on the ways to L2 where nothing is full: few lines.
     few = [lines for lines in places if lines <= _WARP] or places[:2]
     each = max(slope({lines: rounds[lines] for lines in few}), 0.0) if len(few) > 1 else 0.0
     trip = rounds[places[0]]

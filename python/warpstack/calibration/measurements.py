@@ -60,7 +60,7 @@ _KEYS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 _DEVICE = tuple(key for key in _KEYS if key.startswith("device."))
 _TEXTS = ("device.name", "device.capability", "device.driver", "device.runtime")
-#: Properties that drivers may not know and then say 0.
+#: Properties that are 0 where the driver does not know them.
 _OR_ZERO = ("device.clock", "device.shared_reserved", "device.memory_clock", "device.memory_bus")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,20})?")
 _WHOLE = re.compile(r"[0-9]{1,18}")

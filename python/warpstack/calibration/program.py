@@ -12,7 +12,7 @@ from warpstack.errors import InputError
 __all__ = ["program_source", "run_program"]
 
 _SOURCE = Path(__file__).with_name("calibrate.cu")
-#: A run takes some seconds; a card that is shared or very slow, some times as long.
+#: A run takes some seconds; on a card that is shared or very slow, several times as long.
 _MOST_SECONDS = 600
 
 

@@ -7,6 +7,7 @@ import argparse
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table
 from warpstack.cli.common.stage_options import add_access_order, add_flush_l2
 from warpstack.cli.common.trace_options import add_trace, load_trace
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
     add_access_order(parser)
     add_flush_l2(parser)
+    add_option_values(parser)
     add_output(parser)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, terminal_width, text_table
 from warpstack.cli.common.stage_options import add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_traces
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser, several=True)
     add_models(parser, (_MODEL,))
     add_profiler(parser)
+    add_option_values(parser)
     add_output(parser)
 
 
@@ -91,7 +93,7 @@ def _print_sum(table: pd.DataFrame, first: str, second: str) -> None:
             if max(shares) < _LEAST_SHARE:
                 continue
             if min(shares) < _LEAST_SHARE:
-                row["ratio"] = math.nan  # of what is next to nothing
+                row["ratio"] = math.nan  # a ratio of values next to nothing says nothing
         name = f"  {WORDS[row['quantity']]} ({row['quantity']})" if part else row["quantity"]
         name = "  launch" if name == "launch" else "IPC" if name == "ipc" else name
         unit = {"us": " (us)"}.get(row["unit"], "")

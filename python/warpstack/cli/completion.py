@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the script, made of the parsers of all commands."""
+    from warpstack.cli.common.option_values import option_words
     from warpstack.cli.registry import commands_of, make_parser
     from warpstack.models import prediction
 
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     commands = commands_of(make_parser())
     values, options = [], []
     for name, parser in commands.items():
+        known["option_values"] = option_words(parser)
         flags: list[str] = []
         for action in parser._actions:
             flags += action.option_strings

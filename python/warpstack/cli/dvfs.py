@@ -6,6 +6,7 @@ import argparse
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import add_models, add_profiler, split
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_models(parser, _DEFAULT_MODELS, "crisp, simulation, ")
     add_plot(parser, "draw the times (.png, .pdf, .svg)")
     add_profiler(parser)
+    add_option_values(parser)
     add_output(parser)
 
 

@@ -7,6 +7,7 @@ import argparse
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, terminal_width
 from warpstack.cli.common.stage_options import add_flush_l2
 from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instructions", action="store_true", help="the instructions of each line below it"
     )
     add_flush_l2(parser)
+    add_option_values(parser)
     add_output(parser)
 
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the page in the language of man."""
-    from warpstack.cli.registry import commands_of, make_parser
+    from warpstack.cli.registry import GROUPS, commands_of, make_parser
 
     parser = make_parser()
     lines = [
@@ -27,9 +27,11 @@ def run(arguments: argparse.Namespace) -> None:
         r".B warpstack \fICOMMAND\fR [\fIARGUMENT\fR...]",
         ".SH DESCRIPTION",
         _text(parser.description or ""),
-        ".SH COMMANDS",
     ]
+    titles = {names[0]: title for title, names in GROUPS.items()}
     for name, command in commands_of(parser).items():
+        if name in titles:
+            lines.append(f".SH {_text(titles[name].upper())}")
         lines += [f".SS warpstack {name}", _text(command.description or ""), ".PP"]
         usage = command.format_usage().removeprefix("usage: ")
         lines.append(_text(" ".join(usage.split())))

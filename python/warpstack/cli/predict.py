@@ -12,6 +12,7 @@ import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_csv, print_json
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import (
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 
 SUMMARY = "how fast kernels run, and what most cycles go to"
 
-#: The models that answer who does not ask for any: warpstack's own, and one of the papers beside it.
+#: The models of an answer for which no model is asked: warpstack's own, and one of the papers beside it.
 _ANSWERS = ("closed_network", "mdm")
-#: Up to so many warp instructions the simulator answers, too: it takes a second or so.
+#: The simulator answers, too, up to this many warp instructions: it takes a second or so.
 _CHEAP_INSTRUCTIONS = 200_000
-#: More sentences than this are not read.
+#: Most sentences that are printed.
 _MAX_REASONS = 8
 #: More kernels than this are too many for one picture: they are added up.
 _MAX_PANELS = 16
@@ -91,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sampling(parser)
     add_sample_launches(parser)
     add_profiler(parser)
+    add_option_values(parser)
     add_output(parser)
 
 
@@ -100,7 +102,8 @@ def run(arguments: argparse.Namespace) -> None:
     from warpstack.models import pipeline, prediction
     from warpstack.tables import as_records
 
-    # Who asks for data gets the rows of warpstack.predict; who reads the answer, more than one opinion.
+    # Output for programs has the rows of warpstack.predict; the answer for a reader has more than one
+    # opinion.
     is_data = arguments.json or arguments.csv
     is_answer = not (is_data or arguments.models or arguments.simulate)
     default = DEFAULT_MODELS if is_data else _ANSWERS

@@ -13,33 +13,45 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from warpstack import __version__
-from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.parser import CommandParser, ProgramParser
 
-__all__ = ["COMMANDS", "commands_of", "make_parser"]
+__all__ = ["COMMANDS", "GROUPS", "commands_of", "make_parser"]
 
-#: In the order of the help. A new command is a line here, and a module of this name.
-COMMANDS = (
-    "info",
-    "predict",
-    "roofline",
-    "dvfs",
-    "caches",
-    "simulate",
-    "compare",
-    "lines",
-    "report",
-    "trace",
-    "convert",
-    "validate",
-    "sweep",
-    "figure",
-    "calibrate",
-    "completion",
-    "manual",
-    "cache",
-    "gpus",
-    "workloads",
-)
+#: The commands by the title of their group, in the order of the help. A new command is a name here, and a
+#: module of this name.
+GROUPS = {
+    "answers": (
+        "predict",
+        "compare",
+        "lines",
+        "report",
+        "roofline",
+        "dvfs",
+        "caches",
+        "simulate",
+    ),
+    "traces": (
+        "trace",
+        "info",
+        "convert",
+        "workloads",
+    ),
+    "designs": (
+        "gpus",
+        "sweep",
+        "calibrate",
+    ),
+    "checks": (
+        "validate",
+        "figure",
+    ),
+    "set-up": (
+        "completion",
+        "manual",
+        "cache",
+    ),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 class Command(Protocol):
@@ -70,12 +82,14 @@ def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         The arguments that it will parse: only the command that they name gets its own arguments, for
         which it may have to load much. None: all commands get theirs.
     """
-    parser = CommandParser(
+    parser = ProgramParser(
+        GROUPS,
         prog="warpstack",
         description="Predict how fast a traced GPU kernel runs on a GPU, and why.",
+        epilog="warpstack COMMAND --help shows the arguments of a command.",
     )
     parser.add_argument("--version", action="version", version=f"warpstack {__version__}")
-    parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
     # No option before the command takes a value, so that the command is what comes first.
     named = next((text for text in given or () if not text.startswith("-")), None)
     for name in COMMANDS:
@@ -87,6 +101,7 @@ def make_parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         own.set_defaults(run=command.run)
         if given is None or name == named:
             command.add_arguments(own)
+            own.hide_rare_options()
     return parser
 
 

@@ -6,6 +6,7 @@ import argparse
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulate", action="store_true", help="add the simulation")
     add_plot(parser, "draw the roofline (.png, .pdf, .svg)")
     add_profiler(parser)
+    add_option_values(parser)
     add_output(parser)
 
 

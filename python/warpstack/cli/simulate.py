@@ -7,6 +7,7 @@ import argparse
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stacks import print_stacks
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser)
     add_flush_l2(parser)
     add_profiler(parser)
+    add_option_values(parser)
     parser.add_argument(
         "--sample-cycles",
         type=int,

@@ -32,12 +32,12 @@ _LEFT = (
 )
 #: Columns of numbers that times are computed with.
 _OF_TIMES = ("clock_ghz", "time_us", "launch_us", "time_s", "launches")
-#: What CPI stacks say, which only some references have.
+#: Columns made of CPI stacks, which only some references have.
 _OF_STACKS = (
     *("stack_distance", "largest_stall_predicted", "largest_stall_measured"),
     *("mean_stack_distance", "same_largest_stall"),
 )
-#: What says nothing where it is the same everywhere.
+#: Columns that say nothing where they are the same everywhere.
 _CONSTANT = ("gpu", "gpu_changes", "source", "suite", "class", "app", "metric", "profiler_metric")
 
 
@@ -124,12 +124,12 @@ def run(arguments: argparse.Namespace) -> None:
         by = None if arguments.by == "model" else arguments.by
         shown = ws.validation_errors(table, by, pairs=arguments.pairs)
     if not (arguments.json or arguments.csv):
-        # What is empty or the same everywhere goes to a line above.
+        # Columns that are empty or the same everywhere go to a line above.
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
         print(f"{what}, predicted against reference: {', '.join(about)}\n")
-        # Stacks that nobody knows are left out, and the cycles that applications are added up from.
+        # Unknown stacks are left out, as are the cycles from which applications are added up.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]
         needless += [f"{side}_{p}" for side in ("predicted", "measured") for p in STACK_COMPONENTS]

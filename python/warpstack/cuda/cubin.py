@@ -24,7 +24,7 @@ _MAX_THREADS, _PARAM_CBANK, _REQNTID = 0x05, 0x0A, 0x10
 _FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT = 0x11, 0x12, 0x17, 0x2F
 #: The form of attributes with a size; the others are one of two bytes.
 _SIZED = 4
-#: What a cubin says of the stack of kernels whose functions call themselves.
+#: The stack size that a cubin gives for kernels whose functions call themselves.
 _UNKNOWN = 0xFFFFFFFF
 #: Section numbers of symbols that lie in no section: absolute ones, and common ones.
 _NO_SECTIONS = (0xFFF1, 0xFFF2)

@@ -68,7 +68,7 @@ _RELOCATED = re.compile(r"(?<=32@lo\()0x[0-9a-f]+(?=\))|(?<=32@hi\()0x[0-9a-f]+(
 #: Opcodes whose last operand is an address in their section, and such an operand.
 _WITH_TARGET = re.compile(r"(BRA|BSSY|CALL|RET|WARPSYNC\.COLLECTIVE|LEPC)\b(?!\.ABS)")
 _TARGET = re.compile(r"(?<![\w])0x[0-9a-f]+$")
-#: How the functions of the driver begin that libcudadevrt calls.
+#: Prefix of the functions of the driver that libcudadevrt calls.
 _DEVICE_RUNTIME = "__cuda_syscall_cnp"
 
 
@@ -126,7 +126,7 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
                 files.setdefault(_file_name(names[number]), len(files) + 1)
     lines += [f'.file {number} "{name}"' for name, number in files.items()]
     for section in cubin.sections:
-        # Bank 0 is the launch's.
+        # Bank 0 belongs to the launch.
         if section.name.startswith((".nv.global", ".nv.constant")) and (
             not section.name.startswith(".nv.constant0")
         ):
@@ -199,7 +199,7 @@ def _kernel_lines(
     places = all_places[kernel.section]
     instructions = _instructions(cubin, kernel.name, kernel.section, code, places)
     called = _called_functions(cubin, kernel, functions, instructions)
-    # The kernel's own number does not know what functions of other sections use.
+    # The number of the kernel itself does not include what functions of other sections use.
     registers = max([kernel.registers, *(cubin.registers_of_functions[name] for name in called)])
     lines = [
         f".kernel {kernel.name}",

@@ -41,9 +41,9 @@ __all__ = ["Run", "trace_program"]
 
 #: Seconds between two looks for new traces.
 _POLL_SECONDS = 0.05
-#: Seconds after which a launch that goes on is told of where there is no bar; then twice as many.
+#: Seconds after which a line says that a launch goes on, where there is no bar; then twice as many.
 _PATIENCE_SECONDS = 10.0
-#: What the error of an assertion in a kernel has in it.
+#: Text that the error of an assertion in a kernel contains.
 _ASSERTION = ": assertion `"
 #: Seconds that an interrupted program has to end by itself.
 _GRACE_SECONDS = 5.0

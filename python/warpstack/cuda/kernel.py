@@ -23,7 +23,7 @@ from warpstack.traces.trace import KernelTrace, short_name
 
 #: Warp instructions after which a launch counts as endless.
 DEFAULT_STEP_LIMIT = 10_000_000_000
-#: What cudaLimitStackSize is unless a program sets it.
+#: cudaLimitStackSize unless a program sets it.
 USUAL_STACK_BYTES = 1024
 _MOST_STACK_BYTES = 512 << 10
 _MOST = 2**32 - 1
@@ -32,8 +32,8 @@ _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
 #: Threads of the computer that run a launch.
 MOST_LAUNCH_THREADS = 255
-#: Warp instructions that one of them runs at a time; 0: what the core takes. Tests lower it, so that
-#: short launches have several threads.
+#: Warp instructions that one of these threads runs at a time; 0: the default of the core. Tests lower it,
+#: so that short launches have several threads.
 _instructions_ahead = 0
 
 
@@ -104,7 +104,7 @@ class Module(Handle):
                 f"{self.file}: {len(found)} kernels are called {shown(name)}: {', '.join(found)}; "
                 "use one of these names"
             )
-        # As the source has them, where that is enough to find them.
+        # Names as the source has them, where that is enough to find them.
         plain = [short_name(mangled) for mangled in names]
         known = [one if plain.count(one) == 1 else names[n] for n, one in enumerate(plain)]
         raise unknown("kernel", name, known, where=self.file)
@@ -156,8 +156,8 @@ class Kernel(Handle):
     def registers_per_thread(self) -> int:
         """Registers of a thread.
 
-        Of PTX those that are live at once, at least 16: an estimate, since the machine code that a
-        GPU runs may use more or fewer. Of machine code its own number.
+        For PTX this is the number that is live at once, at least 16: an estimate, since the machine
+        code that a GPU runs may use more or fewer. Machine code has its own number.
         """
         return int(self._facts["registers_per_thread"])
 

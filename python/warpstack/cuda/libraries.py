@@ -40,7 +40,7 @@ _GPU_LIBRARIES = tuple(
         ("libnvjpeg", "nvjpeg", "nvJPEG"),
     )
 )
-#: Of cuBLASLt, the stand-in has only what programs call in their set-up.
+#: The stand-in has only those functions of cuBLASLt that programs call in their set-up.
 _LT_LIBRARY = re.compile(r"libcublasLt\.so(\..*)?")
 _LT_LACKS = re.compile(rb"cublasLt(?!Create$|Destroy$|Get)")
 _DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")

@@ -194,8 +194,8 @@ def compile(
     Parameters
     ----------
     kernel
-        A function, plain or decorated with ``numba.cuda.jit``. Of the decorator's options,
-        ``fastmath`` and ``launch_bounds`` are used. A decorator with a signature compiles at once,
+        A function, plain or decorated with ``numba.cuda.jit``. ``fastmath`` and
+        ``launch_bounds`` are used of the decorator's options. A decorator with a signature compiles at once,
         for which Numba wants a GPU: leave the signature out and give it here.
     *args
         Arguments of a call, for their types: `DeviceArray` for arrays, numbers of Python (64 bits) or
@@ -255,7 +255,7 @@ def launch(
     Returns
     -------
     KernelTrace
-        Of the PTX. Compile with `compile` for more options of the launch.
+        The trace of the PTX. Compile with `compile` for more options of the launch.
 
     Raises
     ------

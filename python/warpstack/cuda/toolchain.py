@@ -81,8 +81,8 @@ def compile_text(
     return _compile_with_nvcc(nvcc, text, file, arch, options)
 
 
-#: What only code of the host has: a main function, launches, and headers of C and C++ that have
-#: classes and functions of the host.
+#: Text that only code of the host has: a main function, launches, and headers of C and C++ with classes and
+#: functions of the host.
 _OF_HOST = re.compile(
     r"\bmain\s*\(|<<<|^[ \t]*#[ \t]*include[ \t]*<([a-z_]+(?:\.h)?)>", re.MULTILINE
 )

@@ -17,7 +17,7 @@ from warpstack.traces.trace import KernelTrace
 
 __all__ = ["DiskMemo"]
 
-#: Of a memory profile, so that their sum is a number of 64 bits.
+#: Most words of a memory profile, so that their sum fits 64 bits.
 _MOST_WORDS = 2**40
 
 

@@ -22,7 +22,7 @@ __all__ = ["Expression"]
 #: Longer texts are not expressions that someone wrote.
 _MOST_CHARACTERS = 2000
 _MOST_DEPTH = 50
-#: What messages show of an expression.
+#: Characters of an expression that messages show.
 _shorten = reprlib.Repr()
 _shorten.maxstring = 100
 
@@ -326,7 +326,3 @@ def _is_finite(value: Any) -> bool:
         return bool(np.isfinite(float(value)))
     except OverflowError:
         return False
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

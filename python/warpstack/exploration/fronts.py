@@ -52,7 +52,7 @@ def generations(
     budget
         Points that will be tried at most, which bounds the size of a generation.
     seed
-        Of the sampler.
+        The seed of the sampler.
     start
         A place to try first.
     told

@@ -19,7 +19,7 @@ from warpstack.tables import totals as added_up
 __all__ = ["point_totals", "speedups"]
 
 _WEIGHTED = ["cpi", *STACK]
-#: What tells launches of one configuration and model apart.
+#: Columns that tell launches of one configuration and model apart.
 _LAUNCH = ("kernel", "name", "trace_digest")
 
 

@@ -16,16 +16,17 @@ from warpstack.memory.caches import MemorySystem, named_memory_error, order_of
 from warpstack.models.pipeline import Options
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "families", "recorded_profiles"]
+__all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "recorded_groups", "recorded_profiles"]
 
 #: How a sweep finds what the caches do.
 CACHES: tuple[CacheRuns, ...] = get_args(CacheRuns)
-#: In what the points of a family may differ.
+#: Fields in which the points of a group may differ.
 CAPACITY_FIELDS = frozenset({"l1_size_kib", "l1_ways", "l2_size_kib", "l2_ways"})
-#: Sizes of L1 and of L2 of a family lie within these factors, so that the order is of sizes not far
+#: Sizes of L1 and of L2 of a group lie within these factors, so that the order is of sizes not far
 #: away. It depends on L1, whose hits come back soon, more than on L2.
 _MOST_SPANS = (2**0.5, 4.0)
-#: Of an application whose traces touch so many lines of L1, a part is followed, at least this one.
+#: If the traces of an application touch more lines of L1 than this, a part of them is followed, at least
+#: the share below.
 _MOST_LINES = 150_000
 _LEAST_SHARE = 1 / 8
 
@@ -40,8 +41,8 @@ def check_caches(caches: str, options: Options) -> None:
         )
 
 
-def families(sizes: Sequence[tuple[float, float]]) -> list[tuple[int, list[int]]]:
-    """Divide GPUs that differ in `CAPACITY_FIELDS` alone into families that one recorded order serves.
+def recorded_groups(sizes: Sequence[tuple[float, float]]) -> list[tuple[int, list[int]]]:
+    """Divide GPUs that differ in `CAPACITY_FIELDS` alone into groups that one recorded order serves.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def families(sizes: Sequence[tuple[float, float]]) -> list[tuple[int, list[int]]
     Returns
     -------
     list of tuple
-        For each family the position of the GPU whose order is recorded, and those of its members, whose
+        For each group the position of the GPU whose order is recorded, and those of its members, whose
         sizes of L1 and L2 are within `_MOST_SPANS`.
     """
     logs = [(math.log(l1), math.log(l2)) for l1, l2 in sizes]

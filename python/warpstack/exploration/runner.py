@@ -133,7 +133,7 @@ class Runner:
         cores = self._recorded(task, reference)
         for m, model in enumerate(self.models):
             for positions in _same_but_for_caches(task.gpus, model):
-                # Where other caches do the same with a kernel, it is predicted once.
+                # A kernel is predicted once for all caches that do the same with it.
                 gpu = task.gpus[positions[0]]
                 profiles: list[IntervalProfile] = []
                 known: dict[tuple[int, int], int] = {}
@@ -198,7 +198,7 @@ class Runner:
             if self._memo is not None:
                 self._memo.put("recorded", settings, [core for one in profiles for core in one])
             return profiles
-        # As fresh ones: equal ones of a kernel are one object.
+        # Equal profiles of a kernel are one object, as fresh ones are.
         same: dict[tuple[int, bytes], _core.MemoryProfile] = {}
         count = len(self.kernels)
         return [

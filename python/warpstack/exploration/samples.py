@@ -236,7 +236,7 @@ class _Axis:
         for bound in given[:2]:
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise InputError(f"{where}: {shown(bound)} is not a number")
-            # Compared as it is: float() of a larger whole number is an error.
+            # The bound is compared as it is: float() of a larger whole number is an error.
             if isinstance(bound, int) and abs(bound) > sys.float_info.max:
                 raise InputError(f"{where}: expected finite numbers, the lower one first")
         self._low, self._high = float(given[0]), float(given[1])
@@ -260,7 +260,7 @@ class _Axis:
         start, end = float(self._start), float(self._end)
         scale = self._logarithmic
         numbers_drawn = start * (end / start) ** unit if scale else start + (end - start) * unit
-        # Never beyond the bounds, which roundings and the number 1 could cross.
+        # Values stay within the bounds, which roundings and the number 1 could cross.
         if self._whole:
             most = self._end - 1
             return [int(value) for value in np.clip(np.floor(numbers_drawn), start, most)]
@@ -321,7 +321,7 @@ def _sobol(dimensions: int, n: int, seed: int) -> npt.NDArray[np.float64]:
     from scipy.stats import qmc
 
     engine = qmc.Sobol(dimensions, seed=np.random.default_rng(seed))
-    # Drawn as the next power of two and cut: the engine warns about other numbers.
+    # The next power of two is drawn and cut: the engine warns about other numbers.
     drawn: npt.NDArray[np.float64] = engine.random_base2(max(n - 1, 0).bit_length())[:n]
     return drawn
 

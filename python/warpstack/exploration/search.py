@@ -35,9 +35,9 @@ Method = Literal["auto", "optuna"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 _MOST_BUDGET = 10_000_000
-#: What a result tells of a point; expressions may name these and the fields of `Gpu`.
+#: Values of a result at a point; expressions may name these and the fields of `Gpu`.
 _RESULTS = (*PERFORMANCE, *TIME, *STACK)
-#: Above the objective of any point that is allowed.
+#: An objective above that of any allowed point.
 _INFEASIBLE = 1e100
 #: Points of a generation for each field that varies, within the bounds below.
 _POPULATION_PER_FIELD = 8
@@ -232,14 +232,14 @@ class _Evaluation:
         for text in constraints:
             condition = Expression(text, "constraint")
             condition.check_names(known)
-            # What names no result is known before the prediction.
+            # Expressions that name no result have their value before the prediction.
             early = not set(condition.names) & set(_RESULTS)
             (self._before if early else self._after).append(condition)
         for one in self._objectives:
             one.check_names(known)
         self._check_kinds()
-        #: What the search minimises, by point: each objective, at `_INFEASIBLE` or above where the point
-        #: is not allowed.
+        #: The values that the search minimises, by point: each objective, at `_INFEASIBLE` or above where
+        #: the point is not allowed.
         self._energies: dict[tuple[Any, ...], tuple[float, ...]] = {}
         #: Energies of the last generation, for Optuna.
         self._told: list[tuple[float, ...]] = []
@@ -344,7 +344,7 @@ class _Evaluation:
         room = self._budget - self._predicted
         if allowed[:room]:
             self._predict(allowed[:room])
-        # What the budget left out is worse than anything.
+        # Points that the budget left out are worse than any other.
         return [self._energies.get(key, self._all(1e3 * _INFEASIBLE)) for key in keys]
 
     def _all(self, energy: float) -> tuple[float, ...]:
@@ -367,8 +367,8 @@ class _Evaluation:
             errors = [first or then for first, then in zip(errors, wrong, strict=True)]
         found = iter(zip(total, errors, strict=True))
         for key, row in zip(keys, rows, strict=True):
-            # A GPU that cannot be, or of which a condition says nothing, is predicted as one: its
-            # row names the error.
+            # A GPU that is not possible, or for which a condition has no value, is predicted as a point of
+            # its own: its row names the error.
             distance, error = next(found) if row is not None else (0.0, "")
             if error:
                 self._without_value[key] = error
@@ -387,7 +387,7 @@ class _Evaluation:
     def _predict(self, keys: list[tuple[Any, ...]]) -> None:
         points = [dict(zip(self._fields, key, strict=True)) for key in keys]
         with warnings.catch_warnings():
-            # Told once, not at every generation.
+            # Said once, not at every generation.
             if self._parts:
                 warnings.simplefilter("ignore", UnusedOptionWarning)
             rows = sweep(self._app, self._gpu, points, [self._model], **self._running)

@@ -223,7 +223,7 @@ def _mixed_field(axes: list[str], columns: list[npt.NDArray[Any]], n: int, block
     at = slice((block + 2) * n, (block + 3) * n)
     from_a = [bool(np.all(column[at] == column[:n])) for column in columns]
     from_b = [bool(np.all(column[at] == column[n : 2 * n])) for column in columns]
-    # In the order of the axes as a rule; a table may have its columns in another one.
+    # Usually in the order of the axes; a table may have its columns in another one.
     for i in [block, *range(len(axes))]:
         if from_b[i] and all(same for j, same in enumerate(from_a) if j != i):
             return str(axes[i])

@@ -26,7 +26,7 @@ from warpstack.errors import InputError, shown
 
 __all__ = ["CacheLike", "StageCache", "as_cache", "default_folder", "program"]
 
-#: Changes when an entry's meaning does.
+#: This number changes when the meaning of an entry does.
 FORMAT_VERSION = 4
 #: Folder of the cache; ``off`` (or ``0``) switches it off.
 FOLDER_VARIABLE = "WARPSTACK_CACHE"
@@ -35,7 +35,7 @@ DEFAULT_LIMIT_MIB = 1024.0
 
 _ENDING = ".stage"
 _DIGEST_BYTES = 32
-#: What an eviction leaves, so that not every entry evicts one.
+#: Share of the cache that an eviction leaves, so that not every entry evicts one.
 _KEPT_SHARE = 0.9
 #: Modules that stages are made of beside the core, and SciPy, which clusters warps.
 _SOURCES = (
@@ -114,7 +114,7 @@ class StageCache:
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_file(path, data)
-        # Counted on from the first look; other processes' entries are seen at the next one.
+        # The size is added up from the first look on; entries of other processes are seen at the next one.
         self._size = self.size_bytes if self._size is None else self._size + len(data)
         if self._size > self.limit_bytes:
             self._evict()

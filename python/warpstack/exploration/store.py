@@ -33,20 +33,20 @@ FORMAT_VERSION = 2
 #: Readers of datasets skip names that begin with an underscore or a dot.
 _DESIGN = "_design.json"
 _LOCK = "_lock"
-#: Lock of one who writes a share of the tasks: which, and of how many.
+#: Lock of a program that writes a share of the tasks: which share, of how many.
 _SHARE = re.compile(r"_lock-([0-9]{1,6})-([0-9]{1,6})")
-#: How long to wait for another one who opens the store.
+#: Seconds to wait for another program that opens the store.
 _OPENING_SECONDS = 60.0
 #: Each part has the digest of its content in its name.
 _PART = re.compile(r"part-[0-9a-f]+-[0-9a-f]{8}-([0-9a-f]{32})\.parquet")
-#: What a part says of itself: its tasks, and the digest of the sweep that they belong to.
+#: Metadata of a part: its tasks, and the digest of the sweep that they belong to.
 _TASKS = b"warpstack tasks"
 _SWEEP = b"warpstack sweep"
 #: Results that come within this time are written together: a file for each would be many.
 _WRITE_SECONDS = 1.0
 #: The same as a share of the time that the store has been open, so that hours make hundreds of files.
 _WRITE_SHARE = 0.01
-#: So many rows are written at once, with those of the task that exceeds them.
+#: Rows that are written at once, with those of the task that exceeds them.
 _PART_ROWS = 2**17
 
 
@@ -91,7 +91,7 @@ class SweepStore:
         self._mutex = threading.RLock()
         self._timer: threading.Timer | None = None
         self._last_write = time.monotonic()
-        # As JSON says it again: tuples are lists.
+        # As read back from JSON: tuples are lists.
         self._design: dict[str, Any] = json.loads(json.dumps(design))
         self._sweep = digest_of(json.dumps(self._design, sort_keys=True).encode())
         where = f"store {printable(self.folder)}"
@@ -102,7 +102,7 @@ class SweepStore:
                 raise InputError(
                     f"{where}: the folder is not empty and holds no sweep; give a new folder"
                 )
-            # Those that share the work hold the store's lock only while they open it.
+            # Programs that share the work hold the store's lock only while they open it.
             wait = 0.0 if share is None else _OPENING_SECONDS
             self._lock = _locked(self.folder / _LOCK, where, wait)
         except OSError as error:
@@ -261,7 +261,7 @@ class SweepStore:
                 self._timer.start()
 
     def _flush_late(self) -> None:
-        # What cannot be written keeps waiting: the next call raises the error.
+        # Rows that cannot be written keep waiting: the next call raises the error.
         with contextlib.suppress(InputError):
             self.flush()
 

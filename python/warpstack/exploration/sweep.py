@@ -27,7 +27,7 @@ from warpstack._util.checked import checked
 from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
-from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, families
+from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, recorded_groups
 from warpstack.exploration.runner import Points, Runner, Task
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
@@ -320,7 +320,7 @@ class Design:
         if caches == "exact":
             groups = [(None, points) for points in alike]
         else:
-            groups = [found for points in alike for found in self._families(points)]
+            groups = [found for points in alike for found in self._recorded_groups(points)]
         tasks = []
         for app, kernels in enumerate(self._kernels):
             points = min(max(_TASK_ROWS // (len(kernels) * len(self.models)), 1), _TASK_POINTS)
@@ -361,13 +361,13 @@ class Design:
         ends = np.cumsum(np.bincount(group[order], minlength=len(keys)))
         return np.split(order, ends[:-1]) if len(order) else [], errors
 
-    def _families(
+    def _recorded_groups(
         self, alike: npt.NDArray[np.int32]
     ) -> list[tuple[int | None, npt.NDArray[np.int32]]]:
         """Return the points that one recorded order serves, and the one it is from."""
         gpus = map(self._possible, alike)
         sizes = [(gpu.l1_size_kib, gpu.l2_size_kib) for gpu in gpus]
-        return [(int(alike[first]), alike[members]) for first, members in families(sizes)]
+        return [(int(alike[first]), alike[members]) for first, members in recorded_groups(sizes)]
 
     def reaches(self, axis: str, fields: Collection[str]) -> bool:
         """Return whether an axis changes other fields, as the clock does with latencies."""
@@ -643,7 +643,7 @@ def _on_cluster(
 ) -> Generator[tuple[int, pd.DataFrame], None, None]:
     """Do the same on a cluster."""
     work = partial(_run_remotely, design.models, options, cache, workers or 1)
-    # Made when they are sent.
+    # The points of a task are made when it is sent.
     listed = ((number, tasks[number].app, design.points_of(tasks[number])) for number in missing)
     apps = [design.kernels(app) for app in range(len(design.apps))]
     for number, table in run_on_cluster(client, apps, listed, work):

@@ -90,7 +90,7 @@ _NAMES = (
     "cache-fig8",
     "cache-fig10",
 )
-#: Those that need measurements.
+#: Figures that need measurements.
 MEASURED = ("mdm-fig10",)
 #: Figures that cannot be shown without a GPU to measure, and why.
 LEFT_OUT = {

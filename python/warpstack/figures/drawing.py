@@ -229,7 +229,7 @@ def lines(
     if limit is not None and said:
         heights = values.to_numpy(dtype=float)
         for i in np.unique(np.nanargmax(heights, axis=0)):
-            # Of lines that are highest at one place the largest value is written.
+            # The largest value of each line that is highest at some place is written.
             if (highest := float(np.nanmax(heights[i]))) > limit:
                 _write_cut_value(ax, places[i], highest, limit)
         ax.margins(y=0.15)

@@ -36,8 +36,8 @@ __all__ = [
 _DPI = 110
 #: Flat colours and text need no more, and the files are a third as large.
 _PNG_COLOURS = 128
-#: What a picture says of itself: digests of the data and the code that it was drawn from, and how
-#: long the data took.
+#: Metadata of a picture: digests of the data and the code that it was drawn from, and how long the data
+#: took.
 _DATA, _CODE, _SECONDS = "warpstack-data", "warpstack-code", "warpstack-seconds"
 _INDEX_TITLE = "# The papers' figures, computed again"
 

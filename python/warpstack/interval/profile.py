@@ -33,7 +33,7 @@ __all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp",
 
 #: How `representative_warp` chooses (GPUMech, Section III-C and Figure 7).
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
-#: Of k-means, which rarely needs ten.
+#: Iterations of k-means, which rarely needs ten.
 _MAX_ITERATIONS = 100
 #: Fields of `Gpu` that an `IntervalProfile` depends on, beyond those of its `MemoryProfile`.
 INTERVAL_FIELDS = fields_of(Stage.INTERVAL)
@@ -85,7 +85,7 @@ class Launch:
     blocks_per_sm: int
     #: Warp instructions of a block by class, without memory accesses.
     unit_instructions: Mapping[str, float]
-    #: Those of the tensor cores whose type is known, of a block: type, multiply-adds of each, count.
+    #: Instructions of the tensor cores whose type is known, of a block: type, multiply-adds of each, count.
     tensor_operations: tuple[tuple[str, int, float], ...] = ()
 
 
@@ -585,7 +585,7 @@ def interval_profile(
         _check_memory(memory, kernel, gpu)
     latencies = _core.latencies(kernel._core, memory._core, gpu._core)
     if gpu.latency_counts == "issue_to_issue" and not kernel.has_control_fields:
-        # The interval algorithm issues who needs a result in the cycle after it.
+        # In the interval algorithm an instruction that needs a result issues in the cycle after it.
         latencies = np.maximum(latencies - 1, 0)
     core = _core.build_intervals(
         kernel._core,

@@ -28,7 +28,7 @@ __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simul
 
 #: In which orders the resident warps of an SM can access memory.
 ORDERS = _core.ENUM_NAMES["access order"]
-#: What can be asked for. Which order `auto` is, `order_of` says.
+#: The orders that can be asked for; `order_of` says which one `auto` is.
 ACCESS_ORDERS: tuple[AccessOrder, ...] = get_args(AccessOrder)
 #: Fields of `Gpu` that a `MemoryProfile` in greedy order depends on, beyond `CACHE_FIELDS`.
 GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
@@ -36,7 +36,7 @@ GREEDY_ORDER_FIELDS = fields_of(Stage.GREEDY)
 TIMED_ORDER_FIELDS = fields_of(Stage.TIMED)
 #: How thread blocks spread over the SMs.
 BLOCK_POLICIES = _core.ENUM_NAMES["block policy"]
-#: Of one call.
+#: Most threads of one call.
 MOST_THREADS = 255
 
 #: Fields of `Gpu` that a `MemoryProfile` depends on.
@@ -350,7 +350,7 @@ class MemorySystem(Handle):
             recorded.
         sampling
             Below 1: about this part of the SMs is simulated and stands for all, where the launch is
-            large enough, in the timed order (``docs/explanation/memory.md``). Counters are then
+            large enough, in the timed order (``docs/explanation/sm-sampling.md``). Counters are then
             estimates; `MemoryProfile.errors` says how good they are.
 
         Raises
@@ -524,7 +524,7 @@ def hit_rates(totals: Mapping[str, int]) -> dict[str, float]:
     return rates
 
 
-#: Of each hit rate, the accesses that count, and those of them that do not.
+#: For each hit rate the kinds of accesses that count, and those among them that do not.
 _RATES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "l1": (("l1_read", "l1_write"), ()),
     "l1_global": (("l1_read", "l1_write"), ("l1_local_read", "l1_local_write")),

@@ -36,7 +36,7 @@ _F64 = npt.NDArray[np.float64]
 _I64 = npt.NDArray[np.int64]
 _U64 = npt.NDArray[np.uint64]
 
-#: What an access does, in the order of the core's kinds.
+#: Kinds of accesses, in the order of the core.
 KINDS = ("load", "store", "atomic")
 #: Marks free ways in the core.
 _NO_LINE = 2**64 - 1
@@ -161,8 +161,8 @@ class ReuseProfile:
         -------
         ndarray
             Hit rates in the shape of `size_lines`; NaN when the stream is empty. Exact when
-            `is_exact`. Of a sample: one minus the estimated misses over the known number of
-            accesses, at least 0. That is SHARDS with adjustment: it counts the accesses that the
+            `is_exact`. A sample gives one minus the estimated misses over the known number
+            of accesses, at least 0. That is SHARDS with adjustment: it counts the accesses that the
             sample has too few as hits, since what it mostly lacks are lines with many accesses.
 
         Raises
@@ -244,11 +244,11 @@ class ReuseProfile:
         return (self.accesses - misses) / self.accesses if self.accesses else misses * np.nan
 
     def _fully_associative(self, histogram: _Histogram, sizes: _I64) -> _F64:
-        # Everything from the first distance that is not below the size on misses.
+        # All accesses from the first distance on that is not below the size miss.
         beyond = np.append(np.cumsum(histogram.counts[::-1])[::-1], 0)
         first = np.searchsorted(histogram.distances, sizes, side="left")
         rates = self._rate_of(beyond[first] + histogram.cold)
-        # What the sample lacks or has too much counts as accesses at distance 0.
+        # Accesses that the sample lacks or has too many of count at distance 0.
         return np.asarray(np.where(sizes == 0, rates * 0, rates))
 
     def _sdcm(self, histogram: _Histogram, ways: _I64, lines: _I64) -> _F64:
@@ -625,7 +625,7 @@ def _stream_config(
 
 
 def _check_sampling(rate: float, batches: int, seed: int) -> None:
-    # The core checks rate and batches as numbers; here is what would not reach it.
+    # The core checks rate and batches as numbers; this checks what would not reach it.
     for name, value, limit in (("batches", batches, 2**32), ("seed", seed, 2**64)):
         if not isinstance(value, (int, np.integer)) or not 0 <= value < limit:
             raise InputError(f"{name} = {shown(value)} is not a whole number from 0 to {limit - 1}")

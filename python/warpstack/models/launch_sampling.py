@@ -1,9 +1,9 @@
 """Which launches of a large application stand for the others, and how sure that is.
 
 Launches are grouped by what they do, counted without caches, as Principal Kernel Analysis (Avalos
-Baddouh et al., MICRO 2021) and Sieve (Naderan-Tahan et al., ISPASS 2023) do. Of each group a few
-are predicted; the others have their cycles per instruction. ``docs/explanation/launch-sampling.md``
-has the rules.
+Baddouh et al., MICRO 2021) and Sieve (Naderan-Tahan et al., ISPASS 2023) do. A few
+of each group are predicted; the others have their cycles per instruction.
+``docs/explanation/launch-sampling.md`` has the rules.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _ALIKE = math.log(1.1)
 _LAUNCHES_PER_GROUP = 20
 _LEAST_GROUPS = 16
 _MOST_GROUPS = 100
-#: Predicted of each group at first: fewer say nothing about their spread.
+#: Launches of each group that are predicted at first: fewer say nothing about their spread.
 _FIRST = 2
-#: As many launches the spread of all groups counts for in that of one.
+#: The spread of all groups counts for this many launches in the spread of one.
 _PRIOR = 2
-#: What bars hold with.
+#: Probability with which bars hold.
 _CONFIDENCE = 0.95
 
 
@@ -186,8 +186,8 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
     Parameters
     ----------
     groups
-        Of each group the warp instructions of all launches, and their cycles: NaN where a launch was
-        not predicted. At least one of a group was.
+        The warp instructions of all launches of each group, and their cycles: NaN where a launch was
+        not predicted. At least one launch of each group was predicted.
     """
     instructions = [np.log(np.asarray(issued, dtype=float)) for issued, _ in groups]
     given = [np.asarray(cycles, dtype=float) for _, cycles in groups]
@@ -209,7 +209,7 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
     powers = np.array([_power(a + added * common, b + added) for a, b in zip(xy, xx, strict=True)])
     left = [np.square(v - power * u).sum() for u, v, power in zip(x, y, powers, strict=True)]
     squares = np.array(left)
-    # The mean takes one degree of freedom, the slope as much as it is the group's own.
+    # The mean takes one degree of freedom; the slope takes as much of one as it is the group's own.
     own = np.divide(xx, xx + added, out=np.zeros(len(xx)), where=xx > 0)
     freedom = counts - 1 - own
     pooled = squares.sum() / max(freedom.sum(), 1)
@@ -253,8 +253,8 @@ class LaunchSample:
     def __init__(
         self, groups: Sequence[npt.NDArray[np.int64]], work: Sequence[int], tolerance: float
     ) -> None:
-        # The same launches on every run. The first of an application may be unlike all others, as
-        # L2 is empty then: which of a group comes first is left to chance.
+        # The same launches are drawn on every run. The first launch of an application may be unlike all
+        # others, as L2 is empty then, so that chance decides which launches of a group come first.
         random = np.random.default_rng(0)
         self._orders = [random.permutation(members) for members in groups]
         self._work = np.asarray(work, dtype=float)

@@ -74,7 +74,7 @@ class Options:
             or not 0 <= threshold <= sys.float_info.max
         ):
             raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
-        # What it stands for: an identity tells `auto` from that, and 10 from 10.0.
+        # The value that it stands for: the identity of results tells `auto` from it, and 10 from 10.0.
         object.__setattr__(self, "access_order", order_of(self.access_order))
         object.__setattr__(self, "merge_threshold", float(threshold))
 

@@ -280,8 +280,8 @@ def _limits(
 ) -> tuple[_Numbers, _Numbers]:
     """Return what the limits of all models add to the CPI of one, and by what they stretch it.
 
-    Waiting for a unit is a dependence, as in the simulation. Where blocks start late, slots are
-    lost to nobody: the stack keeps its proportions.
+    Waiting for a unit is a dependence, as in the simulation. Slots that are lost
+    where blocks start late are no warp's: the stack keeps its proportions.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ def predict(
     sampling
         1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
         that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
-        most 1 %. See ``docs/explanation/memory.md``.
+        most 1 %. See ``docs/explanation/sm-sampling.md``.
     profiler
         Whose time is predicted: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
         clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
@@ -566,7 +566,7 @@ def predicted_rows(
     if share != 1:
         return _sampled_rows(pipeline, gpu, wanted, share, profiler, progress)
     rows = []
-    # Launches differ in length: counted as instructions, the time left is about right.
+    # Launches differ in length: the time left is about right if it is counted in instructions.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
     with progress_bar(progress, total, "predicting", "instruction") as bar:
         count = len(pipeline.kernels)
@@ -623,8 +623,8 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row per GPU and model in order of appearance: ``gpu``, ``gpu_changes``, ``model``,
         ``kernels``, ``instructions``, ``cycles``, ``time_us`` and ``launch_us`` where the rows have
-        them, ``ipc``, ``cpi`` and the stack. Of rows from a sample of the launches also ``ipc_low`` and
-        ``ipc_high``, between which the IPC of a prediction of all lies with a confidence of 95 %.
+        them, ``ipc``, ``cpi`` and the stack. Rows from a sample of the launches also give ``ipc_low``
+        and ``ipc_high``, between which the IPC of a prediction of all lies with a confidence of 95 %.
 
     Raises
     ------

@@ -22,7 +22,7 @@ FIRST_SHARE = 1 / 8
 TOLERANCE = 0.01
 #: A second sample of more SMs than this would hardly take less time than all of them.
 MOST_SHARE = 0.3
-#: Of IPC: what may be wrong because followers do not wait for their own data.
+#: Share of the IPC that may be wrong because followers do not wait for their own data.
 FOLLOWING_ERROR = 0.0025
 
 

@@ -16,7 +16,7 @@ COLOURS = {
     "noc": "#E69F00",
     "queue": "#CC79A7",
 }
-#: For grey print, where neighbours in a stack must differ.
+#: Hatches for grey print, where neighbours in a stack must differ.
 HATCHES = {
     "base": "",
     "dep": "..",

@@ -23,7 +23,7 @@ TINY = 6
 
 #: The edge of bars and points in the colours of models.
 EDGE = "#222222"
-#: Of what stands beside the data: remarks, and cells without a value.
+#: Colour of what stands beside the data: remarks, and cells without a value.
 REMARK = "#444444"
 EMPTY = "#bbbbbb"
 

@@ -24,7 +24,7 @@ from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["MAIN_FIELDS", "Explorer", "explore"]
 
-#: What `explore` has sliders for unless told otherwise.
+#: Fields that `explore` has sliders for unless told otherwise.
 MAIN_FIELDS = (
     "num_sms",
     "clock_ghz",

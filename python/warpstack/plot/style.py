@@ -13,9 +13,9 @@ from warpstack.hardware.description import Gpu
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
 #: Yellow is not among them: a line of it is hardly seen on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#882255", "#CC79A7", "#56B4E9", "#D55E00", "#666666")
-#: Of curves that are not models: the same hues, the darkest first.
+#: Colours of curves that are not models: the same hues, the darkest first.
 CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: For grey print, and for more sets than colours.
+#: Hatches and markers for grey print, and for more sets than colours.
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo", "||", "**")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 LINES = ("-", "--", "-.", ":")
@@ -30,7 +30,7 @@ class Style(NamedTuple):
     hatch: str
 
 
-#: Models of one family have a hue and differ in line, marker and hatch.
+#: Models of one paper have similar hues and differ in line, marker and hatch.
 MODELS = {
     "simulation": Style("#000000", "o", "-", ""),
     "mdm": Style("#0072B2", "s", "-", "//"),

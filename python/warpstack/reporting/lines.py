@@ -88,8 +88,8 @@ def lines(
 
     Notes
     -----
-    Models know the kernel's CPI stack, not where it comes from. Of each component a line gets a
-    share: of ``base`` that of the warp instructions; of ``dep``, ``l1``, ``l2`` and ``dram`` that of
+    Models know the kernel's CPI stack, not where it comes from. A line gets a share of each
+    component: of ``base`` that of the warp instructions; of ``dep``, ``l1``, ``l2`` and ``dram`` that of
     the stalls that the representative warp waits for the line's instructions; of ``mshr`` that of
     load misses of L1, of ``noc`` of requests to L2, and of ``queue`` of the sectors of DRAM. Where
     nothing has such a share, the component follows the warp instructions.

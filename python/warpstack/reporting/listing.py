@@ -13,7 +13,7 @@ from warpstack.tables import STACK_COMPONENTS
 
 __all__ = ["ROWS_WITHOUT_LINE", "largest_cause", "listing", "short_bytes"]
 
-#: What rows are that no line of source has, in the order in which they are shown.
+#: Kinds of rows that belong to no line of source, in the order in which they are shown.
 ROWS_WITHOUT_LINE = {
     0: "instructions without a line",
     NOBODY: "no warp waits or issues",

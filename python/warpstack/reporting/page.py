@@ -66,7 +66,7 @@ def report(
 ) -> None:
     """Write a report as one HTML file, which needs no network.
 
-    Of an application it has all launches in a table, and the details of the longest one.
+    The report of an application has all launches in a table, and the details of the longest one.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def _what_if(app: App, gpu: Gpu, model: str) -> str:
         try:
             changed = total(gpu.replace(**{field: 2 * value}))
         except InputError:
-            continue  # The description allows no such GPU, of which nothing can be said.
+            continue  # The description does not allow such a GPU: nothing can be said of it.
         table.append(
             {
                 "twice": field,

@@ -74,7 +74,7 @@ def timeline_events(
 
     parts = [str(column) for column in table if str(column).startswith("slots_")]
     schedulers = [str(column) for column in table if str(column).startswith("scheduler_warps_")]
-    # What a sample at the end lacks, loads that are done then, counts from the sample before it.
+    # A sample at the end would lack the loads that are done then: totals take its place.
     rows = [row for row in table.to_dict("records") if row["cycle"] < cycles]
     end = float(cycles)
     for number, row in enumerate(rows):

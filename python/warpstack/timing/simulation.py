@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
 
-#: What the rows of a simulation have in the column ``model`` of `SimulationResult.to_frame`.
+#: The value of the column ``model`` in rows of a simulation, see `SimulationResult.to_frame`.
 MODEL_NAME = "simulation"
 #: Parts of the latency of an L1 miss, on its way (MDM, Figure 3).
 LATENCY_PARTS = ("l1", "mshr", "noc", "l2", "queue", "dram")
@@ -64,7 +64,7 @@ _OF_BANKS = {
 #: Samples of `simulate` with ``timeline=True``: at least half as many, unless the kernel is shorter.
 MOST_SAMPLES = 4096
 
-#: Beyond, simulated time would not fit.
+#: Largest number of cycles: simulated time beyond it would not fit.
 _MOST_CYCLES = 2**40
 
 

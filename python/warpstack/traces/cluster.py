@@ -111,7 +111,7 @@ def run_on_cluster(
     from distributed.comm.core import CommClosedError
 
     cluster: Any = client  # Dask is partly typed
-    # What the loss of a worker looks like. Other errors of the system, a full disk say, are the
+    # Errors that the loss of a worker looks like. Other errors of the system, such as a full disk, are the
     # task's own.
     lost = (
         concurrent.futures.CancelledError,

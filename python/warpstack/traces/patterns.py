@@ -23,9 +23,9 @@ __all__ = ["Instruction", "KernelBuilder", "gather", "stream", "strided"]
 
 WARP_SIZE = 32
 _INSTRUCTION_BYTES = 16
-#: What the table of a trace holds of each thread block and of each warp.
+#: Bytes that the table of a trace holds for each thread block and for each warp.
 _BLOCK_BYTES, _WARP_BYTES = 24, 20
-#: No number of a launch is larger; the core has limits of its own for each.
+#: Largest number of a launch; the core has limits of its own for each.
 _MOST = 2**32 - 1
 _MOST_BASE = 2**48
 #: Start of the first array of a pattern: a plausible device address.

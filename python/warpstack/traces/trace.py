@@ -287,7 +287,7 @@ class Launches:
         """Raise `InputError` for the first launch that is chosen and not known."""
         launches = set(known)
         for chosen in self._ranges:
-            # Ends after as many steps as there are launches, however long the range is.
+            # This ends after as many steps as there are launches, however long the range is.
             missing = next((number for number in chosen if number not in launches), None)
             if missing is not None:
                 raise InputError(f"{where} has no kernel {missing}; {_listing(launches)}")

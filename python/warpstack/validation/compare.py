@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_KERNELS", "COMPARED", "compare"]
 
-#: What the rows of all kernels together have in place of a name.
+#: The name in the rows of all kernels together.
 ALL_KERNELS = "(all)"
 #: The quantities that are compared, with their units.
 COMPARED = {
@@ -36,7 +36,7 @@ COMPARED = {
     "instructions": "warp instructions",
     "ipc": "warp instructions per cycle",
 }
-#: Those among them that add up to the time.
+#: The quantities that add up to the time.
 _PARTS = ("launch", *STACK_COMPONENTS)
 _EXPECTED = "a table of warpstack.predict or warpstack.timing.as_table"
 
@@ -194,7 +194,7 @@ def _quantities(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     rows = list(rows)
     columns = ("instructions", "cycles", "cpi", *TIME, *STACK)
     added = add_up({name: [row[name] for row in rows] for name in columns})
-    # Of each launch its own part: launches of few instructions may take long.
+    # Each launch has its own part: launches of few instructions may take long.
     parts = {
         part: sum(
             (row["time_us"] - row["launch_us"]) * row[f"cpi_{part}"] / row["cpi"] for row in rows

@@ -17,7 +17,7 @@ from warpstack.validation.reference.ncu_names import STATISTICS
 
 __all__ = ["COMPARABLE", "Conversion", "has_values", "is_additive", "launch_text", "with_clocks"]
 
-#: What can be compared beside any column that is asked for, in the order of the results.
+#: Metrics that can be compared beside any column that is asked for, in the order of the results.
 COMPARABLE = tuple("time_us" if name == "time_s" else name for name in STATISTICS)
 #: Metrics whose values for kernels add up to that of their application.
 _ADDITIVE = ("cycles", "time_s", "time_us", "instructions", "thread_instructions")

@@ -25,7 +25,7 @@ __all__ = [
     "sums_of_stacks",
 ]
 
-#: What `compared_stacks` says of a kernel.
+#: Columns that `compared_stacks` gives for a kernel.
 COMPARED = ("stack_distance", "largest_stall_predicted", "largest_stall_measured")
 _SIDES = ("predicted", "measured")
 #: The cycles of a kernel by component, of each side: they add up to those of an application.

@@ -32,7 +32,7 @@ __all__ = ["MD_THRESHOLD_DPKI", "validate", "validation_errors"]
 #: An application with more divergent loads per 1000 instructions is memory-divergent (MDM, Section I).
 MD_THRESHOLD_DPKI = 10.0
 
-#: What sets one set of predictions apart from another.
+#: Columns that set one set of predictions apart from another.
 _CONFIGURATION = ("gpu", "gpu_changes", "model")
 #: Columns that both sides must agree in when both have them.
 _COMMON = ("app", "change", "gpu", "gpu_changes")
@@ -157,7 +157,7 @@ def validate(
                 configuration = dict(zip(_CONFIGURATION, map(str, settings), strict=True))
                 convert = Conversion(name, configuration, clock_ghz, group)
                 for row in _compare(group, texts, common, match, convert):
-                    # What a GPU is called in the reference says nothing of the predictions.
+                    # The name of a GPU in the reference says nothing about the predictions.
                     rows.append({"source": source, **row, **configuration, **about})
             if "gpu_changes" in common:
                 rows += _of_other_gpus(texts, predicted, about, clock_ghz)
@@ -346,7 +346,7 @@ def _references(
         made_of = table.attrs.get("metrics")
         table = table.reset_index(drop=True).copy()
         if "source" not in table:
-            # Of a simulation, or of another model's predictions.
+            # The reference may be a simulation, or another model's predictions.
             table["source"] = table.get("model", "reference")
         expected = "measurements, or rows of predict or simulate"
         require(table, ["kernel"], expected, what="the reference has")
@@ -449,7 +449,7 @@ def _compare(
 ) -> Iterable[dict[str, Any]]:
     """Yield a row for each kernel of one set of predictions and one source."""
     if "gpu_changes" in common:
-        # Of other GPUs there is nothing to say here.
+        # Nothing is said about other GPUs here.
         settings = predicted[["gpu", "gpu_changes"]].iloc[0]
         known = known[
             (known["gpu"] == settings["gpu"]) & (known["gpu_changes"] == settings["gpu_changes"])
@@ -632,7 +632,7 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         return ", ".join(texts) + more
 
     if not (table["status"] == MATCHED).any():
-        # What keeps the same kernels apart is said, too.
+        # The note also says what keeps the same kernels apart.
         where = [
             column
             for column in ("change", "gpu", "gpu_changes")
@@ -644,7 +644,7 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         )
     alone = table[table["status"] != MATCHED]
     if len(alone) and len(table["metric"].unique()) > 1:
-        # A kernel that matches in one metric has a counterpart; of the others each counts once.
+        # A kernel that matches in one metric has a counterpart; each kernel of the others counts once.
         keys = ["source", *_CONFIGURATION, "app", "kernel", "name"]
         kernels = table[keys].astype(str).agg("\n".join, axis=1)
         found = set(kernels[table["status"] == MATCHED])

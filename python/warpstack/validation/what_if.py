@@ -41,7 +41,7 @@ class Change(NamedTuple):
     inverse: tuple[str, ...] = ()
 
 
-#: What `what_if` changes by default: each resource doubled, each latency halved.
+#: Changes that `what_if` makes by default: each resource doubled, each latency halved.
 CHANGES = {
     "2 x SMs": Change(2, ("num_sms",)),
     "2 x MSHRs": Change(2, ("l1_mshrs", "noc_queue_entries")),
@@ -197,8 +197,8 @@ def what_if_agreement(table: pd.DataFrame, *, within: float = 3) -> pd.DataFrame
         ``mean_difference``, the mean absolute difference of model and simulator over the pairs in
         points, with a speedup of 100 (baseline cycles / changed cycles - 1) points; and
         ``best_agrees``, the number of applications for which the change that the model finds best
-        is, simulated, within `within` points of the best one. Of changes that a model finds equally
-        good, the one counts that the simulator finds worst.
+        is, simulated, within `within` points of the best one. If a model finds several changes equally
+        good, the one that the simulator finds worst counts.
 
     Raises
     ------

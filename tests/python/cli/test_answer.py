@@ -273,6 +273,8 @@ def test_completion_knows_commands_options_and_names(run, tmp_path):
     assert completed("warpstack", "predict", "--per") == ["--per-launch"]
     assert completed("warpstack", "predict", "--gpu", "pas") == ["pascal-mdm"]
     assert completed("warpstack", "caches", "--access-order", "gr") == ["greedy"]
+    assert completed("warpstack", "caches", "-O", "fl") == ["flush_l2=true", "flush_l2=false"]
+    assert completed("warpstack", "dvfs", "-O", "fl") == []
 
 
 def test_manual_has_every_command_and_option(run):
@@ -280,6 +282,9 @@ def test_manual_has_every_command_and_option(run):
     for name in ("predict", "compare", "gpus"):
         assert f".SS warpstack {name}\n" in page
     assert ".B --per-launch\n" in page
+    assert ".B -O NAME=VALUE\n" in page
+    titles = re.findall(r"^\.SH (.*)", page, flags=re.MULTILINE)
+    assert {"ANSWERS", "TRACES", "DESIGNS", "CHECKS", "SET-UP"} <= set(titles)
 
 
 def test_a_word_after_some_seconds(monkeypatch, capsys):

@@ -19,7 +19,7 @@ TRACE = ROOT / "data" / "traces" / "strided"
 SLOW = {"filelock", "matplotlib", "pandas", "PIL", "platformdirs", "pyarrow", "scipy", "tqdm"}
 #: As these, but nearly everything computes with the one, and reads descriptions of GPUs with the other.
 BASIC = {"numpy", "yaml"}
-#: Of the standard library, needed for messages of errors and for programs that are run.
+#: Modules of the standard library that messages of errors and programs that are run need.
 RARE = {"difflib", "multiprocessing", "socket", "subprocess"}
 
 PROGRAM = """

@@ -53,6 +53,21 @@ MISTAKES = {
     "predict --workload bfs --workload spmv": ["--workload: is given twice; give one"],
     "predict small --set num_sms=3 --set num_sms=4": ["num_sms is already set to 3; give one"],
     "predict small --set l2_size_kib=2MB": ["'2MB' is not a number; the range is", "KiB"],
+    "predict small -O acces_order=greedy": ["no option 'acces_order'; did you mean access_order?"],
+    "caches small -O selection=max": ["no option 'selection'", "there are access_order, flush_l2"],
+    "predict small -O flush_l2": ["-O flush_l2: expected option=value"],
+    "predict small -O flush_l2=maybe": ["-O flush_l2=maybe: flush_l2: expected true or false, got"],
+    "predict small -O misses=all": ["misses = 'all' is not one of per_pc, representative"],
+    "predict small -O merge_threshold=x": ["merge_threshold: expected a number, got 'x'"],
+    "predict small -O merge_threshold=-1": ["merge_threshold = -1"],
+    "predict small -O sample_sms=half": ["'half' is neither a share such as 0.25 nor auto"],
+    "predict small -O sample_launches=often": ["expected a number, true or false, got 'often'"],
+    "predict small -O misses=per_pc -O misses=per_pc": [
+        "misses is already set to per_pc; give one"
+    ],
+    "predict small --flush-l2 -O flush_l2=false": [
+        "--flush-l2 is given, too; leave one of them out"
+    ],
     "report small -o absent/r.html": ["absent/r.html: there is no folder", "make it first"],
     "predict small --sort cycles": ["invalid choice: 'cycles' (choose from"],
     "predict small --top 0": ["--top 0: expected a number above 0"],

@@ -9,7 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 BENCHMARKS = REPOSITORY / "benchmarks"
-#: What each needs beyond the package itself, where it needs something.
+#: Packages that a benchmark needs beyond the package itself.
 NEEDS = {"cluster": "distributed"}
 #: `large_app` has no options: it measures when it starts.
 WITH_OPTIONS = ("cache_sweep", "cluster", "peers", "predict_and_simulate", "reuse", "run", "sweep")

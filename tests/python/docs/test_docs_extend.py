@@ -255,7 +255,7 @@ int main() {
         command = [*compiler_in(copy), *sections, "-c", str(source), "-o", objects[-1]]
         subprocess.run(command, check=True)
     program = str(tmp_path / "program")
-    # The parts of other rooms that nobody here calls are left out.
+    # The parts of other libraries that nobody here calls are left out.
     link = [COMPILER, "-pthread", "-Wl,--gc-sections", *objects, "-o", program]
     subprocess.run([*link, *libraries], check=True)
     result = subprocess.run([program], capture_output=True, text=True, check=True)
@@ -301,11 +301,11 @@ int main() {
     assert result.stdout.split() == ["lru", "0", "mru", "5"]
 
 
-def libraries_of(*rooms):
-    """Return the libraries of some rooms, of the latest build without sanitizers."""
+def libraries_of(*names):
+    """Return the libraries of some parts of the core, of the latest build without sanitizers."""
     builds = []
     for cache in ROOT.glob("build/*/CMakeCache.txt"):
-        found = [cache.parent / f"cpp/{room}/libwarpstack_{room}.a" for room in rooms]
+        found = [cache.parent / f"cpp/{name}/libwarpstack_{name}.a" for name in names]
         if "\nWARPSTACK_SANITIZE:STRING=\n" in cache.read_text() and all(map(Path.exists, found)):
             builds.append((found[0].stat().st_mtime, [str(path) for path in found]))
     return max(builds)[1] if builds else None
@@ -314,7 +314,7 @@ def libraries_of(*rooms):
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on the path (or in CXX)")
 def test_extended_instructions(copy, tmp_path):
-    """The instruction runs: the room with what the page changes is compiled, in one piece."""
+    """The instruction runs: the library with what the page changes is compiled, in one piece."""
     libraries = libraries_of("simt", "trace")
     if libraries is None:
         pytest.skip("the core has not been built here: tools/test")

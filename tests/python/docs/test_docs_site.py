@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 KINDS = ("tutorial", "how-to", "explanation", "reference", "quality")
 OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob(f"{kind}/*.md"))])
-#: What has a capital within a title.
+#: Words with a capital within a title.
 NAMES = {"Accel-Sim", "Numba", "H100"}
 PAGES = [*OWN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-#: What pages include.
+#: Files that pages include.
 TABLES = sorted(DOCS.glob("quality/tables/*/*.md"))
 
 
@@ -71,6 +71,27 @@ def test_titles_are_in_sentence_case(page):
         return  # what it includes has one
     words = re.findall(r"[A-Za-z][\w'-]*", re.sub(r"`[^`]*`|: \w+", "", found[1]))
     assert not {word for word in words[1:] if word.istitle() and len(word) > 1} - NAMES
+
+
+def words_of(text):
+    """Return how many words of prose a page has: outside of tables, code, directives, equations, titles."""
+    text = re.sub(r"^(`{3,}).*?^\1[ \t]*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!--.*?-->|!\[.*?\]\(.*?\)", "", text, flags=re.DOTALL)
+    text = re.sub(r"^( *\||#|    ( *>>>|\S)).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return sum(re.search("[A-Za-z]", word) is not None for word in text.split())
+
+
+def test_words_of_prose():
+    text = "# A title\n\nTwo [words](of/a/page.md), - 3\n\n| a | b |\n\n    code here\n\n```sh\nx y\n```\n"
+    assert words_of(text) == 2
+
+
+@pytest.mark.parametrize(
+    "page", [*OWN, DOCS / "figures/index.md"], ids=lambda page: str(page.relative_to(DOCS))
+)
+def test_no_page_is_too_long_to_read(page):
+    assert words_of(page.read_text()) <= 1500, "divide the page by topic"
 
 
 def test_every_table_has_its_page():

@@ -95,7 +95,7 @@ def test_tools_exist():
     "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("[!n]*/**/*.md"))]
 )
 def test_links_lead_somewhere(page):
-    # What looks like a link in code is an index and a call.
+    # Text in code that looks like a link is an index and a call.
     text = re.sub(
         r"```.*?```|`[^`\n]*`(?!\])", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
     )

@@ -107,7 +107,7 @@ def test_the_study_of_a_folder(tmp_path, stand_in_program):
     none = study(tmp_path, *only)
     assert none.returncode == 1
     assert none.stderr.splitlines()[-1] == f"{tmp_path}: none of the programs is there"
-    # What was missing has come: it is tried although a row of it is kept.
+    # The program that was missing is there now: it is tried although a row of it is kept.
     stand_in_program(tmp_path / "SHOC" / "bfs", "axpy", "echo PASSED")
     done = study(tmp_path, *only)
     assert done.returncode == 0, done.stderr

@@ -87,13 +87,13 @@ def test_impossible_points_have_an_error(app, gpu):
     assert (table["error"] != "").tolist() == [False, False, True, True]
 
 
-def test_families_span_little_of_l1_and_more_of_l2():
+def test_groups_span_little_of_l1_and_more_of_l2():
     # log(48 / 24) / log(1.414) = 2 parts, which meet at 33.9.
-    found = recorded.families([(size, 3072) for size in (24, 30, 36, 48)])
+    found = recorded.recorded_groups([(size, 3072) for size in (24, 30, 36, 48)])
     assert [members for _, members in found] == [[0, 1], [2, 3]]
     assert all(reference in members for reference, members in found)
     # log(12288 / 768) / log(4) = 2 parts, which meet at 3072.
-    found = recorded.families([(24, size) for size in (768, 1536, 3072, 6144, 12288)])
+    found = recorded.recorded_groups([(24, size) for size in (768, 1536, 3072, 6144, 12288)])
     assert [members for _, members in found] == [[0, 1], [2, 3, 4]]
 
 

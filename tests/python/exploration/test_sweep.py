@@ -227,7 +227,7 @@ def test_the_batch_equals_each_evaluation(kernel, gpu, data):
             l1_mshrs=data.draw(st.integers(1, 9)),
             noc_bandwidth_gbs=data.draw(st.floats(1, 1e3)),
             dram_bandwidth_gbs=data.draw(st.floats(1, 1e3)),
-            # What bounds all models is computed with arrays for many GPUs, with numbers for one.
+            # Limits of all models are computed with arrays for many GPUs, with numbers for one.
             integer_interval=data.draw(st.sampled_from([1, 3, 64])),
             block_interval_cycles=data.draw(st.sampled_from([0, 1.5, 400])),
             block_replacement_ns=data.draw(st.sampled_from([0, 0.3, 5000])),

@@ -622,7 +622,7 @@ def test_times_are_not_below_the_tensor_cores_peak():
         assert ws.predict(trace, gpu, models=["closed_network"])["cycles"][0] >= least
         simulated = ws.simulate(trace, gpu)
         assert simulated.cycles >= least
-        # Of all SMs: 2048 mma of 8 cycles, over the cycles of 108 SMs with 4 schedulers each.
+        # The mean of all SMs: 2048 mma of 8 cycles, over the cycles of 108 SMs with 4 schedulers each.
         by_hand = 2048 * 8 / (simulated.cycles * 108 * 4)
         assert simulated.tensor_utilisation == pytest.approx(by_hand, rel=1e-12)
         # Both matrices come from DRAM once; of C, what a store writes only a part of.

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import warpstack as ws
 from accelsim_text import Instruction, grouped
 from effort import rounds
+from python_reference import interval as plain
 from strategies import controlled_kernels, copying_kernels, gpus, kernels, waiting_kernels
-from twins import interval as plain
 from warpstack import _core
 from warpstack.interval.profile import warp_groups
 

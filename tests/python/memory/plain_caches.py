@@ -1,7 +1,7 @@
 """Memory profiles against those of the plain definition."""
 
 from configurations import memory_config
-from twins.memory import PlainMemorySystem
+from python_reference.memory import PlainMemorySystem
 
 COUNTERS = [
     "sectors",

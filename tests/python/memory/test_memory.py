@@ -12,8 +12,8 @@ from accelsim_text import Instruction, grouped
 from configurations import memory_config
 from effort import rounds
 from machines import plain_pascal
+from python_reference.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from strategies import POLICIES, gpus, kernels
-from twins.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from warpstack import _core
 
 
@@ -77,7 +77,7 @@ def test_conservation(kernel, gpu, order):
         ("l2", "atomic"),
     ):
         assert 0 <= t[f"{level}_{kind}_sector_hits"] <= t[f"{level}_{kind}_sectors"]
-    # What instructions moved out of the SM, sooner or later, entered L2.
+    # All that instructions moved out of the SM entered L2 sooner or later.
     entered = t["l2_read_sectors"] + t["l2_write_sectors"] + t["l2_atomic_sectors"]
     assert entered == cached["l2_request_sectors"].sum()
     if gpu.l1_write_policy == "write_through":
@@ -713,5 +713,5 @@ def test_per_pc_distribution_sums_to_one(bfs, pascal):
     assert np.allclose(active[["l1_hit", "l2_hit", "dram"]].sum(axis=1), 1)
 
 
-def test_twin_masks_are_whole_sectors():
+def test_reference_masks_are_whole_sectors():
     assert ALL_BYTES == 0xFFFFFFFF

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from effort import rounds
+from python_reference.recorded import replay_loads
 from strategies import gpus, kernels
-from twins.recorded import replay_loads
 from warpstack import _core
 from warpstack.memory.caches import MemorySystem, order_of
 

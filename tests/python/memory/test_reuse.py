@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import warpstack as ws
 from configurations import memory_config
 from effort import rounds
+from python_reference import reuse as plain
 from strategies import gpus, kernels
-from twins import reuse as plain
 
 # Few lines meet often, many rarely; high numbers must survive hashing.
 line_numbers = st.one_of(st.integers(0, 6), st.integers(0, 300), st.integers(2**64 - 40, 2**64 - 2))
@@ -257,7 +257,7 @@ def test_truth_lies_within_the_stated_error(stream):
         assert close < 5 * sample.sdcm_error(8, 8192)
     scores = np.array(scores)
     assert (np.abs(scores) < 5).all()
-    # Of a normal distribution, 95 % lie within two standard deviations.
+    # 95 % of a normal distribution lie within two standard deviations.
     assert (np.abs(scores) < 2).mean() > 0.8
     assert np.abs(scores.mean(axis=0)).max() < 1
 

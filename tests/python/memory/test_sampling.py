@@ -7,7 +7,7 @@ from plain_caches import COUNTERS
 import warpstack as ws
 from configurations import memory_config
 from effort import rounds
-from twins.sampling import SampledMemorySystem, error
+from python_reference.sampling import SampledMemorySystem, error
 from warpstack import _core
 from warpstack._core import ENUM_NAMES
 from warpstack.memory.caches import BlockSchedule

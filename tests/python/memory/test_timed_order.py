@@ -8,8 +8,8 @@ from plain_caches import assert_same, plain_system
 
 import warpstack as ws
 from effort import rounds
+from python_reference import timed
 from strategies import gpus, kernels
-from twins import timed
 from warpstack import _core
 
 

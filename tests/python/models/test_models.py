@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
-from twins import models as plain
+from python_reference import models as plain
 from warpstack import _core
 
 MODELS = ws.models.names()

@@ -11,10 +11,10 @@ import warpstack as ws
 from configurations import model_parameters, tensor_unit
 from effort import rounds
 from machines import plain_pascal
+from python_reference import interval as plain_interval
+from python_reference import network as plain
+from python_reference import tensor
 from strategies import gpus, kernels
-from twins import interval as plain_interval
-from twins import network as plain
-from twins import tensor
 from warpstack import _core
 
 BLOCK_STARTS = ("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")

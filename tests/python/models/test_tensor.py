@@ -9,7 +9,7 @@ import warpstack as ws
 from configurations import tensor_unit
 from effort import rounds
 from machines import plain_pascal
-from twins import tensor
+from python_reference import tensor
 from warpstack.models.limits import unit_cycles
 
 MODEL = "closed_network"
@@ -185,5 +185,5 @@ def test_utilisation_and_bytes_are_those_of_a_hand_count():
         assert busy / predicted == pytest.approx(operations / (2 * 2048 * predicted), rel=1e-12)
         # Each thread reads its own 16 and 8 bytes.
         assert 32 * ws.simulate_caches(kernel, gpu).totals["dram_read_sectors"] == 256 * 24
-    # What is more in the longer one runs at the full rate.
+    # The further instructions of the longer one run at the full rate.
     assert cycles[1] - cycles[0] == 128 * 4 * 2 * (2 * 16 * 8 * 16) / (2 * 2048)

@@ -6,7 +6,7 @@ import pytest
 import warpstack as ws
 from effort import rounds
 from ptx_forms import at, run
-from twins.blocks import add_along
+from python_reference.blocks import add_along
 from warpstack.cuda import kernel
 from warpstack.errors import InputError
 

@@ -121,20 +121,20 @@ EXPECT = "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 16;"
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        # Who waits at the mbarrier comes after the copy, also through a barrier of the block.
+        # A thread that waits at the mbarrier comes after the copy, also through a barrier of the block.
         (EXPECT + COPY + WAIT + LOAD, None),
         (EXPECT + COPY + "@!%p4 bra past;" + WAIT + "past: bar.sync 0;" + LOAD, None),
         # A barrier of the block alone does not wait for it, not even in the thread that began it.
         (EXPECT + COPY + "bar.sync 0;" + LOAD, "read-write race between warp 0 and a bulk copy"),
         (EXPECT + COPY + "bar.sync 0; @%p0 " + LOAD, "waits for the copy (wait at its mbarrier)"),
-        # Nor does another mbarrier.
+        # Another mbarrier does not order them either.
         (
             "@%p0 mbarrier.init.shared::cta.b64 [%r0+8], 1; bar.sync 0;"
             "@%p0 mbarrier.arrive.shared::cta.b64 _, [%r0+8];" + EXPECT + COPY
             + WAIT.replace("[%r0]", "[%r0+8]") + LOAD,
             "a bulk copy",
         ),
-        # What is read before the copy is ordered by a barrier, or not.
+        # A read before the copy is ordered by a barrier, or not.
         (LOAD + "bar.sync 0;" + EXPECT + COPY + WAIT, None),
         ("@%p5 " + LOAD + EXPECT + COPY + WAIT, "race between a bulk copy and warp 1"),
         # Another copy into the same place, before somebody has waited for the first.

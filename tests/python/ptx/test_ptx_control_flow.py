@@ -1,7 +1,7 @@
 """Divergence, reconvergence and locks of the PTX interpreter.
 
-Random programs run thread by thread in twins/ptx_scalar.py and must give the same memory; hand-made
-ones have exactly the masks that immediate post-dominators give.
+Random programs run thread by thread in python_reference/ptx_scalar.py and must give the same memory;
+hand-made ones have exactly the masks that immediate post-dominators give.
 
 Those of this file look for wrong control flow: their few registers are 32 bits wide and live to the
 end, so that no place of a frame is ever used again and a wrong sharing of places goes unnoticed.
@@ -22,7 +22,7 @@ import ptx_programs
 import warpstack as ws
 from effort import rounds
 from ptx_forms import HEADER, at, run
-from twins import ptx_scalar
+from python_reference import ptx_scalar
 from warpstack.errors import InputError
 
 ALL = 0xFFFFFFFF

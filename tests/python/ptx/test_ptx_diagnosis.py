@@ -299,7 +299,7 @@ def test_barriers_count_threads():
     assert "divergent barrier" in error_of(TWO_BARRIERS, block=64)
     out = results(TWO_BARRIERS, 64, ["divergent barrier"], on_fault="continue")
     assert out == list(range(63, -1, -1))
-    # Not aligned, a barrier may be reached in parts.
+    # A barrier that is not aligned may be reached in parts.
     assert results(TWO_BARRIERS.replace("bar.sync", "barrier.sync"), 64) == out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptx_forms import Form, check
-from twins.ptx_arithmetic import (
+from python_reference.ptx_arithmetic import (
     FORMATS,
     NAN,
     as_float,
@@ -103,16 +103,16 @@ def test_short_float_arithmetic(kind):
         if name == "fma":
             options.append((".rn.relu", {"clip": True}))
         for text, keywords in options:
-            twin = float_operation(name, kind, **keywords)
+            reference = float_operation(name, kind, **keywords)
             forms[f"{name}{text}.{kind}"] = Form(
-                f"{name}{text}.{kind} %d, {registers};", (kind,) * operands, (kind,), twin
+                f"{name}{text}.{kind} %d, {registers};", (kind,) * operands, (kind,), reference
             )
             pair = f"{kind}x2"
             forms[f"{name}{text}.{pair}"] = Form(
                 f"{name}{text}.{pair} %d, {registers};",
                 (pair,) * operands,
                 (pair,),
-                pairwise(twin),
+                pairwise(reference),
             )
     check(forms, 384)
 
@@ -134,12 +134,12 @@ def test_minimum_and_maximum_of_floats():
                 options.append((".ftz", {"ftz": True}))
                 options.append((".ftz.NaN", {"ftz": True, "nan": True}))
             for text, keywords in options:
-                twin = extreme(scalar, least=name == "min", **keywords)
+                reference = extreme(scalar, least=name == "min", **keywords)
                 forms[f"{name}{text}.{kind}"] = Form(
                     f"{name}{text}.{kind} %d, %a, %b;",
                     (kind, kind),
                     (kind,),
-                    pairwise(twin) if kind != scalar else twin,
+                    pairwise(reference) if kind != scalar else reference,
                     same_float(kind),
                 )
     check(forms)
@@ -152,13 +152,13 @@ def test_signs_of_floats():
         sign = 1 << (FORMATS[scalar][2] - 1)
         for name, f in {"abs": lambda a, s: a & ~s, "neg": lambda a, s: a ^ s}.items():
 
-            def twin(a, f=f, s=sign):
+            def reference(a, f=f, s=sign):
                 return f(a, s)
 
             def flushing(a, f=f, s=sign, k=scalar):
                 return f(flush(a, k), s)
 
-            options = {"": twin}
+            options = {"": reference}
             if scalar in ("f32", "f16"):
                 options[".ftz"] = flushing
             for text, g in options.items():
@@ -216,13 +216,13 @@ def test_cvt_between_integers():
     for target, source in itertools.product(CONVERTED, repeat=2):
         for sat in ("", ".sat"):
             text = f"cvt{sat}.{target}.{source}"
-            twin = convert(target, source, sat=bool(sat))
+            reference = convert(target, source, sat=bool(sat))
             width = max(width_of(target), 16)
             forms[text] = Form(
                 f"{text} %d, %a;",
                 (source,),
                 (f"b{width}",),
-                lambda a, f=twin, t=target, w=width: extended(f(a), t, w),
+                lambda a, f=reference, t=target, w=width: extended(f(a), t, w),
             )
     # A register may be wider than its type: the rest of the source is ignored.
     forms["narrow source"] = Form(
@@ -242,13 +242,13 @@ def test_cvt_from_float_to_integer(source):
     for target, rounding in itertools.product(CONVERTED, ("rni", "rzi", "rmi", "rpi")):
         for ftz in ("", ".ftz") if source == "f32" else ("",):
             text = f"cvt.{rounding}{ftz}.{target}.{source}"
-            twin = convert(target, source, integral=letters(rounding), ftz=bool(ftz))
+            reference = convert(target, source, integral=letters(rounding), ftz=bool(ftz))
             width = max(width_of(target), 16)
             forms[text] = Form(
                 f"{text} %d, %a;",
                 (source,),
                 (f"b{width}",),
-                lambda a, f=twin, t=target, w=width: extended(f(a), t, w),
+                lambda a, f=reference, t=target, w=width: extended(f(a), t, w),
             )
             if not ftz:
                 sat = text.replace(f".{target}", f".sat.{target}", 1)
@@ -256,7 +256,7 @@ def test_cvt_from_float_to_integer(source):
                     f"{sat} %d, %a;",
                     (source,),
                     (f"b{width}",),
-                    lambda a, f=twin, t=target, w=width: extended(f(a), t, w),
+                    lambda a, f=reference, t=target, w=width: extended(f(a), t, w),
                 )
     check(forms, 256)
 

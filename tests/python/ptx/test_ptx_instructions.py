@@ -2,7 +2,7 @@
 
 The values are edges and random bits; test_ptx_floats.py does the same for floats and conversions.
 
-The definitions are in twins/ptx_arithmetic.py and here; what they say is in NVIDIA's "Parallel
+The definitions are in python_reference/ptx_arithmetic.py and here; what they say is in NVIDIA's "Parallel
 Thread Execution ISA", the section of the instruction.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ptx_forms import Form, check
-from twins.ptx_arithmetic import (
+from python_reference.ptx_arithmetic import (
     FORMATS,
     as_float,
     flush,
@@ -165,11 +165,11 @@ def test_carry_chains():
         t, double = f"u{w}", 2 * w
 
         def chain(f, w=w, double=double):
-            def twin(a, b, c, e):
+            def reference(a, b, c, e):
                 value = f(a | b << w, c | e << w) & ((1 << double) - 1)
                 return value & ((1 << w) - 1), value >> w
 
-            return twin
+            return reference
 
         forms[f"add.{t}"] = Form(
             f"add.cc.{t} %d, %a, %c; addc.{t} %q, %b, %e;",
@@ -280,12 +280,12 @@ def test_logic_and_shifts():
         )
 
     def funnel(left, clamp):
-        def twin(a, b, n):
+        def reference(a, b, n):
             n = min(n, 32) if clamp else n & 31
             both = b << 32 | a
             return (both << n >> 32 if left else both >> n) & 0xFFFFFFFF
 
-        return twin
+        return reference
 
     for left, clamp in itertools.product((True, False), repeat=2):
         name = f"shf.{'l' if left else 'r'}.{'clamp' if clamp else 'wrap'}.b32"
@@ -318,7 +318,7 @@ def test_logic_and_shifts():
 def test_lop3(first):
     """All tables: bit (a, b, c) of the result is the table's bit 4a + 2b + c."""
 
-    def twin(table):
+    def reference(table):
         def apply(a, b, c):
             result = 0
             for row in range(8):
@@ -333,7 +333,7 @@ def test_lop3(first):
     check(
         {
             f"lop3 {table}": Form(
-                f"lop3.b32 %d, %a, %b, %c, {table};", ("b32",) * 3, ("b32",), twin(table)
+                f"lop3.b32 %d, %a, %b, %c, {table};", ("b32",) * 3, ("b32",), reference(table)
             )
             for table in range(first, first + 64)
         },
@@ -406,15 +406,15 @@ def test_bit_fields_and_counts():
         )
 
     def bit_mask(clamp):
-        def twin(a, b):
+        def reference(a, b):
             if not clamp:
                 a, b = a & 31, b & 31
             return 0 if a >= 32 else ((1 << min(b, 32)) - 1) << a & 0xFFFFFFFF
 
-        return twin
+        return reference
 
     def extend(t, clamp):
-        def twin(a, n):
+        def reference(a, n):
             n = n if clamp else n & 31
             if n >= 32:
                 return a
@@ -422,7 +422,7 @@ def test_bit_fields_and_counts():
             negative = t == "s32" and n and low >> (n - 1)
             return (low - (1 << n) if negative else low) & 0xFFFFFFFF
 
-        return twin
+        return reference
 
     for clamp in (True, False):
         name = "clamp" if clamp else "wrap"

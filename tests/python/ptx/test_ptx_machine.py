@@ -18,7 +18,7 @@ from ptx_forms import (
     per_thread,
     run,
 )
-from twins.ptx_arithmetic import signed
+from python_reference.ptx_arithmetic import signed
 from warpstack.errors import InputError
 
 # ---- warp-wide operations ----

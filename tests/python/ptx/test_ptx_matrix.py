@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from ptx_forms import at, edges, run
-from twins import ptx_matrix as twin
+from python_reference import ptx_matrix as plain
 from warpstack.errors import InputError
 
 LANES = np.arange(32)
@@ -23,7 +23,7 @@ def shape_of(name):
 
 def random_bits(kind, count, rng):
     """Half of them ordinary numbers, else edges and anything."""
-    width = twin.BITS[kind]
+    width = plain.BITS[kind]
     bits = rng.integers(0, 2**width, count, dtype=np.uint64)
     if kind in ("f16", "bf16", "tf32", "f32", "f64"):
         near = rng.normal(0, 2, count)
@@ -69,7 +69,7 @@ def run_mma(opcode, shape, kinds, fragments):
     for name, kind, fragment in zip("abc", sources, fragments, strict=True):
         size = 8 if kind == "f64" else 4
         packed = np.array(
-            [[twin.pack(lane, kind) for lane in warp] for warp in fragment],
+            [[plain.pack(lane, kind) for lane in warp] for warp in fragment],
             np.uint64 if size == 8 else np.uint32,
         )
         count = packed.shape[2]
@@ -82,7 +82,7 @@ def run_mma(opcode, shape, kinds, fragments):
         lists.append("{" + ", ".join(registers) + "}")
     size = 8 if kind_d == "f64" else 4
     per_lane = shape[0] * shape[1] // 32
-    count = per_lane * twin.BITS[kind_d] // (8 * size)
+    count = per_lane * plain.BITS[kind_d] // (8 * size)
     registers = [f"%dx{i}" for i in range(count)]
     text.append(f".reg .{register_kind(kind_d)} {', '.join(registers)};")
     text.append(f"{opcode} {{{', '.join(registers)}}}, {', '.join(lists)};")
@@ -108,7 +108,7 @@ def test_mma(name, kinds):
         matrices = []
         for w in range(warps):
             a, b, c = (
-                random_matrix(*twin.dimensions(shape, role), kind, rng)
+                random_matrix(*plain.dimensions(shape, role), kind, rng)
                 for role, kind in zip("abc", kinds[1:], strict=True)
             )
             if kinds[0] == "s32" and w == 1:  # sums that leave the range
@@ -117,17 +117,17 @@ def test_mma(name, kinds):
                 ]
             matrices.append((a, b, c))
         fragments = [
-            [twin.to_fragment(m[i], shape, kind, role) for m in matrices]
+            [plain.to_fragment(m[i], shape, kind, role) for m in matrices]
             for i, (role, kind) in enumerate(zip("abc", kinds[1:], strict=True))
         ]
         before, behind = ("", modifier) if "popc" in modifier else (modifier, "")
         opcode = f"mma.sync.aligned.{name}.row.col{before}.{'.'.join(kinds)}{behind}"
         out, trace = run_mma(opcode, shape, kinds, fragments)
         for w, (a, b, c) in enumerate(matrices):
-            got = twin.to_matrix(
-                [twin.unpack(lane, kinds[0]) for lane in out[w].tolist()], shape, kinds[0], "c"
+            got = plain.to_matrix(
+                [plain.unpack(lane, kinds[0]) for lane in out[w].tolist()], shape, kinds[0], "c"
             )
-            expected = twin.multiply(
+            expected = plain.multiply(
                 a, b, c, kinds, saturate=modifier == ".satfinite", count_and=".and" in modifier
             )
             assert got == expected, modifier
@@ -146,7 +146,7 @@ def test_mma_by_hand():
     c = [[hundred] * 8] * 16
     shape, kinds = (16, 8, 8), ("f32", "f16", "f16", "f32")
     fragments = [
-        [twin.to_fragment(m, shape, kind, role)]
+        [plain.to_fragment(m, shape, kind, role)]
         for m, kind, role in zip((a, b, c), kinds[1:], "abc", strict=True)
     ]
     out, _ = run_mma("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", shape, kinds, fragments)
@@ -252,16 +252,16 @@ WMMA = [
 
 
 def num_registers(shape, kind, role):
-    rows, columns = twin.dimensions(shape, role)
+    rows, columns = plain.dimensions(shape, role)
     if kind == "f16" and role in "ab":
         return 8
-    return rows * columns // 32 * twin.BITS[kind] // (64 if kind == "f64" else 32)
+    return rows * columns // 32 * plain.BITS[kind] // (64 if kind == "f64" else 32)
 
 
 def in_memory(matrix, kind, layout, stride):
     """Return bytes of a matrix whose rows (columns) are `stride` elements apart."""
     lines = matrix if layout == "row" else [list(line) for line in zip(*matrix, strict=True)]
-    bits = twin.BITS[kind]
+    bits = plain.BITS[kind]
     number = 0
     for i, line in enumerate(lines):
         for j, value in enumerate(line):
@@ -271,7 +271,7 @@ def in_memory(matrix, kind, layout, stride):
 
 
 def from_memory(data, kind, layout, stride, rows, columns):
-    bits = twin.BITS[kind]
+    bits = plain.BITS[kind]
     number = int.from_bytes(data.tobytes(), "little")
 
     def element(r, c):
@@ -294,7 +294,7 @@ def test_wmma(form, layouts, padding, through, seed):
     name, kinds = form
     kind_d, kind_a, kind_b, kind_c = kinds
     shape = shape_of(name)
-    if twin.BITS[kind_a] < 8:
+    if plain.BITS[kind_a] < 8:
         layouts = ("row", "col", *layouts[2:])
     rng = np.random.default_rng(seed)
     text, arrays, lists = [], [], []
@@ -302,9 +302,9 @@ def test_wmma(form, layouts, padding, through, seed):
     roles = list(zip("abcd", "abcc", (kind_a, kind_b, kind_c, kind_d), strict=True))
     places = []
     for i, (matrix_name, role, kind) in enumerate(roles):
-        rows, columns = twin.dimensions(shape, role)
+        rows, columns = plain.dimensions(shape, role)
         dense = columns if layouts[i] == "row" else rows
-        stride = dense + padding[i] * (128 // twin.BITS[kind])
+        stride = dense + padding[i] * (128 // plain.BITS[kind])
         places.append((layouts[i], stride, rows, columns))
         matrix = random_matrix(rows, columns, kind, rng)
         matrices.append(matrix)
@@ -331,10 +331,10 @@ def test_wmma(form, layouts, padding, through, seed):
     before = arrays[3].copy()
     (*_, out), trace = run("\n".join(text), *arrays)
     got = from_memory(out, kind_d, layout, stride, rows, columns)
-    assert got == twin.multiply(*matrices[:3], kinds)
+    assert got == plain.multiply(*matrices[:3], kinds)
     # The store leaves what lies between the rows.
     untouched = in_memory(
-        [[(1 << twin.BITS[kind_d]) - 1] * columns for _ in range(rows)], kind_d, layout, stride
+        [[(1 << plain.BITS[kind_d]) - 1] * columns for _ in range(rows)], kind_d, layout, stride
     )
     assert np.array_equal(out[untouched == 0], before[untouched == 0])
     # Every sector of the matrices is accessed, and no other.
@@ -343,7 +343,7 @@ def test_wmma(form, layouts, padding, through, seed):
     totals = ws.simulate_caches(trace, ws.gpu("qv100")).totals
     touched = 0
     for (matrix_name, _, kind), (where, step, height, width) in zip(roles, places, strict=True):
-        ones = [[(1 << twin.BITS[kind]) - 1] * width for _ in range(height)]
+        ones = [[(1 << plain.BITS[kind]) - 1] * width for _ in range(height)]
         data = in_memory(ones, kind, where, step)
         data = np.pad(data, (0, -len(data) % 32)).reshape(-1, 32)
         if matrix_name != "d":

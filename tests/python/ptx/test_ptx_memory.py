@@ -7,7 +7,7 @@ import pytest
 
 import warpstack as ws
 from ptx_forms import BITS, HEADER, OWN_WORD, at, compile_body, per_thread, run, width_of
-from twins.ptx_arithmetic import float_operation, flush, signed
+from python_reference.ptx_arithmetic import float_operation, flush, signed
 from warpstack.errors import InputError
 
 # ---- loads and stores ----

@@ -1,6 +1,6 @@
 """Conversions to and from formats of few bits, with .satfinite and random bits; cvt.pack.
 
-The reference rounds to the lists of a format's numbers (twins/narrow.py).
+The reference rounds to the lists of a format's numbers (python_reference/narrow.py).
 """
 
 import itertools
@@ -12,7 +12,7 @@ import machine_forms
 import warpstack as ws
 from effort import rounds
 from ptx_forms import at, run
-from twins.narrow import FORMATS, doubles, joined, power_of_two, reversed_bits, rounded
+from python_reference.narrow import FORMATS, doubles, joined, power_of_two, reversed_bits, rounded
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_ptxas
 from warpstack.errors import InputError

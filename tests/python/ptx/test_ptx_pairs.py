@@ -9,8 +9,8 @@ import machine_forms
 import warpstack as ws
 from effort import rounds
 from ptx_forms import access_counts, at, message_of, operands, run
-from twins import ptx_arithmetic
-from twins.narrow import doubles
+from python_reference import ptx_arithmetic
+from python_reference.narrow import doubles
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_ptxas
 

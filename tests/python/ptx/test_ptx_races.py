@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warpstack as ws
-from twins.races import Event, races
+from python_reference.races import Event, races
 from warpstack.errors import InputError
 
 REGISTERS = (
@@ -320,7 +320,7 @@ ORDERS = {"": (False, False), ".acquire": (True, False), ".release": (False, Tru
 def random_kernel(rng, space):
     """Return PTX of a few warps with accesses and barriers, and the events of each warp.
 
-    Writes have values of their own, and strong reads keep theirs, so that the twin knows which
+    Writes have values of their own, and strong reads keep theirs, so that the reference knows which
     write each of them saw.
     """
     warps = rng.randint(2, 4)
@@ -423,7 +423,7 @@ mov.u32 %r2, 0;
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_random_kernels_against_the_twin(seed):
+def test_random_kernels_against_the_reference(seed):
     rng = random.Random(seed)
     space = rng.choice(["shared", "global"])
     text, programs, logs, warps = random_kernel(rng, space)

@@ -1,11 +1,11 @@
-"""wgmma: products of four warps with factors in shared memory or registers, against a plain twin."""
+"""wgmma: products of four warps with factors in shared memory or registers, against the plain definition."""
 
 import numpy as np
 import pytest
 
 from effort import rounds
 from ptx_forms import access_counts, at, message_of, run
-from twins import ptx_warpgroup as twin
+from python_reference import ptx_warpgroup as plain
 
 SHARED = 65536
 OUTSIDE = f".shared .align 1024 .b8 memory[{SHARED}];"
@@ -24,7 +24,7 @@ INTEGERS = [("s32", "s8", "u8"), ("s32", "u8", "s8"), ("s32", "b1", "b1")]
 
 def random_factor(rows, kind, rng):
     """Return rows of 32 bytes: small numbers, whose sums no order changes."""
-    count = (rows, twin.inner(kind))
+    count = (rows, plain.inner(kind))
     small = rng.integers(-4, 5, count)
     if kind == "f16":
         return [row.tobytes() for row in small.astype(np.float16)]
@@ -47,7 +47,7 @@ def multiply(kinds, n, a, b, *, place_a="rows", place_b="rows", swizzle=0, d=Non
     kind_d, kind_a, kind_b = kinds
     memory = np.zeros(SHARED, np.uint8)
     as_bytes = [[np.frombuffer(row, np.uint8) for row in factor] for factor in (a, b)]
-    places = {"rows": twin.place_rows, "columns": twin.place_columns}
+    places = {"rows": plain.place_rows, "columns": plain.place_columns}
     description_b = places[place_b](memory, as_bytes[1], 32768, swizzle)
     words = n // 4 if kind_d == "f16" else n // 2
     registers = [f"%dd{i}" for i in range(words)]
@@ -57,14 +57,14 @@ def multiply(kinds, n, a, b, *, place_a="rows", place_b="rows", swizzle=0, d=Non
     before = np.zeros((128, words), np.uint32)
     if d is not None:
         for thread in range(128):
-            values = [d[twin.position(thread, i)] for i in range(n // 2)]
+            values = [d[plain.position(thread, i)] for i in range(n // 2)]
             kept = np.array(values, {"f16": np.float16, "f32": np.float32}.get(kind_d, np.int32))
             before[thread] = kept.view(np.uint32)
     text += at("%l1", "%a0", "%t", 4 * words)
     text += "".join(f"ld.global.b32 {r}, [%l1+{4 * i}];" for i, r in enumerate(registers))
     arrays = [before.reshape(-1), memory.view(np.uint32)]
     if place_a == "registers":
-        arrays.append(twin.registers_of_a(a).reshape(-1))
+        arrays.append(plain.registers_of_a(a).reshape(-1))
         text += at("%l3", "%a2", "%t", 16) + "ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%l3];"
         first = "{%r10, %r11, %r12, %r13}"
     else:
@@ -78,7 +78,7 @@ def multiply(kinds, n, a, b, *, place_a="rows", place_b="rows", swizzle=0, d=Non
         if kind_a in ("f16", "bf16"):
             operands += "" if place_a == "registers" else f", {int(place_a == 'columns')}"
             operands += f", {int(place_b == 'columns')}"
-    opcode = f"wgmma.mma_async.sync.aligned.m64n{n}k{twin.inner(kind_a)}"
+    opcode = f"wgmma.mma_async.sync.aligned.m64n{n}k{plain.inner(kind_a)}"
     opcode += f".{kind_d}.{kind_a}.{kind_b}" + (f".{form}" if form else "")
     text += f"{opcode} {{{', '.join(registers)}}}, {operands};"
     text += "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
@@ -89,7 +89,7 @@ def multiply(kinds, n, a, b, *, place_a="rows", place_b="rows", swizzle=0, d=Non
     result = np.zeros((64, n), kind)
     for thread in range(128):
         for i in range(n // 2):
-            result[twin.position(thread, i)] = elements[thread, i]
+            result[plain.position(thread, i)] = elements[thread, i]
     return result, trace
 
 
@@ -101,7 +101,7 @@ def check(kinds, n, seed, **options):
         d = rng.integers(-9, 10, (64, n)).astype(np.int64 if kinds[0] == "s32" else np.float64)
     got, trace = multiply(kinds, n, a, b, d=d, **options)
     scales = options.get("scales", (1, 1))
-    expected = twin.multiply(a, b, kinds, d, negate_a=scales[0] < 0, negate_b=scales[1] < 0)
+    expected = plain.multiply(a, b, kinds, d, negate_a=scales[0] < 0, negate_b=scales[1] < 0)
     np.testing.assert_array_equal(got, expected)
     return trace
 

@@ -14,7 +14,14 @@ from tested_forms import forms_are_executed, forms_by_test  # noqa: F401
 
 import warpstack as ws
 from ptx_forms import Form, check
-from twins.ptx_arithmetic import as_float, float_operation, flush, is_nan, signed, value_of
+from python_reference.ptx_arithmetic import (
+    as_float,
+    float_operation,
+    flush,
+    is_nan,
+    signed,
+    value_of,
+)
 from warpstack.errors import InputError
 
 COMPARE = {
@@ -43,11 +50,11 @@ def check_either(forms, u):
 def comparison(kind, compare, join):
     """Return what a comparison and its opposite give, each joined with a third predicate."""
 
-    def twin(a, b, c):
+    def reference(a, b, c):
         holds = compare(value_of(a, kind), value_of(b, kind))
         return join(holds, c), join(not holds, c)
 
-    return twin
+    return reference
 
 
 @pytest.mark.parametrize("u", KINDS)
@@ -84,7 +91,7 @@ def test_sums_with_carries():
     """Of words and of pairs: -a is ~a + 1, which carries where a is 0."""
 
     def form(name, operands, bits, negated=(), extended=False, number=None):
-        def twin(a, b, carry=0):
+        def reference(a, b, carry=0):
             a, b = (~x % 2**bits if n in negated else x for n, x in enumerate((a, number or b)))
             total = a + b + (carry if extended else len(negated))
             return total % 2**bits, total >> bits
@@ -92,7 +99,7 @@ def test_sums_with_carries():
         kind = f"u{bits}"
         text = f"{name} R12,P5,{operands}" + ",P2" * extended
         inputs = (kind, kind, "flag") if extended else (kind, kind)
-        return Form(text, inputs, (kind, "flag"), twin)
+        return Form(text, inputs, (kind, "flag"), reference)
 
     forms = {}
     for name, bits in {"IADD": 32, "IADD.64": 64}.items():
@@ -137,7 +144,7 @@ def test_choices_of_64_bits():
 
 
 def of_floats(kind, compare, unordered, join, ftz):
-    def twin(a, b, c):
+    def reference(a, b, c):
         c = 1 - c
         a, b = a ^ 1 << (int(kind[1:]) - 1), b & ~(1 << (int(kind[1:]) - 1))  # -a, |b|
         if ftz:
@@ -146,7 +153,7 @@ def of_floats(kind, compare, unordered, join, ftz):
         holds = unordered if nan else compare(as_float(a, kind), as_float(b, kind))
         return join(holds, c), join(not holds, c)
 
-    return twin
+    return reference
 
 
 @pytest.mark.parametrize(("opcode", "kind"), [("FSETP", "f32"), ("DSETP", "f64")])
@@ -177,7 +184,7 @@ def test_bits_of_words(u):
     def shift(place):
         return place if place == WORD else 31 - place
 
-    twins = {
+    references = {
         "BREV": lambda a: int(f"{a:032b}"[::-1], 2),
         "POPC": lambda a: a.bit_count(),
         "FLO.U32": leading,
@@ -186,11 +193,11 @@ def test_bits_of_words(u):
         "FLO.SH": lambda a: shift(leading(a ^ WORD if a >> 31 else a)),
     }
     forms = {}
-    for name, twin in twins.items():
-        forms[name] = Form(f"{u}{name} {u}R12,{u}R4", ("b32",), ("b32",), twin)
+    for name, reference in references.items():
+        forms[name] = Form(f"{u}{name} {u}R12,{u}R4", ("b32",), ("b32",), reference)
         if "FLO" not in name:
             forms[f"{name} ~"] = Form(
-                f"{u}{name} {u}R12,~{u}R4", ("b32",), ("b32",), lambda a, f=twin: f(a ^ WORD)
+                f"{u}{name} {u}R12,~{u}R4", ("b32",), ("b32",), lambda a, f=reference: f(a ^ WORD)
             )
     check_either(forms, u)
 
@@ -204,7 +211,7 @@ def test_shifts_of_two_words(u):
         "u64 left": ("SHF.L.U32 {u}R12,{u}R4,{s},{u}RZ", "SHF.L.U64.HI {u}R13,{u}R4,{s},{u}R5"),
     }
 
-    def twin(name, a, s):
+    def reference(name, a, s):
         s = min(s, 64)
         return (value_of(a, name[:3]) >> s if "right" in name else a << s) & WORDS
 
@@ -214,14 +221,14 @@ def test_shifts_of_two_words(u):
             lines = "; ".join(u + line.format(u=u, s=f"{s:#x}") for line in code)
             kinds = (name[:3],)
             forms[f"{name} {s}"] = Form(
-                lines, kinds, kinds, lambda a, name=name, s=s: twin(name, a, s)
+                lines, kinds, kinds, lambda a, name=name, s=s: reference(name, a, s)
             )
         lines = "; ".join(u + line.format(u=u, s=f"{u}R6") for line in code)
         forms[name] = Form(
             lines,
             (name[:3], "shift"),
             (name[:3],),
-            lambda a, s, name=name: twin(name, a, s),
+            lambda a, s, name=name: reference(name, a, s),
         )
     check_either(forms, u)
 
@@ -266,14 +273,14 @@ def test_tables_of_predicates(u):
     for first in range(0, 256, 5):
         second = (first * 73 + 41) % 256
 
-        def twin(a, b, c, tables=(first, second)):
+        def reference(a, b, c, tables=(first, second)):
             return tuple(table >> (4 * a + 2 * (1 - b) + c) & 1 for table in tables)
 
         forms[f"{first:#x}"] = Form(
             f"{u}PLOP3.LUT {u}P4,{u}P5,{u}P0,!{u}P1,{u}P2,{first:#x},{second:#x}",
             ("flag",) * 3,
             ("flag", "flag"),
-            twin,
+            reference,
         )
     check(forms, 64, text_of=uniform if u else lanes, threads=1 if u else 64)
 
@@ -331,8 +338,8 @@ def test_differences_of_bytes():
     operands = {"VABSDIFF4.U8": "R12,R4,R6,RZ", "VABSDIFF4.U8.ACC": "R12,R4,R6,R8"}
     check(
         {
-            label: Form(f"{label} {operands[label]}", ("b32",) * 3, ("b32",), twin)
-            for label, twin in forms.items()
+            label: Form(f"{label} {operands[label]}", ("b32",) * 3, ("b32",), reference)
+            for label, reference in forms.items()
         },
         text_of=lanes,
     )

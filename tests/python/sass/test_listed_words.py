@@ -12,7 +12,7 @@ from tested_forms import forms_are_executed, forms_by_test  # noqa: F401
 
 import warpstack as ws
 from ptx_forms import Form, check
-from twins.ptx_arithmetic import as_float, is_nan, signed
+from python_reference.ptx_arithmetic import as_float, is_nan, signed
 from warpstack.cuda.disassembly import find_nvdisasm
 
 WORD, WORDS = 2**32 - 1, 2**64 - 1
@@ -49,7 +49,7 @@ def test_all_shifts(u, side):
             for count in (f"{u}R6", f"{u}RZ", "0x1f", "0x20", "0x25", "0x3f"):
                 name = f"{u}SHF.{side}{wraps}.{kind}{high}"
 
-                def twin(a, s, c, low=low, upper=upper, count=count, of=(wraps, kind, high)):
+                def reference(a, s, c, low=low, upper=upper, count=count, of=(wraps, kind, high)):
                     s = s if count.endswith("R6") else 0 if "RZ" in count else int(count, 16)
                     return shifted(
                         side == "L",
@@ -62,7 +62,7 @@ def test_all_shifts(u, side):
                     )
 
                 line = f"{name} {u}R12,{low},{count},{upper}"
-                forms[line] = Form(line, ("b32", "shift", "b32"), ("b32",), twin)
+                forms[line] = Form(line, ("b32", "shift", "b32"), ("b32",), reference)
     if u:
         check(forms, 64, text_of=uniform, threads=1)
     else:
@@ -124,13 +124,13 @@ def test_extremes_of_words_and_their_parts():
                 forms[line] = Form(
                     line, ("b32", "b32"), ("b32",), lambda a, b, f=two, c=least: f(a, b, c)
                 )
-            for opcode, twin in (("VIMNMX3", three), ("VIADDMNMX", of_sum)):
+            for opcode, reference in (("VIMNMX3", three), ("VIADDMNMX", of_sum)):
                 line = f"{opcode}{name}{relu} R12,R4,R6,R8,{flag}"
                 forms[line] = Form(
                     line,
                     ("b32", "b32", "b32"),
                     ("b32",),
-                    lambda a, b, e, f=twin, c=least: f(a, b, e, c),
+                    lambda a, b, e, f=reference, c=least: f(a, b, e, c),
                 )
         line = f"VIMNMX{name}{relu} R12,R4,R6,P2"
         forms[line] = Form(line, ("b32", "b32", "flag"), ("b32",), two)
@@ -142,11 +142,11 @@ def test_extremes_of_64_bits():
     for kind, least in itertools.product("SU", (0, 1)):
         line = f"IMNMX.{kind}64 PT,PT,R12,R4,R6,{'PT' if least else '!PT'},!PT"
 
-        def twin(a, b, kind=kind, least=least):
+        def reference(a, b, kind=kind, least=least):
             x, y = (signed(a, 64), signed(b, 64)) if kind == "S" else (a, b)
             return (min(x, y) if least else max(x, y)) & WORDS
 
-        forms[line] = Form(line, ("b64", "b64"), ("b64",), twin)
+        forms[line] = Form(line, ("b64", "b64"), ("b64",), reference)
     check(forms, 384, text_of=lanes)
 
 
@@ -156,11 +156,11 @@ def test_sums_of_parts():
         for x, y in itertools.product((1, -1), repeat=2):
             line = f"VIADD{name} R12,{'-' * (x < 0)}R4,{'-' * (y < 0)}R6"
 
-            def twin(a, b, count=count, x=x, y=y):
+            def reference(a, b, count=count, x=x, y=y):
                 pairs = zip(parts_of(a, "U", count), parts_of(b, "U", count), strict=True)
                 return joined([x * p + y * q for p, q in pairs], count)
 
-            forms[line] = Form(line, ("b32", "b32"), ("b32",), twin)
+            forms[line] = Form(line, ("b32", "b32"), ("b32",), reference)
     check(forms, 384, text_of=lanes)
 
 
@@ -170,11 +170,11 @@ def test_products_with_a_signed_addend():
         for factor in ("R6", "0x100000"):
             line = f"IMAD.WIDE{kind} R12,R4,{factor},{sign}R8"
 
-            def twin(a, b, c, kind=kind, sign=sign, factor=factor):
+            def reference(a, b, c, kind=kind, sign=sign, factor=factor):
                 x, y = (a, b) if kind else (signed(a, 32), signed(b, 32))
                 return x * (y if factor == "R6" else 1 << 20) + (-c if sign else c) & WORDS
 
-            forms[line] = Form(line, ("b32", "b32", "b64"), ("b64",), twin)
+            forms[line] = Form(line, ("b32", "b32", "b64"), ("b64",), reference)
 
         def carried(a, b, c, kind=kind, sign=sign):
             x, y = (a, b) if kind else (signed(a, 32), signed(b, 32))
@@ -202,7 +202,7 @@ def test_floats_as_short_integers():
         of = ".F64" * (source == "f64")
         line = f"F2I.{kind}{bits}{of}{name}{ntz} R12,R4"
 
-        def twin(a, kind=kind, bits=bits, rounding=rounding, source=source, ntz=ntz):
+        def reference(a, kind=kind, bits=bits, rounding=rounding, source=source, ntz=ntz):
             top = 1 << bits - 1
             if is_nan(a, source):
                 return 0 if ntz else (-top if kind == "S" else top) & WORD
@@ -211,7 +211,7 @@ def test_floats_as_short_integers():
             value = max(least, min(most, value))  # the bounds are whole
             return int(rounding(value)) & WORD
 
-        forms[line] = Form(line, (source,), ("b32",), twin)
+        forms[line] = Form(line, (source,), ("b32",), reference)
     check(forms, 384, text_of=lanes)
 
 
@@ -222,12 +222,12 @@ def test_short_integers_as_floats_and_words():
         for number, part in enumerate(parts[bits]):
             line = f"I2F.{kind}{bits} R12,R4{part}"
 
-            def twin(a, kind=kind, bits=bits, number=number):
+            def reference(a, kind=kind, bits=bits, number=number):
                 value = a >> bits * number & (1 << bits) - 1
                 value = signed(value, bits) if kind == "S" else value
                 return int(np.float32(value).view(np.uint32))
 
-            forms[line] = Form(line, ("b32",), ("b32",), twin)
+            forms[line] = Form(line, ("b32",), ("b32",), reference)
         for source in "SU":
             line = f"I2I.{kind}{bits}.{source}32.SAT R12,R4"
 

@@ -21,7 +21,7 @@ pytestmark = [
     ),
 ]
 
-#: What a timed order of blocks, and waits at numbered barriers, are needed for, or what measures only.
+#: Programs that need a timed order of blocks, or waits at numbered barriers, or that only measure.
 NOT_YET = {"named.cu", "queue.cu", "l2_initial_state.py", "sass_stack.cu", "README.md"}
 
 

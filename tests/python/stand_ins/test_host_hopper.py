@@ -59,7 +59,7 @@ def test_clusters_of_a_launch(program, tmp_path, capfd):
         assert line in err
     traces = list(ws.load(tmp_path / "out"))
     assert [trace.short_name for trace in traces] == ["neighbours", "neighbours", "pairs"]
-    # What a block reads of another one's shared memory goes through no cache.
+    # Reads of another block's shared memory go through no cache.
     rows = traces[0].instructions
     loads = rows[rows.opcode.str.startswith("ld.") & (rows.executions > 0)]
     assert set(loads.space) == {"shared"}

@@ -9,8 +9,8 @@ import warpstack as ws
 from configurations import simulator_config
 from effort import rounds
 from machines import plain_pascal
+from python_reference.timing import Machine
 from strategies import controlled_kernels, kernels, with_control
-from twins.timing import Machine
 from warpstack._util.trace_budget import default_budget
 
 FIELDS = ws._core.CONTROL_FIELDS

@@ -12,8 +12,8 @@ import warpstack as ws
 from configurations import simulator_config
 from effort import rounds
 from machines import plain_pascal
+from python_reference.timing_rows import NOBODY, RowMachine
 from strategies import controlled_kernels, kernels
-from twins.timing_rows import NOBODY, RowMachine
 from warpstack.timing.simulation import MOST_SAMPLES
 
 PARTS = ws._core.STACK_COMPONENTS

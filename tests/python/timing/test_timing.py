@@ -13,8 +13,8 @@ import warpstack as ws
 from configurations import simulator_config
 from effort import rounds
 from machines import plain_pascal
+from python_reference.timing import Machine
 from strategies import controlled_kernels, copying_kernels, kernels, waiting_kernels
-from twins.timing import Machine
 from warpstack.cli import main
 
 
@@ -148,7 +148,7 @@ class TestConservation:
         sent = totals["l2_read_requests"] + totals["l2_write_requests"]
         if gpu.l1_write_policy == "write_through" and not totals["l2_atomic_sectors"]:
             assert totals["noc_request_packets"] == sent
-        # What is read comes back; atomics that return something do too, and so do awaited stores.
+        # Data that are read come back; atomics that return something do too, and so do awaited stores.
         assert totals["noc_reply_packets"] >= totals["l2_read_requests"]
         more_bytes = totals["noc_reply_bytes"] - 32 * totals["l2_read_sectors"]
         answers = totals["noc_reply_packets"] - totals["l2_read_requests"]

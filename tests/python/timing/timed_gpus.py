@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
+from python_reference.timing import PARTS, TICKS
 from strategies import gpus
-from twins.timing import PARTS, TICKS
 
 
 @st.composite

@@ -696,7 +696,7 @@ def test_random_damage_is_an_error_or_harmless(tmp_path_factory, data):
     if app is None:
         assert message.startswith(str(path))
         return
-    # What is accepted has all its instructions; of missing blocks and odd opcodes it warns.
+    # A file that is accepted has all its instructions; missing blocks and odd opcodes give warnings.
     (kernel,) = app.kernels
     blocks = len(list(kernel.blocks()))
     assert kernel.num_instructions == 24 * blocks

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import accelsim_text as text
 import warpstack as ws
 from effort import rounds
+from python_reference import accelsim as reference
 from strategies import kernels
-from twins import accelsim as twin
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
 from warpstack.cli import main
@@ -84,7 +84,7 @@ def assert_same_intervals(before, after):
 
 def assert_accelsim_reads(kernel, text):
     """Assert that a plain reading of the file finds the kernel's masks, sectors and bytes."""
-    header, blocks = twin.read(text)
+    header, blocks = reference.read(text)
     gx, gy, _ = kernel.grid
     rows = list(kernel.instructions.itertuples())
     for position, (linear, warps) in enumerate(kernel.blocks()):
@@ -102,7 +102,7 @@ def assert_accelsim_reads(kernel, text):
                     continue
                 count = next(counts)
                 assert width == rows[row].width or opcode.startswith("LDSM")
-                found = twin.access(entry, header, block, warp) if addresses else (0, [], [])
+                found = reference.access(entry, header, block, warp) if addresses else (0, [], [])
                 assert found[0] == count
                 assert found[1] == [next(sectors) for _ in found[1]]
                 assert found[2] == [next(stores) for _ in found[2]]
@@ -122,7 +122,7 @@ class TestSassTraces:
         assert_same_inputs(kernel, again)
         assert_same_results(kernel, again, gpu)
         assert_accelsim_reads(kernel, (folder / "out" / "kernel-1.traceg").read_text())
-        # What was read once goes back as it came.
+        # A trace that was read once is written as it was.
         with pytest.warns(ws.TraceWarning, match="EXIT"):
             assert round_trip(again, folder).digest == again.digest
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import accelsim_text as text
 import warpstack as ws
 from effort import rounds
-from twins import access as plain
+from python_reference import access as plain
 
 #: A histogram of random bins, saved by the version before lanes were kept.
 OLD = Path(__file__).parent / "saved_version_3"

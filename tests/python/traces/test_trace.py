@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from effort import rounds
+from python_reference import access as plain
 from strategies import kernels
-from twins import access as plain
 
 OPCODES = [
     "LDG.E.U8",

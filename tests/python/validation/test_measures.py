@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import warpstack as ws
-from twins import measures as plain
+from python_reference import measures as plain
 from warpstack import measures
 
 numbers = st.one_of(st.integers(-50, 50).map(float), st.sampled_from([0.0, 0.25, 1e6]))

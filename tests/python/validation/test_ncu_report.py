@@ -19,7 +19,7 @@ from warpstack.validation.reference.ncu_names import METRICS
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to" / "validate.md"
 
-#: Of two launches, by metric: value and unit. Texts and metrics without a value are there, too.
+#: Values and units of two launches, by metric. Texts and metrics without a value are there, too.
 FIRST = {
     "device__attribute_display_name": ("NVIDIA H100 PCIe", ""),
     "gpc__cycles_elapsed.max": (12_000.0, "cycle"),
@@ -321,7 +321,7 @@ class TestErrors:
         whole[start + 2] = 0x17  # a field of kind 7
         with pytest.raises(ws.InputError, match=r"x.ncu-rep: the report is damaged"):
             ws.reference.read_ncu(report([Action("k", FIRST)], data=bytes(whole)))
-        # What another version looks like is NVIDIA's business.
+        # Other versions may look different.
         path = report([Action("k", FIRST)], data=content(5, version=8)[:-3])
         assert len(ws.reference.read_ncu(path)) == 1
 
@@ -389,7 +389,7 @@ class TestValidation:
         assert values(table, "time_us", "error") == pytest.approx([0, 0])
         assert values(table, "instructions", "error")[0] == pytest.approx(0.1)
         assert values(table, "dram_read_sectors", "ratio") == [0.5, 1]
-        # Of the second launch the report has neither instructions nor sectors of L1.
+        # The report has neither instructions nor sectors of L1 of the second launch.
         assert values(table, "instructions", "status") == ["matched", "no reference"]
 
     def test_cycles_of_a_profiler_begin_with_the_launch(self, two_launches, tmp_path):

@@ -281,7 +281,7 @@ class TestTables:
         assert ninth["time_s"]["hw_gtx1080"] == pytest.approx(12.896e-6)
         assert ninth["l2_read_sectors"]["hw_gtx1080"] == 31003
         assert ninth["cycles"]["accelsim_rtx2060"] == 11241
-        # Of warp instructions, not of thread instructions as in the file.
+        # The ratio of warp instructions, not of thread instructions as in the file.
         assert ninth["ipc"]["accelsim_rtx2060"] == pytest.approx(33102 / 11241)
         assert set(ninth["name"]) == {"Kernel"}
 

@@ -181,7 +181,7 @@ def test_cfd_keeps_a_uniform_flow():
 
 
 def test_cfd_conserves_mass_and_energy_in_a_closed_box():
-    # What leaves a cell enters its neighbour, and walls let neither mass nor energy through.
+    # All that leaves a cell enters its neighbour, and walls let neither mass nor energy through.
     inputs = random_inputs("cfd", points=200, iterations=1)
     neighbours = np.where(inputs["neighbours"] == -2, -1, inputs["neighbours"])
     cells = len(inputs["surface"])

@@ -23,7 +23,7 @@ def random_inputs(name, **parameters):
 
 
 def test_hotspot_balances_its_heat():
-    # What cells exchange cancels: the sum changes by power and by what goes to the ambient.
+    # The exchange between cells cancels: the sum changes by power and by what goes to the ambient.
     parameters = {"width": 70, "height": 45, "steps": 1}
     inputs = random_inputs("hotspot", **parameters)
     heat = inputs["temperature"].astype(np.float64)

@@ -1,6 +1,6 @@
 """Why a model's cycles differ from the simulator's: one reason, and what was found for it.
 
-Each reason has a test of its own on what the stages computed. Where none holds, none is given.
+Each reason has a test of its own on what the stages computed. If no test holds, no reason is given.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OTHER_MISSES = 1.25
 _SATURATED = 0.9
 #: Part of an error, or of the simulated cycles, that one thing must take to explain them.
 _MOST = 0.5
-#: Times the requests of the mean channel from which on the load of channels is uneven.
+#: The load of channels is uneven from this multiple of the mean channel's requests on.
 _UNEVEN = 1.25
-#: Times the work of equal warps from which on warps are unequal.
+#: Warps are unequal from this multiple of the work of equal warps on.
 _UNEQUAL = 2.0
 
 #: The unit that sends a request or wavefront of an SM per cycle.
@@ -62,7 +62,7 @@ class Difference(NamedTuple):
     kernels: tuple[KernelTrace, ...]
     models: tuple[str, ...]
     text: str
-    #: Simulated ones of the kernels together.
+    #: The simulated cycles of the kernels together.
     cycles: int
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ def _reason(row: Mapping[str, Any], known: _Kernel) -> tuple[str, list[float]]:
             if _knows(model, resource):
                 return f"{what}, longer than the queueing delay of the model", []
             return f"{what}, a limit that is not in the model", []
-        # In a network waiting for MSHRs is a part of waiting, and nothing on top.
+        # In a network, waiting for MSHRs is a part of waiting and is not added to it.
         adds = _is_built_in(model) and not _core.reads_phases(model)
         waiting = row["cpi_mshr"] / row["cpi"] * row["cycles"]
         if not too_fast and adds and waiting >= _MOST * (row["cycles"] - simulated):
@@ -275,7 +275,7 @@ def _busy(known: _Kernel) -> dict[str, float]:
     }
     requests = np.array(known.memory._core.slice_turns)
     if requests.sum() > 0:
-        # Of those that come to a channel as large a part misses as elsewhere.
+        # The part of the requests that misses is taken to be the same in every channel.
         channels = requests.reshape(gpu.dram_channels or gpu.l2_slices, -1).sum(axis=1)
         if (uneven := channels.max() / channels.mean()) > _UNEVEN:
             parts[_CHANNEL] = uneven * parts["DRAM"]
@@ -314,7 +314,7 @@ def _hottest_atomics(known: _Kernel) -> float:
     each = gpu.l2_slice_request_cycles * gpu.clock_ghz / (gpu.l2_clock_ghz or gpu.clock_ghz)
     if gpu.atomic_requests == "per_lane":
         each *= kernel.num_thread_instructions / kernel.num_instructions
-    # All of them first: to find the hottest one takes longer.
+    # All atomics together come first: finding the hottest sector takes longer.
     atomics = table.loc[table["kind"].isin(["atomic", "reduction"]), "l2_requests"].sum()
     if atomics * each <= _MOST * known.simulated.cycles:
         return 0.0

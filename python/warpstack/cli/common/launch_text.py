@@ -171,7 +171,7 @@ def _check_sizes(launch: Launch, capacity: int) -> None:
                 f"{what} takes {size_text(own)}{together}; the simulated device has "
                 f"{size_text(capacity)}: make it smaller, or give --device-memory MIB"
             )
-        # Of each byte: the array, its copy on the device and whether it is written.
+        # Each byte takes memory for the array, for its copy on the device and for whether it is written.
         made = max(own, 8 * array.size if array.fill in ("range", "random") else 0)
         check_memory(what[:-1], made + 2 * total, "make it smaller")
 

@@ -50,7 +50,7 @@ def output_file(
     arguments
         Those of the command, with ``overwrite``.
     name
-        Of the argument that says what to write.
+        The name of the argument that says what to write.
     path, label
         The file, and what errors call it, where the argument is not both.
     inputs

@@ -1,15 +1,28 @@
-"""The parser of a command: errors of one line, and arguments in any order."""
+"""Parsers: of a command, with errors of one line and arguments in any order, and of all commands."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from warpstack.cli.common.messages import say
 
-__all__ = ["CommandParser"]
+__all__ = ["CommandParser", "ProgramParser"]
+
+#: A command with more options than this hides those of `_RARE` until ``--help-all``.
+_MOST_OPTIONS = 18
+#: Where the parsed arguments have the options that few calls need.
+_RARE = frozenset(
+    [
+        *("skip_missing", "memory_limit", "size", "compiler_options", "device_memory"),
+        *("trace_config", "overwrite", "seed"),
+        *("selection", "misses", "merge_threshold", "access_order", "flush_l2", "sampling"),
+        *("per_launch", "sort", "max_cycles", "sample_cycles"),
+        *("stop_at_limit", "step_limit", "allow_uninitialized", "on_fault"),
+    ]
+)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -28,6 +41,43 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
         self.traces_anywhere = False
         self.afterwards: list[Callable[[argparse.Namespace], None]] = []
+
+    def hide_rare_options(self) -> None:
+        """Add ``--help-all`` if there are more options than are read at once; called after all are added."""
+        if self._rare():
+            self.add_argument(
+                "--help-all",
+                action=_HelpAllAction,
+                help="show this and the options that few calls need",
+            )
+
+    def format_help(self) -> str:
+        """Return the help: of the options that most calls need, if there are many."""
+        rare = self._rare()
+        kept = [action.help for action in rare]
+        epilog = self.epilog
+        try:
+            for action in rare:
+                action.help = argparse.SUPPRESS
+            if rare:
+                more = f"{len(rare)} more options: {self.prog} --help-all"
+                self.epilog = f"{epilog} {more}" if epilog else more
+            return super().format_help()
+        finally:
+            self.epilog = epilog
+            for action, text in zip(rare, kept, strict=True):
+                action.help = text
+
+    def format_full_help(self) -> str:
+        """Return the help of all options."""
+        return super().format_help()
+
+    def _rare(self) -> list[argparse.Action]:
+        """Return the options that the help leaves out; none where all are few enough."""
+        options = [action for action in self._actions if action.option_strings]
+        if len(options) <= _MOST_OPTIONS:
+            return []
+        return [action for action in options if action.dest in _RARE]
 
     def error(self, message: str) -> NoReturn:
         """Print one line, with the nearest choice for a word that is not one of them, and exit."""
@@ -67,6 +117,47 @@ class CommandParser(argparse.ArgumentParser):
             option = next((text for text in rest if text.startswith("-")), rest[0])
             near = _near(option.partition("=")[0], self._option_string_actions)
             self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+
+
+class _HelpAllAction(argparse._HelpAction):
+    """``--help-all``: print the help of all options and exit."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        """Print the help and exit."""
+        assert isinstance(parser, CommandParser)
+        print(parser.format_full_help(), end="")
+        parser.exit()
+
+
+class ProgramParser(CommandParser):
+    """The parser of all commands, whose help lists them in groups.
+
+    Attributes
+    ----------
+    groups
+        The names of the commands by the title of their group.
+    """
+
+    def __init__(self, groups: Mapping[str, Sequence[str]], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.groups = groups
+
+    def format_help(self) -> str:
+        """Return usage, commands by group, and options."""
+        (commands,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
+        lines = {line.dest: line for line in commands._choices_actions}
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for title, names in self.groups.items():
+            formatter.start_section(title)
+            formatter.add_arguments([lines[name] for name in names])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([action for action in self._actions if action.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
 
 def _near(text: str, known: Iterable[str]) -> str:

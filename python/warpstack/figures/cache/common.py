@@ -17,7 +17,7 @@ REFERENCE = (
     f"cycle-level simulation of {GPU} in place of the paper's hardware counters; it follows the "
     "same cache rules. L2 is emptied before each kernel"
 )
-#: What is compared, in the order of the drawings.
+#: The models that are compared, in the order of the drawings.
 MODELS = ("ppt_gpu_mem", "warpstack")
 SIMULATION = "simulation"
 

@@ -23,7 +23,7 @@ GPU = "gpumech-baseline"
 #: GPUMech's Table II, and this package's own model.
 MODELS = ("naive_interval", "markov_chain", "mt", "mt_mshr", "gpumech", "closed_network")
 REFERENCE = f"cycle-level simulation (warpstack.simulate) of {GPU} (GPUMech, Table I)"
-#: Those that the paper takes its kernels from.
+#: The suites from which the paper takes its kernels.
 _SUITES = ("Rodinia", "Parboil", "SDK")
 
 

@@ -30,13 +30,13 @@ def _compute(study: Study) -> pd.DataFrame:
     names = [name for name in study.names if name in hardware.cycles]
     if not names:
         raise InputError("mdm-fig10: none of the workloads was measured")
-    # By its fields, not its name: the description may be a file of the user's.
+    # The GPU is recognised by its fields, not its name: the description may be a file of the user.
     settings = {"gpu": hardware.gpu, "models": list(_MODELS)}
     table = study.run(predictions, [settings], names)
     keys = ["app", "label", "class", "model"]
     cycles = table.groupby(keys, sort=False)["cycles"].sum().reset_index()
     measured = cycles["app"].map(hardware.cycles)
-    # IPCs of the same instructions are as the cycles the other way round.
+    # IPCs of the same instructions are inversely proportional to the cycles.
     return cycles.assign(measured=measured, error=measured / cycles["cycles"] - 1)
 
 

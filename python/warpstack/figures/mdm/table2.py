@@ -25,7 +25,7 @@ _PAPER_SIMULATION, _PAPER_ONCE, _PAPER_EACH = 27 * 365.25 * _DAY, 3.6 * _HOUR, 1
 
 def _compute(study: Study) -> pd.DataFrame:
     settings = {"gpu": mdm.GPU, "points": list(_POINTS), "models": ["mdm"]}
-    # One at a time: what is measured is time.
+    # One workload at a time, because time is measured.
     parts = []
     for name in study.names:
         about = {**settings, "workload": name, "size": study.size}

@@ -151,7 +151,7 @@ def fit(
         loss = np.zeros(axes[0].shape)
         for kernel, cpi in zip(kernels, measured, strict=True):
             loss += np.log(np.asarray(predict(kernel, candidate).cpi) / cpi) ** 2
-        # Of equally good points that in the middle: parameters that decide nothing stay.
+        # The middle one of equally good points: parameters that decide nothing stay.
         distance = sum(np.log(grid[name] / centre[name]) ** 2 for name in wanted)
         good = loss <= loss.min() * (1 + 1e-12) + 1e-15
         best = np.unravel_index(int(np.argmin(np.where(good, distance, np.inf))), loss.shape)

@@ -42,7 +42,7 @@ class KernelDescription:
     load_bytes_per_warp
         Bytes of an access of a warp (Load_bytes_per_warp).
     independent_mem_insts
-        Of the accesses, those that need not wait for the one before (#ind_mem_req, Eq. 29).
+        Accesses that need not wait for the one before (#ind_mem_req, Eq. 29).
     m_factor
         Mean issue time of an instruction, in those of a fast one (M_Factor, Eq. 31).
     name

@@ -29,7 +29,7 @@ M_FACTORS = {
     "modulo": 35.0,
 }
 
-#: Of polynomials; beyond it a value counts as unknown.
+#: Limits of polynomials, beyond which a value counts as unknown.
 _MOST_DEGREE = 4
 _MOST_TERMS = 64
 _MOST_COEFFICIENT = 2**64
@@ -168,7 +168,7 @@ class _Values:
     def _merge(self, name: str, own: Expression) -> Expression:
         """Join the definitions: one start and steps that add to it make a loop counter.
 
-        Of several starts, or a definition under a guard, threads may take different ones.
+        If there are several starts, or a definition under a guard, threads may take different ones.
         """
         starts: set[Expression] = set()
         steps = Expression()

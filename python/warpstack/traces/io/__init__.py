@@ -34,7 +34,7 @@ class Format:
     options: frozenset[str] = frozenset()
 
 
-#: Asked in this order.
+#: Formats in the order in which they are asked.
 FORMATS: Sequence[Format] = (
     Format("parquet", parquet.matches, parquet.read, parquet.write, parquet.files_of),
     Format("pptgpu", pptgpu.matches, pptgpu.read),

@@ -22,7 +22,7 @@ class LoadOptions:
     kernels: Launches | None
     budget: _core.StorageBudget
     progress: bool
-    #: Pass over files that a list names but that are not there.
+    #: Whether files that a list names but that are not there are passed over.
     skip_missing: bool = False
 
     @classmethod

@@ -26,7 +26,6 @@ from warpstack.traces.io.common import LoadOptions
 from warpstack.traces.trace import App, KernelTrace
 
 CONFIG = "app_config.py"
-_KERNEL = re.compile(r"kernel_(\d+)")
 _BLOCK_FILE = re.compile(r"kernel_(\d+)_block_(\d+)\.mem")
 _SM_FILE = re.compile(r"kernel_(\d+)_sm_(\d+)\.mem")
 #: What numbers consist of: `int` would take signs and underscores too.

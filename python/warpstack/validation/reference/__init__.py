@@ -5,8 +5,8 @@ file), ``kernel`` (launch number, missing when a row stands for all launches of 
 ``launches`` (how many it stands for), ``name`` (function name), as far as known ``app``, ``gpu``,
 ``change``, and values in base units: ``cycles``, ``time_s``, ``instructions`` (of warps), ``ipc``
 (warp instructions per cycle of the whole GPU), the counters ``l1_read_sectors`` to
-``dram_write_sectors``, and everything else under the name that the tool gives it. Of Nsight Compute,
-``attrs["metrics"]`` says by column which metrics it is made of (`ncu_metrics`).
+``dram_write_sectors``, and everything else under the name that the tool gives it. For files of
+Nsight Compute, ``attrs["metrics"]`` says by column which metrics it is made of (`ncu_metrics`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from warpstack.validation.reference.ncu_names import ncu_metrics
 __all__ = ["ncu_metrics", "read", "read_ncu"]
 
 
-#: What tells the files of other tools.
+#: Bytes at the start of a file by which those of other tools are recognised.
 _HEAD_BYTES = 1 << 16
 
 
@@ -46,7 +46,7 @@ class Dialect:
     name: str
     columns: frozenset[str]
     read: Callable[[list[Section]], pd.DataFrame]
-    #: What the header has to pass, too.
+    #: A further condition on the header.
     test: Callable[[Sequence[str]], bool] | None = None
 
     def matches(self, header: Sequence[str]) -> bool:
@@ -54,13 +54,13 @@ class Dialect:
         return self.columns <= set(header) and (self.test is None or self.test(header))
 
 
-#: Of Nsight Compute.
+#: Dialects of Nsight Compute.
 NCU: Sequence[Dialect] = (
     Dialect("Nsight Compute, a row per metric", ncu.LONG, ncu.read_long),
     Dialect("Nsight Compute, metrics by kernel", ncu.SUMMARY, ncu.read_summary),
     Dialect("Nsight Compute, raw page", ncu.RAW, ncu.read_raw),
 )
-#: Asked in this order.
+#: Dialects in the order in which they are asked.
 DIALECTS: Sequence[Dialect] = (
     *NCU,
     Dialect("nvprof, GPU trace", nvprof.TRACE, nvprof.read_trace),
@@ -152,7 +152,7 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
     with reading(place):
         data = read_input(place, "reference", MAX_TABLE_BYTES)
     if known := foreign(place.name, data[:_HEAD_BYTES]):
-        # What a tool writes as text has CSV of others in it only by chance.
+        # Text output of a tool contains CSV of other tools only by chance.
         raise InputError(f"{where}: {known[0]}; {known[1]}")
     text = _text(where, data)
     if torch.is_json(text) and dialects is DIALECTS:
@@ -240,10 +240,10 @@ def _lines(where: str, text: str) -> list[Line]:
 
 def _sections(lines: list[Line], dialect: Dialect, where: str, said: str = "") -> list[Section]:
     """Cut a file into tables; nvprof puts its events, metrics and trace one after the other."""
-    family = [d for d in DIALECTS if d.read is dialect.read]
+    alike = [d for d in DIALECTS if d.read is dialect.read]
     sections: list[Section] = []
     for line in lines:
-        if any(d.matches(line.cells) for d in family):
+        if any(d.matches(line.cells) for d in alike):
             twice = [c for c in line.cells if c and line.cells.count(c) > 1]
             if twice:
                 raise line.error(f"the column {shown(twice[0])} appears twice")

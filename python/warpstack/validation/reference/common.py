@@ -12,7 +12,7 @@ from warpstack.traces.trace import short_name
 
 __all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit", "whole_number"]
 
-#: What the tools print where there is no value.
+#: Text that the tools print where there is no value.
 _NO_VALUE = {"", "n/a", "nan", "-nan", "no data", "<overflow>", "overflow", "inf", "-"}
 _NUMBER = re.compile(
     r"(?P<number>[-+]?(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"

@@ -160,7 +160,7 @@ def named(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     Parameters
     ----------
     rows
-        Of each launch or kernel what it is called, and its metrics in base units.
+        The name of each launch or kernel, and its metrics in base units.
 
     Returns
     -------

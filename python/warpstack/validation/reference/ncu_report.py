@@ -24,7 +24,7 @@ _DEVICE = "device__attribute_display_name"
 
 #: Fields of the headers in a report: the version of the file, and the length of a part's data.
 _VERSION, _DATA_LENGTH = 1, 5
-#: Of all reports since 2020.
+#: Version of all reports since 2020.
 _KNOWN_VERSION = 7
 #: Bytes of numbers of fixed width by kind of field.
 _WIDTHS = {1: 8, 5: 4}

@@ -28,7 +28,7 @@ _NAMES = {
     "l2_tex_write_transactions": "l2_write_sectors",
     "dram_read_transactions": "dram_read_sectors",
     "dram_write_transactions": "dram_write_sectors",
-    # Of one SM, while it is active; ours is of the whole GPU.
+    # nvprof's value is of one SM while it is active; ours is of the whole GPU.
     "ipc": "ipc_per_sm",
 }
 _NOT_METRICS = {*METRIC_TRACE, "Correlation_ID"}

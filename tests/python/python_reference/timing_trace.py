@@ -1,6 +1,6 @@
 """What the plain timing stage reads of a trace, and how it divides lines among those of the next level."""
 
-from twins.access import store_masks
+from python_reference.access import store_masks
 
 
 def parts_of(line, sectors, per_line, per_next_line):

@@ -1,4 +1,4 @@
-"""The public face: names that are a contract, documentation, examples, files of the package."""
+"""The public interface: names that are a contract, documentation, examples, files of the package."""
 
 import doctest
 import importlib

@@ -7,11 +7,11 @@ import math
 import re
 from collections import Counter
 
-from twins import phases, tensor
-from twins.memory import ALL_BYTES, LOCAL, PlainCache, PlainMemorySystem, grouped, resident_blocks
-from twins.timing_control import ControlledWarp, unit_of
-from twins.timing_memory import TICKS, Channel, Link, Slice, ticks
-from twins.timing_trace import instructions_of, parts_of
+from python_reference import memory, phases, tensor
+from python_reference.memory import ALL_BYTES, LOCAL, PlainCache, grouped, resident_blocks
+from python_reference.timing_control import ControlledWarp, unit_of
+from python_reference.timing_memory import TICKS, Channel, Link, Slice, ticks
+from python_reference.timing_trace import instructions_of, parts_of
 
 NEVER = 2**62
 #: Where the warps of a block wait for each other, in SASS and PTX.
@@ -35,7 +35,7 @@ class Machine:
 
     def __init__(self, config):
         self.config = config
-        self.memory = PlainMemorySystem(config["memory"])
+        self.memory = memory.PlainMemorySystem(config["memory"])
         self.l2 = self.memory.l2
         ratio = config["clock_ghz"]
         l2_clock, dram_clock = config["l2_clock_ghz"], config["dram_clock_ghz"]

@@ -1,10 +1,10 @@
-"""Which instruction issue slots are used or lost at, computed the plain way: twin of `RowSlots`."""
+"""Which instruction issue slots are used or lost at, computed the plain way: reference of `RowSlots`."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from twins.timing import PARTS_PER_SLOT, Machine, PlainSm, in_proportion
+from python_reference.timing import PARTS_PER_SLOT, Machine, PlainSm, in_proportion
 
 #: Row of the slots that nobody waited for.
 NOBODY = -1

@@ -5,8 +5,8 @@ from collections import Counter
 
 from scipy import stats
 
-from twins import timed
-from twins.memory import (
+from python_reference import timed
+from python_reference.memory import (
     ALL_BYTES,
     PlainCache,
     PlainMemorySystem,

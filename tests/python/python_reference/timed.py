@@ -205,7 +205,7 @@ class Sm:
             warp = self.choose(ready)
             taken = 0
             if warp.instructions:
-                # What it did since its last access took its share of the issue slots.
+                # The instructions since its last access took their share of the issue slots.
                 self.slots = max(self.slots, float(warp.begin))
                 self.slots += warp.instructions / self.config["issue_width"]
                 warp.instructions, taken = 0, self.slots
@@ -313,7 +313,7 @@ class Sm:
         while self.is_full(line):
             if self.busy >= end:
                 return False
-            # What this window asks for comes after its end.
+            # Answers to requests of this window come after its end.
             known = [f for f in self.held if f.back is not None]
             first = min(known, key=lambda f: (f.back, f.source), default=None)
             until = max(self.busy, min(first.back, end) if first else end)
@@ -379,7 +379,7 @@ def run(system, sms):
         for _, number, i in order:
             sm = sms[number]
             outcomes[number][i] = system.serve(sm.sent[i][1], sm.l1, sm.totals)
-        # What L2 has not answered may come at any time from here on.
+        # Requests that L2 has not answered may be answered at any time from here on.
         events = [sm.next_event() for sm in sms]
         for sm, answers in zip(sms, outcomes, strict=True):
             sm.settle(answers)

@@ -1,4 +1,4 @@
-"""A valid call of everything public, for `test_doors`: each argument is then replaced by others."""
+"""A valid call of everything public, for `test_wrong_arguments`: each argument is then replaced by others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every door of the package, with what does not belong there: one clear line, or it works.
+"""Everything public, called with what does not belong there: one clear line, or it works.
 
 By default a sample of all combinations, the same one each time.
-``WARPSTACK_DOORS=all`` tries all of them, ``WARPSTACK_DOORS=SEED`` another sample.
+``WARPSTACK_WRONG_ARGUMENTS=all`` tries all of them, ``WARPSTACK_WRONG_ARGUMENTS=SEED`` another sample.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import doors
 import matplotlib.pyplot as plt
 import pandas as pd
+import public_calls
 import pytest
 
 import warpstack as ws
 from effort import rounds
 from time_limit import TooSlow, time_limit
 
-CHOICE = os.environ.get("WARPSTACK_DOORS", "")
+CHOICE = os.environ.get("WARPSTACK_WRONG_ARGUMENTS", "")
 SEED = int(CHOICE) if CHOICE.isdigit() else 1
 #: Combinations of the default run, of each kind.
 SAMPLE = rounds(1000)
@@ -74,12 +74,12 @@ def problem_of_message(message: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("doors")
+    return tmp_path_factory.mktemp("arguments")
 
 
 @pytest.fixture(scope="module")
 def calls(folder):
-    return doors.calls(doors.Given(folder))
+    return public_calls.calls(public_calls.Given(folder))
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def elsewhere(folder, monkeypatch):
 def chosen(combinations: list[Any], sample: int) -> list[Any]:
     if CHOICE == "all":
         return combinations
-    print(f"WARPSTACK_DOORS={SEED}")
+    print(f"WARPSTACK_WRONG_ARGUMENTS={SEED}")
     return random.Random(SEED).sample(combinations, min(sample, len(combinations)))
 
 
@@ -100,8 +100,8 @@ def report(problems: list[str]) -> None:
 
 
 def test_everything_public_has_a_call(calls):
-    missing = [name for name, _ in doors.public_callables() if name not in calls]
-    assert not missing, f"add calls of them to doors.py: {', '.join(missing)}"
+    missing = [name for name, _ in public_calls.public_callables() if name not in calls]
+    assert not missing, f"add calls of them to public_calls.py: {', '.join(missing)}"
 
 
 #: Calls that end in an error even so, and what it says.
@@ -147,7 +147,7 @@ ASKED_FOR = ("warpstack.traces.patterns.", "warpstack.exploration.samples.")
 OF_SEVERAL_LINES = ("is not done after max_cycles", "does not compile:")
 
 
-def positions(call: doors.Call) -> Iterator[str]:
+def positions(call: public_calls.Call) -> Iterator[str]:
     """Yield the arguments of a call that can be replaced."""
     try:
         parameters = inspect.signature(call.function).parameters
@@ -164,7 +164,7 @@ def positions(call: doors.Call) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_wrong_values(calls, folder):
-    values = doors.wrong_values(folder)
+    values = public_calls.wrong_values(folder)
     combinations = [
         (call, argument, value)
         for call in calls.values()
@@ -191,7 +191,7 @@ def test_damaged_tables(calls):
     combinations = [
         (call, argument, what, make)
         for call, argument, given in chosen(arguments, 4)
-        for what, make in doors.damaged_tables(given)
+        for what, make in public_calls.damaged_tables(given)
     ]
     problems = []
     for call, argument, what, make in chosen(combinations, TABLES):

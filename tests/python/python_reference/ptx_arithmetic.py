@@ -163,7 +163,7 @@ def root(kind, mode, a):
         return NAN[kind]
     if x == INFINITE or x == 0:
         return a
-    # So many bits that what follows them decides no rounding; inexact roots end in a half.
+    # Enough bits for what follows them to decide no rounding; inexact roots end in a half.
     shift = 1200
     scaled = x * 4**shift
     whole = math.isqrt(math.floor(scaled))

@@ -2,7 +2,7 @@
 
 import re
 
-from twins import phases
+from python_reference import phases
 
 
 def run(instructions, issue_rate):

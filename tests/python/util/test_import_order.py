@@ -1,4 +1,4 @@
-"""Rooms of the package know only the rooms before them, in the order that CONTRIBUTING.md gives."""
+"""Parts of the package import only parts before them, in the order that CONTRIBUTING.md gives."""
 
 import re
 from importlib.machinery import SourceFileLoader
@@ -15,7 +15,7 @@ LOADER.exec_module(graph)
 
 def order():
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    (table,) = re.findall(r"\*\*The rooms of the Python package.*?\n\n(\|.*?)\n\n", text, re.DOTALL)
+    (table,) = re.findall(r"\*\*The parts of the Python package.*?\n\n(\|.*?)\n\n", text, re.DOTALL)
     return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
 
 
@@ -24,19 +24,19 @@ def edges():
     return graph.module_imports(ROOT / "python/warpstack")
 
 
-def test_every_room_is_in_the_order(edges):
-    found = {path.stem for path in (ROOT / "python/warpstack").glob("*.py*")} - {"__init__", "py"}
+def test_every_part_is_in_the_order(edges):
+    found = {path.stem for path in (ROOT / "python/warpstack").glob("*.py*")} - {"py"}
     found |= {path.parent.name for path in (ROOT / "python/warpstack").glob("*/__init__.py")}
-    assert {*order(), "face"} == {*found, "face"}
-    assert {graph.room_of(module) for edge in edges for module in edge} == set(order())
+    assert set(order()) == found
+    assert {graph.part_of(module) for edge in edges for module in edge} == set(order())
 
 
-def test_rooms_know_only_those_before_them(edges):
-    place = {room: number for number, room in enumerate(order())}
+def test_parts_import_only_those_before_them(edges):
+    place = {part: number for number, part in enumerate(order())}
     wrong = [
         f"{one} imports {other}"
         for one, other in sorted(edges)
-        if place[graph.room_of(one)] < place[graph.room_of(other)]
+        if place[graph.part_of(one)] < place[graph.part_of(other)]
     ]
     assert not wrong
 
@@ -44,8 +44,10 @@ def test_rooms_know_only_those_before_them(edges):
 def test_no_circles(edges):
     arrows = graph.arrows_of(edges)
     assert graph.circles(arrows) == []
-    assert graph.circles({edge for edge in edges if "face" not in map(graph.room_of, edge)}) == []
-    # 127 are half of those of version 0.1.0, counted the same way: see docs/quality. The room
+    assert (
+        graph.circles({edge for edge in edges if "__init__" not in map(graph.part_of, edge)}) == []
+    )
+    # 127 are half of those of version 0.1.0, counted the same way. The part
     # `reporting`, which puts the results of the others side by side, adds twelve, and thirteen with the
     # palette that it shares with `plot`; `plot` knows which workloads are divergent.
     assert len(arrows) <= 127 + 14
@@ -134,10 +136,10 @@ def test_circles_are_found(tmp_path, back):
         "stairs/steps.py": "from house.hall.door import open\n",
     }
     edges = package(tmp_path, files)
-    assert graph.arrows_of(edges) == {("face", "hall"), ("stairs", "hall")}
+    assert graph.arrows_of(edges) == {("__init__", "hall"), ("stairs", "hall")}
     assert graph.circles(graph.arrows_of(edges)) == []
     edges = package(tmp_path, {**files, "hall/door.py": back})
-    assert graph.arrows_of(edges) == {("face", "hall"), ("stairs", "hall"), ("hall", "stairs")}
+    assert graph.arrows_of(edges) == {("__init__", "hall"), ("stairs", "hall"), ("hall", "stairs")}
     assert graph.circles(graph.arrows_of(edges)) == [["hall", "stairs"]]
 
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from twins import timed
-from twins.access import store_masks
+from python_reference import timed
+from python_reference.access import store_masks
 
 ALL_BYTES = 2**32 - 1
 #: First sector of local memory.

@@ -2,9 +2,9 @@
 
 import re
 
-from twins.access import byte_mask, local_sectors, sectors, wavefronts
+from python_reference.access import byte_mask, local_sectors, sectors, wavefronts
 
-#: What Accel-Sim has room for in an instruction.
+#: Limits of an instruction in Accel-Sim.
 MAX_DESTINATIONS, MAX_SOURCES = 1, 5
 WINDOW = 2**24
 

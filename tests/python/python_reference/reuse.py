@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 
-from twins.memory import resident_blocks, sm_order, warp_accesses
+from python_reference.memory import resident_blocks, sm_order, warp_accesses
 
 MASK = 2**64 - 1
 

@@ -2,7 +2,7 @@
 
 import math
 
-from twins import phases
+from python_reference import phases
 
 NEVER = 2**62
 NO_BARRIER = 7

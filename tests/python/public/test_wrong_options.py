@@ -1,6 +1,6 @@
 """Every command and option with wrong values: exit status 0 or 2, at most one line of error.
 
-As `test_doors`: a sample by a fresh seed, ``WARPSTACK_DOORS=all`` or ``WARPSTACK_DOORS=SEED``.
+As `test_wrong_arguments`: a sample by a fresh seed, or ``WARPSTACK_WRONG_ARGUMENTS=all`` or ``=SEED``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
-from test_doors import CHOICE, LIMIT, SEED, report
+from test_wrong_arguments import CHOICE, LIMIT, SEED, report
 
 import warpstack as ws
 from card_output import output
@@ -41,6 +41,8 @@ WRONG = {
     "equals": "=",
     "setting": "num_sms=x",
     "setting of nan": "clock_ghz=nan",
+    "option": "flush_l2=x",
+    "option of nan": "merge_threshold=nan",
     "comma": ",",
     "range": "9-1",
     "surrogate": "\udc80",
@@ -67,7 +69,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Make the files that the calls name, and others that do not fit."""
-    folder = tmp_path_factory.mktemp("doors")
+    folder = tmp_path_factory.mktemp("options")
     kernel = ws.patterns.strided(gs=32, iterations=1, blocks=2, warps_per_block=1)
     app = ws.App([kernel], "small")
     ws.save(app, folder / "small")
@@ -177,7 +179,7 @@ def test_every_command_has_a_call_that_succeeds(capsys):
 def test_wrong_values(capsys):
     combinations = list(variants())
     if CHOICE != "all":
-        print(f"WARPSTACK_DOORS={SEED}")
+        print(f"WARPSTACK_WRONG_ARGUMENTS={SEED}")
         combinations = random.Random(SEED).sample(combinations, SAMPLE)
     problems = []
     for command, what, arguments in combinations:

@@ -85,7 +85,7 @@ def assigned(launched, num_sms, blocks_per_sm):
     Of an SM's blocks the oldest has what it needs of one instruction per cycle, then the next.
     """
     now, found = 0, []
-    # Of an SM: {slot: [cycles left alone, issue rate]} by age.
+    # The warps of an SM: {slot: [cycles left alone, issue rate]} by age.
     running = [{} for _ in range(num_sms)]
     free = {(slot, sm) for slot in range(blocks_per_sm) for sm in range(num_sms)}
 
@@ -177,7 +177,7 @@ def stay(station, rate):
     free = 1 - (1 - 1 / max(competitors, 1)) * cycles * rate
     if demand == 0:
         return 0.0
-    # Who is being served is half done in the mean.
+    # The customer that is being served is half done in the mean.
     return demand / 2 + demand / 2 / free - sum(early) if free > 0 else math.inf
 
 
@@ -237,7 +237,7 @@ def services(d, gpu):
     if d["dram_bytes"]:
         written = d["dram_write_bytes"]
         read = d["dram_bytes"] - written
-        # Of two requests that wait both go the other way with the probability of a turn.
+        # Both of two waiting requests go the other way with the probability of a turn.
         turns = read * written / d["dram_bytes"] / gpu["l2_sector_bytes"]
         at_dram += turns / 2 * gpu["dram_turnaround_cycles"]
     shared = {"request": sent * noc, "reply": d["read_bytes"] * noc}

@@ -6,7 +6,7 @@ rows of bits.
 
 from fractions import Fraction
 
-from twins.ptx_arithmetic import NAN, decode, encode, fused, is_nan, signed
+from python_reference.ptx_arithmetic import NAN, decode, encode, fused, is_nan, signed
 
 BITS = {
     "f16": 16,
