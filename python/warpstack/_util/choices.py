@@ -1,10 +1,14 @@
-"""The choices that public functions give, as types, so that a typing error shows in an editor."""
+"""The choices that public functions give, as types, so that an editor knows them; the default model."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
-__all__ = ["AccessOrder", "CacheRuns", "MissSource", "Profiler", "Selection"]
+__all__ = ["DEFAULT_MODEL", "AccessOrder", "CacheRuns", "MissSource", "Profiler", "Selection"]
+
+#: The model of every function, command and output where none is asked for: `warpstack.models.predict`
+#: and a table of another command then give the same time.
+DEFAULT_MODEL: Final = "closed_network"
 
 #: In which order the resident warps of an SM access memory; `warpstack.MemorySystem` defines them.
 AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 SUMMARY = "how fast kernels run, and what most cycles go to"
 
-#: The models that answer who does not ask for any: warpstack's own, and one of the papers beside it.
-_ANSWERS = ("closed_network", "mdm")
+#: The models that answer a reader who does not ask for any: the default, and one of the papers beside it.
+_ANSWERS = (*DEFAULT_MODELS, "mdm")
 #: Up to so many warp instructions the simulator answers, too: it takes a second or so.
 _CHEAP_INSTRUCTIONS = 200_000
 #: More sentences than this are not read.
@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add_trace(parser)
     add_gpu(parser, several=True)
-    add_models(parser, ("mdm for --json and --csv; else closed_network with mdm beside it",))
+    add_models(
+        parser, (f"{DEFAULT_MODELS[0]}, with mdm beside it in what is printed for a reader",)
+    )
     add_plot(parser, "draw the CPI stacks (.png, .pdf, .svg)")
     parser.add_argument(
         "--selection", choices=SELECTIONS, default="clustering", help="representative warp"

@@ -14,7 +14,7 @@ import pandas as pd
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
 from warpstack.errors import InputError, UnusedOptionWarning, not_one_of
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.fronts import generations, on_front
@@ -57,7 +57,7 @@ def search(
     *,
     constraint: str | Sequence[str] = (),
     maximise: bool | Sequence[bool] | None = None,
-    model: str = "mdm",
+    model: str = DEFAULT_MODEL,
     method: Method = "auto",
     seed: int = 0,
     workers: int | None = None,

@@ -24,7 +24,14 @@ import pandas as pd
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
+from warpstack._util.choices import (
+    DEFAULT_MODEL,
+    AccessOrder,
+    CacheRuns,
+    MissSource,
+    Profiler,
+    Selection,
+)
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
 from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, families
@@ -61,7 +68,7 @@ def sweep(
     app_or_kernels: Apps,
     gpu: GpuLike,
     axes: Axes,
-    models: str | Iterable[str] = ("mdm",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     workers: int | None = None,
     client: distributed.Client | None = None,

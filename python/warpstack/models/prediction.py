@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar, say_which
 from warpstack.errors import InputError, shown, unknown, warn
@@ -216,7 +216,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
 
 
 @checked
-def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
+def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL) -> Prediction:
     """Evaluate one model.
 
     Parameters
@@ -476,7 +476,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
 def predict(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
-    models: str | Iterable[str] = ("mdm",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     selection: Selection = "clustering",
     misses: MissSource = "per_pc",

@@ -13,6 +13,7 @@ import numpy as np
 from warpstack import _core
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError
@@ -59,7 +60,7 @@ def report(
     gpu: GpuLike,
     path: str | os.PathLike[str],
     *,
-    models: Sequence[str] = ("mdm", "closed_network"),
+    models: Sequence[str] = (DEFAULT_MODEL, "mdm"),
     source: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: bool = False,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, value_fields
@@ -88,7 +88,7 @@ def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
 def what_if(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
-    models: str | Iterable[str] = ("closed_network",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     simulate: bool = True,

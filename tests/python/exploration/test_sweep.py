@@ -478,7 +478,7 @@ def test_a_store_of_another_sweep_is_refused(kernel, pascal, tmp_path):
     ws.sweep(kernel, pascal, AXES, store=tmp_path)
     for other, message in (
         ({"axes": {"num_sms": [7, 14, 28], "l1_mshrs": [32, 63]}}, "digest of the points"),
-        ({"models": "mdm_mshr"}, 'models is \\["mdm"\\], not \\["mdm_mshr"\\]'),
+        ({"models": "mdm_mshr"}, 'models is \\["closed_network"\\], not \\["mdm_mshr"\\]'),
         ({"gpu": pascal.replace(l1_latency=30)}, "gpu"),
         ({"app_or_kernels": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
         ({"flush_l2": True}, "flush_l2"),

@@ -424,8 +424,8 @@ def test_streaming_l1_is_bounded_by_the_noc_queue(strided_path, pascal):
 
 
 def test_representative_misses_are_another_choice(bfs, pascal):
-    own = ws.predict(bfs, pascal, misses="representative")
-    mean = ws.predict(bfs, pascal)
+    own = ws.predict(bfs, pascal, "mdm", misses="representative")
+    mean = ws.predict(bfs, pascal, "mdm")
     assert not np.allclose(own["cycles"], mean["cycles"])
 
 

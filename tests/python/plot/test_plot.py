@@ -57,7 +57,7 @@ def test_totals(predictions):
 
 
 def test_several_gpus_are_named(predictions):
-    other = ws.predict(ws.patterns.stream(blocks=28), ws.gpu("titan-v"))
+    other = ws.predict(ws.patterns.stream(blocks=28), ws.gpu("titan-v"), "mdm")
     ax = ws.plot.cpi_stack(pd.concat([predictions, other]))
     assert ax.get_xticklabels()[-1].get_text() == "mdm titan-v"
 

@@ -228,7 +228,7 @@ def test_texts_as_values(kernel, pascal):
     assert [t.get_text() for t in ax.get_xticklabels()] == ["lrr", "gto"]
     ax = ws.plot.heat_map(table, "scheduler", "issue_width", "cpi")
     assert ax.images[0].get_array()[0, 0] == value(
-        table, "mdm", "cpi", scheduler="lrr", issue_width=1
+        table, "closed_network", "cpi", scheduler="lrr", issue_width=1
     )
 
 
