@@ -20,7 +20,7 @@ import pandas as pd
 import warpstack as ws
 from warpstack.memory.caches import ACCESS_ORDERS
 from warpstack.tables import STACK_COMPONENTS
-from warpstack.validation.what_if import CHANGES, best_changes
+from warpstack.validation.changes import CHANGES, best_changes
 
 PAGE = pages.DOCS / "quality" / "reasons.md"
 GPU = "pascal-mdm"

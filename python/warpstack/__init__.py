@@ -55,9 +55,9 @@ if TYPE_CHECKING:
         stack_distances,
     )
     from warpstack.models import mwp_cwp, triton
-    from warpstack.models.dvfs import CrispCounters, dvfs
+    from warpstack.models.frequency import CrispCounters, dvfs
     from warpstack.models.prediction import Prediction, application_totals, predict
-    from warpstack.models.roofline import roofline
+    from warpstack.models.rooflines import roofline
     from warpstack.plot.sliders import explore
     from warpstack.reporting.lines import lines
     from warpstack.reporting.page import report
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from warpstack.traces.io import load, save
     from warpstack.traces.trace import App, KernelTrace
     from warpstack.validation import measures, reference
+    from warpstack.validation.changes import what_if, what_if_agreement
     from warpstack.validation.compare import compare
     from warpstack.validation.validate import validate, validation_errors
-    from warpstack.validation.what_if import what_if, what_if_agreement
 
 #: Where the modules and the names of the face are. They are imported when they are first asked for,
 #: so that `import warpstack` takes no time: pandas alone takes longer than all the rest.
@@ -92,7 +92,7 @@ _NAMES = {
     "App": "warpstack.traces.trace",
     "BlockSchedule": "warpstack.memory.caches",
     "Calibration": "warpstack.calibration",
-    "CrispCounters": "warpstack.models.dvfs",
+    "CrispCounters": "warpstack.models.frequency",
     "DamageWarning": "warpstack.errors",
     "Gpu": "warpstack.hardware.description",
     "InputError": "warpstack.errors",
@@ -114,7 +114,7 @@ _NAMES = {
     "cache_family": "warpstack.memory.reuse",
     "calibrate": "warpstack.calibration",
     "compare": "warpstack.validation.compare",
-    "dvfs": "warpstack.models.dvfs",
+    "dvfs": "warpstack.models.frequency",
     "explore": "warpstack.plot.sliders",
     "gpu": "warpstack.hardware.description",
     "gpus": "warpstack.hardware.description",
@@ -131,7 +131,7 @@ _NAMES = {
     "representative_warp": "warpstack.interval.profile",
     "reuse_profile": "warpstack.memory.reuse",
     "report": "warpstack.reporting.page",
-    "roofline": "warpstack.models.roofline",
+    "roofline": "warpstack.models.rooflines",
     "save": "warpstack.traces.io",
     "search": "warpstack.exploration.search",
     "simulate": "warpstack.timing.simulation",
@@ -145,8 +145,8 @@ _NAMES = {
     "swings": "warpstack.exploration.sensitivity",
     "validate": "warpstack.validation.validate",
     "validation_errors": "warpstack.validation.validate",
-    "what_if": "warpstack.validation.what_if",
-    "what_if_agreement": "warpstack.validation.what_if",
+    "what_if": "warpstack.validation.changes",
+    "what_if_agreement": "warpstack.validation.changes",
 }
 
 __all__ = [

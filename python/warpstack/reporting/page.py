@@ -20,7 +20,7 @@ from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import simulate_caches
 from warpstack.models.prediction import predict
-from warpstack.models.roofline import roofline
+from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
 from warpstack.reporting.listing import ROWS_WITHOUT_LINE, largest_cause

@@ -14,7 +14,7 @@ PASCAL = ws.gpu("pascal-mdm")
 
 
 def test_ceilings_by_hand():
-    from warpstack.models.roofline import ceilings
+    from warpstack.models.rooflines import ceilings
 
     # 28 SMs at 1.4 GHz, one instruction and one line of 128 bytes per cycle.
     assert ceilings(PASCAL) == {

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.validation.what_if import CHANGES, best_changes, default_changes
+from warpstack.validation.changes import CHANGES, best_changes, default_changes
 
 BASE = 1 << 30
 
