@@ -230,7 +230,7 @@ def timing() -> Iterator[Row]:
         rates = timed(lambda k=kernel: ws.simulate(k, gpu), kernel.num_instructions)
         yield "cycle by cycle", what, *rates, "M warp instructions/s"
     for what, kernel in kernels().items():
-        warp = ws.representative_warp(kernel)
+        warp = ws.interval.representative_warp(kernel)
         memory = ws.simulate_caches(kernel, gpu, num_threads=1)
         profile = ws.interval_profile(kernel, gpu, memory, representative=warp)
         model = timed(lambda p=profile: [ws.models.evaluate(p, gpu, "mdm") for _ in range(50)], 50)

@@ -10,7 +10,7 @@ __all__ = ["DEFAULT_MODEL", "AccessOrder", "CacheRuns", "MissSource", "Profiler"
 #: and a table of another command then give the same time.
 DEFAULT_MODEL: Final = "closed_network"
 
-#: In which order the resident warps of an SM access memory; `warpstack.MemorySystem` defines them.
+#: In which order the resident warps of an SM access memory; `warpstack.memory.MemorySystem` defines them.
 AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]
 #: How a sweep finds the caches of its points; `warpstack.sweep` defines them.
 CacheRuns = Literal["exact", "recorded"]
@@ -18,5 +18,5 @@ CacheRuns = Literal["exact", "recorded"]
 MissSource = Literal["per_pc", "representative"]
 #: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
 Profiler = Literal["nsys", "ncu", "nvprof", "events"]
-#: How `warpstack.representative_warp` chooses (GPUMech, Section III-C and Figure 7).
+#: How `warpstack.interval.representative_warp` chooses (GPUMech, Section III-C and Figure 7).
 Selection = Literal["clustering", "max", "min"]

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     picture = check_picture(arguments)
     app = load_trace(arguments, target)
-    table = ws.dvfs(
+    table = ws.models.dvfs(
         app, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
     )
     shown = table

@@ -342,7 +342,7 @@ def _draw(predictions: pd.DataFrame, target: Gpu, picture: OutputFile) -> None:
     kernels = num_launches(predictions)
     what = "IPC"
     if kernels > _MAX_PANELS:
-        totals = ws.application_totals(predictions)
+        totals = ws.models.application_totals(predictions)
         title = f"{target.title}, {kernels} kernels together (above the bars: {what})"
         figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
         cpi_stack(totals, axes, title=title)

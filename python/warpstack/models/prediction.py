@@ -503,7 +503,7 @@ def predict(
         As for `warpstack.interval_profile`.
     access_order
         In which order the warps of an SM access memory: ``timed``, which ``auto`` stands for,
-        ``round_robin`` or ``greedy``; see `warpstack.MemorySystem`.
+        ``round_robin`` or ``greedy``; see `warpstack.memory.MemorySystem`.
     flush_l2
         Empty L2 between kernels.
     sampling
@@ -531,12 +531,12 @@ def predict(
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
         ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
-        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up. Unless
-        `sampling` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of 95 % confidence) and
-        ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``. From a sample of the
-        launches there are ``ipc_low`` and ``ipc_high``, between which the IPC of a launch that was not
-        predicted lies with a confidence of 95 %, ``launch_group`` (its number) and ``launch_sampled``
-        (whether the launch itself was predicted).
+        ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
+        kernels up. Unless `sampling` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
+        95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
+        From a sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC
+        of a launch that was not predicted lies with a confidence of 95 %, ``launch_group`` (its
+        number) and ``launch_sampled`` (whether the launch itself was predicted).
 
     Raises
     ------

@@ -104,7 +104,7 @@ class Explorer:
         Returns
         -------
         DataFrame
-            A row per model with the columns of `warpstack.application_totals`.
+            A row per model with the columns of `warpstack.models.application_totals`.
 
         Raises
         ------

@@ -141,7 +141,7 @@ def what_if(
     --------
     >>> import warpstack as ws
     >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
-    >>> table = ws.what_if(kernel, "pascal-mdm", ["mdm"], {"more SMs": {"num_sms": 56}})
+    >>> table = ws.validation.what_if(kernel, "pascal-mdm", ["mdm"], {"more SMs": {"num_sms": 56}})
     >>> table[["model", "change"]].to_numpy().tolist()[:2]
     [['mdm', 'baseline'], ['mdm', 'more SMs']]
     """

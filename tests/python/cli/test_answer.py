@@ -394,7 +394,7 @@ def test_some_launches_stand_for_the_others(run, tmp_path):
         flush_l2=True,
         sample_launches=True,
     )
-    total = ws.application_totals(rows).iloc[0]
+    total = ws.models.application_totals(rows).iloc[0]
     width = 50 * (total["ipc_high"] - total["ipc_low"]) / total["ipc"]
     answer = out.split("What others say")[0]
     assert cells(answer, "all 3 kernels")[1:3] == [f"{total['ipc']:.3f}", f"{width:.1f}"]

@@ -200,7 +200,7 @@ class TestReasons:
             ws.models.unregister("far_off")
         assert sentence.startswith("1 compute, far_off: no single cause is known; ")
 
-    @pytest.mark.filterwarnings("ignore::warpstack.TraceWarning")
+    @pytest.mark.filterwarnings("ignore::warpstack.errors.TraceWarning")
     def test_blocks_that_were_not_traced(self, tmp_path, capsys):
         steps = [Instruction(16 * i, "FADD", [4], [4]) for i in range(20)]
         text = grouped({(0, 0, 0): {0: [*steps, Instruction(320, "EXIT")]}}, 5, grid=(99, 1, 1))

@@ -65,7 +65,7 @@ def test_sweep(app, gpu, change, expected):
 
 
 def test_roofline(app, gpu, change, expected):
-    found = ws.roofline(app, gpu, MODEL, **change)
+    found = ws.models.roofline(app, gpu, MODEL, **change)
     gips = (expected["ipc"] * gpu.clock_ghz).tolist()
     assert found.loc[found["level"] == "L1", "gips"].tolist() == gips
     for name, of in (("l2_read_sectors", "L2"), ("dram_read_sectors", "DRAM")):
@@ -80,7 +80,7 @@ def test_roofline(app, gpu, change, expected):
 
 
 def test_dvfs(app, gpu, change, expected):
-    found = ws.dvfs(app, gpu, [0.7], MODEL, **change)
+    found = ws.models.dvfs(app, gpu, [0.7], MODEL, **change)
     nominal = found[found["clock_ghz"] == gpu.clock_ghz]
     assert nominal["cycles"].tolist() == expected["cycles"].tolist()
     slower = ws.predict(app, gpu.replace(clock_ghz=0.7), MODEL, **change)
@@ -100,9 +100,9 @@ def test_search(app, gpu, change, expected):
 def test_the_simulations_empty_l2_too(app, gpu):
     alone = [float(one.cycles) for one in ws.simulate(app, gpu, flush_l2=True)]
     assert alone != [float(one.cycles) for one in ws.simulate(app, gpu)]
-    table = ws.dvfs(app, gpu, [], ["simulation"], flush_l2=True)
+    table = ws.models.dvfs(app, gpu, [], ["simulation"], flush_l2=True)
     assert table["cycles"].tolist() == alone
-    roofs = ws.roofline(app, gpu, simulate=True, flush_l2=True)
+    roofs = ws.models.roofline(app, gpu, simulate=True, flush_l2=True)
     of_simulation = roofs[(roofs["model"] == "simulation") & (roofs["level"] == "L1")]
     gips = of_simulation["gips"] / gpu.clock_ghz
     assert (of_simulation["instructions"] / gips).tolist() == pytest.approx(alone)
@@ -124,8 +124,8 @@ def test_the_simulations_empty_l2_too(app, gpu):
     "call",
     [
         ws.predict,
-        ws.roofline,
-        lambda app, gpu, **o: ws.dvfs(app, gpu, [], **o),
+        ws.models.roofline,
+        lambda app, gpu, **o: ws.models.dvfs(app, gpu, [], **o),
         lambda app, gpu, **o: ws.search(app, gpu, {"num_sms": [2]}, **o),
         lambda app, gpu, **o: ws.sweep(app, gpu, [{}], **o),
         Explorer,
@@ -167,7 +167,7 @@ def test_a_memo_changes_no_result(app, gpu, change, monkeypatch):
     alone = tables(Pipeline(app, options))
     kept = Pipeline(app, options, memo=Recent(2))
     first = tables(kept)
-    monkeypatch.setattr(ws.MemorySystem, "run", None)
+    monkeypatch.setattr(ws.memory.MemorySystem, "run", None)
     for one, two, three in zip(alone, first, tables(kept), strict=True):
         pd.testing.assert_frame_equal(one, two)
         pd.testing.assert_frame_equal(one, three)

@@ -84,7 +84,7 @@ def test_evaluate(kernel, expected):
 
 def test_sweep(kernel, expected, tmp_path):
     same(ws.sweep(kernel, GPU, [{}], cache=False).iloc[0], expected)
-    ws.sweep_to_store(kernel, GPU, [{}], store=tmp_path, cache=False)
+    ws.exploration.sweep_to_store(kernel, GPU, [{}], store=tmp_path, cache=False)
     same(pd.read_parquet(tmp_path).iloc[0], expected)
 
 
@@ -94,22 +94,22 @@ def test_search(kernel, expected):
 
 
 def test_dvfs(kernel, expected):
-    same(ws.dvfs(kernel, GPU, []).iloc[0], expected)
+    same(ws.models.dvfs(kernel, GPU, []).iloc[0], expected)
 
 
 def test_roofline(kernel, expected):
-    for _, row in ws.roofline(kernel, GPU).iterrows():
+    for _, row in ws.models.roofline(kernel, GPU).iterrows():
         same(row, expected, ("model", "time_us"))
 
 
 def test_explorer(kernel, expected):
     same(Explorer(kernel, GPU).predict().iloc[0], expected)
     pytest.importorskip("ipywidgets")
-    same(ws.explore(kernel, GPU).table.iloc[0], expected)
+    same(ws.plot.explore(kernel, GPU).table.iloc[0], expected)
 
 
 def test_what_if(kernel, expected):
-    table = ws.what_if(kernel, GPU, changes={"more": {"num_sms": 56}}, simulate=False)
+    table = ws.validation.what_if(kernel, GPU, changes={"more": {"num_sms": 56}}, simulate=False)
     same(table[table["change"] == "baseline"].iloc[0], expected, ("model", "cycles"))
 
 

@@ -363,7 +363,7 @@ def test_longer_warps_than_the_representative_one_cost_their_instructions(pascal
 
 def test_application_totals(bfs, pascal):
     predictions = ws.predict(bfs, pascal, ["gpumech", "mdm"])
-    totals = ws.application_totals(predictions)
+    totals = ws.models.application_totals(predictions)
     assert totals["model"].tolist() == ["gpumech", "mdm"]
     for _, total in totals.iterrows():
         rows = predictions[predictions["model"] == total["model"]]

@@ -24,7 +24,7 @@ def app():
 
 
 def expected(app, gpu, models=MODELS):
-    return ws.application_totals(ws.predict(app, gpu, models))
+    return ws.models.application_totals(ws.predict(app, gpu, models))
 
 
 def check(found, app, gpu):
@@ -51,9 +51,9 @@ def test_explorer_predicts_as_predict(app, pascal):
 
 def test_caches_are_simulated_only_when_they_change(app, pascal, monkeypatch):
     runs = []
-    original = ws.MemorySystem.run
+    original = ws.memory.MemorySystem.run
     monkeypatch.setattr(
-        ws.MemorySystem, "run", lambda self, k, **o: runs.append(k) or original(self, k, **o)
+        ws.memory.MemorySystem, "run", lambda self, k, **o: runs.append(k) or original(self, k, **o)
     )
     explorer = Explorer(app, pascal, MODELS, access_order="round_robin")
     explorer.predict()
@@ -72,7 +72,7 @@ def test_caches_are_simulated_only_when_they_change(app, pascal, monkeypatch):
 @pytest.fixture
 def view(app):
     pytest.importorskip("ipywidgets")
-    return ws.explore(app, "pascal-mdm", MODELS)
+    return ws.plot.explore(app, "pascal-mdm", MODELS)
 
 
 def pixels(view):
@@ -128,7 +128,7 @@ def test_slow_fields_wait_until_the_slider_is_let_go(view):
 
 def test_impossible_gpus_are_said_to_be(app):
     pytest.importorskip("ipywidgets")
-    view = ws.explore(app, "pascal-mdm", MODELS, fields={"threads_per_sm": [32]})
+    view = ws.plot.explore(app, "pascal-mdm", MODELS, fields={"threads_per_sm": [32]})
     table, picture = view.table, view.picture.value
     view.sliders["threads_per_sm"].value = 32
     assert view.message.value.startswith("<b>")
@@ -151,12 +151,12 @@ def test_impossible_gpus_are_said_to_be(app):
 def test_wrong_arguments(app, arguments, message):
     pytest.importorskip("ipywidgets")
     with pytest.raises(ws.InputError, match=message):
-        ws.explore(app, "pascal-mdm", **{"models": MODELS, **arguments})
+        ws.plot.explore(app, "pascal-mdm", **{"models": MODELS, **arguments})
 
 
 def test_choices(app, pascal):
     pytest.importorskip("ipywidgets")
-    view = ws.explore(app, pascal, MODELS, fields={"scheduler": ["lrr"], "l1_mshrs": [32, 64]})
+    view = ws.plot.explore(app, pascal, MODELS, fields={"scheduler": ["lrr"], "l1_mshrs": [32, 64]})
     assert [value for _, value in view.sliders["scheduler"].options] == ["lrr", "gto"]
     assert [value for _, value in view.sliders["l1_mshrs"].options] == [32, 64, 128]
     view.sliders["scheduler"].value = "lrr"
@@ -166,7 +166,7 @@ def test_choices(app, pascal):
 def test_without_ipywidgets(app, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with pytest.raises(ws.InputError, match=r"pip install 'warpstack\[explore\]'"):
-        ws.explore(app, "pascal-mdm", MODELS)
+        ws.plot.explore(app, "pascal-mdm", MODELS)
 
 
 # The kernel's sockets and its event loop warn of matters of their own.

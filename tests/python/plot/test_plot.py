@@ -51,7 +51,7 @@ def test_draws_on_given_axes(predictions):
 
 
 def test_totals(predictions):
-    totals = ws.application_totals(predictions)
+    totals = ws.models.application_totals(predictions)
     ax = ws.plot.cpi_stack(totals)
     np.testing.assert_allclose(np.sum(list(bars(ax).values()), axis=0), totals["cpi"])
 
@@ -176,11 +176,11 @@ def _drawn_beside(draw):
 
 DRAWINGS = {
     "cpi_stack": lambda g, ax: ws.plot.cpi_stack(g["rows"], ax),
-    "roofline": lambda g, ax: ws.plot.roofline(ws.roofline(g["kernel"], "pascal-mdm"), ax),
+    "roofline": lambda g, ax: ws.plot.roofline(ws.models.roofline(g["kernel"], "pascal-mdm"), ax),
     "curves": lambda g, ax: ws.plot.curves(g["sweep"], "num_sms", "ipc", ax),
-    "dvfs": lambda g, ax: ws.plot.dvfs(ws.dvfs(g["kernel"], "pascal-mdm", [0.7, 1.4]), ax),
+    "dvfs": lambda g, ax: ws.plot.dvfs(ws.models.dvfs(g["kernel"], "pascal-mdm", [0.7, 1.4]), ax),
     "stack_distances": lambda g, ax: ws.plot.stack_distances(
-        {"a": ws.reuse_profile(g["kernel"], "pascal-mdm")}, ax
+        {"a": ws.memory.reuse_profile(g["kernel"], "pascal-mdm")}, ax
     ),
 }
 
