@@ -59,7 +59,13 @@ def main() -> None:
         apps, _ = load(arguments.traces or Path(temporary), arguments.workloads)
         start, cpu = time.perf_counter(), cpu_seconds()
         table = ws.sweep(
-            apps, "pascal-mdm", axes, caches="recorded", workers=arguments.workers, cache=False
+            apps,
+            "pascal-mdm",
+            axes,
+            "mdm",
+            caches="recorded",
+            workers=arguments.workers,
+            cache=False,
         )
         wall, cpu = time.perf_counter() - start, cpu_seconds() - cpu
         points = len(axes["l1_size_kib"]) * len(axes["l2_size_kib"])
@@ -83,7 +89,7 @@ def differences(
     chosen = random.Random(1).sample(range(len(grid)), min(count, len(grid)))
     points = [dict(zip(axes, grid[number], strict=True)) for number in chosen]
     start = cpu_seconds()
-    exact = ws.sweep(apps, "pascal-mdm", points, cache=False)
+    exact = ws.sweep(apps, "pascal-mdm", points, "mdm", cache=False)
     seconds = (cpu_seconds() - start) / len(points)
     keys = ["app", *axes]
     ratio = table.groupby(keys)["cycles"].sum() / exact.groupby(keys)["cycles"].sum()

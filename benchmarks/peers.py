@@ -179,7 +179,7 @@ def compare() -> list[Row]:
                 assert peer_hits == hits, (name, geometry, what, peer_hits, hits)
                 rows.append(Row(name, geometry, what, hits / ACCESSES, peer_rate, rate / peer_rate))
     lines = np.random.default_rng(1).integers(0, 1_000_000, ACCESSES).astype(np.uint64)
-    rate, _, _ = timed(lambda: ws.stack_distances(lines), ACCESSES, RUNS)
+    rate, _, _ = timed(lambda: ws.memory.stack_distances(lines), ACCESSES, RUNS)
     rows.append(
         Row("warpstack, stack distances", "every capacity", "uniform over 10^6", None, rate)
     )

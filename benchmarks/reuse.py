@@ -33,19 +33,19 @@ def streams() -> Iterator[Row]:
     yield (
         "stack distances",
         what,
-        *timed(lambda: ws.stack_distances(lines), ACCESSES, RUNS),
+        *timed(lambda: ws.memory.stack_distances(lines), ACCESSES, RUNS),
         UNIT,
     )
     for rate in (1.0, 0.1, 0.01):
         name = f"profile, {rate:.0%} of the lines"
         rates = timed(
-            lambda rate=rate: ws.ReuseProfile.from_lines(lines, rate=rate), ACCESSES, RUNS
+            lambda rate=rate: ws.memory.ReuseProfile.from_lines(lines, rate=rate), ACCESSES, RUNS
         )
         yield name, what, *rates, UNIT
     for ways, sets in ((16, [1024]), (16, [2**k for k in range(6, 14)])):
         name = f"family, {len(sets)} x {ways} caches"
         rates = timed(
-            lambda sets=sets, ways=ways: ws.cache_family(lines, sets=sets, max_ways=ways),
+            lambda sets=sets, ways=ways: ws.memory.cache_family(lines, sets=sets, max_ways=ways),
             ACCESSES,
             RUNS,
         )
@@ -57,9 +57,11 @@ def of_kernels() -> Iterator[Row]:
     gpu = ws.gpu("titan-v")
     for what, kernel in kernels().items():
         for level in ("l1", "l2"):
-            count = ws.reuse_profile(kernel, gpu, level=level, line_bytes=32).accesses
+            count = ws.memory.reuse_profile(kernel, gpu, level=level, line_bytes=32).accesses
             rates = timed(
-                lambda k=kernel, level=level: ws.reuse_profile(k, gpu, level=level, line_bytes=32),
+                lambda k=kernel, level=level: ws.memory.reuse_profile(
+                    k, gpu, level=level, line_bytes=32
+                ),
                 count,
                 RUNS,
             )

@@ -230,10 +230,10 @@ def timing() -> Iterator[Row]:
         rates = timed(lambda k=kernel: ws.simulate(k, gpu), kernel.num_instructions)
         yield "cycle by cycle", what, *rates, "M warp instructions/s"
     for what, kernel in kernels().items():
-        warp = ws.representative_warp(kernel)
+        warp = ws.interval.representative_warp(kernel)
         memory = ws.simulate_caches(kernel, gpu, num_threads=1)
         profile = ws.interval_profile(kernel, gpu, memory, representative=warp)
-        model = timed(lambda p=profile: [ws.models.evaluate(p, gpu) for _ in range(50)], 50)
+        model = timed(lambda p=profile: [ws.models.evaluate(p, gpu, "mdm") for _ in range(50)], 50)
         whole = timed(lambda k=kernel: ws.simulate(k, gpu), 1)
         ratios = (model[0] / whole[0], model[1] / whole[2], model[2] / whole[1])
         yield "cycle by cycle", f"{what}: one MDM evaluation is faster by", *ratios, "times"

@@ -124,7 +124,7 @@ def one_time(apps: dict[str, ws.App]) -> float:
     start = cpu_seconds()
     for app in apps.values():
         for kernel in app.kernels:
-            ws.representative_warp(kernel)
+            ws.interval.representative_warp(kernel)
     return cpu_seconds() - start
 
 
@@ -172,7 +172,7 @@ def main() -> None:
             for n, grid in GRIDS.items()
             if n <= arguments.most_points
         ]
-        sample = ws.samples.latin_hypercube(SPACE, arguments.sample, seed=1)
+        sample = ws.exploration.samples.latin_hypercube(SPACE, arguments.sample, seed=1)
         designs.append(("Latin hypercube, caches of each point their own", sample))
         for what, axes in designs:
             rows.append([what, *recurring(apps, axes, arguments.workers)])

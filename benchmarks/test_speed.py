@@ -29,6 +29,8 @@ import warpstack as ws
 pytest.importorskip("pytest_benchmark")
 
 GPU = "titan-v"
+#: One that the whole history of the measurements has.
+MODEL = "mdm"
 WORKLOADS = ("bfs", "spmv")
 
 
@@ -85,7 +87,7 @@ def test_trace(benchmark: Any, name: str) -> None:
 def test_predict(benchmark: Any, name: str) -> None:
     """Caches, intervals and one model."""
     app = ws.workloads.load(name)
-    measure(benchmark, lambda: ws.predict(app, GPU))
+    measure(benchmark, lambda: ws.predict(app, GPU, MODEL))
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -99,7 +101,7 @@ def test_sweep(benchmark: Any) -> None:
     """A thousand points that share the caches."""
     app = ws.workloads.load("spmv")
     axes = {"noc_bandwidth_gbs": range(400, 1200, 20), "dram_bandwidth_gbs": range(200, 1200, 40)}
-    table = measure(benchmark, lambda: ws.sweep(app, GPU, axes, workers=1, cache=False), 3)
+    table = measure(benchmark, lambda: ws.sweep(app, GPU, axes, MODEL, workers=1, cache=False), 3)
     assert len(table) == 1000 * len(app)
 
 
@@ -107,5 +109,7 @@ def test_sweep(benchmark: Any) -> None:
 def test_ten_thousand_launches(benchmark: Any, sampled: bool) -> None:
     """An application of short launches: all, and a sample of them."""
     app = training_app(10_000)
-    rows = measure(benchmark, lambda: ws.predict(app, GPU, sample_launches=sampled), rounds=1)
+    rows = measure(
+        benchmark, lambda: ws.predict(app, GPU, MODEL, sample_launches=sampled), rounds=1
+    )
     assert len(rows) == 10_000

@@ -187,7 +187,8 @@ def leave_out_what_has_a_page(
         return None
     on_page_of_cuda = getattr(ws.cuda, name, None) is member
     here = app.env.docname.endswith("warpstack.cuda")
-    return True if getattr(ws, name, None) is member or (on_page_of_cuda and not here) else None
+    has_own = name in ws.__all__ and getattr(ws, name) is member
+    return True if has_own or (on_page_of_cuda and not here) else None
 
 
 def setup(app: Any) -> None:

@@ -57,7 +57,7 @@ def measure(name: str, size: str, processes: int) -> tuple[pd.DataFrame, dict[st
     parts = pages.in_processes(simulated, tasks, processes)
     seconds["simulation"] = sum(part[1] for part in parts)
     table = pd.concat([*(part[0] for part in parts), predicted], ignore_index=True)
-    return ws.speedups(table, BASELINE, model="simulation"), seconds
+    return ws.exploration.speedups(table, BASELINE, model="simulation"), seconds
 
 
 def gain(rows: pd.Series, field: str) -> float:
@@ -83,13 +83,13 @@ def scores(table: pd.DataFrame) -> pd.DataFrame:
                 "model": model,
                 "rank correlation": ""
                 if same
-                else f"{ws.measures.spearman(values, reference):.2f}",
+                else f"{ws.validation.measures.spearman(values, reference):.2f}",
                 "mean error": ""
                 if same
-                else f"{100 * ws.measures.mape(values, reference).value:.0f} %",
+                else f"{100 * ws.validation.measures.mape(values, reference).value:.0f} %",
                 "mean error of the trend": ""
                 if same
-                else f"{100 * ws.measures.mape(own, reference).value:.0f} %",
+                else f"{100 * ws.validation.measures.mape(own, reference).value:.0f} %",
                 "80 over 15 SMs": f"{gain(values, 'num_sms'):.2f}",
                 "960 over 240 GB/s": f"{gain(values, 'dram_bandwidth_gbs'):.2f}",
                 "best over baseline": f"{own.max():.2f}",
@@ -144,7 +144,7 @@ def examples() -> None:
     ws.plot.pareto(table, "num_sms * 10 + noc_bandwidth_gbs / 10 + l1_mshrs", axes[1, 0])
     ends = {field: (values[0], values[-1]) for field, values in grid.items()}
     ends["dram_bandwidth_gbs"], ends["l2_size_kib"] = (240, 960), (1536, 6144)
-    table = ws.sweep(app, gpu, ws.one_at_a_time(gpu, ends), MODELS)
+    table = ws.sweep(app, gpu, ws.exploration.one_at_a_time(gpu, ends), MODELS)
     ws.plot.sensitivity(table, "ipc", axes[1, 1])
     save(axes[0, 0], "exploring.png")
 

@@ -28,7 +28,7 @@ def measure(task: tuple[str, str, float]) -> pd.DataFrame:
     name, size, l2_clock = task
     gpu = ws.gpu("pascal-mdm").replace(l2_clock_ghz=l2_clock).replace(clock_ghz=NOMINAL_GHZ)
     app = ws.workloads.load(name, size)
-    table = ws.dvfs(app, gpu, [TARGET_GHZ], [*MODELS, "simulation"])
+    table = ws.models.dvfs(app, gpu, [TARGET_GHZ], [*MODELS, "simulation"])
     times = table.pivot_table(index="model", columns="clock_ghz", values="time_us", aggfunc="sum")
     ratio = times[TARGET_GHZ] / times[NOMINAL_GHZ]
     print(f"{name} done", file=sys.stderr)

@@ -20,7 +20,7 @@ import pandas as pd
 import warpstack as ws
 from warpstack.memory.caches import ACCESS_ORDERS
 from warpstack.tables import STACK_COMPONENTS
-from warpstack.validation.what_if import CHANGES, best_changes
+from warpstack.validation.changes import CHANGES, best_changes
 
 PAGE = pages.DOCS / "quality" / "reasons.md"
 GPU = "pascal-mdm"
@@ -32,14 +32,14 @@ SLOWER = 1.0
 
 
 def measure(task: tuple[str, str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what `ws.validate` and `ws.what_if` say of a workload."""
+    """Return what `ws.validate` and `ws.validation.what_if` say of a workload."""
     name, size, order = task
     app = ws.App(ws.workloads.load(name, size).kernels, name)
     kind = "MD" if ws.workloads.get(name).memory_divergent else "NMD"
     predicted = ws.predict(app, GPU, MODELS, access_order=order).assign(app=name)
     simulated = ws.timing.as_table(ws.simulate(app, GPU)).assign(app=name)
     compared = ws.validate(predicted, simulated, classes={name: kind})
-    changed = ws.what_if(app, GPU, MODELS, access_order=order)
+    changed = ws.validation.what_if(app, GPU, MODELS, access_order=order)
     print(f"{name} done", file=sys.stderr)
     return compared, changed
 
@@ -47,7 +47,7 @@ def measure(task: tuple[str, str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def stacks_table(compared: pd.DataFrame) -> pd.DataFrame:
     """Return the shares of the components in percent, of the simulator and the model shown."""
     part = compared[compared["model"] == SHOWN]
-    errors = ws.validation_errors(part, "app", pairs="app").set_index("app")
+    errors = ws.validation.validation_errors(part, "app", pairs="app").set_index("app")
     rows = []
     for (kind, app), group in part.groupby(["class", "app"]):
         for what, side in (("simulator", "measured"), (SHOWN, "predicted")):
@@ -66,7 +66,7 @@ def stacks_summary(compared: pd.DataFrame) -> pd.DataFrame:
     """Return how far each model's stacks are from the simulator's, over the applications."""
     rows = []
     for kind, part in (("all", compared), *compared.groupby("class")):
-        for row in ws.validation_errors(part, pairs="app").to_dict("records"):
+        for row in ws.validation.validation_errors(part, pairs="app").to_dict("records"):
             apps = row["pairs"]
             rows.append(
                 {
@@ -129,7 +129,7 @@ def best_table(changed: pd.DataFrame) -> pd.DataFrame:
 def agreement_table(changed: pd.DataFrame) -> pd.DataFrame:
     """Return what-if agreement with its units."""
     rows = []
-    for row in ws.what_if_agreement(changed).to_dict("records"):
+    for row in ws.validation.what_if_agreement(changed).to_dict("records"):
         rows.append(
             {
                 "model": row["model"],

@@ -40,7 +40,7 @@ def measure(name: str, size: str, *, check: bool) -> dict[str, object]:
         "launches": len(app),
         "instructions": instructions,
         "dpki": round(divergent / instructions, 3),
-        "mdm_ipc": float(ws.application_totals(predictions)["ipc"].iloc[0]),
+        "mdm_ipc": float(ws.models.application_totals(predictions)["ipc"].iloc[0]),
         "trace_s": traced - start,
         "predict_s": predicted - traced,
     }

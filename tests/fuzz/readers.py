@@ -32,10 +32,11 @@ import pandas as pd
 import warpstack as ws
 from card_output import output
 from time_limit import time_limit
-from warpstack import cli, reference
+from warpstack import cli
 from warpstack.cli.common.sweep_file import SweepFile
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.exploration.store import SweepStore
+from warpstack.validation import reference
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HANG_SECONDS = 20
@@ -253,7 +254,7 @@ def _read_cache(folder: Path, data: bytes) -> None:
 
 def _read_calibration(folder: Path, data: bytes) -> None:
     (folder / "run.txt").write_bytes(data)
-    ws.calibrate(folder / "run.txt", base="rtx3080").to_frame()
+    ws.calibration.calibrate(folder / "run.txt", base="rtx3080").to_frame()
 
 
 TARGETS = {

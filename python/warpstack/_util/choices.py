@@ -1,12 +1,16 @@
-"""The choices that public functions give, as types, so that a typing error shows in an editor."""
+"""The choices that public functions give, as types, so that an editor knows them; the default model."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
-__all__ = ["AccessOrder", "CacheRuns", "MissSource", "Profiler", "Selection"]
+__all__ = ["DEFAULT_MODEL", "AccessOrder", "CacheRuns", "MissSource", "Profiler", "Selection"]
 
-#: In which order the resident warps of an SM access memory; `warpstack.MemorySystem` defines them.
+#: The model of every function, command and output where none is asked for: `warpstack.models.predict`
+#: and a table of another command then give the same time.
+DEFAULT_MODEL: Final = "closed_network"
+
+#: In which order the resident warps of an SM access memory; `warpstack.memory.MemorySystem` defines them.
 AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]
 #: How a sweep finds the caches of its points; `warpstack.sweep` defines them.
 CacheRuns = Literal["exact", "recorded"]
@@ -14,5 +18,5 @@ CacheRuns = Literal["exact", "recorded"]
 MissSource = Literal["per_pc", "representative"]
 #: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
 Profiler = Literal["nsys", "ncu", "nvprof", "events"]
-#: How `warpstack.representative_warp` chooses (GPUMech, Section III-C and Figure 7).
+#: How `warpstack.interval.representative_warp` chooses (GPUMech, Section III-C and Figure 7).
 Selection = Literal["clustering", "max", "min"]

@@ -1,4 +1,4 @@
-"""Packages that take long to load, loaded when something of theirs is first used.
+"""What takes long to load, loaded when something of it is first used: packages, modules of a face.
 
 pandas takes 0.7 s of CPU to load, NumPy 0.2 s. A module that only names them in annotations, or uses
 them in some of its functions, takes them from here: ``from warpstack._util.lazy import pandas as pd``.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-__all__ = ["is_dataframe", "numpy", "pandas", "pyarrow", "pyarrow_parquet"]
+__all__ = ["face", "is_dataframe", "numpy", "pandas", "pyarrow", "pyarrow_parquet"]
 
 
 class _Lazy(ModuleType):
@@ -36,3 +37,32 @@ else:
 def is_dataframe(value: object) -> TypeGuard[pandas.DataFrame]:
     """Return whether a value is a DataFrame; before pandas is loaded, nothing can be one."""
     return "pandas" in sys.modules and isinstance(value, pandas.DataFrame)
+
+
+def face(
+    package: str, places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package that shows names of its modules.
+
+    Other rooms import single modules of the package, which must not load all the others.
+
+    Parameters
+    ----------
+    package
+        Its full name.
+    places
+        The module of each name, within the package; the name itself if it is a module.
+    """
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = importlib.import_module(f"{package}.{places[name]}")
+        value = module if places[name] == name else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *places})
+
+    return get, names

@@ -5,6 +5,5 @@ and the times of launches on a card. `calibrate` makes a `Gpu` of what it prints
 """
 
 from warpstack.calibration.card import Calibration, calibrate
-from warpstack.calibration.program import program_source, run_program
 
-__all__ = ["Calibration", "calibrate", "program_source", "run_program"]
+__all__ = ["Calibration", "calibrate"]

@@ -37,7 +37,7 @@ _BASES = {
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """A GPU description made of measurements. Made by `warpstack.calibrate`.
+    """A GPU description made of measurements. Made by `warpstack.calibration.calibrate`.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ def calibrate(
     Examples
     --------
     >>> import warpstack as ws
-    >>> found = ws.calibrate("run.txt", base="h100-pcie", name="my-h100")  # doctest: +SKIP
+    >>> found = ws.calibration.calibrate("run.txt", base="h100-pcie", name="my-h100")  # doctest: +SKIP
     >>> found.save("my-h100.yaml")  # doctest: +SKIP
     """
     run = read_measurements(path)

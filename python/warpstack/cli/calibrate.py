@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.run_here:
         found = _run(arguments)
     else:
-        found = ws.calibrate(arguments.file, base=arguments.base, name=arguments.name)
+        found = ws.calibration.calibrate(arguments.file, base=arguments.base, name=arguments.name)
     if arguments.output is not None:
         _target(arguments, "output").check()
         found.save(arguments.output, overwrite=arguments.overwrite)
@@ -98,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> Calibration:
             _target(arguments, "file").write(text.encode())
         else:
             file.write_text(text, encoding="utf-8")
-        return ws.calibrate(file, base=arguments.base, name=arguments.name)
+        return ws.calibration.calibrate(file, base=arguments.base, name=arguments.name)
 
 
 def _write_source(arguments: argparse.Namespace) -> None:

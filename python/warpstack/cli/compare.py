@@ -10,7 +10,7 @@ import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, terminal_width, text_table
-from warpstack.cli.common.stage_options import add_models, add_profiler, split
+from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_traces
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 SUMMARY = "two kernels, versions of a source, GPUs or models side by side"
 
-_MODEL = "closed_network"
 #: A part of the time below this is not printed.
 _LEAST_SHARE = 0.001
 #: More kernels than this are not listed.
@@ -29,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_trace(parser)
     add_gpu(parser, several=True)
-    add_models(parser, (_MODEL,))
+    add_models(parser, DEFAULT_MODELS)
     add_profiler(parser)
     add_option_values(parser)
     add_output(parser)
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     if _are_gpus(arguments):
         _compare_gpus(arguments)
         return
-    models = prediction.model_list(split(arguments.models or (_MODEL,)))
+    models = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     gpus = read_gpus(arguments)
     apps = load_traces(arguments, gpus[0])
     if arguments.kernels is not None and len(apps) == 1 and len(apps[0]) == 2:

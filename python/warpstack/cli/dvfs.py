@@ -9,12 +9,10 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
-from warpstack.cli.common.stage_options import add_models, add_profiler, split
+from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 SUMMARY = "time of kernels against the clock of the SMs"
-
-_DEFAULT_MODELS = ("gpumech", "mdm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GHZ",
         help="besides that of the GPU",
     )
-    add_models(parser, _DEFAULT_MODELS, "crisp, simulation, ")
+    add_models(parser, DEFAULT_MODELS, "crisp, simulation, ")
     add_plot(parser, "draw the times (.png, .pdf, .svg)")
     add_profiler(parser)
     add_option_values(parser)
@@ -38,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print cycles and time of each kernel at each clock."""
-    wanted = split(arguments.models or _DEFAULT_MODELS)
+    wanted = split(arguments.models or DEFAULT_MODELS)
     target = read_gpu(arguments)
     picture = check_picture(arguments)
     app = load_trace(arguments, target)
-    table = ws.dvfs(
+    table = ws.models.dvfs(
         app, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
     )
     shown = table

@@ -6,6 +6,7 @@ import argparse
 
 import warpstack as ws
 from warpstack._util.arguments import printable
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, terminal_width
@@ -24,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the source whose lines the trace names, to print beside it",
     )
-    parser.add_argument("--model", default="mdm", help="whose cycles to divide, too (default: mdm)")
+    parser.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        help=f"whose cycles to divide, too (default: {DEFAULT_MODEL})",
+    )
     parser.add_argument(
         "--no-simulate", action="store_true", help="the model alone, without the simulation"
     )

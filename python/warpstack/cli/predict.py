@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 SUMMARY = "how fast kernels run, and what most cycles go to"
 
-#: The models of an answer for which no model is asked: warpstack's own, and one of the papers beside it.
-_ANSWERS = ("closed_network", "mdm")
+#: The models that answer a reader who does not ask for any: the default, and one of the papers beside it.
+_ANSWERS = (*DEFAULT_MODELS, "mdm")
 #: The simulator answers, too, up to this many warp instructions: it takes a second or so.
 _CHEAP_INSTRUCTIONS = 200_000
 #: Most sentences that are printed.
@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add_trace(parser)
     add_gpu(parser, several=True)
-    add_models(parser, ("mdm for --json and --csv; else closed_network with mdm beside it",))
+    add_models(
+        parser, (f"{DEFAULT_MODELS[0]}, with mdm beside it in what is printed for a reader",)
+    )
     add_plot(parser, "draw the CPI stacks (.png, .pdf, .svg)")
     parser.add_argument(
         "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
@@ -343,7 +345,7 @@ def _draw(predictions: pd.DataFrame, target: Gpu, picture: OutputFile) -> None:
     kernels = num_launches(predictions)
     what = "IPC"
     if kernels > _MAX_PANELS:
-        totals = ws.application_totals(predictions)
+        totals = ws.models.application_totals(predictions)
         title = f"{target.title}, {kernels} kernels together (above the bars: {what})"
         figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
         cpi_stack(totals, axes, title=title)

@@ -6,6 +6,7 @@ import argparse
 
 import warpstack as ws
 from warpstack._util.arguments import printable
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stage_options import add_models, split
@@ -13,7 +14,7 @@ from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
 
 SUMMARY = "all that is known of a kernel, on one page to read and to share"
 
-_MODELS = ["mdm", "closed_network"]
+_MODELS = [DEFAULT_MODEL, "mdm"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     picture = check_picture(arguments)
     app = load_trace(arguments, target)
-    table = ws.roofline(
+    table = ws.models.roofline(
         app,
         target,
         wanted,

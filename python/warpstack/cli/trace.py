@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _trace_program(arguments: argparse.Namespace) -> None:
     output = printable(arguments.output)
     try:
-        traced = ws.host.trace_program(
+        traced = ws.cuda.host.trace_program(
             arguments.command,
             arguments.output,
             gpu=read_gpu(arguments),

@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
     shown = table
     if arguments.by != "kernel":
         by = None if arguments.by == "model" else arguments.by
-        shown = ws.validation_errors(table, by, pairs=arguments.pairs)
+        shown = ws.validation.validation_errors(table, by, pairs=arguments.pairs)
     if not (arguments.json or arguments.csv):
         # Columns that are empty or the same everywhere go to a line above.
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]

@@ -20,12 +20,18 @@ Examples
 array([1., 3., 5.], dtype=float32)
 """
 
+from typing import TYPE_CHECKING
+
+from warpstack._util.lazy import face
 from warpstack.cuda.compiler import compile, compilers
 from warpstack.cuda.device import Device, DeviceArray, array, default_device, empty, zeros
 from warpstack.cuda.kernel import Kernel, KernelWarning, Module
 from warpstack.cuda.machine_code import MachineModule, load_cubin
 from warpstack.cuda.tensor_map import tensor_map
 from warpstack.cuda.texture import Texture, texture
+
+if TYPE_CHECKING:
+    from warpstack.cuda import host
 
 __all__ = [
     "Device",
@@ -40,8 +46,11 @@ __all__ = [
     "compilers",
     "default_device",
     "empty",
+    "host",
     "load_cubin",
     "tensor_map",
     "texture",
     "zeros",
 ]
+
+__getattr__, __dir__ = face(__name__, {"host": "host"})

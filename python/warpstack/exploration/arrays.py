@@ -9,7 +9,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
-from warpstack.exploration.point_totals import axes_of, varies
+from warpstack.exploration.totals import axes_of, varies
 from warpstack.hardware.description import Gpu
 from warpstack.tables import checked_table, require
 
@@ -29,7 +29,7 @@ def to_xarray(table: pd.DataFrame) -> xarray.Dataset:
     Parameters
     ----------
     table
-        Rows of `warpstack.sweep` or of `warpstack.point_totals`.
+        Rows of `warpstack.sweep` or of `warpstack.exploration.point_totals`.
 
     Returns
     -------
@@ -37,8 +37,8 @@ def to_xarray(table: pd.DataFrame) -> xarray.Dataset:
         Variables: the numbers of the table (``cycles``, ``ipc``, ``cpi_mshr``, ...). Dimensions: the
         axes of the sweep in their order, then ``app`` and ``gpu`` where there are several,
         ``kernel`` where launches are not added up, and ``model``. Points that are no grid
-        (`warpstack.samples`) have one dimension ``point`` in place of their axes, which are coordinates
-        of it. What the sweep does not have, and points that failed, are NaN. Axes have their unit
+        (`warpstack.exploration.samples`) have one dimension ``point`` in place of their axes, which are
+        coordinates of it. What the sweep does not have, and points that failed, are NaN. Axes have their unit
         and meaning as attribute ``description``.
 
     Raises
@@ -51,7 +51,7 @@ def to_xarray(table: pd.DataFrame) -> xarray.Dataset:
     --------
     >>> import warpstack as ws
     >>> table = ws.sweep(ws.patterns.stream(blocks=8), "pascal-mdm", {"num_sms": [2, 4], "l1_mshrs": [8, 16]})
-    >>> data = ws.to_xarray(table)  # doctest: +SKIP
+    >>> data = ws.exploration.to_xarray(table)  # doctest: +SKIP
     >>> data.ipc.sel(model="mdm", kernel=1).plot()  # doctest: +SKIP
     """
     try:

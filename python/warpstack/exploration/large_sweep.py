@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
+from warpstack._util.choices import (
+    DEFAULT_MODEL,
+    AccessOrder,
+    CacheRuns,
+    MissSource,
+    Profiler,
+    Selection,
+)
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a
 from warpstack.exploration.stage_cache import CacheLike
@@ -32,7 +39,7 @@ def sweep_to_store(
     app_or_kernels: Apps,
     gpu: GpuLike,
     axes: Axes,
-    models: str | Iterable[str] = ("mdm",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     store: str | os.PathLike[str],
     share: tuple[int, int] | None = None,

@@ -103,7 +103,8 @@ def latin_hypercube(ranges: Mapping[str, Range], n: int, *, seed: int = 0) -> Sa
     Examples
     --------
     >>> import warpstack as ws
-    >>> points = ws.samples.latin_hypercube({"num_sms": (16, 80), "l1_mshrs": [32, 64]}, 4, seed=1)
+    >>> space = {"num_sms": (16, 80), "l1_mshrs": [32, 64]}
+    >>> points = ws.exploration.samples.latin_hypercube(space, 4, seed=1)
     >>> sorted(point["l1_mshrs"] for point in points)
     [32, 32, 64, 64]
     """

@@ -14,14 +14,14 @@ import pandas as pd
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
 from warpstack.errors import InputError, UnusedOptionWarning, not_one_of
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.fronts import generations, on_front
-from warpstack.exploration.point_totals import point_totals
 from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep
+from warpstack.exploration.totals import point_totals
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
 from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
@@ -57,7 +57,7 @@ def search(
     *,
     constraint: str | Sequence[str] = (),
     maximise: bool | Sequence[bool] | None = None,
-    model: str = "mdm",
+    model: str = DEFAULT_MODEL,
     method: Method = "auto",
     seed: int = 0,
     workers: int | None = None,
@@ -79,7 +79,7 @@ def search(
     Parameters
     ----------
     app_or_kernel
-        An application, whose kernels are added up (`warpstack.point_totals`), or one kernel.
+        An application, whose kernels are added up (`warpstack.exploration.point_totals`), or one kernel.
     gpu
         The GPU that the space changes; if it lies in the space the search starts there.
     space

@@ -12,7 +12,7 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, shown, unknown
 from warpstack.exploration.expressions import Expression
-from warpstack.exploration.point_totals import (
+from warpstack.exploration.totals import (
     axes_of,
     check_fixed,
     one_application,
@@ -51,7 +51,7 @@ def one_at_a_time(gpu: GpuLike, axes: Mapping[str, Iterable[Any]]) -> list[dict[
     Examples
     --------
     >>> import warpstack as ws
-    >>> ws.one_at_a_time("pascal-mdm", {"num_sms": [28, 56], "l1_mshrs": [64]})
+    >>> ws.exploration.one_at_a_time("pascal-mdm", {"num_sms": [28, 56], "l1_mshrs": [64]})
     [{'num_sms': 28, 'l1_mshrs': 128}, {'num_sms': 56, 'l1_mshrs': 128}, {'num_sms': 28, 'l1_mshrs': 64}]
     """
     gpu = as_gpu(gpu)
@@ -123,7 +123,9 @@ def swings(
                 }
             )
     if not rows:
-        raise InputError("no axis changes alone from the baseline; sweep warpstack.one_at_a_time")
+        raise InputError(
+            "no axis changes alone from the baseline; sweep warpstack.exploration.one_at_a_time"
+        )
     result = pd.DataFrame(rows)
     return result.sort_values("swing", ascending=False, kind="stable", ignore_index=True)
 
@@ -145,7 +147,7 @@ def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     Parameters
     ----------
     table
-        Rows of `warpstack.sweep` over the points of `warpstack.samples.saltelli`.
+        Rows of `warpstack.sweep` over the points of `warpstack.exploration.samples.saltelli`.
     metric
         A column of `point_totals`, or an expression over them.
 
@@ -168,8 +170,8 @@ def sobol_indices(table: pd.DataFrame, metric: str = "ipc") -> pd.DataFrame:
     n = len(every) // (len(axes) + 2) if axes else 0
     if n < 2 or len(every) != n * (len(axes) + 2):
         raise InputError(
-            f"{len(every)} points over {len(axes)} axes are not a sample of warpstack.samples.saltelli, "
-            "which has n (axes + 2) points"
+            f"{len(every)} points over {len(axes)} axes are not a sample of "
+            "warpstack.exploration.samples.saltelli, which has n (axes + 2) points"
         )
     columns = [every[axis].to_numpy() for axis in axes]
     fields = [_mixed_field(axes, columns, n, block) for block in range(len(axes))]
@@ -228,8 +230,8 @@ def _mixed_field(axes: list[str], columns: list[npt.NDArray[Any]], n: int, block
         if from_b[i] and all(same for j, same in enumerate(from_a) if j != i):
             return str(axes[i])
     raise InputError(
-        f"points {at.start} to {at.stop - 1} are not a sample of warpstack.samples.saltelli: they differ "
-        "from the first ones in more than one field"
+        f"points {at.start} to {at.stop - 1} are not a sample of "
+        "warpstack.exploration.samples.saltelli: they differ from the first ones in more than one field"
     )
 
 

@@ -24,7 +24,14 @@ import pandas as pd
 from warpstack._core import __version__
 from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, CacheRuns, MissSource, Profiler, Selection
+from warpstack._util.choices import (
+    DEFAULT_MODEL,
+    AccessOrder,
+    CacheRuns,
+    MissSource,
+    Profiler,
+    Selection,
+)
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
 from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, recorded_groups
@@ -61,7 +68,7 @@ def sweep(
     app_or_kernels: Apps,
     gpu: GpuLike,
     axes: Axes,
-    models: str | Iterable[str] = ("mdm",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     workers: int | None = None,
     client: distributed.Client | None = None,
@@ -90,8 +97,8 @@ def sweep(
         The GPU that the points change: a description, its name, or the path of one.
     axes
         A grid, ``{"num_sms": [28, 56], "l1_mshrs": [32, 64]}``, whose last field changes fastest;
-        or points, ``[{"num_sms": 28}, {"num_sms": 56, "l1_mshrs": 64}]``, such as the `samples` of
-        `warpstack.samples`. A point is ``gpu.replace(**point)``.
+        or points, ``[{"num_sms": 28}, {"num_sms": 56, "l1_mshrs": 64}]``, such as those of
+        `warpstack.exploration.samples`. A point is ``gpu.replace(**point)``.
     models
         Names of models, or ``all``.
     workers
@@ -103,14 +110,14 @@ def sweep(
         Folder to write results to while the sweep runs, as a Parquet dataset
         (``pandas.read_parquet`` reads it). A sweep that was interrupted computes only what is not
         there. A result is there about a second after it was computed, or a hundredth of the time that
-        the sweep has run. One sweep writes at a time; `sweep_to_store` divides one among several
-        programs, and needs no memory for the whole table.
+        the sweep has run. One sweep writes at a time; `warpstack.exploration.sweep_to_store`
+        divides one among several programs, and needs no memory for the whole table.
     resume
         False: a `store` with results is an error.
     cache
         Where results of the memory stage are kept from sweep to sweep: True, the user's cache (see
         ``warpstack cache``), which the environment variable ``WARPSTACK_CACHE=off`` switches off;
-        False, nowhere; or a folder, or a `warpstack.StageCache`.
+        False, nowhere; or a folder, or a `warpstack.exploration.StageCache`.
     selection, misses, merge_threshold, access_order, flush_l2, profiler
         As for `warpstack.predict`; a clock among the axes is the clock under every profiler.
     caches

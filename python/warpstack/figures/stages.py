@@ -17,7 +17,7 @@ from warpstack.memory.ablation import ablate
 from warpstack.memory.caches import MemorySystem, hit_rates
 from warpstack.memory.reuse import PptGpuMem, ppt_gpu_mem, reuse_profile
 from warpstack.models import prediction
-from warpstack.models.dvfs import dvfs
+from warpstack.models.frequency import dvfs
 from warpstack.tables import STACK
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace

@@ -547,7 +547,7 @@ def interval_profile(
     memory
         What the caches did with the kernel; simulated now when None.
     selection
-        How to choose the representative warp; see `representative_warp`.
+        How to choose the representative warp; see `warpstack.interval.representative_warp`.
     representative
         The warp itself (block, warp), when the choice has been made.
     misses

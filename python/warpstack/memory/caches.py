@@ -116,7 +116,7 @@ class MemoryProfile:
 
     @property
     def num_simulated_blocks(self) -> int:
-        """Thread blocks that were simulated; all traced ones unless `BlockSchedule` says otherwise."""
+        """Thread blocks that were simulated: all traced ones, or those of a schedule."""
         return self._core.simulated_blocks
 
     @property

@@ -56,7 +56,7 @@ class _Histogram(NamedTuple):
 class ReuseProfile:
     """How often each LRU stack distance occurs in a stream of line accesses.
 
-    Made by `ReuseProfile.from_lines` or `warpstack.reuse_profile`. The stack distance of an access
+    Made by `ReuseProfile.from_lines` or `warpstack.memory.reuse_profile`. The stack distance of an access
     is the number of other lines accessed since the last access to its line; the first access to a
     line is *cold* and has none (cache paper, Section 2.3, Table 1).
 
@@ -68,7 +68,7 @@ class ReuseProfile:
     Table 1 of the cache paper: the lines 1, 2, 3, 1, 1, 3 have the distances 2, 0 and 1.
 
     >>> import warpstack as ws
-    >>> profile = ws.ReuseProfile.from_lines([1, 2, 3, 1, 1, 3])
+    >>> profile = ws.memory.ReuseProfile.from_lines([1, 2, 3, 1, 1, 3])
     >>> profile.distances.tolist(), profile.cold
     ([0, 1, 2], 3.0)
     >>> float(profile.hit_rate(2))
@@ -388,7 +388,7 @@ def stack_distances(lines: npt.ArrayLike) -> _I64:
     Examples
     --------
     >>> import warpstack as ws
-    >>> ws.stack_distances([1, 2, 3, 1, 1, 3]).tolist()
+    >>> ws.memory.stack_distances([1, 2, 3, 1, 1, 3]).tolist()
     [-1, -1, -1, 2, 0, 1]
     """
     return _core.stack_distances(_line_array(lines)).view(np.int64)
@@ -429,7 +429,7 @@ def cache_family(
     Examples
     --------
     >>> import warpstack as ws
-    >>> ws.cache_family([0, 2, 0, 2, 1], sets=[1, 2], max_ways=2)["hits"].tolist()
+    >>> ws.memory.cache_family([0, 2, 0, 2, 1], sets=[1, 2], max_ways=2)["hits"].tolist()
     [0, 2, 0, 2]
     """
     stream = _line_array(lines)

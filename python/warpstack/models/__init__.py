@@ -1,5 +1,8 @@
 """The analytical models: what each says of a profile, and those that users add."""
 
+from typing import TYPE_CHECKING
+
+from warpstack._util.lazy import face
 from warpstack.models.prediction import (
     STACK_COMPONENTS,
     Prediction,
@@ -12,14 +15,32 @@ from warpstack.models.prediction import (
     unregister,
 )
 
+if TYPE_CHECKING:
+    from warpstack.models import mwp_cwp
+    from warpstack.models.frequency import CrispCounters, dvfs
+    from warpstack.models.rooflines import roofline
+
 __all__ = [
     "STACK_COMPONENTS",
+    "CrispCounters",
     "Prediction",
     "application_totals",
+    "dvfs",
     "evaluate",
     "fields_used",
+    "mwp_cwp",
     "names",
     "predict",
     "register",
+    "roofline",
     "unregister",
 ]
+
+_PLACES = {
+    "CrispCounters": "frequency",
+    "dvfs": "frequency",
+    "mwp_cwp": "mwp_cwp",
+    "roofline": "rooflines",
+}
+
+__getattr__, __dir__ = face(__name__, _PLACES)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar, say_which
 from warpstack.errors import InputError, shown, unknown, warn
@@ -216,7 +216,7 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
 
 
 @checked
-def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = "mdm") -> Prediction:
+def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL) -> Prediction:
     """Evaluate one model.
 
     Parameters
@@ -424,7 +424,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
 def predict(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
-    models: str | Iterable[str] = ("mdm",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     selection: Selection = "clustering",
     misses: MissSource = "per_pc",
@@ -451,7 +451,7 @@ def predict(
         As for `warpstack.interval_profile`.
     access_order
         In which order the warps of an SM access memory: ``timed``, which ``auto`` stands for,
-        ``round_robin`` or ``greedy``; see `warpstack.MemorySystem`.
+        ``round_robin`` or ``greedy``; see `warpstack.memory.MemorySystem`.
     flush_l2
         Empty L2 between kernels.
     sampling
@@ -479,12 +479,12 @@ def predict(
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
         ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
-        ``trace_digest``, ``gpu_digest``, ``version``. `application_totals` adds kernels up. Unless
-        `sampling` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of 95 % confidence) and
-        ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``. From a sample of the
-        launches there are ``ipc_low`` and ``ipc_high``, between which the IPC of a launch that was not
-        predicted lies with a confidence of 95 %, ``launch_group`` (its number) and ``launch_sampled``
-        (whether the launch itself was predicted).
+        ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
+        kernels up. Unless `sampling` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
+        95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
+        From a sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC
+        of a launch that was not predicted lies with a confidence of 95 %, ``launch_group`` (its
+        number) and ``launch_sampled`` (whether the launch itself was predicted).
 
     Raises
     ------

@@ -27,7 +27,7 @@ from typing import Any
 
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
-from warpstack._util.choices import Profiler
+from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.cuda.device import restore
@@ -54,7 +54,7 @@ def tune(
     configs: Sequence[Any] | None = None,
     gpu: GpuLike = "a100",
     *,
-    model: str = "closed_network",
+    model: str = DEFAULT_MODEL,
     simulator: bool = True,
     target: str | None = None,
     profiler: Profiler = "nsys",

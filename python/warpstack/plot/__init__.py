@@ -12,6 +12,7 @@ from warpstack.plot.design_space import (
 )
 from warpstack.plot.frequency import dvfs
 from warpstack.plot.roofline import roofline
+from warpstack.plot.sliders import explore
 from warpstack.plot.stack_distances import stack_distances
 from warpstack.plot.timeline import timeline
 from warpstack.plot.validation import errors, scatter
@@ -24,6 +25,7 @@ __all__ = [
     "curves",
     "dvfs",
     "errors",
+    "explore",
     "heat_map",
     "pareto",
     "roofline",

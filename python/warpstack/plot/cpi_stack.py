@@ -41,7 +41,7 @@ def cpi_stack(
     Parameters
     ----------
     predictions
-        Rows of `warpstack.predict` or `warpstack.application_totals`.
+        Rows of `warpstack.predict` or `warpstack.models.application_totals`.
     ax
         Axes to draw on; a new figure of a suitable size if None.
     title

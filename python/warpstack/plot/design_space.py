@@ -11,8 +11,8 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown, unknown
 from warpstack.exploration.expressions import Expression
-from warpstack.exploration.point_totals import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
+from warpstack.exploration.totals import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.hardware.description import Gpu, GpuLike
 from warpstack.plot import sheet, style
 from warpstack.plot.components import COLOURS as STACK_COLOURS
@@ -40,7 +40,7 @@ def axis_stacks(
     ----------
     table
         Rows of `warpstack.sweep`, simulations among them if wanted. Kernels are added up
-        (`warpstack.point_totals`).
+        (`warpstack.exploration.point_totals`).
     axis
         Field of `Gpu` along which the groups are.
     ax
@@ -134,12 +134,12 @@ def curves(
     ----------
     table
         Rows of `warpstack.sweep`, simulations among them if wanted. Kernels are added up
-        (`warpstack.point_totals`).
+        (`warpstack.exploration.point_totals`).
     axis
         Field of `Gpu` along the horizontal axis.
     metric
-        ``ipc``, ``cycles``, another column of `warpstack.point_totals`, or an expression over them
-        and the axes: ``cycles / clock_ghz`` is the time in nanoseconds.
+        ``ipc``, ``cycles``, another column of `warpstack.exploration.point_totals`, or an expression
+        over them and the axes: ``cycles / clock_ghz`` is the time in nanoseconds.
     ax
         Axes to draw on; a new figure if None.
     where
@@ -214,7 +214,7 @@ def speedup(
     ax
         Axes to draw on; a new figure if None.
     baseline, model
-        The point, and the model, that has a speedup of 1; as for `warpstack.speedups`.
+        The point, and the model, that has a speedup of 1; as for `warpstack.exploration.speedups`.
     where
         Values of the other axes; by default those of the baseline.
     title
@@ -227,7 +227,7 @@ def speedup(
     Raises
     ------
     InputError
-        As for `curves` and `warpstack.speedups`.
+        As for `curves` and `warpstack.exploration.speedups`.
     """
     others = {name: value for name, value in baseline.items() if name != axis}
     result = curves(
@@ -262,8 +262,8 @@ def heat_map(
     Parameters
     ----------
     table
-        Rows of `warpstack.sweep`, or the result of `warpstack.speedups` for the metric ``speedup``.
-        Kernels are added up (`warpstack.point_totals`).
+        Rows of `warpstack.sweep`, or the result of `warpstack.exploration.speedups` for the metric
+        ``speedup``. Kernels are added up (`warpstack.exploration.point_totals`).
     x, y
         Fields of `Gpu`. Values are drawn in order, equally far apart.
     metric
@@ -431,7 +431,7 @@ def pareto(
         Rows of `warpstack.sweep`.
     cost
         An expression (`warpstack.expressions.Expression`) over the axes and the columns of
-        `warpstack.point_totals`.
+        `warpstack.exploration.point_totals`.
     ax
         Axes to draw on; a new figure if None.
     gpu
@@ -544,18 +544,18 @@ def sensitivity(
     Parameters
     ----------
     table
-        Rows of `warpstack.sweep`: over `warpstack.one_at_a_time` for ``swing``, over the points of
-        `warpstack.samples.saltelli` for ``sobol``.
+        Rows of `warpstack.sweep`: over `warpstack.exploration.one_at_a_time` for ``swing``, over the points
+        of `warpstack.exploration.samples.saltelli` for ``sobol``.
     metric
         As for `curves`.
     ax
         Axes to draw on; a new figure if None.
     method
         ``swing``: from the lowest to the highest value of one axis, as a tornado
-        (`warpstack.swings`). ``sobol``: total-order Sobol indices with two standard errors
-        (`warpstack.sobol_indices`).
+        (`warpstack.exploration.swings`). ``sobol``: total-order Sobol indices with two standard errors
+        (`warpstack.exploration.sobol_indices`).
     baseline
-        For ``swing``: as for `warpstack.swings`.
+        For ``swing``: as for `warpstack.exploration.swings`.
     title
         Title of the axes.
 

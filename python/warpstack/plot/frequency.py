@@ -32,7 +32,7 @@ def dvfs(
     Parameters
     ----------
     table
-        Rows of `warpstack.dvfs`; the times of kernels add up.
+        Rows of `warpstack.models.dvfs`; the times of kernels add up.
     ax
         Axes to draw on; a new figure if None.
     power_watts
@@ -55,12 +55,14 @@ def dvfs(
     --------
     >>> import warpstack as ws
     >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
-    >>> table = ws.dvfs(kernel, "pascal-mdm", [0.7, 1.0])
+    >>> table = ws.models.dvfs(kernel, "pascal-mdm", [0.7, 1.0])
     >>> ws.plot.dvfs(table, power_watts=lambda f: 40 + 60 * f**3).get_ylabel()
     'power (W)'
     """
     columns = ("model", "clock_ghz", "time_us", "gpu", "gpu_changes", "gpu_digest")
-    require(table, columns, "the rows of warpstack.dvfs", what="dvfs: the rows have", rows=True)
+    require(
+        table, columns, "the rows of warpstack.models.dvfs", what="dvfs: the rows have", rows=True
+    )
     texts = ("model", "gpu", "gpu_changes", "gpu_digest")
     table = checked_table("dvfs", table, positive=("clock_ghz", "time_us"), texts=texts)
     if len(set(table["gpu_digest"])) > 1:

@@ -44,7 +44,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     Parameters
     ----------
     table
-        Rows of `warpstack.roofline` for one GPU.
+        Rows of `warpstack.models.roofline` for one GPU.
     ax
         Axes to draw on; a new figure if None.
     title
@@ -59,7 +59,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     InputError
         If these are not such rows, there are no rows, or they are of several GPUs.
     """
-    expected = "the rows of warpstack.roofline"
+    expected = "the rows of warpstack.models.roofline"
     require(table, _COLUMNS, expected, what="roofline: the rows have", rows=True)
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "level", "name")
     positive = ("gips", "bandwidth_gbs", "issue_gips")

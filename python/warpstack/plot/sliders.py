@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Selection
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
 from warpstack.models.pipeline import Options, Pipeline, Recent
@@ -68,7 +68,7 @@ class Explorer:
         self,
         app_or_kernel: App | KernelTrace,
         gpu: GpuLike,
-        models: str | Iterable[str] = ("gpumech", "mdm"),
+        models: str | Iterable[str] = (DEFAULT_MODEL,),
         *,
         selection: Selection = "clustering",
         misses: MissSource = "per_pc",
@@ -104,7 +104,7 @@ class Explorer:
         Returns
         -------
         DataFrame
-            A row per model with the columns of `warpstack.application_totals`.
+            A row per model with the columns of `warpstack.models.application_totals`.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class Explorer:
 def explore(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
-    models: str | Iterable[str] = ("gpumech", "mdm"),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     fields: Iterable[str] | Mapping[str, Iterable[Any]] = MAIN_FIELDS,
     selection: Selection = "clustering",

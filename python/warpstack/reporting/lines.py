@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
@@ -38,7 +39,7 @@ def lines(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
     *,
-    model: str = "mdm",
+    model: str = DEFAULT_MODEL,
     simulate: bool = True,
     per_instruction: bool = False,
     flush_l2: bool = False,
@@ -104,7 +105,7 @@ def lines_and_instructions(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
     *,
-    model: str = "mdm",
+    model: str = DEFAULT_MODEL,
     simulate: bool = True,
     flush_l2: bool = False,
     progress: bool = False,

@@ -13,13 +13,14 @@ import numpy as np
 from warpstack import _core
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import simulate_caches
 from warpstack.models.prediction import predict
-from warpstack.models.roofline import roofline
+from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
 from warpstack.reporting.listing import ROWS_WITHOUT_LINE, largest_cause
@@ -59,7 +60,7 @@ def report(
     gpu: GpuLike,
     path: str | os.PathLike[str],
     *,
-    models: Sequence[str] = ("mdm", "closed_network"),
+    models: Sequence[str] = (DEFAULT_MODEL, "mdm"),
     source: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: bool = False,

@@ -37,7 +37,7 @@ def roofline_picture(rows: Sequence[Mapping[str, Any]]) -> str:
     Parameters
     ----------
     rows
-        Rows of `warpstack.roofline` for one kernel and GPU. Levels without traffic have no point.
+        Rows of `warpstack.models.roofline` for one kernel and GPU. Levels without traffic have no point.
 
     Returns
     -------

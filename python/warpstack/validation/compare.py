@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked
-from warpstack._util.choices import Profiler
+from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a
 from warpstack.hardware.description import Gpu, GpuLike
@@ -48,7 +48,7 @@ def compare(
     *,
     app: App | KernelTrace | None = None,
     gpu: GpuLike | None = None,
-    model: str = "closed_network",
+    model: str = DEFAULT_MODEL,
     profiler: Profiler = "nsys",
 ) -> pd.DataFrame:
     """Compare two kernels or applications, two GPUs, two models, or two tables of results.

@@ -92,7 +92,7 @@ def mape(predicted: Values, reference: Values, *, nan: str = "raise") -> Percent
     Examples
     --------
     >>> import warpstack as ws
-    >>> ws.measures.mape([110, 45, 3], [100, 50, 0])
+    >>> ws.validation.measures.mape([110, 45, 3], [100, 50, 0])
     PercentageError(value=0.1, excluded=1)
     """
     p, r = _pairs(predicted, reference, nan)
@@ -184,7 +184,7 @@ def spearman(predicted: Values, reference: Values, *, nan: str = "raise") -> flo
     Examples
     --------
     >>> import warpstack as ws
-    >>> ws.measures.spearman([1, 20, 300], [4, 5, 6])
+    >>> ws.validation.measures.spearman([1, 20, 300], [4, 5, 6])
     1.0
     """
     p, r = _pairs(predicted, reference, nan)
@@ -215,7 +215,7 @@ def gmean_ratio(predicted: Values, reference: Values, *, nan: str = "raise") -> 
     Examples
     --------
     >>> import warpstack as ws
-    >>> round(ws.measures.gmean_ratio([200, 50], [100, 100]), 12)
+    >>> round(ws.validation.measures.gmean_ratio([200, 50], [100, 100]), 12)
     1.0
     """
     p, r = _pairs(predicted, reference, nan)

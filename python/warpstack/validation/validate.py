@@ -71,7 +71,7 @@ def validate(
         ``change`` (when the reference has them, too) tell kernels apart. A sequence of such tables
         and of profiles of `warpstack.simulate_caches` adds the counters of caches.
     reference
-        A file (see `warpstack.reference.read`), rows of a simulation or of any table with
+        A file (see `warpstack.validation.reference.read`), rows of a simulation or of any table with
         ``kernel`` and the metric, or a sequence of these.
     metric
         The column or columns to compare; ``all``: every statistic that both sides have. By default
@@ -97,7 +97,7 @@ def validate(
         ``gpu``, ``gpu_changes``, ``model``, ``metric``, ``profiler_metric`` (what Nsight Compute
         calls it: the metrics whose sum `measured` is), ``predicted``, ``measured``, ``error``
         (predicted / measured - 1), ``ratio`` and ``status``: ``matched``, ``no reference`` or ``no
-        prediction``. Text is empty where unknown. `validation_errors` sums it up.
+        prediction``. Text is empty where unknown. `warpstack.validation.validation_errors` sums it up.
 
         Where both sides have a CPI stack (``cpi_base`` to ``cpi_queue``), ``stack_distance`` is half
         the sum of the absolute differences of the components' shares of the CPI, from 0 (the same

@@ -35,7 +35,7 @@ class SimulatedCard:
     def cycles(self, kernel, grid, block, *arguments, shared=0, warm=False):
         """Return the simulated cycles of a launch; `warm`: L2 has what it reads."""
         trace = self.trace(kernel, grid, block, *arguments, shared=shared)
-        simulator = ws.Simulator(self.gpu)
+        simulator = ws.timing.Simulator(self.gpu)
         if warm:
             simulator.run(trace)
         return simulator.run(trace).cycles

@@ -22,11 +22,11 @@ def file(tmp_path):
 def measured(tmp_path, base="rtx3080", **changes):
     path = tmp_path / "run.txt"
     path.write_text(output(**changes))
-    return ws.calibrate(path, base=base, name="mine")
+    return ws.calibration.calibrate(path, base=base, name="mine")
 
 
 def test_every_number_is_recovered(file):
-    found = ws.calibrate(file, base="rtx3080")
+    found = ws.calibration.calibrate(file, base="rtx3080")
     for field, value in TRUTH.items():
         expected = value if isinstance(value, str) else pytest.approx(value, rel=2e-3)
         assert getattr(found.gpu, field) == expected, field
@@ -34,7 +34,7 @@ def test_every_number_is_recovered(file):
 
 
 def test_what_was_measured_says_so_and_what_was_not_names_the_base(file):
-    found = ws.calibrate(file, base="rtx3080", name="mine")
+    found = ws.calibration.calibrate(file, base="rtx3080", name="mine")
     assert found.gpu.name == "mine"
     assert found.base == ws.gpu("rtx3080")
     for field in found.gpu.values():
@@ -50,7 +50,7 @@ def test_what_was_measured_says_so_and_what_was_not_names_the_base(file):
 
 
 def test_notes_and_order_of_blocks(file):
-    found = ws.calibrate(file, base="rtx3080")
+    found = ws.calibration.calibrate(file, base="rtx3080")
     assert found.block_order[:4] == (0, 7, 14, 1)
     said = "; ".join(found.notes)
     assert "conversions (to single precision and back): 14 cycles, one per 2 cycles" in said
@@ -62,7 +62,7 @@ def test_notes_and_order_of_blocks(file):
 
 
 def test_the_file_reads_as_what_was_measured(file, tmp_path):
-    found = ws.calibrate(file, base="rtx3080", name='with "quotes": and #')
+    found = ws.calibration.calibrate(file, base="rtx3080", name='with "quotes": and #')
     found.save(tmp_path / "mine.yaml")
     again = ws.gpu(tmp_path / "mine.yaml")
     assert again == found.gpu
@@ -76,7 +76,7 @@ def test_the_file_reads_as_what_was_measured(file, tmp_path):
 
 
 def test_the_table(file):
-    table = ws.calibrate(file, base="rtx3080").to_frame().set_index("field")
+    table = ws.calibration.calibrate(file, base="rtx3080").to_frame().set_index("field")
     base = ws.gpu("rtx3080").l2_latency
     row = table.loc["l2_latency"]
     assert (row["unit"], row["measured"], row["base"]) == ("cycles", 212.0, base)
@@ -85,11 +85,11 @@ def test_the_table(file):
 
 
 def test_the_base_is_that_of_the_compute_capability(file, tmp_path):
-    assert ws.calibrate(file).base.name == "rtx3090"
-    assert ws.calibrate(file).gpu.name == "plain-card-7"
+    assert ws.calibration.calibrate(file).base.name == "rtx3090"
+    assert ws.calibration.calibrate(file).gpu.name == "plain-card-7"
     file.write_text(file.read_text().replace("device.capability 8.6", "device.capability 3.5"))
     with pytest.raises(ws.InputError, match=r"no description is known for .* '3\.5'; give base="):
-        ws.calibrate(file)
+        ws.calibration.calibrate(file)
 
 
 def test_a_stream_of_nothing_has_no_time_per_byte(file):
@@ -97,7 +97,7 @@ def test_a_stream_of_nothing_has_no_time_per_byte(file):
     damaged = re.sub(r"(stream\.again footprint)=\d+", r"\1=0", lines, count=1)
     assert damaged != lines
     file.write_text(damaged)
-    ws.calibrate(file)
+    ws.calibration.calibrate(file)
 
 
 # --- what cannot be seen ------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_memory_clock_that_is_not_that_of_the_pins(tmp_path):
         path.write_text(
             output().replace("device.memory_clock 7000000", f"device.memory_clock {clock}")
         )
-        gpu = ws.calibrate(path, base="rtx3080").gpu
+        gpu = ws.calibration.calibrate(path, base="rtx3080").gpu
         assert gpu.dram_bandwidth_gbs == pytest.approx(392)  # 448 x 0.875
         assert gpu.dram_efficiency == 1
 
@@ -157,7 +157,7 @@ def test_experiments_that_were_left_out_leave_the_base(tmp_path):
     lines = [line for line in output().splitlines() if ".fp16 " not in line]
     lines[-1] = f"end {len(lines) - 1} lines"
     (tmp_path / "run.txt").write_text("\n".join(lines))
-    found = ws.calibrate(tmp_path / "run.txt", base="rtx3080")
+    found = ws.calibration.calibrate(tmp_path / "run.txt", base="rtx3080")
     assert {"fp16_latency", "fp16_interval"}.isdisjoint(found.measured)
     assert found.gpu.fp16_latency == found.base.fp16_latency
 
@@ -213,7 +213,7 @@ def test_times_that_do_not_grow(file, key, value, message):
     lines = [" ".join([*w[:-2], value, w[-1]] if w[0] == key else w) for w in words]
     file.write_text("\n".join(lines))
     with pytest.raises(ws.InputError, match=rf"run\.txt:\d+: {message}"):
-        ws.calibrate(file, base="rtx3080")
+        ws.calibration.calibrate(file, base="rtx3080")
 
 
 def test_dram_that_is_nearer_than_l2(tmp_path):

@@ -128,7 +128,7 @@ def test_random_damage(tmp_path):
                 del data[place : place + chance.choice((1, 3, 50))]
         (tmp_path / "run.txt").write_bytes(data)
         try:
-            ws.calibrate(tmp_path / "run.txt", base="rtx3080")
+            ws.calibration.calibrate(tmp_path / "run.txt", base="rtx3080")
         except ws.InputError as error:
             messages.append(str(error))
     assert not [message for message in messages if "\n" in message]

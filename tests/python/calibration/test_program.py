@@ -106,7 +106,7 @@ def test_it_runs_to_its_end_without_a_gpu(program, tmp_path):
     script = tmp_path / "script"
     script.write_text(f'#!/bin/sh\nexec "{program}" quick > "{tmp_path}/run.txt"\n')
     script.chmod(0o755)
-    ws.host.trace_program(
+    ws.cuda.host.trace_program(
         [script], tmp_path / "traced", gpu=ws.gpu(tmp_path / "small.yaml"), limit_launches=1
     )
     run = read_measurements(tmp_path / "run.txt")

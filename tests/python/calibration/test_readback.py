@@ -140,7 +140,7 @@ def module():
 def test_a_known_gpu_is_recovered(name, module, tmp_path):
     known, base = CARDS[name]
     (tmp_path / "run.txt").write_text(SimulatedCard(module, known).run())
-    found = ws.calibrate(tmp_path / "run.txt", base=base)
+    found = ws.calibration.calibrate(tmp_path / "run.txt", base=base)
     for field, tolerance in TOLERANCES.items():
         value, truth = getattr(found.gpu, field), getattr(known, field)
         assert field in found.measured, field

@@ -68,7 +68,7 @@ class TestAnswer:
     def test_four_columns_and_other_opinions(self, run, small, pascal):
         out = run("predict", small)
         app = ws.load(small)
-        own = ws.predict(app, pascal, "closed_network")
+        own = ws.predict(app, pascal)
         head, *rows = out.split("\n\n")[1].splitlines()
         assert head.split("  ")[0] == "kernel"
         for column in ("time (us)", "IPC (of 28)", "most cycles go to"):
@@ -83,7 +83,7 @@ class TestAnswer:
         share = 100 * stack.max() / own.loc[1, "cpi"]
         assert divergent.endswith(f"({largest}), {share:.0f} %")
         others = out.split("\n\n")[3]
-        time = ws.predict(app, pascal)["time_us"].sum()
+        time = ws.predict(app, pascal, "mdm")["time_us"].sum()
         simulated = sum(result.time_us for result in ws.simulate(app, pascal))
         own_time = own["time_us"].sum()
         assert cells(others, "all 2 kernels") == [
@@ -94,7 +94,7 @@ class TestAnswer:
     def test_data_are_the_rows_of_predict(self, run, small, pascal):
         records = json.loads(run("predict", small, "--json"))
         expected = ws.predict(ws.load(small), pascal)
-        assert [record["model"] for record in records] == ["mdm"] * 3
+        assert [record["model"] for record in records] == ["closed_network"] * 3
         assert [record["cycles"] for record in records] == expected["cycles"].tolist()
         assert all(isinstance(record["time_us"], float) for record in records)
 
@@ -121,7 +121,7 @@ class TestAnswer:
         gpus = ["--gpu", "pascal-mdm", "--gpu", "a100"]
         out = run("predict", small, *gpus, "-m", "mdm")
         app = ws.load(small)
-        times = [ws.predict(app, gpu)["time_us"].sum() for gpu in gpus[1::2]]
+        times = [ws.predict(app, gpu, "mdm")["time_us"].sum() for gpu in gpus[1::2]]
         for gpu, time in zip(gpus[1::2], times, strict=True):
             (line,) = (row for row in out.splitlines() if row.startswith("all") and gpu in row)
             assert line.split()[4:6] == [f"{time:.2f}", f"{time / times[0]:.3f}"]
@@ -399,7 +399,7 @@ def test_some_launches_stand_for_the_others(run, tmp_path):
         flush_l2=True,
         sample_launches=True,
     )
-    total = ws.application_totals(rows).iloc[0]
+    total = ws.models.application_totals(rows).iloc[0]
     width = 50 * (total["ipc_high"] - total["ipc_low"]) / total["ipc"]
     answer = out.split("What others say")[0]
     assert cells(answer, "all 3 kernels")[1:3] == [f"{total['ipc']:.3f}", f"{width:.1f}"]

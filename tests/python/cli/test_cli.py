@@ -120,7 +120,7 @@ def test_settings_change_the_gpu(run, small):
         ]
 
     changed = ws.gpu("pascal-mdm").replace(num_sms=56, noc_bandwidth_gbs=300.5)
-    expected = ws.predict(ws.load(small), changed)["cycles"].tolist()
+    expected = ws.predict(ws.load(small), changed, "mdm")["cycles"].tolist()
     assert cycles("--set", "num_sms=56", "--set", "noc_bandwidth_gbs=300.5") == expected
     assert cycles("--gpu", "titan-v") != expected
 
@@ -211,7 +211,9 @@ def test_settings_are_numbers_as_python_writes_them(run, small):
     assert out.startswith("small on pascal-mdm with num_sms=10, clock_ghz=2.8: ")
     out, _ = run("predict", small, "-m", "mdm", "--set", "num_sms = 1e1", "--json")
     changed = ws.gpu("pascal-mdm").replace(num_sms=10)
-    assert json.loads(out)[0]["cycles"] == ws.predict(ws.load(small), changed)["cycles"].iloc[0]
+    assert (
+        json.loads(out)[0]["cycles"] == ws.predict(ws.load(small), changed, "mdm")["cycles"].iloc[0]
+    )
 
 
 def test_settings_with_effect_through_others_are_not_reported(run, small):

@@ -74,7 +74,7 @@ class TestTable:
         out = run(streams(), "-m", "mdm", "--flush-l2", "--per-launch")
         (total,) = re.findall(r"^all 2 launches +(.*)$", out, re.MULTILINE)
         app = ws.App(streams())
-        predicted = ws.predict(app, pascal, flush_l2=True)["cycles"].sum()
+        predicted = ws.predict(app, pascal, "mdm", flush_l2=True)["cycles"].sum()
         simulated = sum(result.cycles for result in ws.simulate(app, pascal, flush_l2=True))
         error = f"{100 * (predicted / simulated - 1):+.0f}"
         assert total.split()[:3] == [f"{predicted:,.0f}", f"{simulated:,}", error]
@@ -117,7 +117,7 @@ class TestReasons:
         simulated = misses(ws.simulate(kernel, gpu).totals)
         assert own > 1.25 * greedy
         assert f"L1 {greedy:,} times instead of {own:,} (simulated: {simulated:,})" in sentence
-        (predicted,) = ws.predict(kernel, gpu, access_order="greedy")["cycles"]
+        (predicted,) = ws.predict(kernel, gpu, "mdm", access_order="greedy")["cycles"]
         assert f"the prediction is {predicted:,.0f} cycles" in sentence
         others = reasons(run([kernel], "-m", "mdm", "--access-order", "greedy", *plain))
         assert not any(": the order of accesses: " in other for other in others)
@@ -200,7 +200,7 @@ class TestReasons:
             ws.models.unregister("far_off")
         assert sentence.startswith("1 compute, far_off: no single cause is known; ")
 
-    @pytest.mark.filterwarnings("ignore::warpstack.TraceWarning")
+    @pytest.mark.filterwarnings("ignore::warpstack.errors.TraceWarning")
     def test_blocks_that_were_not_traced(self, tmp_path, capsys):
         steps = [Instruction(16 * i, "FADD", [4], [4]) for i in range(20)]
         text = grouped({(0, 0, 0): {0: [*steps, Instruction(320, "EXIT")]}}, 5, grid=(99, 1, 1))

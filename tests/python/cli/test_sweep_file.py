@@ -162,7 +162,7 @@ def test_samples_in_files(folder):
     (folder / "design.yaml").write_text(SAMPLE.replace("high: 16", "high: 16, scale: log"))
     design = SweepFile.read(folder / "design.yaml")
     ranges = {"num_sms": (4, 16, "log"), "l1_mshrs": [32, 64]}
-    assert list(design.axes) == list(ws.samples.sobol(ranges, 4))
+    assert list(design.axes) == list(ws.exploration.samples.sobol(ranges, 4))
 
 
 TEXTS = st.sampled_from(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import warpstack as ws
-from warpstack import InputError, cuda, host
+from warpstack import InputError, cuda
+from warpstack.cuda import host
 
 PROGRAMS = Path(__file__).parents[1] / "stand_ins" / "host_programs"
 

@@ -20,7 +20,7 @@ def test_examples():
 def test_table_of_the_baseline(bfs):
     kernel, gpu = bfs.select([9]).kernels[0], ws.gpu("titan-v").replace(l1_size_kib=128)
     estimated, simulated = (
-        ws.ppt_gpu_mem(kernel, gpu).totals,
+        ws.memory.ppt_gpu_mem(kernel, gpu).totals,
         ws.simulate_caches(kernel, gpu).totals,
     )
     rows = [line.split("|")[1:4] for line in text_of(PAGE).splitlines() if "sector" in line]

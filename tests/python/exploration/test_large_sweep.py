@@ -32,11 +32,13 @@ def in_order(dataset):
 
 def test_rows_are_those_of_a_sweep(kernel, pascal, tmp_path):
     expected = ws.sweep(kernel, pascal, AXES, cache=False)
-    dataset = ws.sweep_to_store(kernel, pascal, AXES, store=tmp_path / "store", cache=False)
+    dataset = ws.exploration.sweep_to_store(
+        kernel, pascal, AXES, store=tmp_path / "store", cache=False
+    )
     assert dataset.count_rows() == len(expected)
     pd.testing.assert_frame_equal(in_order(dataset), expected, check_exact=True)
     pd.testing.assert_frame_equal(
-        in_order(ws.open_store(tmp_path / "store")), expected, check_exact=True
+        in_order(ws.exploration.open_store(tmp_path / "store")), expected, check_exact=True
     )
     # The same folder continues a sweep that returns its table.
     again = ws.sweep(kernel, pascal, AXES, store=tmp_path / "store", cache=False)
@@ -47,7 +49,9 @@ def test_shares_are_the_whole_and_nothing_twice(kernel, pascal, tmp_path):
     expected = ws.sweep(kernel, pascal, AXES, cache=False)
     seen = []
     for share in ((2, 3), (0, 3), (1, 3)):
-        dataset = ws.sweep_to_store(kernel, pascal, AXES, store=tmp_path, share=share, cache=False)
+        dataset = ws.exploration.sweep_to_store(
+            kernel, pascal, AXES, store=tmp_path, share=share, cache=False
+        )
         seen.append(dataset.count_rows())
     assert seen == [2, 4, 6]  # six points, each with caches of its own
     pd.testing.assert_frame_equal(in_order(dataset), expected, check_exact=True)
@@ -98,7 +102,7 @@ store._WRITE_SECONDS = 0
 kernel = ws.patterns.strided(8, iterations=2, blocks=28)
 axes = {"num_sms": list(range(1, 25)), "l1_mshrs": [32, 64]}
 share = (int(sys.argv[2]), 3)
-ws.sweep_to_store(kernel, "pascal-mdm", axes, store=sys.argv[1], share=share, cache=False)
+ws.exploration.sweep_to_store(kernel, "pascal-mdm", axes, store=sys.argv[1], share=share, cache=False)
 """
 
 
@@ -111,7 +115,9 @@ def test_programs_write_to_one_store_at_the_same_time(kernel, pascal, tmp_path):
     assert [program.wait() for program in programs] == [0, 0, 0]
     axes = {"num_sms": list(range(1, 25)), "l1_mshrs": [32, 64]}
     expected = ws.sweep(kernel, pascal, axes, cache=False)
-    pd.testing.assert_frame_equal(in_order(ws.open_store(tmp_path)), expected, check_exact=True)
+    pd.testing.assert_frame_equal(
+        in_order(ws.exploration.open_store(tmp_path)), expected, check_exact=True
+    )
 
 
 def test_who_may_write_at_the_same_time(tmp_path):
@@ -137,16 +143,21 @@ def test_who_may_write_at_the_same_time(tmp_path):
 
 
 def test_what_is_there_is_not_computed_again(kernel, pascal, tmp_path, monkeypatch):
-    ws.sweep_to_store(kernel, pascal, AXES, store=tmp_path, share=(0, 2), cache=False)
+    ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path, share=(0, 2), cache=False)
     ran = []
     run = sweep_module.Runner.run
     monkeypatch.setattr(sweep_module.Runner, "run", lambda *args: (ran.append(args), run(*args))[1])
-    assert ws.sweep_to_store(kernel, pascal, AXES, store=tmp_path, cache=False).count_rows() == 6
+    assert (
+        ws.exploration.sweep_to_store(
+            kernel, pascal, AXES, store=tmp_path, cache=False
+        ).count_rows()
+        == 6
+    )
     assert len(ran) == 3
     (part, *_) = sorted(tmp_path.glob("part-*"))
     part.write_bytes(part.read_bytes()[:-9])
-    with pytest.warns(ws.DamageWarning, match="computed again"):
-        dataset = ws.sweep_to_store(kernel, pascal, AXES, store=tmp_path, cache=False)
+    with pytest.warns(ws.errors.DamageWarning, match="computed again"):
+        dataset = ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path, cache=False)
     assert dataset.count_rows() == 6
 
 
@@ -156,7 +167,7 @@ def test_rows_of_a_task_and_of_a_part_are_bounded(kernel, pascal, tmp_path, monk
     monkeypatch.setattr(sweep_store, "_PART_ROWS", 10)
     monkeypatch.setattr(sweep_store, "_WRITE_SECONDS", 3600)
     axes = {"dram_bandwidth_gbs": range(300, 340)}
-    dataset = ws.sweep_to_store(kernel, pascal, axes, store=tmp_path, cache=False)
+    dataset = ws.exploration.sweep_to_store(kernel, pascal, axes, store=tmp_path, cache=False)
     assert [fragment.count_rows() for fragment in dataset.get_fragments()] == [10] * 4
 
 
@@ -176,10 +187,10 @@ def test_long_sweeps_write_fewer_files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("share", [(2, 2), (-1, 2), (0, 0), (0, 1, 2), "0/2"])
 def test_shares(kernel, pascal, tmp_path, share):
     with pytest.raises(ws.InputError, match="share"):
-        ws.sweep_to_store(kernel, pascal, AXES, store=tmp_path / "store", share=share)
+        ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path / "store", share=share)
     assert not (tmp_path / "store").exists()
 
 
 def test_a_folder_without_rows(tmp_path):
     with pytest.raises(ws.InputError, match=re.escape("no rows of a sweep")):
-        ws.open_store(tmp_path)
+        ws.exploration.open_store(tmp_path)

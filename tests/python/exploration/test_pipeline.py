@@ -7,6 +7,8 @@ import warpstack as ws
 from warpstack.models.pipeline import Options, Pipeline, Recent
 from warpstack.plot.sliders import Explorer
 
+#: A model that reads every option; the default one takes all warps, not a representative one.
+MODEL = "mdm"
 CHANGES = [
     {"selection": "max"},
     {"misses": "representative"},
@@ -41,7 +43,7 @@ def app():
 
 @pytest.fixture(scope="module")
 def plain(app, gpu):
-    return ws.predict(app, gpu)
+    return ws.predict(app, gpu, MODEL)
 
 
 @pytest.fixture(scope="module", params=CHANGES, ids=lambda change: next(iter(change)))
@@ -52,18 +54,18 @@ def change(request):
 @pytest.fixture(scope="module")
 def expected(app, gpu, plain, change):
     """What predict says with the option, which is not what it says without."""
-    found = ws.predict(app, gpu, **change)
+    found = ws.predict(app, gpu, MODEL, **change)
     assert (found["cycles"] != plain["cycles"]).any()
     return found
 
 
 def test_sweep(app, gpu, change, expected):
-    found = ws.sweep(app, gpu, [{}], cache=False, **change)
+    found = ws.sweep(app, gpu, [{}], MODEL, cache=False, **change)
     assert found["cycles"].tolist() == expected["cycles"].tolist()
 
 
 def test_roofline(app, gpu, change, expected):
-    found = ws.roofline(app, gpu, **change)
+    found = ws.models.roofline(app, gpu, MODEL, **change)
     gips = (expected["ipc"] * gpu.clock_ghz).tolist()
     assert found.loc[found["level"] == "L1", "gips"].tolist() == gips
     for name, of in (("l2_read_sectors", "L2"), ("dram_read_sectors", "DRAM")):
@@ -78,29 +80,29 @@ def test_roofline(app, gpu, change, expected):
 
 
 def test_dvfs(app, gpu, change, expected):
-    found = ws.dvfs(app, gpu, [0.7], ["mdm"], **change)
+    found = ws.models.dvfs(app, gpu, [0.7], MODEL, **change)
     nominal = found[found["clock_ghz"] == gpu.clock_ghz]
     assert nominal["cycles"].tolist() == expected["cycles"].tolist()
-    slower = ws.predict(app, gpu.replace(clock_ghz=0.7), **change)
+    slower = ws.predict(app, gpu.replace(clock_ghz=0.7), MODEL, **change)
     assert found.loc[found["clock_ghz"] == 0.7, "cycles"].tolist() == slower["cycles"].tolist()
 
 
 def test_explorer(app, gpu, change, expected):
-    found = Explorer(app, gpu, ["mdm"], **change).predict()
+    found = Explorer(app, gpu, MODEL, **change).predict()
     assert found["cycles"].tolist() == [expected["cycles"].sum()]
 
 
 def test_search(app, gpu, change, expected):
-    found = ws.search(app, gpu, {"num_sms": [2]}, cache=False, **change)
+    found = ws.search(app, gpu, {"num_sms": [2]}, model=MODEL, cache=False, **change)
     assert found["cycles"].tolist() == [expected["cycles"].sum()]
 
 
 def test_the_simulations_empty_l2_too(app, gpu):
     alone = [float(one.cycles) for one in ws.simulate(app, gpu, flush_l2=True)]
     assert alone != [float(one.cycles) for one in ws.simulate(app, gpu)]
-    table = ws.dvfs(app, gpu, [], ["simulation"], flush_l2=True)
+    table = ws.models.dvfs(app, gpu, [], ["simulation"], flush_l2=True)
     assert table["cycles"].tolist() == alone
-    roofs = ws.roofline(app, gpu, simulate=True, flush_l2=True)
+    roofs = ws.models.roofline(app, gpu, simulate=True, flush_l2=True)
     of_simulation = roofs[(roofs["model"] == "simulation") & (roofs["level"] == "L1")]
     gips = of_simulation["gips"] / gpu.clock_ghz
     assert (of_simulation["instructions"] / gips).tolist() == pytest.approx(alone)
@@ -122,8 +124,8 @@ def test_the_simulations_empty_l2_too(app, gpu):
     "call",
     [
         ws.predict,
-        ws.roofline,
-        lambda app, gpu, **o: ws.dvfs(app, gpu, [], **o),
+        ws.models.roofline,
+        lambda app, gpu, **o: ws.models.dvfs(app, gpu, [], **o),
         lambda app, gpu, **o: ws.search(app, gpu, {"num_sms": [2]}, **o),
         lambda app, gpu, **o: ws.sweep(app, gpu, [{}], **o),
         Explorer,
@@ -136,10 +138,10 @@ def test_wrong_options(app, gpu, call, option, message):
 
 def test_sliders_know_what_greedy_order_reads(app, gpu):
     """The MSHRs bound how far a greedy warp runs ahead: the caches are simulated again."""
-    explorer = Explorer(app, gpu, ["mdm"], access_order="greedy")
+    explorer = Explorer(app, gpu, MODEL, access_order="greedy")
     assert not explorer.is_fast("l1_mshrs")
     found = explorer.predict(l1_mshrs=1)
-    expected = ws.predict(app, gpu.replace(l1_mshrs=1), access_order="greedy")
+    expected = ws.predict(app, gpu.replace(l1_mshrs=1), MODEL, access_order="greedy")
     assert found["cycles"].tolist() == [expected["cycles"].sum()]
 
 
@@ -165,7 +167,7 @@ def test_a_memo_changes_no_result(app, gpu, change, monkeypatch):
     alone = tables(Pipeline(app, options))
     kept = Pipeline(app, options, memo=Recent(2))
     first = tables(kept)
-    monkeypatch.setattr(ws.MemorySystem, "run", None)
+    monkeypatch.setattr(ws.memory.MemorySystem, "run", None)
     for one, two, three in zip(alone, first, tables(kept), strict=True):
         pd.testing.assert_frame_equal(one, two)
         pd.testing.assert_frame_equal(one, three)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.exploration.point_totals import slice_of
+from warpstack.exploration.totals import slice_of
 
 AXES = {"num_sms": [14, 28, 56], "dram_bandwidth_gbs": [240, 480]}
 
@@ -31,48 +31,48 @@ def of(points, function, **columns):
 
 @pytest.mark.slow
 def test_point_totals_are_application_totals(app, table, pascal):
-    totals = ws.point_totals(table)
+    totals = ws.exploration.point_totals(table)
     assert len(totals) == 6 * 2
     for _, row in totals.iterrows():
         gpu = pascal.replace(**{axis: row[axis] for axis in AXES})
-        alone = ws.application_totals(ws.predict(app, gpu, [row["model"]])).iloc[0]
+        alone = ws.models.application_totals(ws.predict(app, gpu, [row["model"]])).iloc[0]
         assert row["kernels"] == 2
         for column in ("instructions", "cycles", "ipc", "cpi", "cpi_mshr", "cpi_queue"):
             assert row[column] == pytest.approx(alone[column], rel=1e-12), column
-    pd.testing.assert_frame_equal(ws.point_totals(totals), totals)
+    pd.testing.assert_frame_equal(ws.exploration.point_totals(totals), totals)
 
 
 def test_applications_stay_apart(app, pascal):
     apps = {"two": app, "one": ws.patterns.stream(blocks=28)}
     table = ws.sweep(apps, pascal, {"num_sms": [14, 28]})
-    totals = ws.point_totals(table)
+    totals = ws.exploration.point_totals(table)
     assert totals[["app", "kernels"]].drop_duplicates().to_numpy().tolist() == [
         ["two", 2],
         ["one", 1],
     ]
-    for draw in (lambda: ws.plot.curves(table, "num_sms"), lambda: ws.swings(table)):
+    for draw in (lambda: ws.plot.curves(table, "num_sms"), lambda: ws.exploration.swings(table)):
         with pytest.raises(
             ws.InputError, match=r"has 2 applications; choose one: table\[table\['app'\] == 'two'\]"
         ):
             draw()
-    faster = ws.speedups(table, {"num_sms": 14})
+    faster = ws.exploration.speedups(table, {"num_sms": 14})
     assert (faster["speedup"][faster["num_sms"] == 14] == 1).all()
 
 
 def test_failed_points_are_left_out(app, table, pascal):
     points = [{"num_sms": 28}, {"num_sms": 0}, {"num_sms": 56}]
     with_failure = ws.sweep(app, pascal, points)
-    totals = ws.point_totals(with_failure)
+    totals = ws.exploration.point_totals(with_failure)
     assert totals["point"].tolist() == [0, 2]
     failed = with_failure[with_failure["point"] == 1]
     with pytest.raises(
         ws.InputError, match="no points to look at; all failed, the first with: GPU"
     ):
-        ws.point_totals(failed)
+        ws.exploration.point_totals(failed)
     # One failed kernel: what is left of the point is not a sum of the application.
     table = table.assign(error="")
     table.loc[0, "error"] = "broken"
-    assert len(ws.point_totals(table)) == 11
+    assert len(ws.exploration.point_totals(table)) == 11
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,16 @@ def test_failed_points_are_left_out(app, table, pascal):
 )
 def test_wrong_tables(table, change, message):
     with pytest.raises(ws.InputError, match=message):
-        ws.point_totals(change(table))
+        ws.exploration.point_totals(change(table))
 
 
 def test_speedups(table):
-    totals = ws.speedups(table, {"num_sms": 28, "dram_bandwidth_gbs": 480})
+    totals = ws.exploration.speedups(table, {"num_sms": 28, "dram_bandwidth_gbs": 480})
     by = totals.set_index(["model", *AXES])
     for model in ("gpumech", "mdm"):
         base = by.loc[(model, 28, 480), "cycles"]
         assert by.loc[(model, 56, 240), "speedup"] == base / by.loc[(model, 56, 240), "cycles"]
-    of_mdm = ws.speedups(table, {"num_sms": 28, "dram_bandwidth_gbs": 480}, model="mdm")
+    of_mdm = ws.exploration.speedups(table, {"num_sms": 28, "dram_bandwidth_gbs": 480}, model="mdm")
     by = of_mdm.set_index(["model", *AXES])
     assert by.loc[("gpumech", 28, 480), "speedup"] == (
         by.loc[("mdm", 28, 480), "cycles"] / by.loc[("gpumech", 28, 480), "cycles"]
@@ -104,7 +104,9 @@ def test_speedups(table):
 
 def test_speedup_is_of_time_not_of_cycles(app, pascal):
     """Twice the clock in as many cycles is twice the performance."""
-    totals = ws.speedups(ws.sweep(app, pascal, {"clock_ghz": [1.4, 2.8]}), {"clock_ghz": 1.4})
+    totals = ws.exploration.speedups(
+        ws.sweep(app, pascal, {"clock_ghz": [1.4, 2.8]}), {"clock_ghz": 1.4}
+    )
     cycles, speedup = totals["cycles"], totals["speedup"]
     assert speedup[1] == pytest.approx(2 * cycles[0] / cycles[1])
 
@@ -132,13 +134,13 @@ def test_speedup_is_of_time_not_of_cycles(app, pascal):
 )
 def test_wrong_baselines(table, baseline, model, message):
     with pytest.raises(ws.InputError, match=message):
-        ws.speedups(table, baseline, model=model)
+        ws.exploration.speedups(table, baseline, model=model)
 
 
 def test_several_points_at_one_place_are_refused(app, pascal):
     table = ws.sweep(app, pascal, {"num_sms": [14, 28, 14]}, ["mdm"])
     for function in (
-        lambda t: ws.speedups(t, {"num_sms": 14}),
+        lambda t: ws.exploration.speedups(t, {"num_sms": 14}),
         lambda t: ws.plot.curves(t, "num_sms"),
     ):
         with pytest.raises(ws.InputError, match="points 0, 2 are at one place"):
@@ -152,7 +154,7 @@ def test_several_gpus_in_one_table_are_refused(app, pascal):
         for n, gpu in ((0, pascal), (2, pascal.replace(name="other")))
     ]
     both = pd.concat(tables)
-    for function in (lambda t: ws.plot.curves(t, "num_sms"), ws.swings):
+    for function in (lambda t: ws.plot.curves(t, "num_sms"), ws.exploration.swings):
         with pytest.raises(ws.InputError, match="2 GPUs, pascal-mdm, other; choose one"):
             function(both)
 
@@ -172,7 +174,7 @@ def test_a_place_of_several_numbers(app):
 )
 def test_axes_to_change_one_at_a_time_are_checked(pascal, axes):
     with pytest.raises(ws.InputError, match=next(iter(axes))):
-        ws.one_at_a_time(pascal, axes)
+        ws.exploration.one_at_a_time(pascal, axes)
 
 
 # --- sensitivity --------------------------------------------------------------------------------
@@ -182,27 +184,30 @@ def test_swings_by_hand():
     # cycles = 10 a + b at a in 1, 2, 4 and b in 1, 5 from (2, 1): a moves it from 11 to 41, b from 21 to 25.
     points = [{"num_sms": a, "l1_mshrs": b} for a in (1, 2, 4) for b in (1, 5)]
     table = of(points, lambda a, b: 10 * a + b)
-    rows = ws.swings(table, "cycles", baseline={"num_sms": 2, "l1_mshrs": 1})
+    rows = ws.exploration.swings(table, "cycles", baseline={"num_sms": 2, "l1_mshrs": 1})
     assert rows.drop(columns="model").to_numpy().tolist() == [
         ["num_sms", 1, 4, 21.0, 11.0, 41.0, 30.0],
         ["l1_mshrs", 1, 5, 21.0, 21.0, 25.0, 4.0],
     ]
-    assert ws.swings(table, "cycles / 10")["at_baseline"].iloc[0] == pytest.approx(1.1)
+    assert ws.exploration.swings(table, "cycles / 10")["at_baseline"].iloc[0] == pytest.approx(1.1)
     with pytest.raises(ws.InputError, match="mdm has no point with num_sms=3, l1_mshrs=1"):
-        ws.swings(table, baseline={"num_sms": 3, "l1_mshrs": 1})
+        ws.exploration.swings(table, baseline={"num_sms": 3, "l1_mshrs": 1})
     with pytest.raises(ws.InputError, match="num_sms has 3 values; choose one: baseline="):
-        ws.swings(table, baseline={"l1_mshrs": 1})
+        ws.exploration.swings(table, baseline={"l1_mshrs": 1})
     with pytest.raises(ws.InputError, match="no axis changes alone"):
-        ws.swings(table.iloc[[0, 3]])
+        ws.exploration.swings(table.iloc[[0, 3]])
 
 
 def test_swings_of_a_sweep(app, pascal):
     axes = {"num_sms": [14, 28, 56], "l1_mshrs": [32, 512]}
-    points = ws.one_at_a_time(pascal, axes)
+    points = ws.exploration.one_at_a_time(pascal, axes)
     assert len(points) == 1 + 2 + 2
-    rows = ws.swings(ws.sweep(app, pascal, points))
+    rows = ws.exploration.swings(ws.sweep(app, pascal, points))
     assert rows["field"].tolist() == ["num_sms", "l1_mshrs"]
-    alone = {v: ws.application_totals(ws.predict(app, pascal.replace(num_sms=v))) for v in (14, 56)}
+    alone = {
+        v: ws.models.application_totals(ws.predict(app, pascal.replace(num_sms=v)))
+        for v in (14, 56)
+    }
     assert rows.loc[0, "at_low"] == pytest.approx(alone[14]["ipc"][0])
     assert rows.loc[0, "at_high"] == pytest.approx(alone[56]["ipc"][0])
 
@@ -227,9 +232,9 @@ def test_sobol_indices_of_the_ishigami_function():
         "dram_latency": second_13,
     }
     ranges = dict.fromkeys(expected_first, (0.0, 1.0))
-    points = list(ws.samples.saltelli(ranges, 4096, seed=3))
+    points = list(ws.exploration.samples.saltelli(ranges, 4096, seed=3))
     table = of(points, lambda *_: 1.0).assign(cycles=ishigami(points))
-    rows = ws.sobol_indices(table, "cycles").set_index("field")
+    rows = ws.exploration.sobol_indices(table, "cycles").set_index("field")
     for field, total in expected_total.items():
         assert rows.loc[field, "total"] == pytest.approx(total / variance, abs=0.02), field
         assert rows.loc[field, "first"] == pytest.approx(
@@ -240,16 +245,18 @@ def test_sobol_indices_of_the_ishigami_function():
     assert rows.index[0] == "l1_latency"
     # The order of rows and columns does not matter, a failed point takes its base sample away.
     mixed = table[["model", "dram_latency", *table.columns.drop(["model", "dram_latency"])]]
-    again = ws.sobol_indices(mixed.sample(frac=1, random_state=0), "cycles").set_index("field")
+    again = ws.exploration.sobol_indices(mixed.sample(frac=1, random_state=0), "cycles").set_index(
+        "field"
+    )
     pd.testing.assert_frame_equal(again.loc[rows.index], rows)
     table.loc[5000, "cycles"] = np.nan
-    assert (ws.sobol_indices(table, "cycles")["samples"] == 4095).all()
+    assert (ws.exploration.sobol_indices(table, "cycles")["samples"] == 4095).all()
 
 
 def test_sobol_indices_by_hand():
     # A = 1, 3; B = 2, 4; f = x, one field: A_1 = B. Var(1, 2, 3, 4) = 5/3, mean((A - B)^2) = 1.
     points = [{"num_sms": v} for v in (1, 3, 2, 4, 2, 4)]
-    row = ws.sobol_indices(of(points, lambda x: x), "cycles").iloc[0]
+    row = ws.exploration.sobol_indices(of(points, lambda x: x), "cycles").iloc[0]
     assert row["total"] == pytest.approx(1 / (2 * 5 / 3))
     assert row["first"] == pytest.approx(1)
 
@@ -257,8 +264,10 @@ def test_sobol_indices_by_hand():
 @pytest.mark.slow
 def test_sobol_indices_of_a_sweep(app, pascal):
     ranges = {"num_sms": (14, 80), "dram_bandwidth_gbs": (240.0, 960.0), "l1_mshrs": [512, 1024]}
-    table = ws.sweep(app, pascal, ws.samples.saltelli(ranges, 16, seed=1), ["gpumech", "mdm"])
-    rows = ws.sobol_indices(table, "cycles")
+    table = ws.sweep(
+        app, pascal, ws.exploration.samples.saltelli(ranges, 16, seed=1), ["gpumech", "mdm"]
+    )
+    rows = ws.exploration.sobol_indices(table, "cycles")
     assert len(rows) == 6
     assert (rows["total"] >= 0).all()
 
@@ -273,7 +282,7 @@ def test_sobol_indices_of_a_sweep(app, pascal):
 )
 def test_no_saltelli_sample(points, message):
     with pytest.raises(ws.InputError, match=message):
-        ws.sobol_indices(of(points, lambda x: x), "cycles")
+        ws.exploration.sobol_indices(of(points, lambda x: x), "cycles")
 
 
 def test_metrics_are_checked(table):

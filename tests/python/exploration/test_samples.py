@@ -11,7 +11,12 @@ import warpstack as ws
 from warpstack.exploration.samples import axes_of_ranges
 
 RANGES = {"num_sms": (4, 80), "noc_bandwidth_gbs": (100, 1600, "log"), "scheduler": ["gto", "lrr"]}
-SAMPLERS = [ws.samples.latin_hypercube, ws.samples.sobol, ws.samples.random, ws.samples.saltelli]
+SAMPLERS = [
+    ws.exploration.samples.latin_hypercube,
+    ws.exploration.samples.sobol,
+    ws.exploration.samples.random,
+    ws.exploration.samples.saltelli,
+]
 
 
 @pytest.mark.slow
@@ -19,7 +24,7 @@ SAMPLERS = [ws.samples.latin_hypercube, ws.samples.sobol, ws.samples.random, ws.
 @given(n=st.integers(1, 40), seed=st.integers(0, 2**40))
 def test_points_are_in_their_ranges(sampler, n, seed):
     samples = sampler(RANGES, n, seed=seed)
-    assert len(samples) == (n * 5 if sampler is ws.samples.saltelli else n)
+    assert len(samples) == (n * 5 if sampler is ws.exploration.samples.saltelli else n)
     for point in samples:
         assert list(point) == list(RANGES)
         assert isinstance(point["num_sms"], int)
@@ -39,7 +44,7 @@ def test_another_seed_gives_other_points(sampler):
 
 def test_a_latin_hypercube_has_one_point_in_each_part():
     n = 16
-    samples = ws.samples.latin_hypercube(
+    samples = ws.exploration.samples.latin_hypercube(
         {"l1_latency": (0, n), "noc_bandwidth_gbs": (1, 2**n, "log")}, n, seed=3
     )
     linear = [point["l1_latency"] for point in samples]
@@ -49,7 +54,7 @@ def test_a_latin_hypercube_has_one_point_in_each_part():
 
 
 def test_a_sobol_sequence_is_balanced():
-    samples = ws.samples.sobol({"l1_latency": (0, 64), "l2_latency": (0, 64)}, 64)
+    samples = ws.exploration.samples.sobol({"l1_latency": (0, 64), "l2_latency": (0, 64)}, 64)
     for field in ("l1_latency", "l2_latency"):
         assert sorted(int(point[field]) for point in samples) == list(range(64))
 
@@ -57,17 +62,19 @@ def test_a_sobol_sequence_is_balanced():
 def test_whole_numbers_are_rounded_without_bias():
     # (1, 4) holds four numbers, each a quarter of a balanced sequence; rounding would give the ends
     # a sixth.
-    drawn = [point["num_sms"] for point in ws.samples.sobol({"num_sms": (1, 4)}, 1024)]
+    drawn = [point["num_sms"] for point in ws.exploration.samples.sobol({"num_sms": (1, 4)}, 1024)]
     assert np.bincount(drawn).tolist() == [0, 256, 256, 256, 256]
     # In equal ratios n has the share log((n + 1) / n) / log(4): 1 to 2 is half of 1 to 4.
-    drawn = [point["num_sms"] for point in ws.samples.sobol({"num_sms": (1, 3, "log")}, 1024)]
+    drawn = [
+        point["num_sms"] for point in ws.exploration.samples.sobol({"num_sms": (1, 3, "log")}, 1024)
+    ]
     assert np.bincount(drawn)[1] == 512
-    assert {p["num_sms"] for p in ws.samples.random({"num_sms": (1.6, 2.4)}, 50)} == {2}
+    assert {p["num_sms"] for p in ws.exploration.samples.random({"num_sms": (1.6, 2.4)}, 50)} == {2}
 
 
 def test_saltelli_mixes_two_samples():
     n, fields = 8, ["l1_latency", "l2_latency", "dram_latency"]
-    samples = ws.samples.saltelli(dict.fromkeys(fields, (0, 1000)), n, seed=5)
+    samples = ws.exploration.samples.saltelli(dict.fromkeys(fields, (0, 1000)), n, seed=5)
     values = np.array([[point[field] for field in fields] for point in samples])
     a, b, *mixed = np.split(values, 5)
     assert not (a == b).any()
@@ -78,7 +85,7 @@ def test_saltelli_mixes_two_samples():
 
 
 def test_samples_are_a_sequence():
-    samples = ws.samples.random(RANGES, 5)
+    samples = ws.exploration.samples.random(RANGES, 5)
     samples[0]["num_sms"] = -1
     assert samples[0]["num_sms"] > 0
     assert len(samples[1:3]) == 2
@@ -88,7 +95,7 @@ def test_samples_are_a_sequence():
 
 
 def test_samples_are_axes(pascal):
-    samples = ws.samples.latin_hypercube(RANGES, 4)
+    samples = ws.exploration.samples.latin_hypercube(RANGES, 4)
     table = ws.sweep(ws.patterns.strided(gs=4, iterations=1, blocks=4), pascal, samples)
     assert table[list(RANGES)].to_dict("records") == list(samples)
 

@@ -23,7 +23,7 @@ def arrays(size, seed=0):
 
 
 def test_entries_come_back(tmp_path):
-    cache = ws.StageCache(tmp_path / "deep" / "folder")
+    cache = ws.exploration.StageCache(tmp_path / "deep" / "folder")
     assert cache.get("memory", "a") is None
     kept = {"words": np.arange(5, dtype=np.uint64), "sizes": np.array([[1, -2]])}
     cache.put("memory", "a", kept)
@@ -40,7 +40,7 @@ def test_entries_come_back(tmp_path):
 
 
 def test_what_was_used_least_recently_goes(tmp_path):
-    cache = ws.StageCache(tmp_path, limit_bytes=45_000)
+    cache = ws.exploration.StageCache(tmp_path, limit_bytes=45_000)
     for number, name in enumerate("abcd"):
         cache.put("memory", name, arrays(10_000))
         # File times may be coarser than the test is quick.
@@ -53,7 +53,7 @@ def test_what_was_used_least_recently_goes(tmp_path):
 
 
 def test_entries_beyond_the_limit_are_not_kept(tmp_path):
-    cache = ws.StageCache(tmp_path, limit_bytes=1000)
+    cache = ws.exploration.StageCache(tmp_path, limit_bytes=1000)
     cache.put("memory", "a", arrays(10_000))
     assert cache.get("memory", "a") is None
     assert list(tmp_path.iterdir()) == []
@@ -62,7 +62,7 @@ def test_entries_beyond_the_limit_are_not_kept(tmp_path):
 @given(st.integers(0, 2**32), st.binary(max_size=8), st.booleans())
 def test_damaged_entries_are_none(tmp_path_factory, where, noise, cut):
     folder = tmp_path_factory.mktemp("cache")
-    cache = ws.StageCache(folder)
+    cache = ws.exploration.StageCache(folder)
     cache.put("memory", "a", arrays(400))
     (path,) = folder.iterdir()
     data = path.read_bytes()
@@ -79,7 +79,7 @@ def test_damaged_entries_are_none(tmp_path_factory, where, noise, cut):
 
 def test_renamed_entries_are_none(tmp_path):
     """An entry under another's name has a right digest and a wrong result."""
-    cache = ws.StageCache(tmp_path)
+    cache = ws.exploration.StageCache(tmp_path)
     cache.put("memory", "a", arrays(400))
     (path,) = tmp_path.iterdir()
     for name in ("memory-b.stage", "warp-a.stage"):
@@ -93,7 +93,7 @@ def test_renamed_entries_are_none(tmp_path):
 @given(st.binary(max_size=300), st.integers(0, 2**32))
 def test_forged_entries_are_arrays_or_none(tmp_path_factory, noise, where):
     """Entries with a right digest whose content is not an archive, or a damaged one."""
-    cache = ws.StageCache(tmp_path_factory.mktemp("cache"))
+    cache = ws.exploration.StageCache(tmp_path_factory.mktemp("cache"))
     cache.put("memory", "a", arrays(64))
     (path,) = cache.folder.iterdir()
     body = path.read_bytes()[stage_cache._DIGEST_BYTES :]
@@ -106,7 +106,7 @@ def test_forged_entries_are_arrays_or_none(tmp_path_factory, noise, where):
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path):
     (tmp_path / "file").write_text("")
-    cache = ws.StageCache(tmp_path / "file")
+    cache = ws.exploration.StageCache(tmp_path / "file")
     cache.put("memory", "a", arrays(100))
     assert cache.get("memory", "a") is None
     assert cache.clear() == 0
@@ -117,7 +117,7 @@ import sys
 import numpy as np
 import warpstack as ws
 
-cache = ws.StageCache(sys.argv[1], limit_bytes=60_000)
+cache = ws.exploration.StageCache(sys.argv[1], limit_bytes=60_000)
 rng = np.random.default_rng(int(sys.argv[2]))
 for _ in range(300):
     number = int(rng.integers(0, 60))
@@ -138,11 +138,11 @@ def test_several_processes_share_a_cache(tmp_path):
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert not list(tmp_path.glob(".partial-*"))
     # 60 entries take 500,000 bytes; each process counts its own, so that all may write the limit.
-    assert 0 < ws.StageCache(tmp_path).size_bytes <= 3 * (60_000 + 9000)
+    assert 0 < ws.exploration.StageCache(tmp_path).size_bytes <= 3 * (60_000 + 9000)
 
 
 def test_stale_partial_files_go(tmp_path):
-    cache = ws.StageCache(tmp_path)
+    cache = ws.exploration.StageCache(tmp_path)
     for name, age in ((".partial-old", 1e6), (".partial-new", 0)):
         (tmp_path / name).write_text("")
         os.utime(tmp_path / name, (os.path.getmtime(tmp_path) - age,) * 2)
@@ -225,13 +225,13 @@ def test_a_tilde_is_the_home_folder(monkeypatch, tmp_path):
 @pytest.mark.parametrize("limit", [-1, float("nan"), "1"])
 def test_limits_are_checked(tmp_path, limit):
     with pytest.raises(ws.InputError, match="limit_bytes"):
-        ws.StageCache(tmp_path, limit_bytes=limit)
+        ws.exploration.StageCache(tmp_path, limit_bytes=limit)
 
 
 @settings(max_examples=rounds(30))
 @given(kernels(), gpus(), st.booleans())
 def test_memory_profiles_come_back_from_words(kernel, gpu, observing):
-    warp = ws.representative_warp(kernel) if observing else None
+    warp = ws.interval.representative_warp(kernel) if observing else None
     core = ws.simulate_caches(kernel, gpu, observe=warp)._core
     again = _core.MemoryProfile.from_words(core.words)
     assert again.totals == core.totals

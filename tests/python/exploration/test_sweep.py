@@ -67,7 +67,7 @@ def designs(draw):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::warpstack.UnusedOptionWarning")
+@pytest.mark.filterwarnings("ignore::warpstack.errors.UnusedOptionWarning")
 @settings(max_examples=rounds(60))
 @given(
     st.lists(kernels(max_instructions=6), min_size=1, max_size=3),
@@ -211,7 +211,7 @@ def test_every_field_belongs_to_a_stage_or_is_reported(pascal):
     for field in Gpu.fields():
         if field in used:
             continue
-        with pytest.warns(ws.UnusedOptionWarning, match=f"{field} has no influence"):
+        with pytest.warns(ws.errors.UnusedOptionWarning, match=f"{field} has no influence"):
             table = ws.sweep(kernel, pascal, {field: [another(pascal, field)]})
         assert table["error"].tolist() == [""]
 
@@ -431,7 +431,7 @@ def test_forged_entries_count_as_missing(kernel, pascal, tmp_path, stage, forge)
     expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, **options)
     (path,) = tmp_path.glob(f"{stage}-*")
     key = path.stem.partition("-")[2]
-    cache = ws.StageCache(tmp_path)
+    cache = ws.exploration.StageCache(tmp_path)
     kept = cache.get(stage, key)
     forged = {name: np.asarray(array) for name, array in FORGED[forge](kept).items()}
     cache.put(stage, key, forged)
@@ -450,8 +450,8 @@ def test_a_profile_of_other_instructions_counts_as_missing(kernel, pascal, tmp_p
     expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
     (source,), (place,) = ((folder.glob("memory-*")) for folder in (tmp_path / "other", tmp_path))
     keys = [path.stem.partition("-")[2] for path in (source, place)]
-    ws.StageCache(tmp_path).put(
-        "memory", keys[1], ws.StageCache(source.parent).get("memory", keys[0])
+    ws.exploration.StageCache(tmp_path).put(
+        "memory", keys[1], ws.exploration.StageCache(source.parent).get("memory", keys[0])
     )
     again = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, cache=tmp_path)
     pd.testing.assert_frame_equal(again, expected, check_exact=True)
@@ -479,7 +479,7 @@ def test_a_store_of_another_sweep_is_refused(kernel, pascal, tmp_path):
     ws.sweep(kernel, pascal, AXES, store=tmp_path)
     for other, message in (
         ({"axes": {"num_sms": [7, 14, 28], "l1_mshrs": [32, 63]}}, "digest of the points"),
-        ({"models": "mdm_mshr"}, 'models is \\["mdm"\\], not \\["mdm_mshr"\\]'),
+        ({"models": "mdm_mshr"}, 'models is \\["closed_network"\\], not \\["mdm_mshr"\\]'),
         ({"gpu": pascal.replace(l1_latency=30)}, "gpu"),
         ({"app_or_kernels": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
         ({"flush_l2": True}, "flush_l2"),
@@ -504,7 +504,7 @@ def test_damaged_parts_are_computed_again(kernel, pascal, tmp_path):
     for path in tmp_path.glob("part-*"):
         path.write_bytes(path.read_bytes()[:-9])
     with pytest.warns(
-        ws.DamageWarning, match=r"part-.*parquet: damaged; its tasks are computed again"
+        ws.errors.DamageWarning, match=r"part-.*parquet: damaged; its tasks are computed again"
     ):
         again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
     pd.testing.assert_frame_equal(again, expected, check_exact=True)
@@ -525,7 +525,7 @@ def test_a_damaged_description_is_written_again(kernel, pascal, tmp_path, monkey
         if other:
             with pytest.raises(ws.InputError, match=r"_design.json is damaged or missing"):
                 ws.sweep(kernel, pascal, {"num_sms": [5]}, store=tmp_path)
-    with pytest.warns(ws.DamageWarning, match=r"_design.json was damaged or missing"):
+    with pytest.warns(ws.errors.DamageWarning, match=r"_design.json was damaged or missing"):
         again = ws.sweep(kernel, pascal, AXES, store=tmp_path)
     assert design.read_text() == before
     assert runs == []

@@ -2,7 +2,7 @@
 
 import warnings
 
-from warpstack import UnusedOptionWarning
+from warpstack.errors import UnusedOptionWarning
 from warpstack.hardware.description import Gpu
 
 #: Everything that the reader needs, without adaptive L1 and without machine latencies.

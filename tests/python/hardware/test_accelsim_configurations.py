@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from warpstack import UnusedOptionWarning
+from warpstack.errors import UnusedOptionWarning
 from warpstack.hardware.description import Gpu, gpu
 from warpstack.hardware.stages import Stage, fields_of
 
@@ -26,7 +26,7 @@ def configuration(request):
     return path
 
 
-@pytest.mark.filterwarnings("ignore::warpstack.UnusedOptionWarning")
+@pytest.mark.filterwarnings("ignore::warpstack.errors.UnusedOptionWarning")
 class TestAccelSim:
     def test_data_sheet(self, configuration):
         description = Gpu.from_gpgpusim(configuration)

@@ -18,7 +18,7 @@ from gpgpusim_files import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpstack import InputError, UnusedOptionWarning
+from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.hardware.description import Gpu
 
 

@@ -17,8 +17,9 @@ from gpgpusim_files import (
     writer,
 )
 
-from warpstack import InputError, UnusedOptionWarning, gpu, patterns, save
+from warpstack import InputError, gpu, patterns, save
 from warpstack.cli import main
+from warpstack.errors import UnusedOptionWarning
 from warpstack.hardware.description import Gpu
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "gpgpusim-configs"

@@ -264,9 +264,9 @@ def long_and_short(long_warps, short_warps):
 
 
 def test_representative_warp_is_of_the_majority():
-    assert ws.representative_warp(long_and_short(3, 17)) == (3, 0)
-    assert ws.representative_warp(long_and_short(17, 3)) == (0, 0)
-    assert ws.representative_warp(long_and_short(5, 0)) == (0, 0)
+    assert ws.interval.representative_warp(long_and_short(3, 17)) == (3, 0)
+    assert ws.interval.representative_warp(long_and_short(17, 3)) == (0, 0)
+    assert ws.interval.representative_warp(long_and_short(5, 0)) == (0, 0)
 
 
 @pytest.mark.slow
@@ -310,7 +310,7 @@ def test_clustering_equals_plain_definition(warps):
         ]
     assume(len(clusters[0]) != len(clusters[1]))
     main = len(clusters[1]) > len(clusters[0])
-    chosen, _ = ws.representative_warp(kernel)
+    chosen, _ = ws.interval.representative_warp(kernel)
     nearest = min(squared(p, centres[main]) for p in clusters[main])
     assert squared(points[chosen], centres[main]) == pytest.approx(nearest, abs=1e-12)
     assert chosen == points.index(points[chosen]), "the first warp of its kind"
@@ -321,12 +321,12 @@ def test_clustering_looks_at_both_features():
     lengths = ws.patterns.KernelBuilder("lengths", grid=5, block=32)
     for i in range(30):
         lengths.emit("FADD", dst=5, src=40, where=(lengths.thread >= 32) | (i < 10))
-    assert ws.representative_warp(lengths.build()) == (1, 0)
+    assert ws.interval.representative_warp(lengths.build()) == (1, 0)
     speeds = ws.patterns.KernelBuilder("speeds", grid=5, block=32)
     for _ in range(30):
         speeds.emit("FADD", dst=4, src=4, where=speeds.thread < 32)
         speeds.emit("FADD", dst=5, src=40, where=speeds.thread >= 32)
-    assert ws.representative_warp(speeds.build()) == (1, 0)
+    assert ws.interval.representative_warp(speeds.build()) == (1, 0)
 
 
 def partly_idle(grid, block, works):
@@ -342,9 +342,9 @@ def test_idle_warps_and_blocks_do_not_count(pascal):
     """Blocks 0 and 2 of 4 have work in 1 and 2 of their 2 warps: 2 blocks of 1.5 warps."""
     kernel = partly_idle(4, 64, [1, 4, 5])
     assert kernel.num_warps == 8
-    assert ws.representative_warp(kernel) == (0, 1)
+    assert ws.interval.representative_warp(kernel) == (0, 1)
     for selection in ("min", "max"):
-        assert ws.representative_warp(kernel, selection) == (0, 1)
+        assert ws.interval.representative_warp(kernel, selection) == (0, 1)
     (wave,) = ws.interval_profile(kernel, pascal).waves(pascal)
     assert (wave.warps, wave.active_sms, wave.total_warps) == (1.5, 2, 3)
     assert ws.predict(kernel, pascal)["instructions"].item() == 12
@@ -355,7 +355,7 @@ def test_missing_blocks_count_like_the_traced_ones(tmp_path, pascal):
     mov = Instruction(0, "MOV", dst=[1])
     blocks = {(1, 0, 0): {0: [mov, Instruction(16, "EXIT")]}, (4, 0, 0): {0: []}}
     (tmp_path / "kernel-1.traceg").write_text(grouped(blocks, 4, grid=(6, 1, 1)))
-    with pytest.warns(ws.TraceWarning, match="blocks are missing"):
+    with pytest.warns(ws.errors.TraceWarning, match="blocks are missing"):
         (kernel,) = ws.load(tmp_path / "kernel-1.traceg").kernels
     profile = ws.interval_profile(kernel, pascal)
     assert sum(w.count * w.total_warps for w in profile.waves(pascal)) == 3
@@ -431,15 +431,15 @@ def test_maximum_and_minimum_selection(pascal):
         k.emit("FADD", dst=4, src=4, where=chained)
         k.emit("FADD", dst=5 + i, src=20, where=~chained)
     kernel = k.build()
-    assert ws.representative_warp(kernel, "max") == (1, 0)
-    assert ws.representative_warp(kernel, "min") == (0, 0)
+    assert ws.interval.representative_warp(kernel, "max") == (1, 0)
+    assert ws.interval.representative_warp(kernel, "min") == (0, 0)
     ipc = {s: ws.predict(kernel, pascal, "mt", selection=s)["ipc"].item() for s in ("max", "min")}
     assert ipc["max"] > ipc["min"]
 
 
 def test_selection_does_not_depend_on_the_gpu_or_on_threads(bfs):
     kernel = bfs.kernels[8]
-    assert ws.representative_warp(kernel) == ws.representative_warp(kernel)
+    assert ws.interval.representative_warp(kernel) == ws.interval.representative_warp(kernel)
     latencies = _core.nominal_latencies(kernel._core)
     single = _core.group_warps(kernel._core, latencies, 1.0, 1)
     several = _core.group_warps(kernel._core, latencies, 1.0, 4)
@@ -460,7 +460,7 @@ def test_wrong_arguments_are_named(pascal):
     with pytest.raises(
         ws.InputError, match=r"selection = 'best' is not one of clustering, max, min"
     ):
-        ws.representative_warp(kernel, "best")
+        ws.interval.representative_warp(kernel, "best")
     with pytest.raises(ws.InputError, match=r"misses = 'all' is not one of per_pc, representative"):
         ws.interval_profile(kernel, pascal, misses="all")
     with pytest.raises(ws.InputError, match="merge_threshold = -1"):

@@ -178,7 +178,7 @@ def test_cache_equals_plain_definition(config, seed, num_accesses):
     st.integers(0, 2**64 - 1),
 )
 def test_block_schedules_equal_plain_definition(kernel, gpu, policy, first, filtered, seed):
-    schedule = ws.BlockSchedule(policy, seed, first_occupancy_only=first)
+    schedule = ws.memory.BlockSchedule(policy, seed, first_occupancy_only=first)
     options = {"filter_l1_hits": filtered, "access_order": "round_robin"}
     profile = ws.simulate_caches(kernel, gpu, blocks=schedule, **options)
     config = memory_config(gpu, schedule, **options)
@@ -234,12 +234,12 @@ def test_a_schedule_must_exist(pascal):
     with pytest.raises(ws.InputError, match=r"policy = 'depth_first' is not one of round_robin"):
         ws.simulate_caches(kernel, pascal, blocks="depth_first")
     with pytest.raises(ws.InputError, match="seed = -1 is outside"):
-        ws.BlockSchedule("random", -1)
+        ws.memory.BlockSchedule("random", -1)
     with pytest.raises(ws.InputError, match="num_threads = 1000 is outside 0 to 255"):
-        ws.MemorySystem(pascal, num_threads=1000)
+        ws.memory.MemorySystem(pascal, num_threads=1000)
     for flag in (np.eye(2), pd.Series([1, 2]), "x"):  # their texts may have several lines
         with pytest.raises(ws.InputError, match=r"\Afilter_l1_hits: expected True or False, .*\Z"):
-            ws.MemorySystem(pascal, filter_l1_hits=flag)
+            ws.memory.MemorySystem(pascal, filter_l1_hits=flag)
 
 
 def test_write_back_state_machine_of_the_cache_paper():
@@ -364,7 +364,7 @@ def test_ablations_of_the_cache_paper(bfs):
         l1_ways=4,
     )
     app = bfs.select([5, 7, 9])
-    table = ws.ablate(app, gpu)
+    table = ws.memory.ablate(app, gpu)
     assert list(dict.fromkeys(table["variant"])) == [
         "Final",
         "L1NonSec",
@@ -591,7 +591,7 @@ def test_blocks_go_to_sms_by_their_number_in_the_launch(tmp_path, pascal):
     )
     blocks = {(b, 0, 0): {0: [load, Instruction(16, "EXIT")]} for b in (0, 2)}
     (tmp_path / "kernel-1.traceg").write_text(grouped(blocks, 4, grid=(4, 1, 1)))
-    with pytest.warns(ws.TraceWarning, match="blocks are missing"):
+    with pytest.warns(ws.errors.TraceWarning, match="blocks are missing"):
         app = ws.load(tmp_path / "kernel-1.traceg")
     (profile,) = ws.simulate_caches(app, pascal.replace(num_sms=2))
     assert profile.totals["l1_read_request_hits"] == 1
@@ -607,7 +607,7 @@ def test_occupancy_by_hand(pascal):
             "k", grid=1, block=block, registers_per_thread=registers, shared_memory_bytes=shared
         )
         k.emit("EXIT")
-        result = ws.occupancy(k.build(), pascal)
+        result = ws.memory.occupancy(k.build(), pascal)
         return result["blocks_per_sm"], result["limit"]
 
     assert resident(32, 16, 0) == (32, "blocks_per_sm")
@@ -627,7 +627,7 @@ def test_reserved_shared_memory_is_taken_by_every_block(pascal):
     for shared, blocks in ((0, 16), (1024, 8)):
         k = ws.patterns.KernelBuilder("k", grid=1, block=32, shared_memory_bytes=shared)
         k.emit("EXIT")
-        assert ws.occupancy(k.build(), gpu)["blocks_per_sm"] == blocks
+        assert ws.memory.occupancy(k.build(), gpu)["blocks_per_sm"] == blocks
 
 
 def test_a_block_that_does_not_fit_is_an_error(pascal):

@@ -24,8 +24,8 @@ def test_example_of_the_paper():
     # Cache paper, Table 1: addresses 2 4 6 2 3 6, lines of 2 bytes: lines 1 2 3 1 1 3 have the
     # distances inf inf inf 2 0 1.
     lines = np.array([2, 4, 6, 2, 3, 6]) // 2
-    assert ws.stack_distances(lines).tolist() == [-1, -1, -1, 2, 0, 1]
-    profile = ws.ReuseProfile.from_lines(lines)
+    assert ws.memory.stack_distances(lines).tolist() == [-1, -1, -1, 2, 0, 1]
+    profile = ws.memory.ReuseProfile.from_lines(lines)
     assert profile.cold == 3
     assert profile.distances.tolist() == [0, 1, 2]
     assert profile.counts.tolist() == [1, 1, 1]
@@ -36,7 +36,7 @@ def test_example_of_the_paper():
 def test_sdcm_by_hand():
     # A stream with one access at distance 2: 1 2 3 1. With A = 2 ways of B = 4 lines, Eq. 1 gives
     # C(2,0) (1/2)^0 (1/2)^2 + C(2,1) (1/2)^1 (1/2)^1 = 1/4 + 1/2 = 3/4; over four accesses 3/16.
-    profile = ws.ReuseProfile.from_lines([1, 2, 3, 1])
+    profile = ws.memory.ReuseProfile.from_lines([1, 2, 3, 1])
     assert profile.sdcm(2, 4) == pytest.approx(3 / 16)
     # One way of four lines: C(2,0) (3/4)^2 = 9/16, over four accesses 9/64.
     assert profile.sdcm(1, 4) == pytest.approx(9 / 64)
@@ -46,7 +46,7 @@ def test_sdcm_by_hand():
 @given(streams)
 def test_distances_equal_plain_definition(values):
     expected = [-1 if d is None else d for d in plain.distances(values)]
-    assert ws.stack_distances(as_lines(values)).tolist() == expected
+    assert ws.memory.stack_distances(as_lines(values)).tolist() == expected
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_distances_of_a_long_stream():
     """The times of last accesses move together many times, and the table grows."""
     rng = np.random.default_rng(5)
     lines = np.concatenate([rng.integers(0, 100_000, 700_000), np.arange(50_000)])
-    found = ws.stack_distances(lines)
+    found = ws.memory.stack_distances(lines)
     # The distance counts the different lines in between.
     previous = {}
     for i, line in enumerate(lines.tolist()):
@@ -67,7 +67,7 @@ def test_distances_of_a_long_stream():
 @settings(max_examples=rounds(100))
 @given(streams.filter(len), st.integers(1, 12), st.integers(0, 40))
 def test_hit_rates_equal_plain_definition(values, ways, more):
-    profile = ws.ReuseProfile.from_lines(as_lines(values))
+    profile = ws.memory.ReuseProfile.from_lines(as_lines(values))
     lru = plain.PlainLruCache(1, ways)
     hits = sum(lru.access(line) for line in values)
     assert profile.hit_rate(ways) == pytest.approx(hits / len(values))
@@ -81,7 +81,7 @@ def test_sdcm_is_safe_at_extremes():
     # Direct-mapped, distance D: (1 - 1/B)^D; with D = B = 10^6 that is 1/e up to 2e-7.
     n = 10**6
     once_more = np.concatenate([np.arange(n + 1), [0]])
-    profile = ws.ReuseProfile.from_lines(once_more)
+    profile = ws.memory.ReuseProfile.from_lines(once_more)
     assert profile.sdcm(1, n) * len(once_more) == pytest.approx(np.exp(-1), rel=1e-5)
     # More ways at a fixed size never go below the mean of a coin: both ends are exact.
     assert profile.sdcm(n, n) == profile.hit_rate(n) == 0
@@ -89,7 +89,7 @@ def test_sdcm_is_safe_at_extremes():
 
 
 def test_sdcm_broadcasts():
-    profile = ws.ReuseProfile.from_lines(np.random.default_rng(0).integers(0, 99, 500))
+    profile = ws.memory.ReuseProfile.from_lines(np.random.default_rng(0).integers(0, 99, 500))
     grid = profile.sdcm(np.array([[1], [4]]), np.array([16, 64, 128]))
     assert grid.shape == (2, 3)
     assert grid[1, 2] == profile.sdcm(4, 128)
@@ -99,15 +99,15 @@ def test_sdcm_broadcasts():
 def test_sdcm_predicts_a_random_stream():
     """Uniform random lines are what the model assumes: simulation must agree."""
     lines = np.random.default_rng(1).integers(0, 4000, 60_000)
-    profile = ws.ReuseProfile.from_lines(lines)
-    family = ws.cache_family(lines, sets=[64, 256], max_ways=8)
+    profile = ws.memory.ReuseProfile.from_lines(lines)
+    family = ws.memory.cache_family(lines, sets=[64, 256], max_ways=8)
     for sets, ways, hit_rate in family[["sets", "ways", "hit_rate"]].itertuples(index=False):
         assert profile.sdcm(ways, ways * sets) == pytest.approx(hit_rate, abs=0.01)
 
 
 def test_cumulative_ends_at_the_warm_share():
     lines = np.random.default_rng(2).integers(0, 50, 1000)
-    profile = ws.ReuseProfile.from_lines(lines)
+    profile = ws.memory.ReuseProfile.from_lines(lines)
     table = profile.cumulative()
     assert table["distance"].is_monotonic_increasing
     assert table["accesses"].sum() + profile.cold == 1000
@@ -116,11 +116,11 @@ def test_cumulative_ends_at_the_warm_share():
 
 
 def test_empty_stream():
-    profile = ws.ReuseProfile.from_lines([])
+    profile = ws.memory.ReuseProfile.from_lines([])
     assert (profile.accesses, profile.cold, len(profile.cumulative())) == (0, 0, 0)
     assert np.isnan(profile.hit_rate([0, 1])).all()
     assert np.isnan(profile.sdcm(1, 1))
-    assert ws.stack_distances([]).tolist() == []
+    assert ws.memory.stack_distances([]).tolist() == []
 
 
 # Streams of kernels
@@ -132,9 +132,9 @@ def test_streams_of_kernels_equal_plain_definition(kernel, gpu, line_bytes):
     limits = memory_config(gpu)["sm"]
     for level in ("l1", "l2"):
         expected = plain.kernel_streams(kernel, gpu, limits, level, line_bytes)
-        found = ws.line_stream(kernel, gpu, level=level, line_bytes=line_bytes)
+        found = ws.memory.line_stream(kernel, gpu, level=level, line_bytes=line_bytes)
         assert [list(s.itertuples(index=False, name=None)) for s in found] == expected
-        profile = ws.reuse_profile(kernel, gpu, level=level, line_bytes=line_bytes)
+        profile = ws.memory.reuse_profile(kernel, gpu, level=level, line_bytes=line_bytes)
         assert profile.accesses == sum(map(len, expected))
         for kind in ("load", "store", "atomic"):
             distances = [
@@ -165,7 +165,7 @@ def test_filtered_stream_equals_plain_definition(kernel, gpu, line_bytes):
         l1=lambda: plain.PlainLruCache(sets, gpu.l1_ways),
         allocate_stores=gpu.l1_write_miss != "no_allocate",
     )
-    found = ws.line_stream(kernel, gpu, level="l2", line_bytes=line_bytes, filtered=True)
+    found = ws.memory.line_stream(kernel, gpu, level="l2", line_bytes=line_bytes, filtered=True)
     assert [list(s.itertuples(index=False, name=None)) for s in found] == expected
 
 
@@ -189,7 +189,7 @@ def test_profile_equals_simulation_of_fully_associative_caches(ways):
     )
     kernel = k.build()
     totals = ws.simulate_caches(kernel, gpu, access_order="round_robin").totals
-    profile = ws.reuse_profile(kernel, gpu, level="l1")
+    profile = ws.memory.reuse_profile(kernel, gpu, level="l1")
     for kind, name in (("load", "l1_read"), ("store", "l1_write")):
         part = profile.by_kind[kind]
         assert part.accesses == totals[f"{name}_sectors"] > 0
@@ -213,9 +213,9 @@ def test_sample_equals_plain_definition(values, rate, batches, seed, size):
     whole, parts = plain.sampled_misses(values, rate, batches, seed, size)
     if all(plain.sampling_hash(v, seed) >= int(rate * 2**64) for v in values):
         with pytest.raises(ws.InputError, match="falls into the sample"):
-            ws.ReuseProfile.from_lines(values, rate=rate, batches=batches, seed=seed)
+            ws.memory.ReuseProfile.from_lines(values, rate=rate, batches=batches, seed=seed)
         return
-    profile = ws.ReuseProfile.from_lines(values, rate=rate, batches=batches, seed=seed)
+    profile = ws.memory.ReuseProfile.from_lines(values, rate=rate, batches=batches, seed=seed)
     n = len(values)
     assert profile.hit_rate(size) == pytest.approx(max(1 - whole / n, 0), abs=1e-12)
     rates = [1 - misses / n for misses in parts]
@@ -239,14 +239,14 @@ def windows(rng, lines, count):
 )
 def test_truth_lies_within_the_stated_error(stream):
     lines = stream(np.random.default_rng(3), 50_000, 400_000)
-    exact = ws.ReuseProfile.from_lines(lines)
+    exact = ws.memory.ReuseProfile.from_lines(lines)
     sizes = np.array([2000, 5000, 10_000, 20_000, 40_000])
     truth = exact.hit_rate(sizes)
     assert exact.is_exact
     assert (exact.hit_rate_error(sizes) == 0).all()
     scores = []
     for seed in range(20):
-        sample = ws.ReuseProfile.from_lines(lines, rate=0.1, seed=seed)
+        sample = ws.memory.ReuseProfile.from_lines(lines, rate=0.1, seed=seed)
         assert not sample.is_exact
         errors = sample.hit_rate_error(sizes)
         # Where everything hits that can, only the share of first accesses is left to estimate.
@@ -265,7 +265,9 @@ def test_truth_lies_within_the_stated_error(stream):
 def test_error_shrinks_with_the_rate():
     lines = np.random.default_rng(4).integers(0, 100_000, 500_000)
     errors = [
-        float(ws.ReuseProfile.from_lines(lines, rate=rate, batches=64).hit_rate_error(30_000))
+        float(
+            ws.memory.ReuseProfile.from_lines(lines, rate=rate, batches=64).hit_rate_error(30_000)
+        )
         for rate in (0.02, 0.32)
     ]
     # Sixteen times the lines, a quarter of the error.
@@ -275,8 +277,8 @@ def test_error_shrinks_with_the_rate():
 def test_sample_of_a_kernel():
     kernel = ws.patterns.gather(loads=4, blocks=200)
     gpu = ws.gpu("titan-v")
-    exact = ws.reuse_profile(kernel, gpu, level="l2", line_bytes=32)
-    sample = ws.reuse_profile(kernel, gpu, level="l2", line_bytes=32, rate=0.2)
+    exact = ws.memory.reuse_profile(kernel, gpu, level="l2", line_bytes=32)
+    sample = ws.memory.reuse_profile(kernel, gpu, level="l2", line_bytes=32, rate=0.2)
     assert sample.accesses == exact.accesses
     assert sample.by_kind["load"].accesses == exact.by_kind["load"].accesses
     size = int(exact.cold) // 2
@@ -296,7 +298,7 @@ def test_sample_of_a_kernel():
     st.integers(1, 6),
 )
 def test_family_equals_plain_caches(values, sets, max_ways):
-    table = ws.cache_family(as_lines(values), sets=sets, max_ways=max_ways)
+    table = ws.memory.cache_family(as_lines(values), sets=sets, max_ways=max_ways)
     assert list(zip(table["sets"], table["ways"], strict=True)) == [
         (s, w) for s in sorted(set(sets)) for w in range(1, max_ways + 1)
     ]
@@ -308,7 +310,7 @@ def test_family_equals_plain_caches(values, sets, max_ways):
 def test_family_of_powers_of_two_in_pieces():
     """A stream that is longer than the pieces in which it goes through the caches."""
     lines = np.random.default_rng(6).integers(0, 3000, 20_000)
-    table = ws.cache_family(lines, sets=[1, 4, 6, 64, 128], max_ways=5)
+    table = ws.memory.cache_family(lines, sets=[1, 4, 6, 64, 128], max_ways=5)
     for number in (1, 4, 6, 64, 128):
         for ways in (1, 5):
             lru = plain.PlainLruCache(number, ways)
@@ -319,13 +321,13 @@ def test_family_of_powers_of_two_in_pieces():
 
 def test_family_of_one_set_equals_the_profile():
     lines = np.random.default_rng(7).integers(0, 60, 5000)
-    table = ws.cache_family(lines, sets=[1], max_ways=70)
-    profile = ws.ReuseProfile.from_lines(lines)
+    table = ws.memory.cache_family(lines, sets=[1], max_ways=70)
+    profile = ws.memory.ReuseProfile.from_lines(lines)
     assert table["hit_rate"].tolist() == profile.hit_rate(table["ways"]).tolist()
 
 
 def test_family_of_an_empty_stream():
-    assert ws.cache_family([], sets=[2], max_ways=1)["hit_rate"].isna().all()
+    assert ws.memory.cache_family([], sets=[2], max_ways=1)["hit_rate"].isna().all()
 
 
 # PPT-GPU-Mem
@@ -334,7 +336,7 @@ def test_family_of_an_empty_stream():
 @settings(max_examples=rounds(60))
 @given(kernels(), gpus())
 def test_ppt_gpu_mem_obeys_its_equations(kernel, gpu):
-    estimate = ws.ppt_gpu_mem(kernel, gpu)
+    estimate = ws.memory.ppt_gpu_mem(kernel, gpu)
     t = estimate.totals
     streams = plain.kernel_streams(kernel, gpu, memory_config(gpu)["sm"], "l1", 32)
     (merged,) = plain.kernel_streams(kernel, gpu, memory_config(gpu)["sm"], "l2", 32)
@@ -379,7 +381,7 @@ def test_ppt_gpu_mem_overestimates_l2_of_a_real_kernel(bfs):
     """Cache paper, Section 3.2: L1 hits that are not filtered raise the L2 hit rate."""
     gpu = ws.gpu("titan-v")
     kernel = bfs.select([9]).kernels[0]
-    estimate, simulated = ws.ppt_gpu_mem(kernel, gpu), ws.simulate_caches(kernel, gpu).totals
+    estimate, simulated = ws.memory.ppt_gpu_mem(kernel, gpu), ws.simulate_caches(kernel, gpu).totals
     assert estimate.totals["l1_read_sectors"] == simulated["l1_read_sectors"] == 31003
     hit_rate = simulated["l2_read_sector_hits"] / simulated["l2_read_sectors"]
     assert estimate.l2_hit_rate > 0.85
@@ -393,47 +395,78 @@ def test_ppt_gpu_mem_overestimates_l2_of_a_real_kernel(bfs):
     ("call", "message"),
     [
         (
-            lambda: ws.stack_distances([[1]]),
+            lambda: ws.memory.stack_distances([[1]]),
             r"lines has the shape \(1, 1\); give line numbers in one",
         ),
-        (lambda: ws.stack_distances([1.5]), "lines has the type float64.*//"),
-        (lambda: ws.stack_distances([3, -2]), "lines has the negative number -2"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate=0), "rate = 0.000000 is not a share"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate=1.5), "rate = 1.500000 is not a share"),
+        (lambda: ws.memory.stack_distances([1.5]), "lines has the type float64.*//"),
+        (lambda: ws.memory.stack_distances([3, -2]), "lines has the negative number -2"),
+        (lambda: ws.memory.ReuseProfile.from_lines([1], rate=0), "rate = 0.000000 is not a share"),
         (
-            lambda: ws.ReuseProfile.from_lines([1], rate=float("nan")),
+            lambda: ws.memory.ReuseProfile.from_lines([1], rate=1.5),
+            "rate = 1.500000 is not a share",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1], rate=float("nan")),
             "rate = .*nan.* is not a share",
         ),
-        (lambda: ws.ReuseProfile.from_lines([1], rate="all"), "rate = 'all' is not a number"),
-        (lambda: ws.ReuseProfile.from_lines([1], rate=0.5, batches=1), "batches = 1;.* 2 to 1024"),
-        (lambda: ws.ReuseProfile.from_lines([1], batches=2.5), "batches = 2.5 is not a whole"),
-        (lambda: ws.ReuseProfile.from_lines([1], seed=-1), "seed = -1 is not a whole number"),
         (
-            lambda: ws.ReuseProfile.from_lines([1], rate=1e-9),
+            lambda: ws.memory.ReuseProfile.from_lines([1], rate="all"),
+            "rate = 'all' is not a number",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1], rate=0.5, batches=1),
+            "batches = 1;.* 2 to 1024",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1], batches=2.5),
+            "batches = 2.5 is not a whole",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1], seed=-1),
+            "seed = -1 is not a whole number",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1], rate=1e-9),
             "rate = 1e-09: none of the 1 accesses",
         ),
-        (lambda: ws.ReuseProfile.from_lines([1]).hit_rate(-1), "size_lines = -1 is not"),
-        (lambda: ws.ReuseProfile.from_lines([1]).hit_rate([2, 1.5]), "size_lines = 1.5 is not"),
-        (lambda: ws.ReuseProfile.from_lines([1]).hit_rate(np.nan), "size_lines = nan is not"),
-        (lambda: ws.ReuseProfile.from_lines([1]).sdcm(0, 4), "ways = 0 is not a whole number"),
-        (lambda: ws.ReuseProfile.from_lines([1]).sdcm(8, 4), "ways = 8 of lines = 4"),
+        (lambda: ws.memory.ReuseProfile.from_lines([1]).hit_rate(-1), "size_lines = -1 is not"),
         (
-            lambda: ws.ReuseProfile.from_lines([1]).sdcm([1, 2], [4, 5, 6]),
+            lambda: ws.memory.ReuseProfile.from_lines([1]).hit_rate([2, 1.5]),
+            "size_lines = 1.5 is not",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1]).hit_rate(np.nan),
+            "size_lines = nan is not",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1]).sdcm(0, 4),
+            "ways = 0 is not a whole number",
+        ),
+        (lambda: ws.memory.ReuseProfile.from_lines([1]).sdcm(8, 4), "ways = 8 of lines = 4"),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1]).sdcm([1, 2], [4, 5, 6]),
             r"shapes \(2,\) and \(3,\)",
         ),
-        (lambda: ws.cache_family([1], sets=[0], max_ways=1), "sets = 0 is not"),
-        (lambda: ws.cache_family([1], sets=[], max_ways=1), r"sets = \[\] is not"),
-        (lambda: ws.cache_family([1], sets=[1], max_ways=0), "max_ways = 0 is not"),
-        (lambda: ws.cache_family([1], sets=[1], max_ways=2**40), "max_ways = 1099511627776; a fam"),
-        (lambda: ws.cache_family([1], sets=[2**28], max_ways=16), r"above 2\^31 lines"),
+        (lambda: ws.memory.cache_family([1], sets=[0], max_ways=1), "sets = 0 is not"),
+        (lambda: ws.memory.cache_family([1], sets=[], max_ways=1), r"sets = \[\] is not"),
+        (lambda: ws.memory.cache_family([1], sets=[1], max_ways=0), "max_ways = 0 is not"),
         (
-            lambda: ws.cache_family(np.array([2**64 - 1], dtype=np.uint64), sets=[1], max_ways=1),
+            lambda: ws.memory.cache_family([1], sets=[1], max_ways=2**40),
+            "max_ways = 1099511627776; a fam",
+        ),
+        (lambda: ws.memory.cache_family([1], sets=[2**28], max_ways=16), r"above 2\^31 lines"),
+        (
+            lambda: ws.memory.cache_family(
+                np.array([2**64 - 1], dtype=np.uint64), sets=[1], max_ways=1
+            ),
             r"2\^64 - 1 marks free ways",
         ),
-        (lambda: ws.reuse_profile([1], ws.gpu("titan-v")), "say which accesses of a kernel"),
-        (lambda: ws.reuse_profile(ws.patterns.stream(blocks=1)), "give gpu="),
+        (lambda: ws.memory.reuse_profile([1], ws.gpu("titan-v")), "say which accesses of a kernel"),
+        (lambda: ws.memory.reuse_profile(ws.patterns.stream(blocks=1)), "give gpu="),
         (
-            lambda: ws.reuse_profile(ws.App([ws.patterns.stream(blocks=1)]), ws.gpu("titan-v")),
+            lambda: ws.memory.reuse_profile(
+                ws.App([ws.patterns.stream(blocks=1)]), ws.gpu("titan-v")
+            ),
             "app is an application; give one of its kernels",
         ),
     ],
@@ -455,13 +488,15 @@ def test_bad_input(call, message):
 )
 def test_bad_streams(options, message):
     kernel, gpu = ws.patterns.stream(blocks=1), ws.gpu("titan-v")
-    for function in (ws.line_stream, ws.reuse_profile):
+    for function in (ws.memory.line_stream, ws.memory.reuse_profile):
         with pytest.raises(ws.InputError, match=message):
             function(kernel, gpu, **options)
 
 
 def test_a_gpu_may_be_given_by_its_name():
     kernel, gpu = ws.patterns.stream(blocks=4), ws.gpu("titan-v")
-    by_name, given = (ws.reuse_profile(kernel, g, level="l2") for g in ("titan-v", gpu))
+    by_name, given = (ws.memory.reuse_profile(kernel, g, level="l2") for g in ("titan-v", gpu))
     assert by_name.counts.tolist() == given.counts.tolist()
-    assert ws.ppt_gpu_mem(kernel, "titan-v").totals == ws.ppt_gpu_mem(kernel, gpu).totals
+    assert (
+        ws.memory.ppt_gpu_mem(kernel, "titan-v").totals == ws.memory.ppt_gpu_mem(kernel, gpu).totals
+    )

@@ -154,7 +154,7 @@ def test_where_l2_loses_lines_all_sms_are_simulated():
     for step in range(4):
         k.emit("LDG.E", dst=4, src=2, address=128 * ((k.thread * 61 + 1999 * step) % 8192))
     kernel, gpu = k.build(), small_gpu(l2_size_kib=192)
-    systems = [ws.MemorySystem(gpu) for _ in range(2)]
+    systems = [ws.memory.MemorySystem(gpu) for _ in range(2)]
     for _ in range(2):
         one = systems[0].run(kernel, sampling=0.25)
         assert one.sampled_sms == 0
@@ -163,7 +163,7 @@ def test_where_l2_loses_lines_all_sms_are_simulated():
 
 def test_a_sampled_launch_can_run_again():
     gpu, kernel = small_gpu(), mixture(2)
-    system = ws.MemorySystem(gpu)
+    system = ws.memory.MemorySystem(gpu)
     assert not system.undo_sampled()
     assert system.run(kernel, sampling=0.25).sampled_sms > 0
     assert system.undo_sampled()

@@ -14,7 +14,7 @@ from strategies import gpus, kernels
 @given(kernels(), kernels(), gpus())
 def test_equals_plain_definition(first, second, gpu):
     """What is in L2 shows in what the next kernel finds there."""
-    system, plain = ws.MemorySystem(gpu), plain_system(gpu)
+    system, plain = ws.memory.MemorySystem(gpu), plain_system(gpu)
     system.warm(first)
     plain.warm(first)
     assert_same(system.run(second), plain.run(second))
@@ -30,7 +30,7 @@ def reader(lines, first=0, launch_id=1):
 
 def test_by_hand(pascal):
     """Sixteen lines are read: of those that were warm all hit, of the others none."""
-    system = ws.MemorySystem(pascal)
+    system = ws.memory.MemorySystem(pascal)
     system.warm(reader(10))
     totals = system.run(reader(16)).totals
     assert totals["l2_read_requests"] == 16
@@ -44,7 +44,7 @@ def test_is_what_a_run_leaves_where_l1_keeps_nothing_back(pascal):
     launches = [reader(40), reader(40, first=20)]
     found = []
     for how in ("run", "warm"):
-        system = ws.MemorySystem(pascal.replace(l2_size_kib=96))
+        system = ws.memory.MemorySystem(pascal.replace(l2_size_kib=96))
         getattr(system, how)(launches[0])
         found.append(system.run(launches[1]).totals)
     assert found[0] == found[1]
@@ -53,4 +53,4 @@ def test_is_what_a_run_leaves_where_l1_keeps_nothing_back(pascal):
 
 def test_other_things_are_refused(pascal):
     with pytest.raises(ws.InputError, match="kernel"):
-        ws.MemorySystem(pascal).warm("stream")
+        ws.memory.MemorySystem(pascal).warm("stream")

@@ -25,14 +25,16 @@ def one_warp(loads=0, computation=0, stores=0):
 
 
 def relative(kernel, gpu, clocks, models):
-    table = ws.dvfs(kernel, gpu, clocks, models)
+    table = ws.models.dvfs(kernel, gpu, clocks, models)
     return table.pivot_table(index="model", columns="clock_ghz", values="relative_time")
 
 
 class TestCrisp:
     def test_by_hand(self):
         """60 cycles of loads with 20 of them computing, 30 of other computation, 10 of stores."""
-        counters = ws.CrispCounters(cycles=100, load_critical=60, load_stall=40, store_stall=10)
+        counters = ws.models.CrispCounters(
+            cycles=100, load_critical=60, load_stall=40, store_stall=10
+        )
         assert (counters.overlapped_compute, counters.other_compute) == (20, 30)
         assert counters.relative_time(1) == 1
         # A third slower: loads cover 26.7; 30 become 40, which the stores' 10 give way to.
@@ -46,7 +48,7 @@ class TestCrisp:
     def test_between_constant_time_and_constant_cycles(self, cycles, parts, ratio):
         share = sum(parts) / cycles if sum(parts) > cycles else 1
         critical, stall, store = (part / share * (1 - 1e-9) for part in parts)
-        counters = ws.CrispCounters(cycles, critical + stall, stall, store)
+        counters = ws.models.CrispCounters(cycles, critical + stall, stall, store)
         time = counters.relative_time(ratio)
         assert 1 - 1e-6 <= time <= 1 / ratio + 1e-6
         assert time <= counters.relative_time(ratio / 2) + 1e-9
@@ -54,7 +56,7 @@ class TestCrisp:
     def test_counters_of_loads(self):
         """Ten dependent loads: their time in DRAM is the load critical path."""
         result = ws.simulate(one_warp(loads=10), FAST)
-        counters = ws.CrispCounters.of(result)
+        counters = ws.models.CrispCounters.of(result)
         assert counters.cycles == result.cycles
         # 220 cycles at 1.4 GHz, and the transfer of a line.
         latency = FAST.dram_latency
@@ -64,7 +66,7 @@ class TestCrisp:
 
     def test_counters_of_computation(self):
         result = ws.simulate(one_warp(computation=50), FAST)
-        counters = ws.CrispCounters.of(result)
+        counters = ws.models.CrispCounters.of(result)
         assert (counters.load_critical, counters.load_stall, counters.store_stall) == (0, 0, 0)
         assert counters.relative_time(0.5) == pytest.approx(2)
 
@@ -72,7 +74,7 @@ class TestCrisp:
         """Uncoalesced stores fill the queue to the NoC, and what comes after waits."""
         kernel = one_warp(stores=40)
         gpu = plain_pascal(clock_ghz=2.0, noc_bandwidth_gbs=5)
-        counters = ws.CrispCounters.of(ws.simulate(kernel, gpu))
+        counters = ws.models.CrispCounters.of(ws.simulate(kernel, gpu))
         assert counters.store_stall > 0.3 * counters.cycles
         assert counters.load_stall == 0
 
@@ -85,11 +87,11 @@ class TestCrisp:
         assert result.load_critical_cycles < 2 * FAST.dram_latency
 
     def test_errors(self):
-        counters = ws.CrispCounters(100, 60, 40, 10)
+        counters = ws.models.CrispCounters(100, 60, 40, 10)
         with pytest.raises(ws.InputError, match="at most 1"):
             counters.relative_time(1.2)
         with pytest.raises(ws.InputError, match="load_stall = nan"):
-            ws.CrispCounters(100, 60, float("nan"), 10)
+            ws.models.CrispCounters(100, 60, float("nan"), 10)
 
 
 class TestDvfs:
@@ -113,7 +115,7 @@ class TestDvfs:
     @pytest.mark.slow
     def test_rows(self, strided_path):
         app = ws.load(strided_path, kernels=[1, 2])
-        table = ws.dvfs(app, FAST, [1.4, 2.0, 1.4], "mdm")
+        table = ws.models.dvfs(app, FAST, [1.4, 2.0, 1.4], "mdm")
         assert list(table["clock_ghz"]) == [2.0, 1.4] * 2
         assert list(table["kernel"]) == [1, 1, 2, 2]
         np.testing.assert_allclose(table["ipc"], table["instructions"] / table["cycles"])
@@ -131,11 +133,11 @@ class TestDvfs:
             ([1], [], "no model given"),
         ):
             with pytest.raises(ws.InputError, match=message):
-                ws.dvfs(kernel, FAST, clocks, models)
+                ws.models.dvfs(kernel, FAST, clocks, models)
 
 
 def test_pictures():
-    table = ws.dvfs(one_warp(loads=5, computation=20), FAST, [0.7, 1.4], ["mdm", "crisp"])
+    table = ws.models.dvfs(one_warp(loads=5, computation=20), FAST, [0.7, 1.4], ["mdm", "crisp"])
     axes = ws.plot.dvfs(table)
     assert [line.get_label() for line in axes.get_lines()] == ["mdm", "crisp"]
     for line, (_, rows) in zip(axes.get_lines(), table.groupby("model", sort=False), strict=True):
@@ -144,7 +146,7 @@ def test_pictures():
         np.testing.assert_allclose(line.get_ydata(), rows["relative_time"])
     axes = ws.plot.dvfs(table, power_watts=lambda f: 10 + f**3)
     np.testing.assert_allclose(axes.get_lines()[0].get_ydata(), [10.343, 12.744, 18])
-    other = ws.dvfs(
+    other = ws.models.dvfs(
         one_warp(loads=5, computation=20), FAST.replace(dram_latency=77), [0.7], ["mdm"]
     )
     with pytest.raises(ws.InputError, match="several GPUs"):

@@ -222,8 +222,8 @@ def test_bars_hold():
             models = ["mdm", "closed_network"]
             full = ws.predict(app, gpu, models)
             rows = ws.predict(app, gpu, models, sample_launches=0.03)
-            expected = ws.application_totals(full)
-            found = ws.application_totals(rows)
+            expected = ws.models.application_totals(full)
+            found = ws.models.application_totals(rows)
             totals += list(expected["ipc"].between(found["ipc_low"], found["ipc_high"]))
             guessed = rows[~rows["launch_sampled"]]
             within = full["ipc"].loc[guessed.index].between(guessed["ipc_low"], guessed["ipc_high"])
@@ -239,10 +239,10 @@ def test_an_application_of_a_few_launches_is_predicted_whole(pascal):
     full = ws.predict(app, pascal)
     pd.testing.assert_frame_equal(rows[full.columns], full)
     assert rows["launch_sampled"].all()
-    totals = ws.application_totals(rows)
+    totals = ws.models.application_totals(rows)
     assert (totals["ipc_low"] == totals["ipc"]).all()
     pd.testing.assert_frame_equal(
-        totals.drop(columns=["ipc_low", "ipc_high"]), ws.application_totals(full)
+        totals.drop(columns=["ipc_low", "ipc_high"]), ws.models.application_totals(full)
     )
 
 
@@ -251,7 +251,7 @@ def test_totals_need_the_rows_that_were_predicted(pascal):
     rows = ws.predict(app, pascal, flush_l2=True, sample_launches=True)
     assert rows["launch_sampled"].sum() == 2
     with pytest.raises(ws.InputError, match="none that was predicted"):
-        ws.application_totals(rows[~rows["launch_sampled"]])
+        ws.models.application_totals(rows[~rows["launch_sampled"]])
 
 
 @pytest.mark.parametrize("value", [1.0, 1.5, -0.1, 2])

@@ -363,7 +363,7 @@ def test_longer_warps_than_the_representative_one_cost_their_instructions(pascal
 
 def test_application_totals(bfs, pascal):
     predictions = ws.predict(bfs, pascal, ["gpumech", "mdm"])
-    totals = ws.application_totals(predictions)
+    totals = ws.models.application_totals(predictions)
     assert totals["model"].tolist() == ["gpumech", "mdm"]
     for _, total in totals.iterrows():
         rows = predictions[predictions["model"] == total["model"]]
@@ -424,8 +424,8 @@ def test_streaming_l1_is_bounded_by_the_noc_queue(strided_path, pascal):
 
 
 def test_representative_misses_are_another_choice(bfs, pascal):
-    own = ws.predict(bfs, pascal, misses="representative")
-    mean = ws.predict(bfs, pascal)
+    own = ws.predict(bfs, pascal, "mdm", misses="representative")
+    mean = ws.predict(bfs, pascal, "mdm")
     assert not np.allclose(own["cycles"], mean["cycles"])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
-from warpstack import mwp_cwp
+from warpstack.models import mwp_cwp
 from warpstack.models.mwp_cwp import is_coalesced, symbols, transactions
 
 TILED = mwp_cwp.KernelDescription(

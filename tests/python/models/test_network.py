@@ -159,7 +159,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
                 works.append((len(executed), times[0][0], times[1][0]))
                 for_stores += times[0][1]
         blocks.append(works)
-    slots = ws.occupancy(kernel, gpu)["blocks_per_sm"]
+    slots = ws.memory.occupancy(kernel, gpu)["blocks_per_sm"]
     expected = plain.play(blocks, kernel.num_blocks, num_sms, slots)
     launch = profile._core_phases(gpu)
     assert launch.alone_cycles == pytest.approx(expected["alone"], rel=1e-9)

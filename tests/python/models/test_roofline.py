@@ -14,7 +14,7 @@ PASCAL = ws.gpu("pascal-mdm")
 
 
 def test_ceilings_by_hand():
-    from warpstack.models.roofline import ceilings
+    from warpstack.models.rooflines import ceilings
 
     # 28 SMs at 1.4 GHz, one instruction and one line of 128 bytes per cycle.
     assert ceilings(PASCAL) == {
@@ -31,7 +31,7 @@ def test_copy_by_hand():
     k.emit("LDG.E", dst=4, src=2, address=0x100000 + 4 * k.thread)
     k.emit("STG.E", src=(6, 4), address=0x800000 + 4 * k.thread)
     k.emit("EXIT")
-    table = ws.roofline(k.build(), plain_pascal(), "mdm").set_index("level")
+    table = ws.models.roofline(k.build(), plain_pascal(), "mdm").set_index("level")
     assert table.loc["L1", "bytes"] == 448 * 256
     assert table.loc["L2", "bytes"] == 448 * 256
     # L2 fetches what is read and what is written, and keeps it.
@@ -46,7 +46,7 @@ def test_kernel_without_traffic():
     k = ws.patterns.KernelBuilder("compute", grid=56, block=256)
     for _ in range(50):
         k.emit("FADD", dst=8, src=8)
-    table = ws.roofline(k.build(), PASCAL, ["mdm", "mwp_cwp"])
+    table = ws.models.roofline(k.build(), PASCAL, ["mdm", "mwp_cwp"])
     assert table["intensity"].isna().all()
     assert set(table["limit"]) == {"issue"}
     np.testing.assert_allclose(table["roof_gips"], 39.2)
@@ -59,7 +59,7 @@ def test_simulation_stays_under_its_roofs():
         ws.patterns.strided(gs=32, iterations=8, blocks=112),
         ws.patterns.stream(blocks=112),
     ):
-        table = ws.roofline(kernel, PASCAL, "mdm", simulate=True)
+        table = ws.models.roofline(kernel, PASCAL, "mdm", simulate=True)
         simulated = table[table["model"] == "simulation"]
         assert (simulated["roof_fraction"] <= 1.02).all()
         expected = ws.simulate(kernel, PASCAL).ipc * 1.4
@@ -69,7 +69,7 @@ def test_simulation_stays_under_its_roofs():
 
 
 def test_picture():
-    table = ws.roofline(
+    table = ws.models.roofline(
         ws.patterns.strided(gs=4, iterations=2, blocks=28), PASCAL, ["mdm", "gpumech"]
     )
     axes = ws.plot.roofline(table)
@@ -81,7 +81,7 @@ def test_picture():
         np.testing.assert_allclose(line.get_ydata(), expected)
     with pytest.raises(ws.InputError, match="have no rows"):
         ws.plot.roofline(table.iloc[:0])
-    other = ws.roofline(ws.patterns.stream(blocks=28), PASCAL.replace(num_sms=15))
+    other = ws.models.roofline(ws.patterns.stream(blocks=28), PASCAL.replace(num_sms=15))
     with pytest.raises(ws.InputError, match="several GPUs"):
         ws.plot.roofline(pd.concat([table, other]))
 
@@ -103,9 +103,9 @@ def test_commands(strided_path, capsys, tmp_path):
 
 
 def test_what_is_no_roofline():
-    table = ws.roofline(ws.patterns.strided(gs=8, iterations=2, blocks=28), PASCAL)
+    table = ws.models.roofline(ws.patterns.strided(gs=8, iterations=2, blocks=28), PASCAL)
     for column in ("gpu", "gpu_changes", "gpu_digest"):
         with pytest.raises(ws.InputError, match=f"have no column {column};"):
             ws.plot.roofline(table.drop(columns=column))
     with pytest.raises(ws.InputError, match="has no kernels"):
-        ws.roofline(ws.App([], "empty"), PASCAL)
+        ws.models.roofline(ws.App([], "empty"), PASCAL)

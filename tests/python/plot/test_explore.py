@@ -15,14 +15,16 @@ NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks" / "explore.ipynb"
 COLUMNS = ["model", "gpu_changes", "kernels", "instructions", "cycles", "ipc", "cpi"]
 COLUMNS += [f"cpi_{part}" for part in ws.models.STACK_COMPONENTS]
 
+MODELS = ("gpumech", "mdm")
+
 
 @pytest.fixture(scope="module")
 def app():
     return ws.App([ws.patterns.strided(gs, blocks=56, launch_id=i) for i, gs in ((1, 1), (2, 32))])
 
 
-def expected(app, gpu, models=("gpumech", "mdm")):
-    return ws.application_totals(ws.predict(app, gpu, models))
+def expected(app, gpu, models=MODELS):
+    return ws.models.application_totals(ws.predict(app, gpu, models))
 
 
 def check(found, app, gpu):
@@ -32,7 +34,7 @@ def check(found, app, gpu):
 @pytest.mark.slow
 def test_explorer_predicts_as_predict(app, pascal):
     """Whatever was asked for before, in any order."""
-    explorer = Explorer(app, pascal)
+    explorer = Explorer(app, pascal, MODELS)
     moves = [
         {},
         {"noc_bandwidth_gbs": 525},
@@ -49,11 +51,11 @@ def test_explorer_predicts_as_predict(app, pascal):
 
 def test_caches_are_simulated_only_when_they_change(app, pascal, monkeypatch):
     runs = []
-    original = ws.MemorySystem.run
+    original = ws.memory.MemorySystem.run
     monkeypatch.setattr(
-        ws.MemorySystem, "run", lambda self, k, **o: runs.append(k) or original(self, k, **o)
+        ws.memory.MemorySystem, "run", lambda self, k, **o: runs.append(k) or original(self, k, **o)
     )
-    explorer = Explorer(app, pascal, access_order="round_robin")
+    explorer = Explorer(app, pascal, MODELS, access_order="round_robin")
     explorer.predict()
     assert len(runs) == 2
     for value in (64, 256):
@@ -70,7 +72,7 @@ def test_caches_are_simulated_only_when_they_change(app, pascal, monkeypatch):
 @pytest.fixture
 def view(app):
     pytest.importorskip("ipywidgets")
-    return ws.explore(app, "pascal-mdm")
+    return ws.plot.explore(app, "pascal-mdm", MODELS)
 
 
 def pixels(view):
@@ -126,7 +128,7 @@ def test_slow_fields_wait_until_the_slider_is_let_go(view):
 
 def test_impossible_gpus_are_said_to_be(app):
     pytest.importorskip("ipywidgets")
-    view = ws.explore(app, "pascal-mdm", fields={"threads_per_sm": [32]})
+    view = ws.plot.explore(app, "pascal-mdm", MODELS, fields={"threads_per_sm": [32]})
     table, picture = view.table, view.picture.value
     view.sliders["threads_per_sm"].value = 32
     assert view.message.value.startswith("<b>")
@@ -149,12 +151,12 @@ def test_impossible_gpus_are_said_to_be(app):
 def test_wrong_arguments(app, arguments, message):
     pytest.importorskip("ipywidgets")
     with pytest.raises(ws.InputError, match=message):
-        ws.explore(app, "pascal-mdm", **arguments)
+        ws.plot.explore(app, "pascal-mdm", **{"models": MODELS, **arguments})
 
 
 def test_choices(app, pascal):
     pytest.importorskip("ipywidgets")
-    view = ws.explore(app, pascal, fields={"scheduler": ["lrr"], "l1_mshrs": [32, 64]})
+    view = ws.plot.explore(app, pascal, MODELS, fields={"scheduler": ["lrr"], "l1_mshrs": [32, 64]})
     assert [value for _, value in view.sliders["scheduler"].options] == ["lrr", "gto"]
     assert [value for _, value in view.sliders["l1_mshrs"].options] == [32, 64, 128]
     view.sliders["scheduler"].value = "lrr"
@@ -164,7 +166,7 @@ def test_choices(app, pascal):
 def test_without_ipywidgets(app, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with pytest.raises(ws.InputError, match=r"pip install 'warpstack\[explore\]'"):
-        ws.explore(app, "pascal-mdm")
+        ws.plot.explore(app, "pascal-mdm", MODELS)
 
 
 # The kernel's sockets and its event loop warn of matters of their own.

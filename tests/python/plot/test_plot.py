@@ -51,13 +51,13 @@ def test_draws_on_given_axes(predictions):
 
 
 def test_totals(predictions):
-    totals = ws.application_totals(predictions)
+    totals = ws.models.application_totals(predictions)
     ax = ws.plot.cpi_stack(totals)
     np.testing.assert_allclose(np.sum(list(bars(ax).values()), axis=0), totals["cpi"])
 
 
 def test_several_gpus_are_named(predictions):
-    other = ws.predict(ws.patterns.stream(blocks=28), ws.gpu("titan-v"))
+    other = ws.predict(ws.patterns.stream(blocks=28), ws.gpu("titan-v"), "mdm")
     ax = ws.plot.cpi_stack(pd.concat([predictions, other]))
     assert ax.get_xticklabels()[-1].get_text() == "mdm titan-v"
 
@@ -176,11 +176,11 @@ def _drawn_beside(draw):
 
 DRAWINGS = {
     "cpi_stack": lambda g, ax: ws.plot.cpi_stack(g["rows"], ax),
-    "roofline": lambda g, ax: ws.plot.roofline(ws.roofline(g["kernel"], "pascal-mdm"), ax),
+    "roofline": lambda g, ax: ws.plot.roofline(ws.models.roofline(g["kernel"], "pascal-mdm"), ax),
     "curves": lambda g, ax: ws.plot.curves(g["sweep"], "num_sms", "ipc", ax),
-    "dvfs": lambda g, ax: ws.plot.dvfs(ws.dvfs(g["kernel"], "pascal-mdm", [0.7, 1.4]), ax),
+    "dvfs": lambda g, ax: ws.plot.dvfs(ws.models.dvfs(g["kernel"], "pascal-mdm", [0.7, 1.4]), ax),
     "stack_distances": lambda g, ax: ws.plot.stack_distances(
-        {"a": ws.reuse_profile(g["kernel"], "pascal-mdm")}, ax
+        {"a": ws.memory.reuse_profile(g["kernel"], "pascal-mdm")}, ax
     ),
 }
 

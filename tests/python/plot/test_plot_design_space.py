@@ -127,7 +127,7 @@ def test_heat_map(table):
     assert ax.get_ylabel() == "dram_bandwidth_gbs (GB/s)"
     assert ax.images[0].get_clim() == (0, 50)
     assert ax.figure.axes[1].get_ylabel() == "IPC (warp instructions per cycle)"
-    relative = ws.speedups(table, {X: 28, Y: 480}, model="simulation")
+    relative = ws.exploration.speedups(table, {X: 28, Y: 480}, model="simulation")
     ax = ws.plot.heat_map(relative, X, Y, "speedup", model="simulation")
     assert ax.images[0].get_array()[1, 1] == 1
 
@@ -192,10 +192,10 @@ def test_pareto_front_is_what_nothing_beats(maximise):
 
 
 def test_tornado(kernel, pascal):
-    points = ws.one_at_a_time(pascal, {X: [14, 56], "l1_mshrs": [32, 512]})
+    points = ws.exploration.one_at_a_time(pascal, {X: [14, 56], "l1_mshrs": [32, 512]})
     table = ws.sweep(kernel, pascal, points, ["gpumech", "mdm"])
     ax = ws.plot.sensitivity(table, "cycles")
-    rows = ws.swings(table, "cycles")
+    rows = ws.exploration.swings(table, "cycles")
     labels = [t.get_text() for t in ax.get_yticklabels()]
     assert set(labels) == {X, "l1_mshrs"}
     for container, model in zip(ax.containers, ["gpumech", "mdm"], strict=True):
@@ -209,10 +209,10 @@ def test_tornado(kernel, pascal):
 
 
 def test_sobol_bars(kernel, pascal):
-    points = ws.samples.saltelli({X: (14, 56), Y: (240.0, 960.0)}, 8, seed=1)
+    points = ws.exploration.samples.saltelli({X: (14, 56), Y: (240.0, 960.0)}, 8, seed=1)
     table = ws.sweep(kernel, pascal, points)
     ax = ws.plot.sensitivity(table, method="sobol")
-    rows = ws.sobol_indices(table)
+    rows = ws.exploration.sobol_indices(table)
     (bars,) = [c for c in ax.containers if isinstance(c, mpl.container.BarContainer)]
     assert [bar.get_width() for bar in bars] == rows["total"].tolist()
     assert [t.get_text().split()[0] for t in ax.get_yticklabels()] == rows["field"].tolist()
@@ -228,7 +228,7 @@ def test_texts_as_values(kernel, pascal):
     assert [t.get_text() for t in ax.get_xticklabels()] == ["lrr", "gto"]
     ax = ws.plot.heat_map(table, "scheduler", "issue_width", "cpi")
     assert ax.images[0].get_array()[0, 0] == value(
-        table, "mdm", "cpi", scheduler="lrr", issue_width=1
+        table, "closed_network", "cpi", scheduler="lrr", issue_width=1
     )
 
 

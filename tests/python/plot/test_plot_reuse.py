@@ -16,8 +16,8 @@ def _close_figures():
 def test_curves_are_the_hit_rates():
     rng = np.random.default_rng(0)
     profiles = {
-        "few": ws.ReuseProfile.from_lines(rng.integers(0, 40, 500)),
-        "many": ws.ReuseProfile.from_lines(rng.integers(0, 9000, 90_000)),
+        "few": ws.memory.ReuseProfile.from_lines(rng.integers(0, 40, 500)),
+        "many": ws.memory.ReuseProfile.from_lines(rng.integers(0, 9000, 90_000)),
     }
     ax = ws.plot.stack_distances(profiles, capacities={"L1": 256}, title="two streams")
     assert [line.get_label() for line in ax.get_lines()[:2]] == ["few", "many"]
@@ -37,15 +37,15 @@ def test_curves_are_the_hit_rates():
 def test_samples_have_a_band():
     lines = np.random.default_rng(1).integers(0, 9000, 90_000)
     _, given = plt.subplots()
-    ax = ws.plot.stack_distances({"exact": ws.ReuseProfile.from_lines(lines)}, given)
+    ax = ws.plot.stack_distances({"exact": ws.memory.ReuseProfile.from_lines(lines)}, given)
     assert ax is given
     assert not ax.collections
-    ws.plot.stack_distances({"sample": ws.ReuseProfile.from_lines(lines, rate=0.1)}, ax)
+    ws.plot.stack_distances({"sample": ws.memory.ReuseProfile.from_lines(lines, rate=0.1)}, ax)
     assert len(ax.collections) == 1
 
 
 def test_a_stream_without_reuse_is_flat():
-    ax = ws.plot.stack_distances({"once": ws.ReuseProfile.from_lines([1, 2, 3])})
+    ax = ws.plot.stack_distances({"once": ws.memory.ReuseProfile.from_lines([1, 2, 3])})
     assert set(ax.get_lines()[0].get_ydata()) == {0}
 
 
@@ -58,6 +58,8 @@ def test_a_stream_without_reuse_is_flat():
     ],
 )
 def test_bad_input(profiles, capacities, message):
-    profiles = {label: ws.ReuseProfile.from_lines(lines) for label, lines in profiles.items()}
+    profiles = {
+        label: ws.memory.ReuseProfile.from_lines(lines) for label, lines in profiles.items()
+    }
     with pytest.raises(ws.InputError, match=message):
         ws.plot.stack_distances(profiles, capacities=capacities)

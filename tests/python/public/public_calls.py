@@ -96,22 +96,26 @@ class Given:
         self.app = ws.App([self.kernel], "strided")
         self.gpu = ws.gpu("gpumech-baseline").replace(num_sms=2, l2_size_kib=96)
         self.axes = {"num_sms": [1, 2], "clock_ghz": [1.0, 2.0]}
-        self.points = ws.samples.saltelli({"num_sms": (1, 4), "clock_ghz": (1.0, 2.0)}, 2)
+        self.points = ws.exploration.samples.saltelli(
+            {"num_sms": (1, 4), "clock_ghz": (1.0, 2.0)}, 2
+        )
         self.sweep = ws.sweep(self.app, self.gpu, self.axes, cache=False)
         self.line = ws.sweep(self.app, self.gpu, {"num_sms": [1, 2]}, cache=False)
         self.sampled = ws.sweep(self.app, self.gpu, self.points, cache=False)
         self.swung = ws.sweep(
-            self.app, self.gpu, ws.one_at_a_time(self.gpu, self.axes), cache=False
+            self.app, self.gpu, ws.exploration.one_at_a_time(self.gpu, self.axes), cache=False
         )
         self.predicted = ws.predict(self.app, self.gpu)
         self.memory = ws.simulate_caches(self.kernel, self.gpu)
         self.profile = ws.interval_profile(self.kernel, self.gpu)
         self.result = ws.simulate(self.kernel, self.gpu, timeline=True)
-        self.reuse = ws.reuse_profile([1, 2, 1, 2, 3])
+        self.reuse = ws.memory.reuse_profile([1, 2, 1, 2, 3])
         self.validated = ws.validate(self.predicted, self.predicted[["kernel", "cycles"]])
-        self.what_if = ws.what_if(self.kernel, self.gpu, changes={"more": {"num_sms": 4}})
-        self.dvfs = ws.dvfs(self.kernel, self.gpu, [0.5, 1.0])
-        self.roofline = ws.roofline(self.kernel, self.gpu)
+        self.what_if = ws.validation.what_if(
+            self.kernel, self.gpu, changes={"more": {"num_sms": 4}}
+        )
+        self.dvfs = ws.models.dvfs(self.kernel, self.gpu, [0.5, 1.0])
+        self.roofline = ws.models.roofline(self.kernel, self.gpu)
         self.device = ws.cuda.Device(0.01)
         self.array = self.device.array(np.zeros(8, np.float32))
         path = folder / "k.ptx"
@@ -120,10 +124,10 @@ class Given:
         self.listing = ".sass 1\n.target sm_80\n.kernel k\n.needs 8 0 0 1024\n0 0:0 EXIT\n.end\n"
         self.machine_module = ws.cuda.MachineModule(self.listing, "k.sass", self.device)
         self.session = ws.workloads.Session(self.module, trace=False)
-        self.described = ws.mwp_cwp.describe_trace(self.kernel, self.gpu)
-        self.machine = ws.mwp_cwp.machine("quadro-fx5600")
-        self.estimate = ws.mwp_cwp.predict(self.described, self.machine)
-        self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "mdm"})
+        self.described = ws.models.mwp_cwp.describe_trace(self.kernel, self.gpu)
+        self.machine = ws.models.mwp_cwp.machine("quadro-fx5600")
+        self.estimate = ws.models.mwp_cwp.predict(self.described, self.machine)
+        self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "closed_network"})
         self.csv = folder / "reference.csv"
         self.table.to_csv(self.csv, index=False)
         self.ncu_csv = folder / "ncu.csv"
@@ -136,10 +140,10 @@ class Given:
         self.trace_config.write_text("-trace_opcode_latency_initiation_int 4,2\n")
         self.measured = folder / "run.txt"
         self.measured.write_text(output())
-        self.calibration = ws.calibrate(self.measured)
+        self.calibration = ws.calibration.calibrate(self.measured)
         self.saved = folder / "saved"
         ws.save(self.app, self.saved)
-        self.store = ws.StageCache(folder / "cache")
+        self.store = ws.exploration.StageCache(folder / "cache")
 
 
 def calls(given: Given) -> dict[str, Call]:
@@ -153,7 +157,7 @@ def calls(given: Given) -> dict[str, Call]:
     builder = {"name": "k", "grid": 1, "block": 32}
     t = ws.patterns.KernelBuilder(**builder)
     instruction = t.instruction("IADD", dst=1, src=2)
-    index = ws.mwp_cwp.symbols("t i")[0]
+    index = ws.models.mwp_cwp.symbols("t i")[0]
     static = {"kernel": g.module.kernel("k"), "grid": 1, "block": 32, "gpu": g.machine}
     fields = {name: getattr(g.described, name) for name in vars(g.described)}
     return_values: dict[Any, tuple[dict[str, Any], Any]] = {}
@@ -164,10 +168,14 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.App, kernels=[g.kernel], name="a")
     add(ws.App.select, self=g.app, launch_ids=1)
     add(ws.App.info, self=g.app)
-    add(ws.BlockSchedule, policy="random", seed=1, first_occupancy_only=True)
-    add(ws.CrispCounters, cycles=4.0, load_critical=1.0, load_stall=1.0, store_stall=1.0)
-    add(ws.CrispCounters.of, result=g.result)
-    add(ws.CrispCounters.relative_time, self=ws.CrispCounters(4, 1, 1, 1), clock_ratio=0.5)
+    add(ws.memory.BlockSchedule, policy="random", seed=1, first_occupancy_only=True)
+    add(ws.models.CrispCounters, cycles=4.0, load_critical=1.0, load_stall=1.0, store_stall=1.0)
+    add(ws.models.CrispCounters.of, result=g.result)
+    add(
+        ws.models.CrispCounters.relative_time,
+        self=ws.models.CrispCounters(4, 1, 1, 1),
+        clock_ratio=0.5,
+    )
     add(
         ws.Gpu,
         name="g",
@@ -212,45 +220,56 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.MemoryProfile.divergence, self=g.memory)
     add(ws.MemoryProfile.to_frame, self=g.memory)
     add(
-        ws.MemorySystem,
+        ws.memory.MemorySystem,
         gpu=g.gpu,
         blocks="random",
         access_order="greedy",
         filter_l1_hits=True,
         num_threads=1,
     )
-    add(ws.MemorySystem.run, self=ws.MemorySystem(g.gpu), kernel=g.kernel, observe=(0, 0))
-    add(ws.MemorySystem.warm, self=ws.MemorySystem(g.gpu), kernel=g.kernel)
-    add(ws.MemorySystem.undo_sampled, self=ws.MemorySystem(g.gpu))
-    add(ws.MemorySystem.flush_l2, self=ws.MemorySystem(g.gpu))
+    add(
+        ws.memory.MemorySystem.run,
+        self=ws.memory.MemorySystem(g.gpu),
+        kernel=g.kernel,
+        observe=(0, 0),
+    )
+    add(ws.memory.MemorySystem.warm, self=ws.memory.MemorySystem(g.gpu), kernel=g.kernel)
+    add(ws.memory.MemorySystem.undo_sampled, self=ws.memory.MemorySystem(g.gpu))
+    add(ws.memory.MemorySystem.flush_l2, self=ws.memory.MemorySystem(g.gpu))
     reuse = g.reuse
     rates = {"l1_read_hit_rate": 0.5, "l1_write_hit_rate": 0.5, "l2_hit_rate": 0.5}
-    add(ws.PptGpuMem, **rates, totals={}, l1=reuse, l2=reuse)
+    add(ws.memory.PptGpuMem, **rates, totals={}, l1=reuse, l2=reuse)
     add(ws.Prediction, **vars(ws.models.evaluate(g.profile, g.gpu)))
     histogram = next(value for value in vars(reuse).values() if "Histogram" in type(value).__name__)
-    add(ws.ReuseProfile, accesses=5, histogram=histogram, rate=1.0, line_bytes=128)
-    add(ws.ReuseProfile.from_lines, lines=[1, 2, 1], rate=1.0, batches=2, seed=0)
+    add(ws.memory.ReuseProfile, accesses=5, histogram=histogram, rate=1.0, line_bytes=128)
+    add(ws.memory.ReuseProfile.from_lines, lines=[1, 2, 1], rate=1.0, batches=2, seed=0)
     for name in ("hit_rate", "hit_rate_error"):
-        add(getattr(ws.ReuseProfile, name), self=reuse, size_lines=[1, 2])
+        add(getattr(ws.memory.ReuseProfile, name), self=reuse, size_lines=[1, 2])
     for name in ("sdcm", "sdcm_error"):
-        add(getattr(ws.ReuseProfile, name), self=reuse, ways=2, lines=4)
-    add(ws.ReuseProfile.cumulative, self=reuse)
+        add(getattr(ws.memory.ReuseProfile, name), self=reuse, ways=2, lines=4)
+    add(ws.memory.ReuseProfile.cumulative, self=reuse)
     add(ws.SimulationResult, core=g.result._core, kernel=g.kernel, gpu=g.gpu)
     add(ws.SimulationResult.hit_rates, self=g.result)
     add(ws.SimulationResult.to_frame, self=g.result)
     add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
-    add(ws.Simulator, gpu=g.gpu)
-    simulator = ws.Simulator(g.gpu)
-    add(ws.Simulator.run, self=simulator, kernel=g.kernel, sample_cycles=9, max_cycles=9999)
-    add(ws.Simulator.flush_l2, self=simulator)
-    add(ws.StageCache, folder=g.folder / "c2", limit_bytes=1e6)
-    add(ws.StageCache.get, self=g.store, stage="memory", key="ab")
-    add(ws.StageCache.put, self=g.store, stage="memory", key="ab", arrays={"x": np.zeros(2)})
-    add(ws.StageCache.summary, self=g.store)
-    add(ws.StageCache.clear, self=g.store)
-    add(ws.ablate, **app, flush_l2=True, num_threads=1)
-    add(ws.application_totals, predictions=g.predicted)
-    add(ws.cache_family, **stream, sets=[1, 2], max_ways=2)
+    add(ws.timing.Simulator, gpu=g.gpu)
+    simulator = ws.timing.Simulator(g.gpu)
+    add(ws.timing.Simulator.run, self=simulator, kernel=g.kernel, sample_cycles=9, max_cycles=9999)
+    add(ws.timing.Simulator.flush_l2, self=simulator)
+    add(ws.exploration.StageCache, folder=g.folder / "c2", limit_bytes=1e6)
+    add(ws.exploration.StageCache.get, self=g.store, stage="memory", key="ab")
+    add(
+        ws.exploration.StageCache.put,
+        self=g.store,
+        stage="memory",
+        key="ab",
+        arrays={"x": np.zeros(2)},
+    )
+    add(ws.exploration.StageCache.summary, self=g.store)
+    add(ws.exploration.StageCache.clear, self=g.store)
+    add(ws.memory.ablate, **app, flush_l2=True, num_threads=1)
+    add(ws.models.application_totals, predictions=g.predicted)
+    add(ws.memory.cache_family, **stream, sets=[1, 2], max_ways=2)
     add(ws.cuda.Device, memory_gib=0.01, print_to=print)
     for name in ("array", "copy_from"):
         owner = {"array": ws.cuda.Device, "copy_from": ws.cuda.DeviceArray}[name]
@@ -329,19 +348,24 @@ def calls(given: Given) -> dict[str, Call]:
     )
     add(ws.numba.compile, kernel=None, signature=None, target="sm_80", device=g.device)
     add(ws.numba.launch, kernel=None, grid=1, block=32, target="sm_80", shared_memory_bytes=0)
-    add(ws.calibrate, path=g.measured, base="rtx3080", name="mine")
-    add(ws.Calibration, **vars(g.calibration))
-    add(ws.Calibration.to_frame, self=g.calibration)
-    add(ws.Calibration.save, self=g.calibration, path=g.folder / "mine.yaml", overwrite=True)
-    add(ws.dvfs, **app, clocks_ghz=[1.0, 0.5], models=["gpumech", "crisp"])
-    add(ws.explore, **app, models=["mdm"], fields={"num_sms": [1, 2]})
+    add(ws.calibration.calibrate, path=g.measured, base="rtx3080", name="mine")
+    add(ws.calibration.Calibration, **vars(g.calibration))
+    add(ws.calibration.Calibration.to_frame, self=g.calibration)
+    add(
+        ws.calibration.Calibration.save,
+        self=g.calibration,
+        path=g.folder / "mine.yaml",
+        overwrite=True,
+    )
+    add(ws.models.dvfs, **app, clocks_ghz=[1.0, 0.5], models=["gpumech", "crisp"])
+    add(ws.plot.explore, **app, models=["closed_network"], fields={"num_sms": [1, 2]})
     add(ws.gpu, name_or_path="pascal-mdm")
     add(ws.gpus)
-    add(ws.host.Run, launches=1, traced=1, instructions=1, status=0, errors=())
-    run = ws.host.Run(launches=1, traced=1, instructions=1, status=0, errors=())
-    add(ws.host.Run.problem, self=run)
+    add(ws.cuda.host.Run, launches=1, traced=1, instructions=1, status=0, errors=())
+    run = ws.cuda.host.Run(launches=1, traced=1, instructions=1, status=0, errors=())
+    add(ws.cuda.host.Run.problem, self=run)
     add(
-        ws.host.trace_program,
+        ws.cuda.host.trace_program,
         command=["/bin/true"],
         output=g.folder / "traced",
         gpu=g.gpu,
@@ -364,21 +388,27 @@ def calls(given: Given) -> dict[str, Call]:
         first = "kernel" if name == "line_stream" else "kernel_or_lines"
         more = {} if name == "line_stream" else {"rate": 1.0, "batches": 2, "seed": 1}
         chosen = {first: g.kernel, "gpu": g.gpu, "level": "l2", "line_bytes": 128}
-        add(getattr(ws, name), **chosen, filtered=True, **more)
+        add(getattr(ws.memory, name), **chosen, filtered=True, **more)
     add(ws.load, path=g.saved, kernels=[1], memory_limit_mib=64.0)
-    add(ws.measures.PercentageError, value=0.1, excluded=0)
+    add(ws.validation.measures.PercentageError, value=0.1, excluded=0)
     frame = pd.DataFrame({"x": [1.0, 2.0]})
-    add(ws.measures.error_table, predicted=frame, reference=frame, columns=["x"], nan="omit")
+    add(
+        ws.validation.measures.error_table,
+        predicted=frame,
+        reference=frame,
+        columns=["x"],
+        nan="omit",
+    )
     for name in ("gmean_ratio", "mae", "mape", "pearson", "spearman"):
-        add(getattr(ws.measures, name), **pair, nan="raise")
-    add(ws.measures.nrmse, **pair, by="mean", nan="raise")
-    add(ws.models.evaluate, profile=g.profile, gpu=g.gpu, model="mdm")
-    add(ws.models.fields_used, models=["mdm"])
+        add(getattr(ws.validation.measures, name), **pair, nan="raise")
+    add(ws.validation.measures.nrmse, **pair, by="mean", nan="raise")
+    add(ws.models.evaluate, profile=g.profile, gpu=g.gpu, model="closed_network")
+    add(ws.models.fields_used, models=["closed_network"])
     add(ws.models.names)
     add(
         ws.predict,
         **app,
-        models=["mdm"],
+        models=["closed_network"],
         selection="max",
         misses="representative",
         merge_threshold=1.0,
@@ -416,43 +446,43 @@ def calls(given: Given) -> dict[str, Call]:
     reader = {"matches": lambda path: False, "read": lambda path: g.app}
     add(ws.io.register, made(ws.io, "register", remove(ws.io)), name="mine", **reader)
     add(ws.io.unregister, name="mine")
-    add(ws.mwp_cwp.Estimate, **vars(g.estimate))
-    add(ws.mwp_cwp.Estimate.to_frame, self=g.estimate)
-    add(ws.mwp_cwp.Expression, terms=None)
-    add(ws.mwp_cwp.Expression.of, value=3)
-    add(ws.mwp_cwp.Expression.substitute, self=index, values={"t": 1})
-    add(ws.mwp_cwp.Expression.step, self=index)
-    add(ws.mwp_cwp.Fit, machine=g.machine, table=frame, error_percent=1.0)
-    add(ws.mwp_cwp.KernelDescription, **fields)
-    add(ws.mwp_cwp.KernelDescription.replace, self=g.described, **fields)
-    add(ws.mwp_cwp.KernelDescription.of_paths, paths=[g.described, g.described])
+    add(ws.models.mwp_cwp.Estimate, **vars(g.estimate))
+    add(ws.models.mwp_cwp.Estimate.to_frame, self=g.estimate)
+    add(ws.models.mwp_cwp.Expression, terms=None)
+    add(ws.models.mwp_cwp.Expression.of, value=3)
+    add(ws.models.mwp_cwp.Expression.substitute, self=index, values={"t": 1})
+    add(ws.models.mwp_cwp.Expression.step, self=index)
+    add(ws.models.mwp_cwp.Fit, machine=g.machine, table=frame, error_percent=1.0)
+    add(ws.models.mwp_cwp.KernelDescription, **fields)
+    add(ws.models.mwp_cwp.KernelDescription.replace, self=g.described, **fields)
+    add(ws.models.mwp_cwp.KernelDescription.of_paths, paths=[g.described, g.described])
     machine = {name: getattr(g.machine, name) for name in vars(g.machine)}
-    add(ws.mwp_cwp.Machine, **machine)
-    add(ws.mwp_cwp.Machine.replace, self=g.machine, **machine)
+    add(ws.models.mwp_cwp.Machine, **machine)
+    add(ws.models.mwp_cwp.Machine.replace, self=g.machine, **machine)
     blocks = {"threads_per_block": 128, "registers_per_thread": 8, "shared_memory_bytes": 64}
-    add(ws.mwp_cwp.Machine.active_blocks_per_sm, self=g.machine, **blocks)
-    add(ws.mwp_cwp.Machine.from_gpu, gpu=g.gpu)
-    add(ws.mwp_cwp.Transactions, count=1, size_bytes=64)
+    add(ws.models.mwp_cwp.Machine.active_blocks_per_sm, self=g.machine, **blocks)
+    add(ws.models.mwp_cwp.Machine.from_gpu, gpu=g.gpu)
+    add(ws.models.mwp_cwp.Transactions, count=1, size_bytes=64)
     counts = {"trip_counts": {}, "executions": {}, "parameters": {}}
-    add(ws.mwp_cwp.describe_ptx, **static, **counts, active_blocks_per_sm=1)
-    add(ws.mwp_cwp.describe_trace, **kernel, active_blocks_per_sm=1)
+    add(ws.models.mwp_cwp.describe_ptx, **static, **counts, active_blocks_per_sm=1)
+    add(ws.models.mwp_cwp.describe_trace, **kernel, active_blocks_per_sm=1)
     bench = {
         f"{name} {coalesced}": (
-            ws.mwp_cwp.microbenchmark(name, coalesced=coalesced),
+            ws.models.mwp_cwp.microbenchmark(name, coalesced=coalesced),
             1e6 if coalesced else 3e6,
         )
-        for name in ws.mwp_cwp.MICROBENCHMARKS
+        for name in ws.models.mwp_cwp.MICROBENCHMARKS
         for coalesced in (True, False)
     }
-    add(ws.mwp_cwp.fit, measurements=bench, gpu=g.machine)
-    add(ws.mwp_cwp.is_coalesced, index=index, size=4)
-    add(ws.mwp_cwp.transactions, index=index, size=4)
-    add(ws.mwp_cwp.m_factor, opcode="div.f32")
-    add(ws.mwp_cwp.machine, name="quadro-fx5600")
-    add(ws.mwp_cwp.machines)
+    add(ws.models.mwp_cwp.fit, measurements=bench, gpu=g.machine)
+    add(ws.models.mwp_cwp.is_coalesced, index=index, size=4)
+    add(ws.models.mwp_cwp.transactions, index=index, size=4)
+    add(ws.models.mwp_cwp.m_factor, opcode="div.f32")
+    add(ws.models.mwp_cwp.machine, name="quadro-fx5600")
+    add(ws.models.mwp_cwp.machines)
     add(
-        ws.mwp_cwp.microbenchmark,
-        name=next(iter(ws.mwp_cwp.MICROBENCHMARKS)),
+        ws.models.mwp_cwp.microbenchmark,
+        name=next(iter(ws.models.mwp_cwp.MICROBENCHMARKS)),
         coalesced=True,
         threads_per_block=128,
         num_blocks=80,
@@ -460,11 +490,11 @@ def calls(given: Given) -> dict[str, Call]:
         iterations=10,
         uncoal_per_mw=32,
     )
-    add(ws.mwp_cwp.predict, kernel=g.described, gpu=g.machine, mwp=2.0)
-    add(ws.mwp_cwp.static_instructions, kernel=static["kernel"], **counts, block=32)
-    add(ws.mwp_cwp.symbols, names="t i")
-    add(ws.occupancy, **kernel)
-    add(ws.one_at_a_time, gpu=g.gpu, axes=g.axes)
+    add(ws.models.mwp_cwp.predict, kernel=g.described, gpu=g.machine, mwp=2.0)
+    add(ws.models.mwp_cwp.static_instructions, kernel=static["kernel"], **counts, block=32)
+    add(ws.models.mwp_cwp.symbols, names="t i")
+    add(ws.memory.occupancy, **kernel)
+    add(ws.exploration.one_at_a_time, gpu=g.gpu, axes=g.axes)
     add(ws.patterns.Instruction, row=0, pc=0, opcode="IADD")
     sizes = {"registers_per_thread": 8, "shared_memory_bytes": 0, "launch_id": 1}
     add(ws.patterns.KernelBuilder, **builder, **sizes)
@@ -484,8 +514,15 @@ def calls(given: Given) -> dict[str, Call]:
     axis = {"axis": "num_sms"}
     titled = {"ax": None, "title": "x"}
     at = {"clock_ghz": 1.0}
-    axes_xy = {"x": "num_sms", "y": "clock_ghz", "model": "mdm", "where": {}}
-    add(ws.plot.axis_stacks, table=g.sweep, **axis, where=at, normalise_to="mdm", **titled)
+    axes_xy = {"x": "num_sms", "y": "clock_ghz", "model": "closed_network", "where": {}}
+    add(
+        ws.plot.axis_stacks,
+        table=g.sweep,
+        **axis,
+        where=at,
+        normalise_to="closed_network",
+        **titled,
+    )
     add(ws.plot.bottlenecks, table=g.sweep, **axes_xy, **titled)
     add(ws.plot.cpi_stack, predictions=g.predicted, **titled, legend=True)
     add(ws.plot.cpi_stacks, predictions=g.predicted, title="x")
@@ -506,22 +543,35 @@ def calls(given: Given) -> dict[str, Call]:
         baseline=base,
         **titled,
     )
-    add(ws.plot.speedup, table=g.sweep, **axis, baseline=base, model="mdm", where=at, **titled)
+    add(
+        ws.plot.speedup,
+        table=g.sweep,
+        **axis,
+        baseline=base,
+        model="closed_network",
+        where=at,
+        **titled,
+    )
     add(ws.plot.stack_distances, profiles={"a": g.reuse}, capacities={"L1": 4}, **titled)
-    add(ws.point_totals, table=g.sweep)
-    add(ws.ppt_gpu_mem, **kernel)
-    add(ws.reference.ncu_metrics)
-    add(ws.reference.read, path=g.csv)
-    add(ws.reference.read_ncu, path=g.ncu_csv)
-    add(ws.lines, **app, model="mdm", simulate=True, per_instruction=True, flush_l2=True)
-    page = {"path": g.folder / "report.html", "models": ["mdm"], "source": None}
+    add(ws.exploration.point_totals, table=g.sweep)
+    add(ws.memory.ppt_gpu_mem, **kernel)
+    add(ws.validation.reference.ncu_metrics)
+    add(ws.validation.reference.read, path=g.csv)
+    add(ws.validation.reference.read_ncu, path=g.ncu_csv)
+    add(ws.lines, **app, model="closed_network", simulate=True, per_instruction=True, flush_l2=True)
+    page = {"path": g.folder / "report.html", "models": ["closed_network"], "source": None}
     add(ws.report, **app, **page)
-    add(ws.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
-    add(ws.roofline, **app, models=["mdm"], simulate=True)
+    add(ws.interval.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
+    add(ws.models.roofline, **app, models=["closed_network"], simulate=True)
     sampled = {"method": "random", "seed": 0, "base": 1}
-    add(ws.samples.Samples, points=[{"num_sms": 1}], ranges={"num_sms": (1, 4)}, **sampled)
+    add(
+        ws.exploration.samples.Samples,
+        points=[{"num_sms": 1}],
+        ranges={"num_sms": (1, 4)},
+        **sampled,
+    )
     for name in ("latin_hypercube", "random", "saltelli", "sobol"):
-        add(getattr(ws.samples, name), **ranges, seed=0)
+        add(getattr(ws.exploration.samples, name), **ranges, seed=0)
     saving = {"format": "accelsim", "binary_version": 70, "compression": None, "overwrite": True}
     add(ws.save, app=g.app, path=g.folder / "saved2", **saving)
     add(
@@ -532,7 +582,7 @@ def calls(given: Given) -> dict[str, Call]:
         budget=4,
         constraint="num_sms > 0",
         maximise=False,
-        model="mdm",
+        model="closed_network",
         method="auto",
         seed=0,
         workers=1,
@@ -557,16 +607,16 @@ def calls(given: Given) -> dict[str, Call]:
         access_order="greedy",
         num_threads=1,
     )
-    add(ws.to_xarray, table=g.sweep)
-    add(ws.sobol_indices, table=g.sampled, metric="ipc")
-    add(ws.speedups, table=g.sweep, baseline=base, model="mdm")
-    add(ws.stack_distances, **stream)
+    add(ws.exploration.to_xarray, table=g.sweep)
+    add(ws.exploration.sobol_indices, table=g.sampled, metric="ipc")
+    add(ws.exploration.speedups, table=g.sweep, baseline=base, model="closed_network")
+    add(ws.memory.stack_distances, **stream)
     add(
         ws.sweep,
         app_or_kernels=g.app,
         gpu=g.gpu,
         axes={"num_sms": [1]},
-        models="mdm",
+        models="closed_network",
         workers=1,
         client=None,
         store=None,
@@ -578,10 +628,10 @@ def calls(given: Given) -> dict[str, Call]:
         access_order="greedy",
         flush_l2=True,
     )
-    rows = {"axes": {"num_sms": [1]}, "models": "mdm", "cache": False}
-    ws.sweep_to_store(g.app, g.gpu, store=g.folder / "rows", **rows)
+    rows = {"axes": {"num_sms": [1]}, "models": "closed_network", "cache": False}
+    ws.exploration.sweep_to_store(g.app, g.gpu, store=g.folder / "rows", **rows)
     add(
-        ws.sweep_to_store,
+        ws.exploration.sweep_to_store,
         app_or_kernels=g.app,
         gpu=g.gpu,
         **rows,
@@ -595,8 +645,8 @@ def calls(given: Given) -> dict[str, Call]:
         access_order="auto",
         flush_l2=False,
     )
-    add(ws.open_store, store=g.folder / "rows")
-    add(ws.swings, table=g.swung, metric="cycles", baseline=base)
+    add(ws.exploration.open_store, store=g.folder / "rows")
+    add(ws.exploration.swings, table=g.swung, metric="cycles", baseline=base)
     add(ws.timing.as_table, results=g.result)
     add(
         ws.validate,
@@ -608,11 +658,18 @@ def calls(given: Given) -> dict[str, Call]:
         suites={"a": "s"},
         classes={"a": "MD"},
     )
-    add(ws.validation_errors, table=g.validated, by="app", pairs="kernel")
+    add(ws.validation.validation_errors, table=g.validated, by="app", pairs="kernel")
     more_sms = {"more": {"num_sms": 4}}
-    add(ws.what_if, **app, models=["mdm"], changes=more_sms, simulate=True, flush_l2=True)
-    add(ws.compare, first=g.app, second=g.app, gpu=g.gpu, model="mdm", profiler="nsys")
-    add(ws.what_if_agreement, table=g.what_if, within=3.0)
+    add(
+        ws.validation.what_if,
+        **app,
+        models=["closed_network"],
+        changes=more_sms,
+        simulate=True,
+        flush_l2=True,
+    )
+    add(ws.compare, first=g.app, second=g.app, gpu=g.gpu, model="closed_network", profiler="nsys")
+    add(ws.validation.what_if_agreement, table=g.what_if, within=3.0)
     add(ws.workloads.Session, module=g.module, trace=False)
     add(ws.workloads.Session.array, self=g.session, x=[1.0])
     add(ws.workloads.Session.zeros, self=g.session, shape=2, dtype="f4")

@@ -52,9 +52,11 @@ def test_iterators_within_others_are_read_once(kernel):
 def test_categories_are_columns_like_others(kernel, swept):
     predicted = ws.predict(kernel, "pascal-mdm", ["mdm", "gpumech"])
     of_categories = categories(predicted, "model", "gpu", "name")
-    assert ws.application_totals(of_categories).equals(ws.application_totals(predicted))
+    assert ws.models.application_totals(of_categories).equals(
+        ws.models.application_totals(predicted)
+    )
     of_categories = categories(swept, "point", "num_sms", "scheduler", "model")
-    assert ws.point_totals(of_categories).equals(ws.point_totals(swept))
+    assert ws.exploration.point_totals(of_categories).equals(ws.exploration.point_totals(swept))
     of_categories = categories(PREDICTED, "app", "model", "suite")
     assert ws.validate(of_categories, MEASURED).equals(ws.validate(PREDICTED, MEASURED))
 
@@ -71,11 +73,11 @@ def test_suites_may_be_a_series():
 
 
 def test_measures_take_what_becomes_a_number():
-    assert ws.measures.mae([1, None], [3, 2], nan="omit") == 2
-    assert ws.measures.mae(np.array([Fraction(1, 2)], dtype=object), [1]) == 0.5
+    assert ws.validation.measures.mae([1, None], [3, 2], nan="omit") == 2
+    assert ws.validation.measures.mae(np.array([Fraction(1, 2)], dtype=object), [1]) == 0.5
     for wrong in (["1"], np.array(["1"], dtype=object), [object()], [10**400]):
         with pytest.raises(ws.InputError, match=r"predicted has the type .*; give numbers"):
-            ws.measures.mae(wrong, [1])
+            ws.validation.measures.mae(wrong, [1])
 
 
 def test_flags_may_be_0_or_1():
@@ -91,9 +93,9 @@ def test_flags_may_be_0_or_1():
 
 def test_commands_have_paths_and_numbers(tmp_path):
     with pytest.raises(ws.InputError, match="program does not load libcudart"):
-        ws.host.trace_program([Path("/bin/true"), 1000], tmp_path / "out")
+        ws.cuda.host.trace_program([Path("/bin/true"), 1000], tmp_path / "out")
     with pytest.raises(ws.InputError, match="no program is given"):
-        ws.host.trace_program(np.array([]), tmp_path / "out")
+        ws.cuda.host.trace_program(np.array([]), tmp_path / "out")
 
 
 def test_a_kernel_is_not_a_sequence_of_them(kernel):
@@ -151,7 +153,7 @@ def test_textures_that_were_not_made_end_quietly(capfd):
 
 
 def test_names_of_cache_entries(tmp_path):
-    store = ws.StageCache(tmp_path)
+    store = ws.exploration.StageCache(tmp_path)
     with pytest.raises(ws.InputError, match=r"'\.\./x-a\.stage' is not the name of an entry"):
         store.put("../x", "a", {"x": np.zeros(1)})
     with pytest.raises(ws.InputError, match="'file' is not an array that can be kept"):
@@ -173,7 +175,7 @@ def test_warnings_name_the_line_of_the_caller(kernel):
         assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
 
 
-@pytest.mark.parametrize("ask", [ws.predict, ws.simulate, ws.simulate_caches, ws.occupancy])
+@pytest.mark.parametrize("ask", [ws.predict, ws.simulate, ws.simulate_caches, ws.memory.occupancy])
 def test_a_path_where_a_trace_is_asked_for_says_how_to_read_it(ask):
     with pytest.raises(
         InputError, match=r"got 'bfs/kernelslist.g'; read the trace first: warpstack.load"

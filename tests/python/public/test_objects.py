@@ -50,8 +50,8 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
         lambda: ws.models.evaluate(ws.interval_profile(KERNEL, GPU), GPU, "mdm"),
         lambda prediction: (prediction.cycles, prediction.cpi_stack),
     ),
-    "reuse": (lambda: ws.reuse_profile(KERNEL, GPU), repr),
-    "schedule": (lambda: ws.BlockSchedule("random", seed=3), lambda schedule: schedule),
+    "reuse": (lambda: ws.memory.reuse_profile(KERNEL, GPU), repr),
+    "schedule": (lambda: ws.memory.BlockSchedule("random", seed=3), lambda schedule: schedule),
 }
 
 
@@ -109,7 +109,7 @@ def test_a_pickled_trace_is_one_that_every_stage_takes() -> None:
 
 
 @pytest.mark.parametrize("again", [pickle.dumps, copy.copy, copy.deepcopy])
-@pytest.mark.parametrize("make", [ws.Simulator, ws.MemorySystem])
+@pytest.mark.parametrize("make", [ws.timing.Simulator, ws.memory.MemorySystem])
 def test_what_holds_caches_is_made_anew(
     make: Callable[[str], Any], again: Callable[[Any], Any]
 ) -> None:

@@ -29,7 +29,6 @@ CONTRACT = {
         "patterns",
         "plot",
         "search",
-        "explore",
         "workloads",
     ],
     ws.KernelTrace: [

@@ -30,7 +30,7 @@ def test_rows_have_the_columns(kernel):
     assert list(ws.predict(kernel, gpu)) == ROW
     assert list(ws.simulate(kernel, gpu).to_frame()) == ROW
     assert list(ws.sweep(kernel, gpu, [{}], cache=False)) == ["point", *ROW, "error"]
-    for table in (ws.roofline(kernel, gpu), ws.dvfs(kernel, gpu, [])):
+    for table in (ws.models.roofline(kernel, gpu), ws.models.dvfs(kernel, gpu, [])):
         assert list(table)[:5] == list(IDENTITY)
         assert list(table)[-3:] == list(PROVENANCE)
         first = table.iloc[0]

@@ -146,7 +146,7 @@ class TestCounts:
     def test_sums_to_the_launch(self, launch):
         kernel = trace_of(launch("conflicts", threads=32))
         result = ws.simulate(kernel, "pascal-mdm")
-        model = ws.predict(kernel, "pascal-mdm", ["mdm"]).iloc[0]
+        model = ws.predict(kernel, "pascal-mdm").iloc[0]
         for per_instruction in (False, True):
             table = ws.lines(kernel, "pascal-mdm", per_instruction=per_instruction)
             for part in PARTS:

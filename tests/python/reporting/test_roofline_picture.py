@@ -62,7 +62,9 @@ def test_places_by_hand():
 
 def test_all_is_within_the_picture():
     kernel = ws.patterns.strided(gs=32, iterations=3, blocks=28)
-    rows = ws.roofline(kernel, "pascal-mdm", ["mdm", "gpumech"], simulate=True).to_dict("records")
+    rows = ws.models.roofline(kernel, "pascal-mdm", ["mdm", "gpumech"], simulate=True).to_dict(
+        "records"
+    )
     picture = svg_of(rows)
     drawn = [r for r in rows if r["intensity"] > 0 and r["gips"] > 0]
     assert len(points(picture)) == len(drawn) >= 6

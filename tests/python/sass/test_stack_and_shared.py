@@ -183,7 +183,11 @@ def test_blocks_per_sm_of_hopper():
     for size, blocks in ((8192, 25), (115712, 2), (232448, 1)):
         trace = kernel.launch(1, 64, x, out, shared_memory_bytes=size)
         assert trace.shared_memory_bytes == size
-        assert ws.occupancy(trace, "h100-sxm")["blocks_per_sm"] == blocks == 233472 // (size + 1024)
+        assert (
+            ws.memory.occupancy(trace, "h100-sxm")["blocks_per_sm"]
+            == blocks
+            == 233472 // (size + 1024)
+        )
 
 
 GRID = """

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from warpstack import _core, host
+from warpstack import _core
+from warpstack.cuda import host
 
 HERE = Path(__file__).parent
 CLIENT = HERE / "blas_client.py"

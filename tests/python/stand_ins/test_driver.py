@@ -9,7 +9,7 @@ import host_client
 import pytest
 
 import warpstack as ws
-from warpstack import host
+from warpstack.cuda import host
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import assemble, find_ptxas
 

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 import warpstack as ws
 from effort import rounds
 from strategies import kernels
-from warpstack import _core, host
+from warpstack import _core
 from warpstack._util.trace_budget import default_budget
 from warpstack.cli import main
+from warpstack.cuda import host
 from warpstack.cuda import host as cuda_host
 
 HERE = Path(__file__).parent

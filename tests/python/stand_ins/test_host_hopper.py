@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from warpstack import host
+from warpstack.cuda import host
 
 SOURCE = Path(__file__).parent / "host_programs" / "hopper.cu"
 pytestmark = pytest.mark.skipif(

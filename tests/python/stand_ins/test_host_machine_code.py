@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import warpstack as ws
-from warpstack import host
 from warpstack.cli import main
-from warpstack.cuda import disassembly
+from warpstack.cuda import disassembly, host
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import assemble, find_nvcc, find_ptxas
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from warpstack import host
+from warpstack.cuda import host
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_nvcc
 

@@ -78,7 +78,7 @@ def test_all_that_is_called_is_named(link, tmp_path):
 def test_the_command_refuses_before_the_program_starts(link, tmp_path, capfd):
     program = link("refused", {"libcufft.so.11": "cufftPlan1d"})
     with pytest.raises(ws.InputError, match=r"cuFFT \(libcufft.so.11\)"):
-        ws.host.trace_program([program], tmp_path / "out")
+        ws.cuda.host.trace_program([program], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert capfd.readouterr() == ("", "")
 
@@ -96,7 +96,9 @@ def test_products_of_cublaslt(link, tmp_path):
     check(link("set-up", {"libcublasLt.so.12": "cublasLtCreate"}), tmp_path)
     (tmp_path / "libcublasLt.so.11").touch()
     program = link("product", {"libcublasLt.so.11": "cublasLtMatmul"})
-    with pytest.warns(ws.TraceWarning, match="cuBLASLt, of which only handles are supported"):
+    with pytest.warns(
+        ws.errors.TraceWarning, match="cuBLASLt, of which only handles are supported"
+    ):
         check(program, tmp_path)
 
 

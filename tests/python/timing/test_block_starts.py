@@ -166,18 +166,18 @@ class TestTime:
     def test_launches_add_up(self, gpu):
         app = ws.App([ws.patterns.stream(blocks=8), ws.patterns.gather(blocks=8)])
         table = ws.predict(app, gpu, "mdm")
-        total = ws.application_totals(table).iloc[0]
+        total = ws.models.application_totals(table).iloc[0]
         assert total["launch_us"] == 2 * 1.5
         assert total["time_us"] == pytest.approx(table["time_us"].sum())
         old = table.drop(columns=["time_us", "launch_us"])
-        assert "time_us" not in ws.application_totals(old)
+        assert "time_us" not in ws.models.application_totals(old)
 
     def test_roofline_and_frequencies_have_it(self, gpu):
         kernel = ws.patterns.stream(blocks=8)
         one = ws.predict(kernel, gpu, "mdm").iloc[0]
-        roofs = ws.roofline(kernel, gpu, "mdm")
+        roofs = ws.models.roofline(kernel, gpu, "mdm")
         assert set(roofs["time_us"]) == {one["time_us"]}
-        clocks = ws.dvfs(kernel, gpu, [1], "mdm", profiler="nvprof")
+        clocks = ws.models.dvfs(kernel, gpu, [1], "mdm", profiler="nvprof")
         assert list(clocks["launch_us"]) == [2, 2]
         assert clocks["time_us"].iloc[0] == pytest.approx(one["time_us"] + 0.5)
 
@@ -190,13 +190,13 @@ class TestTime:
     def test_an_unknown_profiler(self, gpu):
         kernel = ws.patterns.stream(blocks=8)
         message = "profiler = 'vtune' is not one of nsys, ncu, nvprof, events"
-        for call in (ws.predict, ws.simulate, ws.roofline):
+        for call in (ws.predict, ws.simulate, ws.models.roofline):
             with pytest.raises(ws.InputError, match=message):
                 call(kernel, gpu, profiler="vtune")
         with pytest.raises(ws.InputError, match=message):
             ws.sweep(kernel, gpu, {"num_sms": [1]}, profiler="vtune")
         with pytest.raises(ws.InputError, match=message):
-            ws.dvfs(kernel, gpu, [1], profiler="vtune")
+            ws.models.dvfs(kernel, gpu, [1], profiler="vtune")
 
 
 class TestLatencies:

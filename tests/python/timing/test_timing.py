@@ -243,7 +243,7 @@ class TestResult:
         assert len(joined) == len(predictions)
         assert (joined["instructions_x"] == joined["instructions_y"]).all()
         assert list(table["model"]) == ["simulation"] * 2
-        totals = ws.application_totals(table)
+        totals = ws.models.application_totals(table)
         assert totals["cycles"][0] == sum(r.cycles for r in results)
 
     def test_keeps_l2_between_kernels_unless_flushed(self, pascal):
@@ -296,7 +296,7 @@ class TestResult:
         assert set(result.hit_rates()) == set(
             ws.simulate_caches(app.kernels[0], pascal).hit_rates()
         )
-        assert result.occupancy == ws.occupancy(app.kernels[0], pascal)
+        assert result.occupancy == ws.memory.occupancy(app.kernels[0], pascal)
         assert result.l1_size_kib == 48
         assert result.active_sms == 28
 
@@ -324,14 +324,14 @@ def long_kernel():
 
 @pytest.fixture(scope="module")
 def plain(long_kernel, pascal):
-    return ws.Simulator(pascal).run(long_kernel)
+    return ws.timing.Simulator(pascal).run(long_kernel)
 
 
 class TestProgress:
     @pytest.mark.slow
     def test_counts_the_instructions_as_they_issue(self, plain, long_kernel, pascal):
         meter = Meter()
-        watched = ws.Simulator(pascal).run(long_kernel, progress=meter)
+        watched = ws.timing.Simulator(pascal).run(long_kernel, progress=meter)
         assert sum(meter.steps) == long_kernel.num_instructions
         assert len(meter.steps) > 2
         assert min(meter.steps) >= 0
@@ -340,7 +340,7 @@ class TestProgress:
     @pytest.mark.slow
     def test_what_it_raises_ends_the_run(self, plain, long_kernel, pascal):
         meter = Meter(most=1)
-        simulator = ws.Simulator(pascal)
+        simulator = ws.timing.Simulator(pascal)
         with pytest.raises(KeyboardInterrupt):
             simulator.run(long_kernel, progress=meter)
         assert 0 <= sum(meter.steps) < long_kernel.num_instructions

@@ -151,7 +151,7 @@ def test_header_fields(tmp_path):
         name="_ZN3foo3barEPf",
         **{"kernel id": 9, "shmem": 1024, "nregs": 21},
     )
-    with pytest.warns(ws.TraceWarning, match="1 of 2 in kernel 9"):
+    with pytest.warns(ws.errors.TraceWarning, match="1 of 2 in kernel 9"):
         kernel = load_text(tmp_path, text)
     assert (kernel.name, kernel.short_name) == ("_ZN3foo3barEPf", "bar")
     assert (kernel.launch_id, kernel.grid, kernel.block) == (9, (2, 1, 1), (16, 2, 1))
@@ -221,7 +221,7 @@ def test_unknown_opcodes_are_counted_in_one_warning(tmp_path):
         Instruction(0x30, "STQ.E", [], [2, 4], addresses=lanes(lambda i: 0x1000 + 4 * i), width=4),
     ]
     path = write(tmp_path / "kernel-1.traceg", grouped({(0, 0, 0): {0: instructions}}, 4))
-    with pytest.warns(ws.TraceWarning) as caught:
+    with pytest.warns(ws.errors.TraceWarning) as caught:
         kernel = ws.load(path).kernels[0]
     assert len(caught) == 1
     assert "4 warp instructions have unknown opcodes: FROB.X (2), LDQ.E (1), STQ.E (1)" in str(
@@ -318,7 +318,7 @@ def test_missing_warps_are_told_once(tmp_path):
                 **{"kernel id": launch},
             ),
         )
-    with pytest.warns(ws.TraceWarning) as caught:
+    with pytest.warns(ws.errors.TraceWarning) as caught:
         app = ws.load(tmp_path)
     assert [str(c.message) for c in caught] == [
         f"{tmp_path}: warps are missing from traced thread blocks: 1 of 4 in kernel 1, 1 of 4 in kernel "

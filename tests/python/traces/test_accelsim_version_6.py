@@ -176,7 +176,7 @@ def test_bulk_copies_are_told_once(tmp_path):
         f"0020 {FULL} 0 UBLKCP.S.G 1 UR4 16 0 0 0 0 4 0x0 0 0 0 NoVal",
         f"0030 {FULL} 0 EXIT 0 0 0 0 NoVal",
     ]
-    with pytest.warns(ws.TraceWarning, match="3 bulk copies") as caught:
+    with pytest.warns(ws.errors.TraceWarning, match="3 bulk copies") as caught:
         kernel = load_lines(tmp_path, lines)
     assert len(caught) == 1
     assert kernel.num_instructions == 4
@@ -198,7 +198,7 @@ def test_unknown_fields_are_skipped_and_told_once(tmp_path, version, tail):
         path.write_text(text_of(lines, version, **{"kernel id": launch}))
     first = 9 if " 9 " in tail else "STORE_DATA"
     with pytest.warns(
-        ws.TraceWarning,
+        ws.errors.TraceWarning,
         match=rf'4 lines end in fields .* the first is "{first}" in kernel-1\.traceg:\d+',
     ) as caught:
         app = ws.load(tmp_path)
@@ -315,12 +315,12 @@ def test_only_chosen_kernels_must_be_there(partial_list):
 
 def test_missing_kernels_are_passed_over_on_request(partial_list):
     with pytest.warns(
-        ws.TraceWarning, match=r":6: kernel-3\.traceg\.xz .*first of 3 files"
+        ws.errors.TraceWarning, match=r":6: kernel-3\.traceg\.xz .*first of 3 files"
     ) as seen:
         app = ws.load(partial_list / "kernelslist.g", missing="skip")
     assert len(seen) == 1
     assert [kernel.launch_id for kernel in app.kernels] == [1, 2, 4]
-    with pytest.warns(ws.TraceWarning, match=r"first of 1 files"):
+    with pytest.warns(ws.errors.TraceWarning, match=r"first of 1 files"):
         app = ws.load(partial_list, kernels=range(2, 5), missing="skip")
     assert [kernel.launch_id for kernel in app.kernels] == [2, 4]
     with pytest.raises(ws.InputError, match=r"kernel-5\.traceg\.xz is not there .*all 2 files"):

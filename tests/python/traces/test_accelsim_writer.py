@@ -117,13 +117,13 @@ class TestSassTraces:
     def test_random_kernels(self, tmp_path_factory, kernel):
         folder = tmp_path_factory.mktemp("accelsim")
         gpu = ws.gpu("pascal-mdm")
-        with pytest.warns(ws.TraceWarning, match="do not end in EXIT"):
+        with pytest.warns(ws.errors.TraceWarning, match="do not end in EXIT"):
             again = round_trip(kernel, folder)
         assert_same_inputs(kernel, again)
         assert_same_results(kernel, again, gpu)
         assert_accelsim_reads(kernel, (folder / "out" / "kernel-1.traceg").read_text())
         # A trace that was read once is written as it was.
-        with pytest.warns(ws.TraceWarning, match="EXIT"):
+        with pytest.warns(ws.errors.TraceWarning, match="EXIT"):
             assert round_trip(again, folder).digest == again.digest
 
     @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ class TestSassTraces:
         head = head.replace("stream id = 0", "stream id = 7")
         source = text.grouped({(1, 2, 0): block}, 4, head=head)
         (tmp_path / "kernel-1.traceg").write_text(source)
-        with pytest.warns(ws.TraceWarning, match="missing"):
+        with pytest.warns(ws.errors.TraceWarning, match="missing"):
             kernel = ws.load(tmp_path / "kernel-1.traceg").kernels[0]
-        with pytest.warns(ws.TraceWarning, match="missing"):
+        with pytest.warns(ws.errors.TraceWarning, match="missing"):
             again = round_trip(kernel, tmp_path)
         assert again.digest == kernel.digest
         lines = (tmp_path / "out" / "kernel-1.traceg").read_text().splitlines()

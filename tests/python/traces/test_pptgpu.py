@@ -102,7 +102,7 @@ def write(folder, *, config=CONFIG, sass=SASS, memory=None, dialect=original):
 
 
 def load(folder, **options):
-    with pytest.warns(ws.TraceWarning, match="no lane masks"):
+    with pytest.warns(ws.errors.TraceWarning, match="no lane masks"):
         return ws.load(folder, **options)
 
 
@@ -232,7 +232,7 @@ def test_masks_leave_out_predicated_lanes(tmp_path, warp):
 def test_without_instructions_the_records_keep_their_order(tmp_path):
     (kernel,) = load(write(tmp_path / "scale", sass=None)).kernels
     gpu = ws.gpu("titan-v").replace(num_sms=1, blocks_per_sm=1)
-    (stream,) = ws.line_stream(kernel, gpu, level="l2", line_bytes=32)
+    (stream,) = ws.memory.line_stream(kernel, gpu, level="l2", line_bytes=32)
     expected = [
         line
         for block in RECORDS.values()
@@ -245,7 +245,7 @@ def test_without_instructions_the_records_keep_their_order(tmp_path):
 
 def test_unknown_opcodes_count_as_generic_loads(tmp_path):
     records = {0: [("LDNEW.E", 0, addresses(0x7F0000000000, 32)), ("CCTL.IVALL", 0, [1 << 40])]}
-    with pytest.warns(ws.TraceWarning) as caught:
+    with pytest.warns(ws.errors.TraceWarning) as caught:
         (kernel,) = ws.load(write(tmp_path / "new", sass=None, memory=records)).kernels
     assert any("unknown opcodes: LDNEW.E (1)" in str(w.message) for w in caught)
     assert issued(kernel, 0, 0) == [("LDNEW.E", sectors(0x7F0000000000, 8))]

@@ -106,13 +106,13 @@ class Cache:
         self.arrays = {"words": np.arange(40, dtype=np.uint64), "sizes": np.array([[1, -2]])}
 
     def write(self, folder):
-        cache = ws.StageCache(folder)
+        cache = ws.exploration.StageCache(folder)
         for name in "ab":
             cache.put("memory", name, self.arrays)
             cache.put("warp", name, {"position": np.array([[ord(name), 1]])})
 
     def read(self, folder):
-        cache = ws.StageCache(folder)
+        cache = ws.exploration.StageCache(folder)
         for name in "ab":
             found = cache.get("memory", name)
             if found is not None:
@@ -205,7 +205,7 @@ KINDS = (Store, Cache, FigureCache, Trace, Export, Native)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.lower())
 @pytest.mark.parametrize("seed", [1, SEED], ids=["fixed", "fresh"])
-@pytest.mark.filterwarnings("ignore::warpstack.DamageWarning")
+@pytest.mark.filterwarnings("ignore::warpstack.errors.DamageWarning")
 def test_damage_is_found_or_makes_no_difference(tmp_path, kind, seed):
     rng = random.Random(seed)
     print(f"seed {seed}")

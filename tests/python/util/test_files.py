@@ -85,7 +85,7 @@ def store(folder):
 
 def cache(folder):
     stage_cache.write_file = lambda path, content: write_file(path, wait)
-    ws.StageCache(folder).put("memory", "a", {})
+    ws.exploration.StageCache(folder).put("memory", "a", {})
 
 def temporary(folder):
     tempfile.tempdir = str(folder)
@@ -101,7 +101,7 @@ for name in sys.argv[2:]:
 
 
 def later_cache(folder):
-    assert ws.StageCache(folder).size_bytes == 0
+    assert ws.exploration.StageCache(folder).size_bytes == 0
 
 
 def later_store(folder):
@@ -245,7 +245,7 @@ def test_new_folders_leave_no_trace_of_an_error(tmp_path):
 
 
 def test_the_cache_does_not_count_what_is_being_written(tmp_path):
-    cache = ws.StageCache(tmp_path)
+    cache = ws.exploration.StageCache(tmp_path)
     cache.put("memory", "a", {})
     size = cache.size_bytes
     (tmp_path / f".partial-{files._writer()}{stage_cache._ENDING}").write_text("half")

@@ -29,7 +29,7 @@ READERS = {
     "GPU description": ("gpu.yaml", ws.gpu),
     "GPGPU-Sim configuration": ("gpgpusim.config", ws.gpu),
     "sweep file": ("sweep.yaml", SweepFile.read),
-    "reference": ("reference.csv", ws.reference.read),
+    "reference": ("reference.csv", ws.validation.reference.read),
     "PTX": ("kernel.ptx", ws.cuda.compile),
     "measurements": ("measured.csv", lambda path: read_hardware(path, "h100-pcie")),
     "predictions": ("predictions.csv", lambda path: read_predictions(str(path), "cycles")),
@@ -131,7 +131,7 @@ def test_a_sparse_file_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "gpu.yaml"
     with path.open("wb") as file:
         file.truncate(2**40)
-    for name, read in (("gpu.yaml", ws.gpu), ("r.csv", ws.reference.read)):
+    for name, read in (("gpu.yaml", ws.gpu), ("r.csv", ws.validation.reference.read)):
         path = path.rename(tmp_path / name)
         with pytest.raises(ws.InputError, match="MiB, too long for a"):
             read(path)

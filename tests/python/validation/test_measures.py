@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from python_reference import measures as plain
-from warpstack import measures
+from warpstack.validation import measures
 
 numbers = st.one_of(st.integers(-50, 50).map(float), st.sampled_from([0.0, 0.25, 1e6]))
 many_pairs = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=30)

@@ -169,7 +169,7 @@ def two_launches(report):
 
 class TestReading:
     def test_launches(self, two_launches):
-        for read in (ws.reference.read, ws.reference.read_ncu):
+        for read in (ws.validation.reference.read, ws.validation.reference.read_ncu):
             table = read(two_launches)
             assert list(table["source"]) == ["ncu", "ncu"]
             assert list(table["kernel"]) == [1, 2]
@@ -181,7 +181,7 @@ class TestReading:
             assert table["ipc"][0] == 2
 
     def test_statistics_are_in_base_units(self, two_launches):
-        first = ws.reference.read_ncu(two_launches).iloc[0]
+        first = ws.validation.reference.read_ncu(two_launches).iloc[0]
         assert first["time_s"] == pytest.approx(10e-6)
         assert first["clock_ghz"] == pytest.approx(1.1)
         assert first["achieved_occupancy"] == 0.5
@@ -198,7 +198,7 @@ class TestReading:
         assert "smsp__inst_executed_op_texture.sum" not in first
 
     def test_the_metrics_of_each_statistic_are_named(self, two_launches):
-        table = ws.reference.read_ncu(two_launches)
+        table = ws.validation.reference.read_ncu(two_launches)
         made_of = table.attrs["metrics"]
         assert list(table["cycles"]) == [11_000, 3_300]
         assert made_of["cycles"] == "sm__cycles_elapsed.max or gpc__cycles_elapsed.max"
@@ -218,33 +218,33 @@ class TestReading:
             '"0","vectorAdd(float *)","(256, 1, 1)","(8, 2, 1)","10.0","11,000","6.4"\n'
         )
         columns = ["name", "grid", "block", "cycles", "time_s", "dram_read_sectors"]
-        of_csv = ws.reference.read_ncu(tmp_path / "raw.csv")[columns].iloc[0]
-        of_report = ws.reference.read_ncu(two_launches)[columns].iloc[0]
+        of_csv = ws.validation.reference.read_ncu(tmp_path / "raw.csv")[columns].iloc[0]
+        of_report = ws.validation.reference.read_ncu(two_launches)[columns].iloc[0]
         pd.testing.assert_series_equal(of_csv, of_report, check_names=False)
 
     def test_details_page(self, tmp_path):
         (tmp_path / "long.csv").write_text(NCU_LONG)
-        table = ws.reference.read_ncu(tmp_path / "long.csv")
+        table = ws.validation.reference.read_ncu(tmp_path / "long.csv")
         assert table.attrs["metrics"]["time_s"] == "Duration"
         assert list(table["block"]) == [(512, 1, 1)] * 2
 
     def test_units_matter_only_where_a_statistic_needs_them(self, report, tmp_path):
         path = report([Action("k", {**FIRST, "new__metric.sum": (3, "furlong")})])
-        assert ws.reference.read_ncu(path)["new__metric.sum"][0] == 3
+        assert ws.validation.reference.read_ncu(path)["new__metric.sum"][0] == 3
         path = report([Action("k", {"gpu__time_duration.sum": (3, "furlong")})])
         with pytest.raises(
             ws.InputError, match=r"result 1, 'k', gpu__time.* unknown unit 'furlong'"
         ):
-            ws.reference.read_ncu(path)
+            ws.validation.reference.read_ncu(path)
         (tmp_path / "raw.csv").write_text(NCU_RAW.replace('"Kbyte"', '"furlong"', 1))
         with pytest.raises(ws.InputError, match=r"raw.csv:3: dram__bytes_read.sum .*'furlong'"):
-            ws.reference.read_ncu(tmp_path / "raw.csv")
+            ws.validation.reference.read_ncu(tmp_path / "raw.csv")
         renamed = NCU_RAW.replace("dram__bytes_read.sum", "new__metric.sum")
         (tmp_path / "raw.csv").write_text(renamed.replace('"Kbyte"', '"furlong"', 1))
-        assert ws.reference.read_ncu(tmp_path / "raw.csv")["new__metric.sum"][0] == 36.86
+        assert ws.validation.reference.read_ncu(tmp_path / "raw.csv")["new__metric.sum"][0] == 36.86
 
     def test_the_table_of_metrics(self):
-        table = ws.reference.ncu_metrics()
+        table = ws.validation.reference.ncu_metrics()
         assert table.groupby("statistic")["choice"].min().eq(1).all()
         sectors = table[table["statistic"] == "dram_read_sectors"]
         assert list(sectors["metrics"]) == ["dram__sectors_read.sum", "dram__bytes_read.sum"]
@@ -255,7 +255,7 @@ class TestReading:
         hits = "_lookup_hit"  # said once for all
         missing = {name for name in METRICS if hits not in name and f"`{name}`" not in page}
         assert missing == set()
-        for statistic in ws.reference.ncu_metrics()["statistic"]:
+        for statistic in ws.validation.reference.ncu_metrics()["statistic"]:
             assert f"`{statistic}`" in page or statistic.endswith("_hits")
 
 
@@ -264,7 +264,7 @@ class TestErrors:
         monkeypatch.setitem(sys.modules, "ncu_report", None)
         (tmp_path / "x.ncu-rep").write_bytes(content(3))
         with pytest.raises(ws.InputError) as error:
-            ws.reference.read(tmp_path / "x.ncu-rep")
+            ws.validation.reference.read(tmp_path / "x.ncu-rep")
         message = str(error.value)
         for part in ("x.ncu-rep: ", "is not installed", "warpstack[ncu]", "--csv --page raw"):
             assert part in message
@@ -276,7 +276,7 @@ class TestErrors:
         monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "x.ncu-rep").write_bytes(content(3))
         with pytest.raises(ws.InputError, match=r"cannot be imported \(libfoo.so: no such file\)"):
-            ws.reference.read_ncu(tmp_path / "x.ncu-rep")
+            ws.validation.reference.read_ncu(tmp_path / "x.ncu-rep")
 
     @pytest.mark.parametrize(
         ("ranges", "message"),
@@ -294,7 +294,7 @@ class TestErrors:
     )
     def test_results_that_are_of_no_use(self, report, ranges, message):
         with pytest.raises(ws.InputError, match=message):
-            ws.reference.read_ncu(report(*ranges))
+            ws.validation.reference.read_ncu(report(*ranges))
 
     @pytest.mark.parametrize("error", [OSError("x"), RuntimeError("x"), TypeError("x")])
     def test_what_the_module_raises(self, report, error):
@@ -302,7 +302,7 @@ class TestErrors:
             raise error
 
         with pytest.raises(ws.InputError, match=r"ncu_report does not read it, .*damaged: x"):
-            ws.reference.read_ncu(report(load=load))
+            ws.validation.reference.read_ncu(report(load=load))
 
     def test_files_that_end_early(self, report):
         whole = content(0, 5, 300)
@@ -310,20 +310,20 @@ class TestErrors:
         for end in range(4, len(whole) + 1):
             path = report([Action("k", FIRST)], data=whole[:end])
             if end in ends or end == 4:  # between two parts nothing is missing
-                assert len(ws.reference.read_ncu(path)) == 1
+                assert len(ws.validation.reference.read_ncu(path)) == 1
             else:
                 with pytest.raises(ws.InputError, match=r"x.ncu-rep: the report is cut off"):
-                    ws.reference.read_ncu(path)
+                    ws.validation.reference.read_ncu(path)
 
     def test_parts_that_cannot_be(self, report):
         whole = bytearray(content(5))
         start = len(content()) + 4
         whole[start + 2] = 0x17  # a field of kind 7
         with pytest.raises(ws.InputError, match=r"x.ncu-rep: the report is damaged"):
-            ws.reference.read_ncu(report([Action("k", FIRST)], data=bytes(whole)))
+            ws.validation.reference.read_ncu(report([Action("k", FIRST)], data=bytes(whole)))
         # Other versions may look different.
         path = report([Action("k", FIRST)], data=content(5, version=8)[:-3])
-        assert len(ws.reference.read_ncu(path)) == 1
+        assert len(ws.validation.reference.read_ncu(path)) == 1
 
     @given(st.data())
     @settings(max_examples=rounds(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -333,26 +333,31 @@ class TestErrors:
             changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
         with contextlib.suppress(ws.InputError):
             assert (
-                len(ws.reference.read_ncu(report([Action("k", FIRST)], data=bytes(changed)))) == 1
+                len(
+                    ws.validation.reference.read_ncu(
+                        report([Action("k", FIRST)], data=bytes(changed))
+                    )
+                )
+                == 1
             )
 
     def test_other_files(self, tmp_path, report):
         report()
         (tmp_path / "trace.csv").write_text(NVPROF_TRACE)
         with pytest.raises(ws.InputError, match=r"trace.csv: not a report of Nsight Compute"):
-            ws.reference.read_ncu(tmp_path / "trace.csv")
+            ws.validation.reference.read_ncu(tmp_path / "trace.csv")
         with pytest.raises(ws.InputError, match=r"none.ncu-rep: cannot be read: No such file"):
-            ws.reference.read_ncu(tmp_path / "none.ncu-rep")
+            ws.validation.reference.read_ncu(tmp_path / "none.ncu-rep")
         (tmp_path / "folder.ncu-rep").mkdir()
         with pytest.raises(ws.InputError, match="folder"):
-            ws.reference.read_ncu(tmp_path / "folder.ncu-rep")
+            ws.validation.reference.read_ncu(tmp_path / "folder.ncu-rep")
 
     @pytest.mark.parametrize("data", [b"", b"junk", b"NVR", content(5, 7), content(300)])
     def test_nvidias_own_module(self, tmp_path, data):
         pytest.importorskip("ncu_report", reason="NVIDIA's package ncu-report is not installed")
         (tmp_path / "x.ncu-rep").write_bytes(data)
         with pytest.raises(ws.InputError, match=r"x.ncu-rep: (no kernel in it|.*damaged)"):
-            ws.reference.read_ncu(tmp_path / "x.ncu-rep")
+            ws.validation.reference.read_ncu(tmp_path / "x.ncu-rep")
 
 
 def predictions(**columns):
@@ -428,7 +433,7 @@ class TestValidation:
         assert (row["predicted"], row["measured"]) == (4, pytest.approx(4))
 
     def test_several_reports_name_all_their_metrics(self, two_launches):
-        report = ws.reference.read_ncu(two_launches)
+        report = ws.validation.reference.read_ncu(two_launches)
         other = report.head(1).assign(app="b")
         other.attrs["metrics"] = {**report.attrs["metrics"], "cycles": "sm__cycles_elapsed.avg"}
         mine = pd.concat(
@@ -460,7 +465,7 @@ class TestValidation:
         }
         assert set(ws.validate(mine, other)["profiler_metric"]) == {""}
         # Parts of a report are compared as the report is, also where its attributes are lost.
-        report = ws.reference.read_ncu(two_launches)
+        report = ws.validation.reference.read_ncu(two_launches)
         for part in (report.tail(1), pd.DataFrame(report.tail(1).to_dict("records"))):
             table = ws.validate(mine.tail(1), part)
             assert set(table["metric"]) == {"cycles"}
@@ -481,7 +486,7 @@ class TestValidation:
     def test_launches_of_other_sizes_are_said(self, two_launches):
         mine = predictions(cycles=1.0, grid=[(8, 2, 1), (4, 1, 1)], block=["(128, 1, 1)"] * 2)
         with pytest.warns(
-            ws.UnmatchedWarning,
+            ws.errors.UnmatchedWarning,
             match=r"measured with: 1 vectorAdd: block \(128, 1, 1\) predicted and \(256, 1, 1\) measured$",
         ):
             ws.validate(mine, two_launches)
@@ -489,18 +494,20 @@ class TestValidation:
 
     def test_kernels_without_counterpart_count_once(self, two_launches):
         mine = predictions(cycles=1.0, time_us=1.0, instructions=1).head(1)
-        with pytest.warns(ws.UnmatchedWarning, match=r"^1 rows have no prediction \(2 gemm\)$"):
+        with pytest.warns(
+            ws.errors.UnmatchedWarning, match=r"^1 rows have no prediction \(2 gemm\)$"
+        ):
             ws.validate(mine, two_launches)
 
     def test_errors_by_metric(self, two_launches):
         mine = predictions(cycles=[12_100.0, 3_300.0], registers_per_thread=32)
         table = ws.validate(mine, two_launches)
-        errors = ws.validation_errors(table).set_index("metric")
+        errors = ws.validation.validation_errors(table).set_index("metric")
         assert errors["mape"]["cycles"] == pytest.approx(0.05)
         assert errors["mape"]["registers_per_thread"] == 0
         assert errors["profiler_metric"]["registers_per_thread"] == "launch__registers_per_thread"
         # Registers of kernels have no sum.
-        apps = ws.validation_errors(table, pairs="app")
+        apps = ws.validation.validation_errors(table, pairs="app")
         assert list(apps["metric"]) == ["cycles"]
         assert apps["mape"][0] == pytest.approx(1_100 / 14_300)
         with pytest.raises(ws.InputError, match="draw one at a time"):
@@ -517,8 +524,8 @@ class TestValidation:
         assert {k: row[k] for k in profile.totals} == profile.totals
         assert row["shared_wavefronts"] == profile.per_pc["shared_wavefronts"].sum()
         predicted = ws.predict(kernel, pascal, ["mdm"]).assign(name="")
-        known = ws.reference.read_ncu(two_launches).head(1)
-        with pytest.warns(ws.UnmatchedWarning, match=r"grid \(28, 1, 1\) predicted"):
+        known = ws.validation.reference.read_ncu(two_launches).head(1)
+        with pytest.warns(ws.errors.UnmatchedWarning, match=r"grid \(28, 1, 1\) predicted"):
             table = ws.validate([predicted, profile], known.assign(name=""))
         assert set(table["model"]) >= {"mdm", "caches"}
         assert values(table, "l1_read_sectors")[0] == profile.totals["l1_read_sectors"]

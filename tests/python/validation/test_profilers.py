@@ -73,7 +73,7 @@ NCU = """"ID","Kernel Name","Block Size","Grid Size","lts__t_sectors_srcunit_tex
 def read(tmp_path, text, name="file.csv"):
     data = text if isinstance(text, bytes) else text.encode()
     (tmp_path / name).write_bytes(data)
-    return ws.reference.read(tmp_path / name)
+    return ws.validation.reference.read(tmp_path / name)
 
 
 class TestNsightSystems:
@@ -212,7 +212,7 @@ class TestRefused:
         with sqlite3.connect(tmp_path / "a.db") as database:
             database.execute("create table t(x)")
         with pytest.raises(ws.InputError, match=r"a database of Nsight Systems .*; nsys stats"):
-            ws.reference.read(tmp_path / "a.db")
+            ws.validation.reference.read(tmp_path / "a.db")
 
     @pytest.mark.parametrize("name", ["mem_trace.log", "kernel-1.trace", "mem_trace"])
     def test_as_traces(self, tmp_path, name):
@@ -254,5 +254,5 @@ class TestWhatNvidiaCounts:
         assert table["lts__t_sectors_srcunit_tex_op_write_lookup_hit.sum"].tolist() == [100]
         assert not {"l2_write_sector_hits", "l2_atomic_sector_hits"} & set(table)
         assert table["l2_read_sector_hits"].tolist() == [11]
-        statistics = set(ws.reference.ncu_metrics()["statistic"])
+        statistics = set(ws.validation.reference.ncu_metrics()["statistic"])
         assert not {"l2_write_sector_hits", "l2_atomic_sector_hits"} & statistics

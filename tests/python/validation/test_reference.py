@@ -15,7 +15,7 @@ from warpstack.validation.reference.common import Line, number, plain_name, scal
 
 def read(tmp_path, text, name="file.csv"):
     (tmp_path / name).write_text(text)
-    return ws.reference.read(tmp_path / name)
+    return ws.validation.reference.read(tmp_path / name)
 
 
 class TestUnits:
@@ -261,7 +261,7 @@ class TestNvprof:
 
 class TestTables:
     def test_accel_sim_results(self, shared):
-        table = ws.reference.read(shared / "reference" / "accelsim-table3.csv")
+        table = ws.validation.reference.read(shared / "reference" / "accelsim-table3.csv")
         assert len(table) == 22
         assert set(table["source"]) == {"accelsim-table3"}
         strided = table[table["app"] == "strided GS=32"]
@@ -270,7 +270,7 @@ class TestTables:
         assert strided["ipc"].iloc[0] == pytest.approx(415744 / 446203)
 
     def test_counters_of_machines(self, shared):
-        table = ws.reference.read(shared / "reference" / "rodinia-bfs-graph4096.csv")
+        table = ws.validation.reference.read(shared / "reference" / "rodinia-bfs-graph4096.csv")
         assert list(table.groupby("source", sort=False).size().items()) == [
             ("hw_gtx1080", 16),
             ("accelsim_rtx2060", 16),
@@ -289,7 +289,7 @@ class TestTables:
         kernel = ws.patterns.strided(1, blocks=28)
         predicted = ws.predict(kernel, pascal, ["gpumech", "mdm"])
         predicted.to_csv(tmp_path / "p.csv", index=False)
-        table = ws.reference.read(tmp_path / "p.csv")
+        table = ws.validation.reference.read(tmp_path / "p.csv")
         assert list(table["cycles"]) == pytest.approx(list(predicted["cycles"]))
         assert list(table["model"]) == ["gpumech", "mdm"]
 
@@ -329,18 +329,18 @@ def test_errors_name_the_line(tmp_path, text, message):
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(ws.InputError, match=r"none.csv: cannot be read: No such file"):
-        ws.reference.read(tmp_path / "none.csv")
+        ws.validation.reference.read(tmp_path / "none.csv")
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00kernel")
     with pytest.raises(ws.InputError, match=r"b.csv: not text in UTF-8"):
-        ws.reference.read(tmp_path / "b.csv")
+        ws.validation.reference.read(tmp_path / "b.csv")
     (tmp_path / "big.csv").write_text("kernel,cycles\n1," + "9" * 200_000 + "\n")
     with pytest.raises(ws.InputError, match=r"big.csv"):
-        ws.reference.read(tmp_path / "big.csv")
+        ws.validation.reference.read(tmp_path / "big.csv")
 
 
 def test_byte_order_mark(tmp_path):
     (tmp_path / "bom.csv").write_bytes("\ufeffkernel,cycles\n1,5\n".encode())
-    table = ws.reference.read(tmp_path / "bom.csv")
+    table = ws.validation.reference.read(tmp_path / "bom.csv")
     assert isinstance(table, pd.DataFrame)
     assert list(table["cycles"]) == [5]
 
@@ -370,7 +370,7 @@ def test_damaged_files_are_tables_or_input_errors(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "damaged.csv"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with contextlib.suppress(ws.InputError):
-        table = ws.reference.read(path)
+        table = ws.validation.reference.read(path)
         assert len(table) > 0
         assert {"source", "kernel", "launches"} <= set(table)
 

@@ -32,21 +32,21 @@ class TestMeasures:
     def test_geometric_mean(self, pairs):
         predicted, reference = zip(*pairs, strict=True)
         expected = scipy.stats.gmean(np.array(predicted) / np.array(reference))
-        assert ws.measures.gmean_ratio(predicted, reference) == pytest.approx(expected)
-        inverse = ws.measures.gmean_ratio(reference, predicted)
+        assert ws.validation.measures.gmean_ratio(predicted, reference) == pytest.approx(expected)
+        inverse = ws.validation.measures.gmean_ratio(reference, predicted)
         assert inverse * expected == pytest.approx(1)
 
     def test_zeros_have_no_ratio(self):
         # 4 / 1 and 1 / 4 remain.
-        assert ws.measures.gmean_ratio([4, 0, 5, 1], [1, 3, 0, 4]) == pytest.approx(1)
-        assert math.isnan(ws.measures.gmean_ratio([0], [3]))
+        assert ws.validation.measures.gmean_ratio([4, 0, 5, 1], [1, 3, 0, 4]) == pytest.approx(1)
+        assert math.isnan(ws.validation.measures.gmean_ratio([0], [3]))
         with pytest.raises(ws.InputError, match="negative"):
-            ws.measures.gmean_ratio([-1], [3])
+            ws.validation.measures.gmean_ratio([-1], [3])
 
     @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=30))
     def test_rank_correlation(self, pairs):
         predicted, reference = (list(side) for side in zip(*pairs, strict=True))
-        found = ws.measures.spearman(predicted, reference)
+        found = ws.validation.measures.spearman(predicted, reference)
         if len(set(predicted)) == 1 or len(set(reference)) == 1:
             assert math.isnan(found)
         else:
@@ -81,19 +81,19 @@ class TestMatching:
         reference = frame(kernel=[1, 5], name=["a", "e"], cycles=[100, 100])
         mine = predictions([110.0, 50.0], name=["a", "b"])
         with pytest.warns(
-            ws.UnmatchedWarning, match=r"no prediction \(5 e\).*no reference \(2 b\)"
+            ws.errors.UnmatchedWarning, match=r"no prediction \(5 e\).*no reference \(2 b\)"
         ):
             table = ws.validate(mine, reference)
         assert list(table["kernel"]) == [1, 2, 5]
         assert list(table["status"]) == ["matched", "no reference", "no prediction"]
-        errors = ws.validation_errors(table)
+        errors = ws.validation.validation_errors(table)
         assert (errors["pairs"][0], errors["unmatched"][0]) == (1, 2)
 
     def test_numbers_whose_names_differ_match_by_order(self):
         # The profiler saw only the launches of b.
         mine = predictions([10.0, 20.0, 30.0, 40.0], name=["a", "b", "a", "b"])
         reference = frame(kernel=[1, 2], name=["void b<int>(float*)", "b"], cycles=[25, 50])
-        with pytest.warns(ws.UnmatchedWarning):
+        with pytest.warns(ws.errors.UnmatchedWarning):
             table = ws.validate(mine, reference)
         matched = table[table["status"] == "matched"]
         assert list(matched["kernel"]) == [2, 4]
@@ -104,7 +104,7 @@ class TestMatching:
     def test_means_over_launches(self):
         mine = predictions([10.0, 20.0, 30.0], name=["a", "b", "a"])
         reference = frame(kernel=[pd.NA, pd.NA], launches=[2, 5], name=["a", "b"], cycles=[40, 1])
-        with pytest.warns(ws.UnmatchedWarning):
+        with pytest.warns(ws.errors.UnmatchedWarning):
             table = ws.validate(mine, reference)
         first = table.iloc[0]
         # (10 + 30) / 2 against the profiler's mean of two launches.
@@ -124,12 +124,12 @@ class TestMatching:
 
     def test_changes_of_the_reference_stay_apart(self):
         reference = frame(kernel=1, change=["", "15 SMs"], cycles=[100, 300])
-        with pytest.warns(ws.UnmatchedWarning, match="no prediction"):
+        with pytest.warns(ws.errors.UnmatchedWarning, match="no prediction"):
             table = ws.validate(predictions([100.0]), reference)
         assert list(table["status"]) == ["matched", "no prediction"]
         mine = pd.concat([predictions([c], change=v) for c, v in ((100.0, ""), (150.0, "15 SMs"))])
         mine["gpu_changes"] = ["", "num_sms=15"]
-        with pytest.warns(ws.UnmatchedWarning):
+        with pytest.warns(ws.errors.UnmatchedWarning):
             table = ws.validate(mine, reference)
         matched = table[table["status"] == "matched"]
         assert list(matched["ratio"]) == [1.0, 0.5]
@@ -140,7 +140,7 @@ class TestMatching:
         table = ws.validate(both, simulated)
         assert list(table["ratio"]) == [0.5, 1.0]
         assert set(table["source"]) == {"simulation"}
-        with pytest.warns(ws.UnmatchedWarning, match="no prediction"):
+        with pytest.warns(ws.errors.UnmatchedWarning, match="no prediction"):
             table = ws.validate(predictions([10.0]), simulated)
         assert list(table["status"]) == ["matched", "no prediction"]
         assert list(table["gpu_changes"]) == ["", "num_sms=56"]
@@ -179,7 +179,7 @@ class TestMatching:
         target = ws.gpu("pascal-mdm").replace(num_sms=56, clock_ghz=2.0)
         kernel = ws.patterns.strided(1, blocks=28)
         mine = ws.predict(kernel, target).assign(name="Kernel")
-        with pytest.warns(ws.UnmatchedWarning):
+        with pytest.warns(ws.errors.UnmatchedWarning):
             table = ws.validate(mine, tmp_path / "trace.csv")
         assert table["measured"][0] == pytest.approx(9.376e-6 * 2e9)
 
@@ -271,7 +271,7 @@ class TestStacks:
         assert row["largest_stall_measured"] == "l2"
         assert [row[f"predicted_{p}"] for p in ("base", "dep", "l1", "l2")] == [50, 25, 25, 0]
         assert [row[f"measured_{p}"] for p in ("base", "dep", "l1", "l2")] == [100, 0, 100, 200]
-        (errors,) = ws.validation_errors(ws.validate(mine, other)).to_dict("records")
+        (errors,) = ws.validation.validation_errors(ws.validate(mine, other)).to_dict("records")
         assert errors["mean_stack_distance"] == pytest.approx(0.5)
         assert errors["same_largest_stall"] == 0
 
@@ -281,7 +281,7 @@ class TestStacks:
         table = ws.validate(mine, other)
         assert list(table["stack_distance"]) == [0, 0]
         assert list(table["largest_stall_measured"]) == ["dep", "none"]
-        assert ws.validation_errors(table)["same_largest_stall"][0] == 1
+        assert ws.validation.validation_errors(table)["same_largest_stall"][0] == 1
 
     def test_applications_add_cycles_up(self):
         # Predicted: 90 cycles dep and 10 queue. Measured: 40 dep and 60 queue; each kernel agrees.
@@ -289,9 +289,9 @@ class TestStacks:
         mine = predictions([90.0, 10.0], **stacks([0, 1.0], [0] * 7 + [5.0]), **apps)
         other = mine.assign(cycles=[40.0, 60.0])
         table = ws.validate(mine, other)
-        kernels = ws.validation_errors(table).iloc[0]
+        kernels = ws.validation.validation_errors(table).iloc[0]
         assert (kernels["mean_stack_distance"], kernels["same_largest_stall"]) == (0, 1)
-        app = ws.validation_errors(table, pairs="app").iloc[0]
+        app = ws.validation.validation_errors(table, pairs="app").iloc[0]
         assert app["mean_stack_distance"] == pytest.approx(0.5)
         assert app["same_largest_stall"] == 0
 
@@ -307,7 +307,7 @@ class TestStacks:
             assert table["stack_distance"].isna().all()
             assert set(table["largest_stall_measured"]) == {""}
             for pairs in ("kernel", "app"):
-                (row,) = ws.validation_errors(table, pairs=pairs).to_dict("records")
+                (row,) = ws.validation.validation_errors(table, pairs=pairs).to_dict("records")
                 assert math.isnan(row["mean_stack_distance"])
                 assert math.isnan(row["same_largest_stall"])
                 assert row["mape"] == 0
@@ -318,10 +318,10 @@ class TestStacks:
         other = mine.assign(**stacks([1.0, 1.0], [math.nan] * 8))
         table = ws.validate(mine, other)
         for pairs in ("kernel", "app"):
-            row = ws.validation_errors(table, pairs=pairs).iloc[0]
+            row = ws.validation.validation_errors(table, pairs=pairs).iloc[0]
             assert (row["mean_stack_distance"], row["same_largest_stall"]) == (0, 1)
         table = ws.validate(mine.drop(columns="cycles"), other.drop(columns="cycles"), metric="ipc")
-        assert ws.validation_errors(table)["mean_stack_distance"][0] == 0
+        assert ws.validation.validation_errors(table)["mean_stack_distance"][0] == 0
 
     def test_means_over_launches(self):
         # Launches of 30 cycles dep and 10 cycles queue: 3/4 and 1/4 of their mean.
@@ -334,7 +334,7 @@ class TestStacks:
     def test_table_of_an_earlier_version(self):
         table = ws.validate(predictions([10.0]), frame(kernel=[1], cycles=[10]))
         old = table[table.columns[: list(table.columns).index("status") + 1]]
-        assert math.isnan(ws.validation_errors(old)["mean_stack_distance"][0])
+        assert math.isnan(ws.validation.validation_errors(old)["mean_stack_distance"][0])
 
     def test_negative_components(self):
         mine = predictions([10.0], **stacks([1.0, -1.0]))
@@ -378,7 +378,7 @@ class TestErrors:
         return ws.validate(mine, reference, suites={"a": "R", "b": "R", "c": "P"})
 
     def test_measures(self, table):
-        (row,) = ws.validation_errors(table).to_dict("records")
+        (row,) = ws.validation.validation_errors(table).to_dict("records")
         # Errors 10 %, 50 %, 10 %, 100 %; 10, 20, 10, 200 cycles; ratios 1.1, 1.5, 0.9, 2.
         assert row["mape"] == pytest.approx(0.425)
         assert row["max_error"] == pytest.approx(1.0)
@@ -390,38 +390,38 @@ class TestErrors:
         assert row["pairs"] == 4
 
     def test_applications_add_up(self, table):
-        by_app = ws.validation_errors(table, "app", pairs="app").set_index("app")
+        by_app = ws.validation.validation_errors(table, "app", pairs="app").set_index("app")
         # a: 170 against 140.
         assert by_app["mape"]["a"] == pytest.approx(30 / 140)
         assert list(by_app["pairs"]) == [1, 1, 1]
-        overall = ws.validation_errors(table, pairs="app")
+        overall = ws.validation.validation_errors(table, pairs="app")
         assert overall["mape"][0] == pytest.approx((30 / 140 + 0.1 + 1.0) / 3)
 
     def test_suites_and_classes(self, table):
-        suites = ws.validation_errors(table, "suite").set_index("suite")
+        suites = ws.validation.validation_errors(table, "suite").set_index("suite")
         assert suites["mape"]["R"] == pytest.approx((0.1 + 0.5 + 0.1) / 3)
         assert suites["mape"]["P"] == pytest.approx(1.0)
         # More than 10 divergent loads per 1000 instructions are memory-divergent.
-        classes = ws.validation_errors(table, "class").set_index("class")
+        classes = ws.validation.validation_errors(table, "class").set_index("class")
         assert classes["mape"]["NMD"] == pytest.approx(0.3)
         assert classes["mape"]["MD"] == pytest.approx(0.55)
         assert classes["pairs"].to_dict() == {"NMD": 2, "MD": 2}
 
     def test_references_of_zero_are_counted(self):
         table = ws.validate(predictions([5.0, 2.0]), frame(kernel=[1, 2], cycles=[0, 1]))
-        (row,) = ws.validation_errors(table).to_dict("records")
+        (row,) = ws.validation.validation_errors(table).to_dict("records")
         assert (row["mape"], row["excluded"], row["pairs"]) == (1.0, 1, 2)
         assert math.isnan(table["error"][0])
 
     def test_bad_input(self, table):
         with pytest.raises(ws.InputError, match="by = 'kernel' is not one of app, suite, class"):
-            ws.validation_errors(table, "kernel")
+            ws.validation.validation_errors(table, "kernel")
         with pytest.raises(ws.InputError, match="pairs = 'warp' is not one of kernel, app"):
-            ws.validation_errors(table, pairs="warp")
+            ws.validation.validation_errors(table, pairs="warp")
         with pytest.raises(ws.InputError, match="no column source"):
-            ws.validation_errors(table.drop(columns="source"))
+            ws.validation.validation_errors(table.drop(columns="source"))
         with pytest.raises(ws.InputError, match="ipc of kernels cannot be summed"):
-            ws.validation_errors(table.assign(metric="ipc"), pairs="app")
+            ws.validation.validation_errors(table.assign(metric="ipc"), pairs="app")
 
     @pytest.mark.slow
     @given(positive)
@@ -429,8 +429,8 @@ class TestErrors:
         predicted, measured = (list(side) for side in zip(*pairs, strict=True))
         kernels = range(1, len(pairs) + 1)
         table = ws.validate(predictions(predicted), frame(kernel=kernels, cycles=measured))
-        (row,) = ws.validation_errors(table).to_dict("records")
-        expected = ws.measures.mape(predicted, measured).value
+        (row,) = ws.validation.validation_errors(table).to_dict("records")
+        expected = ws.validation.measures.mape(predicted, measured).value
         assert row["mape"] == pytest.approx(expected)
         assert np.abs(table["error"]).mean() == pytest.approx(expected)
         assert row["max_error"] >= row["mape"] * (1 - 1e-12)
@@ -604,9 +604,9 @@ def test_accel_sim_on_bfs(bfs, shared):
     """The whole way on real data: each of the 16 launches has its reference."""
     table = ws.predict(bfs, ws.gpu("pascal-mdm").replace(issue_width=4), ["gpumech", "mdm"])
     table["app"] = bfs.name
-    with pytest.warns(ws.UnmatchedWarning, match=r"12 rows have no prediction \(strided"):
+    with pytest.warns(ws.errors.UnmatchedWarning, match=r"12 rows have no prediction \(strided"):
         found = ws.validate(table, shared / "reference" / "accelsim-table3.csv")
-    errors = ws.validation_errors(found)
+    errors = ws.validation.validation_errors(found)
     assert list(errors["pairs"]) == [16, 16]
     assert list(errors["unmatched"]) == [6, 6]
     assert found["measured"][0] == 6635

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.validation.what_if import CHANGES, best_changes, default_changes
+from warpstack.validation.changes import CHANGES, best_changes, default_changes
 
 BASE = 1 << 30
 
@@ -32,7 +32,7 @@ class TestAgreement:
                 table("b", m=(50, 0, 0), n=(0, 5, -10), simulation=(0, 5, -10)),
             ]
         )
-        found = ws.what_if_agreement(both).set_index("model")
+        found = ws.validation.what_if_agreement(both).set_index("model")
         assert list(found.index) == ["m", "n"]
         assert list(found["apps"]) == [2, 2]
         assert list(found["pairs"]) == [6, 6]
@@ -40,7 +40,7 @@ class TestAgreement:
         assert found["mean_difference"]["n"] == pytest.approx(0)
         assert list(found["best_agrees"]) == [1, 2]
         within = {
-            points: ws.what_if_agreement(both, within=points)["best_agrees"][0]
+            points: ws.validation.what_if_agreement(both, within=points)["best_agrees"][0]
             for points in (0, 1.9, 2, 5)
         }
         assert within == {0: 0, 1.9: 0, 2: 1, 5: 2}
@@ -59,12 +59,14 @@ class TestAgreement:
     def test_the_baseline_does_not_count(self):
         one = table("a", m=(-1, -2, -3), simulation=(-1, -2, -3))
         assert best_changes(one)["best"][0] == "SMs"
-        assert ws.what_if_agreement(one)["pairs"][0] == 3
+        assert ws.validation.what_if_agreement(one)["pairs"][0] == 3
 
     def test_other_columns_do_not_matter(self):
         one = table("a", m=(1, 2, 3), simulation=(1, 2, 3))
         more = one.assign(simulated="x", points=7, cycles=None)
-        pd.testing.assert_frame_equal(ws.what_if_agreement(more), ws.what_if_agreement(one))
+        pd.testing.assert_frame_equal(
+            ws.validation.what_if_agreement(more), ws.validation.what_if_agreement(one)
+        )
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -89,11 +91,13 @@ class TestAgreement:
     )
     def test_bad_input(self, change, message):
         with pytest.raises(ws.InputError, match=message):
-            ws.what_if_agreement(change(table("a", m=(1, 2, 3), simulation=(1, 2, 3))))
+            ws.validation.what_if_agreement(change(table("a", m=(1, 2, 3), simulation=(1, 2, 3))))
 
     def test_bad_tolerance(self):
         with pytest.raises(ws.InputError, match="within = -1"):
-            ws.what_if_agreement(table("a", m=(1, 2, 3), simulation=(1, 2, 3)), within=-1)
+            ws.validation.what_if_agreement(
+                table("a", m=(1, 2, 3), simulation=(1, 2, 3)), within=-1
+            )
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +108,7 @@ def kernel():
 class TestWhatIf:
     def test_rows_are_those_of_predict_and_simulate(self, kernel, pascal):
         changes = {"SMs": {"num_sms": 56}, "slow": {"dram_bandwidth_gbs": 120, "l2_latency": 240}}
-        found = ws.what_if(
+        found = ws.validation.what_if(
             kernel, pascal, ["mdm", "closed_network"], changes, access_order="greedy"
         )
         assert list(found) == [
@@ -129,32 +133,32 @@ class TestWhatIf:
             [kernel, ws.patterns.stream(loads=4, blocks=112, warps_per_block=4)], "twice"
         )
         kept, emptied = (
-            ws.what_if(again, pascal, "mt", {"SMs": {"num_sms": 56}}, flush_l2=flush)
+            ws.validation.what_if(again, pascal, "mt", {"SMs": {"num_sms": 56}}, flush_l2=flush)
             for flush in (False, True)
         )
         assert set(kept["app"]) == {"twice"}
         assert (kept["cycles"] < emptied["cycles"]).all()
-        one = ws.what_if(kernel, pascal, "mt", {"SMs": {"num_sms": 56}})
+        one = ws.validation.what_if(kernel, pascal, "mt", {"SMs": {"num_sms": 56}})
         assert list(emptied["cycles"]) == pytest.approx(list(2 * one["cycles"]))
 
     @pytest.mark.slow
     def test_a_kernel_of_dram_gains_from_dram(self, kernel, pascal):
         """It streams through memory: simulator and model find DRAM bandwidth best, and agree."""
-        found = ws.what_if(kernel, pascal.replace(dram_bandwidth_gbs=60))
+        found = ws.validation.what_if(kernel, pascal.replace(dram_bandwidth_gbs=60))
         best = best_changes(found).iloc[0]
         assert (best["best"], best["simulated_best"]) == (
             "2 x DRAM bandwidth",
             "2 x DRAM bandwidth",
         )
-        agreement = ws.what_if_agreement(found).iloc[0]
+        agreement = ws.validation.what_if_agreement(found).iloc[0]
         assert (agreement["apps"], agreement["pairs"], agreement["best_agrees"]) == (1, 9, 1)
 
     def test_without_simulations(self, kernel, pascal):
-        found = ws.what_if(kernel, pascal, simulate=False)
+        found = ws.validation.what_if(kernel, pascal, simulate=False)
         assert set(found["model"]) == {"closed_network"}
         assert list(found["change"]) == ["baseline", *CHANGES]
         with pytest.raises(ws.InputError, match="is not simulated; make the table with"):
-            ws.what_if_agreement(found)
+            ws.validation.what_if_agreement(found)
 
     @pytest.mark.parametrize("name", ws.gpus())
     def test_default_changes_fit_every_gpu(self, name):
@@ -188,7 +192,7 @@ class TestWhatIf:
         kernel = k.build()
 
         def warm(gpu):
-            simulator = ws.Simulator(gpu)
+            simulator = ws.timing.Simulator(gpu)
             simulator.run(kernel)
             return simulator.run(kernel).cycles
 
@@ -217,4 +221,4 @@ class TestWhatIf:
     )
     def test_bad_input(self, kernel, options, message):
         with pytest.raises(ws.InputError, match=message):
-            ws.what_if(kernel, "pascal-mdm", **options)
+            ws.validation.what_if(kernel, "pascal-mdm", **options)

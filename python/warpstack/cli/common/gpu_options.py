@@ -84,7 +84,7 @@ def report_unused(
     if not arguments.set:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ws.UnusedOptionWarning)  # shown when target was made
+        warnings.simplefilter("ignore", ws.errors.UnusedOptionWarning)  # shown when target was made
         base = _described(arguments, (arguments.gpu or [_DEFAULT])[0])
     for setting in arguments.set:
         field = setting.partition("=")[0].strip()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.parser import CommandParser
 
 __all__ = [
@@ -20,8 +21,8 @@ __all__ = [
     "split",
 ]
 
-#: The model of `warpstack.predict` where none is asked for.
-DEFAULT_MODELS = ("mdm",)
+#: The models of a command where none is asked for.
+DEFAULT_MODELS = (DEFAULT_MODEL,)
 
 
 def add_access_order(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
-from warpstack._util.choices import Profiler
+from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_entries
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
@@ -159,7 +159,7 @@ class SweepFile:
 
 def _models(entries: Mapping[str, Any]) -> tuple[str, ...]:
     try:
-        return tuple(model_list(_texts(entries.get("models", "mdm"), "models")))
+        return tuple(model_list(_texts(entries.get("models", DEFAULT_MODEL), "models")))
     except InputError as error:
         text = str(error)
         raise InputError(text if text.startswith("models:") else f"models: {text}") from None

@@ -324,7 +324,7 @@ def _traced(arguments: argparse.Namespace, command: list[str], gpu: Gpu | None) 
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         place = Path(folder) / "traced"
         with _output_aside():
-            run = ws.host.trace_program(
+            run = ws.cuda.host.trace_program(
                 command,
                 place,
                 gpu=gpu,

@@ -4,7 +4,7 @@
 
 Examples
 --------
->>> from warpstack import mwp_cwp
+>>> from warpstack.models import mwp_cwp
 >>> kernel = mwp_cwp.microbenchmark("Mb2", coalesced=True)
 >>> round(mwp_cwp.predict(kernel, "quadro-fx5600").cpi, 1)
 4.0

@@ -39,7 +39,7 @@ def describe_trace(
     kernel
         The kernel. Blocks that were not traced count like those that were.
     gpu
-        The GPU whose coalescing and occupancy to take; see `warpstack.mwp_cwp.predict`.
+        The GPU whose coalescing and occupancy to take; see `warpstack.models.mwp_cwp.predict`.
     active_blocks_per_sm
         Thread blocks per SM; by default as many as the kernel's registers and shared memory allow.
 

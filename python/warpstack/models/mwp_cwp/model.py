@@ -253,7 +253,7 @@ def predict(
 
     Examples
     --------
-    >>> from warpstack import mwp_cwp
+    >>> from warpstack.models import mwp_cwp
     >>> tiled = mwp_cwp.KernelDescription(
     ...     threads_per_block=128, num_blocks=80, active_blocks_per_sm=5,
     ...     comp_insts=27, uncoal_mem_insts=6, synch_insts=6)

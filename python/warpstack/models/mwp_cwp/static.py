@@ -424,7 +424,7 @@ def describe_ptx(
     grid, block
         Thread blocks and threads per block: a number, or up to three.
     gpu
-        The GPU whose coalescing and occupancy to take; see `warpstack.mwp_cwp.predict`.
+        The GPU whose coalescing and occupancy to take; see `warpstack.models.mwp_cwp.predict`.
     active_blocks_per_sm
         Thread blocks per SM; by default as many as the kernel's registers and shared memory allow.
 

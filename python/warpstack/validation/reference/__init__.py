@@ -94,7 +94,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row per launch; see `warpstack.reference`.
+        A row per launch; see `warpstack.validation.reference`.
 
     Raises
     ------

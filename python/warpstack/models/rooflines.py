@@ -7,7 +7,7 @@ from typing import Any
 
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
@@ -53,7 +53,7 @@ def ceilings(gpu: GpuLike) -> dict[str, float]:
 def roofline(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
-    models: str | Iterable[str] = ("mdm",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     simulate: bool = False,
     selection: Selection = "clustering",

@@ -14,7 +14,7 @@ import pandas as pd
 
 from warpstack._core import GPU_FIELDS
 from warpstack._util.checked import checked
-from warpstack._util.choices import AccessOrder, MissSource, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Selection
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -85,7 +85,7 @@ def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
 def what_if(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
-    models: str | Iterable[str] = ("closed_network",),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     simulate: bool = True,
@@ -138,7 +138,7 @@ def what_if(
     --------
     >>> import warpstack as ws
     >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
-    >>> table = ws.what_if(kernel, "pascal-mdm", ["mdm"], {"more SMs": {"num_sms": 56}})
+    >>> table = ws.validation.what_if(kernel, "pascal-mdm", ["mdm"], {"more SMs": {"num_sms": 56}})
     >>> table[["model", "change"]].to_numpy().tolist()[:2]
     [['mdm', 'baseline'], ['mdm', 'more SMs']]
     """

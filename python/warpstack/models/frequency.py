@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
@@ -130,7 +130,7 @@ def dvfs(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
     clocks_ghz: Iterable[float],
-    models: str | Iterable[str] = ("gpumech", "mdm"),
+    models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     selection: Selection = "clustering",
     misses: MissSource = "per_pc",

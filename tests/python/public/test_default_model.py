@@ -1,0 +1,127 @@
+"""One default model: every function, command and output gives the same time of a kernel."""
+
+import csv
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import warpstack as ws
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack.cli import main
+from warpstack.cli.common.launch_text import read_launch, run_launch
+from warpstack.plot.sliders import Explorer
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+GPU = "pascal-mdm"
+#: The README's command, of the ready PTX: compilers of other versions may make other instructions.
+COMMAND = shlex.split(re.search(r"\.venv/bin/warpstack (predict data/kernels/.*)", README)[1])
+COMMAND[1] = str(REPOSITORY / COMMAND[1].replace(".cu", ".ptx"))
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    source = Path(COMMAND[1]).read_text(encoding="utf-8")
+    return run_launch(source, read_launch(COMMAND[COMMAND.index("--launch") + 1]), [])
+
+
+@pytest.fixture(scope="module")
+def expected(kernel):
+    """Return the row of `ws.predict`, which all others are held to."""
+    table = ws.predict(kernel, GPU)
+    assert table["model"].tolist() == [DEFAULT_MODEL] == ["closed_network"]
+    return table.iloc[0]
+
+
+@pytest.fixture
+def said(capsys):
+    def call(*words):
+        assert main([*COMMAND, *words]) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+def same(row, expected, columns=("model", "cycles", "time_us")):
+    assert [row[name] for name in columns] == [expected[name] for name in columns]
+
+
+def test_json(said, expected):
+    (record,) = json.loads(said("--json"))
+    same(record, expected, ("model", "cycles", "time_us", "ipc", "cpi"))
+
+
+def test_csv(said, expected):
+    (record,) = csv.DictReader(io.StringIO(said("--csv")))
+    assert record["model"] == expected["model"]
+    for name in ("cycles", "time_us", "ipc", "cpi"):
+        assert float(record[name]) == expected[name]
+
+
+def test_table_on_the_screen(said, expected):
+    (line,) = re.findall(r"^strided_gs32 .*MSHR.*$", said(), re.MULTILINE)
+    assert line.split()[1:3] == [f"{expected['time_us']:,.2f}", f"{expected['ipc']:.3f}"]
+
+
+def test_readme(expected):
+    (line,) = re.findall(r"^strided_gs32 .*MSHR.*$", README, re.MULTILINE)
+    assert line.split()[1:3] == [f"{expected['time_us']:,.2f}", f"{expected['ipc']:.3f}"]
+    text = re.search(r"`strided_gs32` takes ([\d.]+) microseconds", " ".join(README.split()))
+    assert text[1] == f"{expected['time_us']:.2f}"
+
+
+def test_evaluate(kernel, expected):
+    found = ws.models.evaluate(ws.interval_profile(kernel, GPU), GPU)
+    same(vars(found), expected, ("model", "cycles", "ipc", "cpi"))
+
+
+def test_sweep(kernel, expected, tmp_path):
+    same(ws.sweep(kernel, GPU, [{}], cache=False).iloc[0], expected)
+    ws.exploration.sweep_to_store(kernel, GPU, [{}], store=tmp_path, cache=False)
+    same(pd.read_parquet(tmp_path).iloc[0], expected)
+
+
+def test_search(kernel, expected):
+    found = ws.search(kernel, GPU, {"num_sms": [28]}, cache=False).iloc[0]
+    assert found["time_us"] == expected["time_us"]
+
+
+def test_dvfs(kernel, expected):
+    same(ws.models.dvfs(kernel, GPU, []).iloc[0], expected)
+
+
+def test_roofline(kernel, expected):
+    for _, row in ws.models.roofline(kernel, GPU).iterrows():
+        same(row, expected, ("model", "time_us"))
+
+
+def test_explorer(kernel, expected):
+    same(Explorer(kernel, GPU).predict().iloc[0], expected)
+    pytest.importorskip("ipywidgets")
+    same(ws.plot.explore(kernel, GPU).table.iloc[0], expected)
+
+
+def test_what_if(kernel, expected):
+    table = ws.validation.what_if(kernel, GPU, changes={"more": {"num_sms": 56}}, simulate=False)
+    same(table[table["change"] == "baseline"].iloc[0], expected, ("model", "cycles"))
+
+
+def test_compare(kernel, expected):
+    table = ws.compare(GPU, GPU, app=kernel)
+    times = table.loc[table["quantity"] == "time", ["first", "second"]].to_numpy()
+    assert set(times.ravel()) == {expected["time_us"]}
+
+
+def test_lines_divide_the_same_cycles(kernel, expected):
+    """They have no column of times: what they divide is the CPI stack."""
+    table = ws.lines(kernel, GPU, simulate=False)
+    for part in ws.models.STACK_COMPONENTS:
+        whole = pytest.approx(expected[f"cpi_{part}"], rel=1e-9, abs=1e-12)
+        assert table[f"model_cpi_{part}"].sum() == whole
