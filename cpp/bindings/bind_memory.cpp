@@ -98,6 +98,84 @@ py::object eviction_to_tuple(const memory::Cache::Eviction& eviction) {
   return py::make_tuple(eviction.line, bytes, eviction.writer);
 }
 
+/// A bare cache, for comparison with its plain-Python definition.
+void bind_cache(py::module_& module) {
+  py::class_<memory::Cache>(module, "Cache")
+      .def(py::init([](std::uint64_t size_bytes, std::uint32_t ways, std::uint32_t line_bytes,
+                       std::uint32_t sector_bytes, const std::string& write_policy,
+                       const std::string& write_miss, const std::string& replacement,
+                       const std::string& allocation, const std::string& set_index,
+                       std::uint32_t slices, std::uint32_t slice_interleave_bytes,
+                       const std::string& slice_index) {
+             const memory::CacheConfig config{
+                 .size_bytes = size_bytes,
+                 .ways = ways,
+                 .line_bytes = line_bytes,
+                 .sector_bytes = sector_bytes,
+                 .write_policy = enum_of<memory::WritePolicy>(write_policy),
+                 .write_miss = enum_of<memory::WriteMiss>(write_miss),
+                 .replacement = enum_of<memory::Replacement>(replacement),
+                 .allocation = enum_of<memory::Allocation>(allocation),
+                 .set_index = enum_of<memory::Indexing>(set_index),
+                 .slices = slices,
+                 .slice_interleave_bytes = slice_interleave_bytes,
+                 .slice_index = enum_of<memory::Indexing>(slice_index)};
+             config.validate("cache");
+             return std::make_unique<memory::Cache>(config);
+           }),
+           py::kw_only(), py::arg("size_bytes"), py::arg("ways"), py::arg("line_bytes"),
+           py::arg("sector_bytes"), py::arg("write_policy"), py::arg("write_miss"),
+           py::arg("replacement"), py::arg("allocation"), py::arg("set_index"), py::arg("slices"),
+           py::arg("slice_interleave_bytes"), py::arg("slice_index"))
+      .def(
+          "read",
+          [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask, bool evict_first) {
+            memory::Cache::Eviction eviction;
+            const memory::Cache::ReadResult result =
+                cache.read(cache.set_of(line), line, mask, evict_first, eviction);
+            return std::tuple(result.hit, result.fetch, eviction_to_tuple(eviction));
+          },
+          py::arg("line"), py::arg("mask"), py::arg("evict_first") = false)
+      .def(
+          "write",
+          [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask,
+             const memory::ByteMasks& bytes, std::uint32_t writer, bool evict_first) {
+            memory::Cache::Eviction eviction;
+            const memory::Cache::WriteResult result =
+                cache.write(cache.set_of(line), line, mask, bytes, writer, evict_first, eviction);
+            return std::tuple(result.hit, result.fetch, result.forward,
+                              eviction_to_tuple(eviction));
+          },
+          py::arg("line"), py::arg("mask"), py::arg("bytes"), py::arg("writer"),
+          py::arg("evict_first") = false)
+      .def(
+          "read_lines",
+          [](memory::Cache& cache, const Contiguous<std::uint64_t>& lines) {
+            const std::span<const std::uint64_t> stream = span_of(lines);
+            const py::gil_scoped_release unlocked;
+            memory::Cache::Eviction eviction;
+            std::uint64_t hits = 0;
+            for (const std::uint64_t line : stream) {
+              hits += cache.read(cache.set_of(line), line, 1, false, eviction).hit;
+            }
+            return hits;
+          },
+          py::arg("lines"))
+      .def("flush",
+           [](memory::Cache& cache) {
+             py::list lines;
+             cache.flush([&lines](const memory::Cache::Eviction& line) {
+               lines.append(eviction_to_tuple(line));
+             });
+             return lines;
+           })
+      .def("invalidate",
+           [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask) {
+             cache.invalidate(cache.set_of(line), line, mask);
+           })
+      .def_property_readonly("dirty_sectors", &memory::Cache::dirty_sectors);
+}
+
 }  // namespace
 
 py::dict totals_to_dict(const memory::MemoryTotals& totals) {
@@ -204,82 +282,7 @@ void bind_memory(py::module_& module) {
       "paces_of",
       [](const trace::KernelTrace& trace) { return paces_to_dict(memory::paces_of(trace)); },
       py::arg("trace"));
-
-  // A bare cache, for comparison with its plain-Python definition.
-  py::class_<memory::Cache>(module, "Cache")
-      .def(py::init([](std::uint64_t size_bytes, std::uint32_t ways, std::uint32_t line_bytes,
-                       std::uint32_t sector_bytes, const std::string& write_policy,
-                       const std::string& write_miss, const std::string& replacement,
-                       const std::string& allocation, const std::string& set_index,
-                       std::uint32_t slices, std::uint32_t slice_interleave_bytes,
-                       const std::string& slice_index) {
-             const memory::CacheConfig config{
-                 .size_bytes = size_bytes,
-                 .ways = ways,
-                 .line_bytes = line_bytes,
-                 .sector_bytes = sector_bytes,
-                 .write_policy = enum_of<memory::WritePolicy>(write_policy),
-                 .write_miss = enum_of<memory::WriteMiss>(write_miss),
-                 .replacement = enum_of<memory::Replacement>(replacement),
-                 .allocation = enum_of<memory::Allocation>(allocation),
-                 .set_index = enum_of<memory::Indexing>(set_index),
-                 .slices = slices,
-                 .slice_interleave_bytes = slice_interleave_bytes,
-                 .slice_index = enum_of<memory::Indexing>(slice_index)};
-             config.validate("cache");
-             return std::make_unique<memory::Cache>(config);
-           }),
-           py::kw_only(), py::arg("size_bytes"), py::arg("ways"), py::arg("line_bytes"),
-           py::arg("sector_bytes"), py::arg("write_policy"), py::arg("write_miss"),
-           py::arg("replacement"), py::arg("allocation"), py::arg("set_index"), py::arg("slices"),
-           py::arg("slice_interleave_bytes"), py::arg("slice_index"))
-      .def(
-          "read",
-          [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask, bool evict_first) {
-            memory::Cache::Eviction eviction;
-            const memory::Cache::ReadResult result =
-                cache.read(cache.set_of(line), line, mask, evict_first, eviction);
-            return std::tuple(result.hit, result.fetch, eviction_to_tuple(eviction));
-          },
-          py::arg("line"), py::arg("mask"), py::arg("evict_first") = false)
-      .def(
-          "write",
-          [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask,
-             const memory::ByteMasks& bytes, std::uint32_t writer, bool evict_first) {
-            memory::Cache::Eviction eviction;
-            const memory::Cache::WriteResult result =
-                cache.write(cache.set_of(line), line, mask, bytes, writer, evict_first, eviction);
-            return std::tuple(result.hit, result.fetch, result.forward,
-                              eviction_to_tuple(eviction));
-          },
-          py::arg("line"), py::arg("mask"), py::arg("bytes"), py::arg("writer"),
-          py::arg("evict_first") = false)
-      .def(
-          "read_lines",
-          [](memory::Cache& cache, const Contiguous<std::uint64_t>& lines) {
-            const std::span<const std::uint64_t> stream = span_of(lines);
-            const py::gil_scoped_release unlocked;
-            memory::Cache::Eviction eviction;
-            std::uint64_t hits = 0;
-            for (const std::uint64_t line : stream) {
-              hits += cache.read(cache.set_of(line), line, 1, false, eviction).hit;
-            }
-            return hits;
-          },
-          py::arg("lines"))
-      .def("flush",
-           [](memory::Cache& cache) {
-             py::list lines;
-             cache.flush([&lines](const memory::Cache::Eviction& line) {
-               lines.append(eviction_to_tuple(line));
-             });
-             return lines;
-           })
-      .def("invalidate",
-           [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask) {
-             cache.invalidate(cache.set_of(line), line, mask);
-           })
-      .def_property_readonly("dirty_sectors", &memory::Cache::dirty_sectors);
+  bind_cache(module);
 }
 
 }  // namespace warpstack::bindings
