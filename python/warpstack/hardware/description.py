@@ -192,9 +192,9 @@ class Gpu(GpuValues):
         return changed
 
     @cached_property
-    def _texts(self) -> dict[str, str]:
+    def _texts(self) -> tuple[str, ...]:
         """Each value as the digest has it, in the order of names."""
-        return _with_texts({}, {name: getattr(self, name) for name in sorted(_fields_by_name())})
+        return tuple(_text_of(name, getattr(self, name)) for name in _places_of_texts())
 
     @cached_property
     def _core(self) -> CoreGpu:
@@ -249,7 +249,7 @@ class Gpu(GpuValues):
     def digest(self) -> str:
         """Content digest of the values, 16 hexadecimal digits; the name does not count."""
         # As JSON of all values, which `replace` need not write anew.
-        text = "{" + ", ".join(self._texts.values()) + "}"
+        text = "{" + ", ".join(self._texts) + "}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def diff(self, other: GpuLike) -> pd.DataFrame:
@@ -389,18 +389,22 @@ class Gpu(GpuValues):
 GpuLike = Union[Gpu, str, "os.PathLike[str]"]
 
 
-def _with_texts(texts: dict[str, str], values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of values by field name, with those of other values."""
+def _text_of(name: str, value: Any) -> str:
     # json.dumps writes numbers as repr does, but takes ten times as long.
-    return {
-        **texts,
-        **{
-            name: f'"{name}": {value!r}'
-            if isinstance(value, (int, float))
-            else f'"{name}": {json.dumps(value)}'
-            for name, value in values.items()
-        },
-    }
+    return f'"{name}": {repr(value) if isinstance(value, (int, float)) else json.dumps(value)}'
+
+
+@cache
+def _places_of_texts() -> dict[str, int]:
+    return {name: place for place, name in enumerate(sorted(_fields_by_name()))}
+
+
+def _with_texts(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of all values, with those of some other values."""
+    found, places = list(texts), _places_of_texts()
+    for name, value in values.items():
+        found[places[name]] = _text_of(name, value)
+    return tuple(found)
 
 
 @cache
