@@ -38,7 +38,13 @@ from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, record
 from warpstack.exploration.runner import Points, Runner, Task
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
+from warpstack.hardware.description import (
+    FIELDS_OF_THE_CLOCK,
+    Gpu,
+    GpuLike,
+    as_gpu,
+    check_value_fields,
+)
 from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
 from warpstack.hardware.stages import values_of
 from warpstack.models.pipeline import Options
@@ -348,6 +354,8 @@ class Design:
         fields = options.memory_fields
         if caches == "recorded":
             fields -= CAPACITY_FIELDS
+        # All others are those of the GPU that the points change.
+        differing = fields & {*self.axes, "clock_ghz", *FIELDS_OF_THE_CLOCK}
         keys: dict[bytes, int] = {}
         group = np.full(len(self.points), -1, dtype=np.int32)
         errors: dict[int, str] = {}
@@ -360,8 +368,8 @@ class Design:
             if isinstance(gpu, InputError):
                 errors[number] = str(gpu)
                 continue
-            # A digest: a tuple of so many values would take a kilobyte of each group.
-            text = repr(values_of(gpu, fields)).encode()
+            # A digest: a tuple of many values would take a kilobyte of each group.
+            text = repr(values_of(gpu, differing)).encode()
             key = hashlib.blake2b(text, digest_size=16).digest()
             group[number] = keys.setdefault(key, len(keys))
         order = np.argsort(group, kind="stable").astype(np.int32)[len(errors) :]
@@ -556,6 +564,8 @@ def _profiled(gpu: Gpu | InputError, profiler: Profiler) -> Gpu | InputError:
 
 def _wider(kind: str, value: Any) -> str:
     """Return the type of a column that has a value, too."""
+    if kind == "float64" and type(value) is float:  # of most axes, and the rest takes longer
+        return kind if abs(value) < 2**63 else "str"
     if kind == "int64" and _is_number(value, numbers.Integral):
         return kind
     return "float64" if _is_number(value, numbers.Real) else "str"

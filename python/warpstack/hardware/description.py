@@ -49,6 +49,10 @@ _CONFIDENCES = ("measured", "documented", "derived", "guessed")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+#: Latencies in SM cycles of what lies outside the clock domain of the SMs: they change with the clock.
+FIELDS_OF_THE_CLOCK = ("dram_latency", "l2_latency")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Gpu(GpuValues):
     """A GPU, as the stages see it.
@@ -132,7 +136,8 @@ class Gpu(GpuValues):
         >>> ws.gpu("pascal-mdm").replace(clock_ghz=2.8).dram_latency
         440.0
         """
-        check_field_names(changes, f"GPU {shown_name(self.name)}")
+        if not changes.keys() <= _fields_by_name().keys():
+            check_field_names(changes, f"GPU {shown_name(self.name)}")
         changed = self._changed(changes)
         noted: dict[str, Any] = {}
         if "name" not in changes:
@@ -147,11 +152,8 @@ class Gpu(GpuValues):
             confidences.pop(name, None)
         scaled: dict[str, Any] = {}
         if changed.clock_ghz != self.clock_ghz:
-            constant = ["dram_latency"]
-            if changed.l2_clock_ghz:
-                constant.append("l2_latency")
-            for name in constant:
-                if name not in changes:
+            for name in FIELDS_OF_THE_CLOCK:
+                if name not in changes and (name == "dram_latency" or changed.l2_clock_ghz):
                     cycles = getattr(self, name)
                     scaled[name] = cycles * (changed.clock_ghz / self.clock_ghz)
                     note = f"{short(cycles)} cycles at {short(self.clock_ghz)} GHz"
