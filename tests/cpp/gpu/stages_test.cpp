@@ -21,6 +21,7 @@ Gpu full_gpu() {
   gpu.unified_l1_kib = 48;
   gpu.shared_memory_carve_outs_kib = {24};
   gpu.dram_row_bytes = 2048;
+  gpu.schedulers_per_sm = 2;
   return gpu;
 }
 

@@ -132,6 +132,8 @@ TEST(IssueRate, BoundsArithmeticKernels) {
   // One scheduler with two slots a cycle issues two instructions of one warp.
   gpu::Gpu dual = small_gpu();
   dual.issue_width = 2;
+  dual.schedulers_per_sm = 1;
+  dual.fp32_interval = 0;  // no limit
   EXPECT_EQ(simulate(dual, make_kernel(1, 32, independent("FADD", 40))).cycles, 20 - 1 + 20);
   // Two schedulers have a warp each: one warp gets one slot a cycle.
   dual.schedulers_per_sm = 2;
