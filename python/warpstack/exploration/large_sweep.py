@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked
-from warpstack._util.choices import (
-    DEFAULT_MODEL,
-    AccessOrder,
-    CacheRuns,
-    MissSource,
-    Profiler,
-    Selection,
-)
+from warpstack._util.choices import DEFAULT_MODEL, CacheRuns
+from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.store import SweepStore
 from warpstack.exploration.sweep import Apps, Axes, Design, Work
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.models.pipeline import Options
 
 if TYPE_CHECKING:
     import distributed
     import pyarrow.dataset
+    from typing_extensions import Unpack
 
 __all__ = ["open_store", "sweep_to_store"]
 
@@ -46,14 +40,10 @@ def sweep_to_store(
     workers: int | None = None,
     client: distributed.Client | None = None,
     cache: CacheLike = True,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
+    options: Options | None = None,
     caches: CacheRuns = "exact",
-    profiler: Profiler = "nsys",
     progress: bool = False,
+    **changes: Unpack[TimeChanges],
 ) -> pyarrow.dataset.Dataset:
     """Do a sweep whose rows go to a folder and not through memory.
 
@@ -69,9 +59,7 @@ def sweep_to_store(
     share
         Which share of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
         programs, on one machine or several, that write to one folder.
-    workers, client, cache
-        As for `sweep`.
-    selection, misses, merge_threshold, access_order, flush_l2, caches, profiler, progress
+    workers, client, cache, options, caches, progress, **changes
         As for `sweep`.
 
     Returns
@@ -85,10 +73,10 @@ def sweep_to_store(
         If an argument is unknown, the folder holds something else, or another program writes the
         same share or shares of another number.
     """
-    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, profiler)
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    how = options_of("sweep_to_store", options, changes, TimeChanges)
+    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, how.profiler)
     first, count = (0, 1) if share is None else _checked_share(share)
-    work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
+    work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
     sizes = work.sizes
     kept = SweepStore(store, work.identity, resume=True, share=share)
     with contextlib.closing(kept):

@@ -9,11 +9,11 @@ from typing import get_args
 
 from warpstack import _core
 from warpstack._util.choices import CacheRuns
+from warpstack._util.options import Options
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
 from warpstack.memory.caches import MemorySystem, memory_config, named_memory_error
-from warpstack.models.pipeline import Options
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "families", "recorded_profiles"]

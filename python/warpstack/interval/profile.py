@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import MissSource, Selection
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options, WarpChanges, options_of
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import (
@@ -34,6 +35,9 @@ from warpstack.memory.caches import (
     occupancy,
 )
 from warpstack.traces.trace import KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_groups"]
 
@@ -536,11 +540,10 @@ def interval_profile(
     gpu: GpuLike,
     memory: MemoryProfile | None = None,
     *,
-    selection: Selection = "clustering",
+    options: Options | None = None,
     representative: tuple[int, int] | None = None,
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
     num_threads: int = 0,
+    **changes: Unpack[WarpChanges],
 ) -> IntervalProfile:
     """Build the intervals of a kernel's representative warp.
 
@@ -552,16 +555,11 @@ def interval_profile(
         The GPU: latencies, issue width, occupancy.
     memory
         What the caches did with the kernel; simulated now when None.
-    selection
-        How to choose the representative warp; see `warpstack.interval.representative_warp`.
+    options, **changes
+        How the stage works; see `warpstack.Options`: ``selection``, ``misses`` (of which
+        ``representative`` needs a `memory` that has observed the warp), ``merge_threshold``.
     representative
         The warp itself (block, warp), when the choice has been made.
-    misses
-        ``per_pc``: an access misses as often as the mean of its instruction over all warps.
-        ``representative``: as the warp's own accesses did, which `memory` must have observed.
-    merge_threshold
-        Stalls of at most this many cycles do not end an interval but add to its stall cycles
-        (GPUMech's scripts merge below 10; Eq. 4 says 0).
     num_threads
         0: as many as the machine runs at once. The result does not depend on it.
 
@@ -574,16 +572,13 @@ def interval_profile(
     InputError
         If an argument is unknown, or a thread block does not fit on an SM.
     """
-    if misses not in MISS_SOURCES:
-        raise not_one_of("misses", misses, MISS_SOURCES)
-    if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
-        raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
+    how = options_of("interval_profile", options, changes, WarpChanges)
     gpu = as_gpu(gpu)
     if representative is None:
-        warp = representative_warp(kernel, selection, num_threads=num_threads)
+        warp = representative_warp(kernel, how.selection, num_threads=num_threads)
     else:
         warp = representative
-    observed = misses == "representative"
+    observed = how.observes
     if memory is None:
         system = MemorySystem(gpu, num_threads=num_threads)
         memory = system.run(kernel, observe=warp if observed else None)
@@ -607,7 +602,7 @@ def interval_profile(
         latencies,
         memory._core,
         issue_rate=read["issue_width"],
-        merge_threshold=float(merge_threshold),
+        merge_threshold=how.merge_threshold,
         observed_misses=observed,
         l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),

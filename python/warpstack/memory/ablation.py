@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from warpstack._util.checked import checked
+from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import MemorySystem
 from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["VARIANTS", "ablate"]
 
@@ -21,9 +27,10 @@ def ablate(
     app_or_kernel: App | KernelTrace,
     gpu: GpuLike,
     *,
-    flush_l2: bool = True,
+    options: Options | None = None,
     num_threads: int = 0,
     progress: bool = False,
+    **changes: Unpack[FlushChanges],
 ) -> pd.DataFrame:
     """Simulate the caches as they are, and with one part of the model left out at a time.
 
@@ -40,8 +47,9 @@ def ablate(
         An application or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
-    flush_l2
-        Empty L2 before each kernel, as the profilers do that the paper compares with.
+    options, **changes
+        How the stage works; see `warpstack.Options`: ``flush_l2``. Without options L2 is emptied before
+        each kernel, as by the profilers that the paper compares with.
     num_threads
         As for `MemorySystem`.
     progress
@@ -60,6 +68,8 @@ def ablate(
     InputError
         If a thread block does not fit on an SM, or a variant's cache is impossible.
     """
+    given = Options(flush_l2=True) if options is None else options
+    flush_l2 = options_of("ablate", given, changes, FlushChanges).flush_l2
     base = as_gpu(gpu)
     kernels = kernels_of(app_or_kernel)
     rows = []

@@ -17,6 +17,7 @@ from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options, SimulationChanges, options_of
 from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -31,6 +32,7 @@ from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
     import distributed
+    from typing_extensions import Unpack
 
 __all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
 
@@ -454,45 +456,45 @@ def simulate(
     kernel: KernelTrace,
     gpu: GpuLike,
     *,
-    flush_l2: bool = ...,
+    options: Options | None = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
     per_instruction: bool = ...,
     timeline: bool = ...,
-    profiler: Profiler = ...,
     client: distributed.Client | None = ...,
     num_threads: int = ...,
     progress: bool = ...,
+    **changes: Unpack[SimulationChanges],
 ) -> SimulationResult: ...
 @overload
 def simulate(
     kernel: App,
     gpu: GpuLike,
     *,
-    flush_l2: bool = ...,
+    options: Options | None = ...,
     sample_cycles: int | None = ...,
     max_cycles: int | None = ...,
     per_instruction: bool = ...,
     timeline: bool = ...,
-    profiler: Profiler = ...,
     client: distributed.Client | None = ...,
     num_threads: int = ...,
     progress: bool = ...,
+    **changes: Unpack[SimulationChanges],
 ) -> list[SimulationResult]: ...
 @checked
 def simulate(
     kernel: KernelTrace | App,
     gpu: GpuLike,
     *,
-    flush_l2: bool = False,
+    options: Options | None = None,
     sample_cycles: int | None = None,
     max_cycles: int | None = None,
     per_instruction: bool = False,
     timeline: bool = False,
-    profiler: Profiler = "nsys",
     client: distributed.Client | None = None,
     num_threads: int = 0,
     progress: bool = False,
+    **changes: Unpack[SimulationChanges],
 ) -> SimulationResult | list[SimulationResult]:
     """Simulate a kernel, or an application, cycle by cycle.
 
@@ -508,12 +510,10 @@ def simulate(
         caches and the L2 that the previous one left.
     gpu
         The GPU: a description, its name, or the path of one.
-    flush_l2
-        Empty L2 before each kernel too.
+    options, **changes
+        What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``profiler``.
     sample_cycles, max_cycles, per_instruction, timeline
         As for `Simulator.run`.
-    profiler
-        As for `Simulator`.
     client
         A Dask cluster to simulate the kernels of an application on, all at once (needs
         ``warpstack[dask]``): give `flush_l2`, too, as they would share an L2 otherwise.
@@ -543,6 +543,8 @@ def simulate(
     >>> result.instructions == kernel.num_instructions
     True
     """
+    settings = options_of("simulate", options, changes, SimulationChanges)
+    flush_l2, profiler = settings.flush_l2, settings.profiler
     simulator = Simulator(gpu, profiler=profiler)
     how: dict[str, Any] = {
         "sample_cycles": sample_cycles,

@@ -7,21 +7,25 @@ which resource pays, and how much: speedups under changes test that, where CPI s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Selection
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.options import Options, StageChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, value_fields
-from warpstack.models.pipeline import Options, Pipeline, Recent
-from warpstack.models.prediction import evaluate, model_list
+from warpstack.models.pipeline import Pipeline, Recent
+from warpstack.models.prediction import evaluate, model_list, warn_of_unread
 from warpstack.tables import checked_table, require
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CHANGES", "Change", "best_changes", "default_changes", "what_if", "what_if_agreement"]
 
@@ -92,12 +96,9 @@ def what_if(
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     simulate: bool = True,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
+    options: Options | None = None,
     progress: bool = False,
+    **settings: Unpack[StageChanges],
 ) -> pd.DataFrame:
     """Return how much faster an application is with more of one resource, by models and simulator.
 
@@ -118,8 +119,10 @@ def what_if(
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the
         GPU as it is and once more for each change.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`; `flush_l2` is for the simulations, too.
+    options, **settings
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``.
+        ``flush_l2`` is for the simulations, too.
     progress
         Show a progress bar on standard error.
 
@@ -148,9 +151,10 @@ def what_if(
     wanted = model_list(models)
     start = as_gpu(gpu)
     gpus = {BASELINE: start, **_changed(start, changes)}
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    how = options_of("what_if", options, settings, StageChanges)
+    warn_of_unread(how, wanted)
     # Most changes leave the caches alone: results of the baseline and of the change before are kept.
-    pipeline = Pipeline(app_or_kernel, options, memo=Recent(2))
+    pipeline = Pipeline(app_or_kernel, how, memo=Recent(2))
     app = app_or_kernel if isinstance(app_or_kernel, App) else App(pipeline.kernels)
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "what if", "change") as bar:
@@ -159,7 +163,7 @@ def what_if(
             for model in wanted:
                 cycles[model, change] = sum(evaluate(p, one, model).cycles for p in profiles)
             if simulate:
-                results = simulation.simulate(app, one, flush_l2=flush_l2)
+                results = simulation.simulate(app, one, flush_l2=how.flush_l2)
                 total = float(sum(result.cycles for result in results))
                 cycles[simulation.MODEL_NAME, change] = total
             bar.update(1)

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
+from warpstack._util.options import Options
 from warpstack.exploration import store as sweep_store
 from warpstack.exploration import sweep as sweep_module
 from warpstack.exploration.sweep import Design, Grid, Work
-from warpstack.models.pipeline import Options
 
 AXES = {"num_sms": [7, 14, 28], "l1_mshrs": [32, 64]}
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from warpstack._util.options import Options
 from warpstack.errors import InputError
 from warpstack.exploration import recorded, runner
 from warpstack.exploration.sweep import Design
-from warpstack.models.pipeline import Options
 
 AXES = {"l1_size_kib": [6, 12, 24], "l2_size_kib": [96, 192], "clock_ghz": [1.0, 1.4]}
 

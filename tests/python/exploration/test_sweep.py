@@ -379,7 +379,7 @@ def test_stage_results_are_kept(kernel, pascal, tmp_path, monkeypatch):
 @given(st.lists(kernels(), min_size=1, max_size=3), gpus(), st.booleans())
 def test_kept_results_are_the_results(tmp_path_factory, launches, gpu, observing):
     folder = tmp_path_factory.mktemp("cache")
-    options = {"misses": "representative" if observing else "per_pc"}
+    options = {"models": "mdm", "misses": "representative" if observing else "per_pc"}
     tables = [
         ws.sweep(ws.App(launches), gpu, {"l1_mshrs": [1, 64]}, cache=folder, **options)
         for _ in range(2)
@@ -426,7 +426,7 @@ FORGED = {
 @pytest.mark.parametrize("stage", ["warp", "memory"])
 def test_forged_entries_count_as_missing(kernel, pascal, tmp_path, stage, forge):
     """Entries with a right digest that hold something else than the stage keeps."""
-    options = {"cache": tmp_path, "misses": "representative"}
+    options = {"models": "mdm", "cache": tmp_path, "misses": "representative"}
     expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, **options)
     (path,) = tmp_path.glob(f"{stage}-*")
     key = path.stem.partition("-")[2]

@@ -168,6 +168,17 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.App, kernels=[g.kernel], name="a")
     add(ws.App.select, self=g.app, launch_ids=1)
     add(ws.App.info, self=g.app)
+    add(
+        ws.Options,
+        selection="max",
+        misses="per_pc",
+        merge_threshold=1.0,
+        access_order="greedy",
+        flush_l2=True,
+        sample_sms=0.5,
+        sample_launches=0.5,
+        profiler="ncu",
+    )
     add(ws.memory.BlockSchedule, policy="random", seed=1, first_occupancy_only=True)
     add(ws.models.CrispCounters, cycles=4.0, load_critical=1.0, load_stall=1.0, store_stall=1.0)
     add(ws.models.CrispCounters.of, result=g.result)
