@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL, CacheRuns
+from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["open_store", "sweep_to_store"]
 
-_MOST_SHARES = 10**6 - 1
+_MOST_PARTS = 10**6 - 1
 
 
+@former_keywords(share="part")
 @checked
 def sweep_to_store(
     app_or_kernels: Apps,
@@ -36,7 +38,7 @@ def sweep_to_store(
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     store: str | os.PathLike[str],
-    share: tuple[int, int] | None = None,
+    part: tuple[int, int] | None = None,
     workers: int | None = None,
     client: distributed.Client | None = None,
     cache: CacheLike = True,
@@ -56,8 +58,8 @@ def sweep_to_store(
         As for `sweep`.
     store
         Folder for the rows, a Parquet dataset; each of its files has at most some 260,000 rows.
-    share
-        Which share of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
+    part
+        Which part of the work of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
         programs, on one machine or several, that write to one folder.
     workers, client, cache, options, caches, progress, **changes
         As for `sweep`.
@@ -71,14 +73,14 @@ def sweep_to_store(
     ------
     InputError
         If an argument is unknown, the folder holds something else, or another program writes the
-        same share or shares of another number.
+        same part or parts of another number.
     """
     how = options_of("sweep_to_store", options, changes, TimeChanges)
     design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, how.profiler)
-    first, count = (0, 1) if share is None else _checked_share(share)
+    first, count = (0, 1) if part is None else _checked_part(part)
     work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
     sizes = work.sizes
-    kept = SweepStore(store, work.identity, resume=True, share=share)
+    kept = SweepStore(store, work.identity, resume=True, share=part)
     with contextlib.closing(kept):
         mine = range(first, len(sizes), count)
         finished = kept.finished(sizes)
@@ -124,8 +126,8 @@ def open_store(store: str | os.PathLike[str]) -> pyarrow.dataset.Dataset:
     return dataset.dataset(parts, format="parquet")
 
 
-def _checked_share(share: tuple[int, int]) -> tuple[int, int]:
-    if not isinstance(share, (tuple, list)) or len(share) != 2:
-        raise not_a("share", "a pair of numbers, such as (0, 4)", share)
-    count = as_integer("share: the number of shares", share[1], 1, _MOST_SHARES)
-    return as_integer("share", share[0], 0, count - 1), count
+def _checked_part(part: tuple[int, int]) -> tuple[int, int]:
+    if not isinstance(part, (tuple, list)) or len(part) != 2:
+        raise not_a("part", "a pair of numbers, such as (0, 4)", part)
+    count = as_integer("part: the number of parts", part[1], 1, _MOST_PARTS)
+    return as_integer("part", part[0], 0, count - 1), count

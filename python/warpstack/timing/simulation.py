@@ -15,6 +15,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
+from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, SimulationChanges, options_of
@@ -377,12 +378,13 @@ class Simulator(Handle):
     def __repr__(self) -> str:
         return f"<Simulator of {self.gpu.title}>"
 
+    @former_keywords(sample_cycles="timeline_cycles")
     @checked
     def run(
         self,
         kernel: KernelTrace,
         *,
-        sample_cycles: int | None = None,
+        timeline_cycles: int | None = None,
         max_cycles: int | None = None,
         per_instruction: bool = False,
         timeline: bool = False,
@@ -394,7 +396,7 @@ class Simulator(Handle):
         ----------
         kernel
             The kernel. Only its traced blocks run.
-        sample_cycles
+        timeline_cycles
             Number of SM cycles between two samples of `SimulationResult.timeline`.
         max_cycles
             Number of SM cycles after which to give up.
@@ -402,7 +404,7 @@ class Simulator(Handle):
             Count issue slots by instruction, too: `SimulationResult.per_pc`.
         timeline
             Sample at distances that suit the kernel's length, into at most 4096 samples: from every
-            `sample_cycles` cycles on, 16 unless that is given.
+            `timeline_cycles` cycles on, 16 unless that is given.
         progress
             It is told of issued instructions now and then.
 
@@ -413,8 +415,8 @@ class Simulator(Handle):
             message says what its warps wait for.
         """
         sample = 0
-        if sample_cycles is not None:
-            sample = as_integer("sample_cycles", sample_cycles, 1, _MOST_CYCLES)
+        if timeline_cycles is not None:
+            sample = as_integer("timeline_cycles", timeline_cycles, 1, _MOST_CYCLES)
         if timeline and not sample:
             sample = 16
         limit = 0 if max_cycles is None else as_integer("max_cycles", max_cycles, 1, _MOST_CYCLES)
@@ -457,7 +459,7 @@ def simulate(
     gpu: GpuLike,
     *,
     options: Options | None = ...,
-    sample_cycles: int | None = ...,
+    timeline_cycles: int | None = ...,
     max_cycles: int | None = ...,
     per_instruction: bool = ...,
     timeline: bool = ...,
@@ -472,7 +474,7 @@ def simulate(
     gpu: GpuLike,
     *,
     options: Options | None = ...,
-    sample_cycles: int | None = ...,
+    timeline_cycles: int | None = ...,
     max_cycles: int | None = ...,
     per_instruction: bool = ...,
     timeline: bool = ...,
@@ -481,13 +483,14 @@ def simulate(
     progress: bool = ...,
     **changes: Unpack[SimulationChanges],
 ) -> list[SimulationResult]: ...
+@former_keywords(sample_cycles="timeline_cycles")
 @checked
 def simulate(
     kernel: KernelTrace | App,
     gpu: GpuLike,
     *,
     options: Options | None = None,
-    sample_cycles: int | None = None,
+    timeline_cycles: int | None = None,
     max_cycles: int | None = None,
     per_instruction: bool = False,
     timeline: bool = False,
@@ -512,7 +515,7 @@ def simulate(
         The GPU: a description, its name, or the path of one.
     options, **changes
         What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``profiler``.
-    sample_cycles, max_cycles, per_instruction, timeline
+    timeline_cycles, max_cycles, per_instruction, timeline
         As for `Simulator.run`.
     client
         A Dask cluster to simulate the kernels of an application on, all at once (needs
@@ -547,7 +550,7 @@ def simulate(
     flush_l2, profiler = settings.flush_l2, settings.profiler
     simulator = Simulator(gpu, profiler=profiler)
     how: dict[str, Any] = {
-        "sample_cycles": sample_cycles,
+        "timeline_cycles": timeline_cycles,
         "max_cycles": max_cycles,
         "per_instruction": per_instruction,
         "timeline": timeline,

@@ -74,7 +74,7 @@ def test_store_and_shares(app, gpu, tmp_path):
     options = {"caches": "recorded", "cache": False}
     whole = ws.sweep(app, gpu, AXES, **options)
     for share in ((0, 2), (1, 2)):
-        rows = ws.exploration.sweep_to_store(app, gpu, AXES, store=tmp_path, share=share, **options)
+        rows = ws.exploration.sweep_to_store(app, gpu, AXES, store=tmp_path, part=share, **options)
     table = rows.to_table().to_pandas().sort_values(["point", "kernel"])
     assert table["cycles"].tolist() == whole["cycles"].tolist()
     with pytest.raises(InputError, match="another"):

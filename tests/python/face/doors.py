@@ -252,8 +252,8 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.memory.PptGpuMem, **rates, totals={}, l1=reuse, l2=reuse)
     add(ws.Prediction, **vars(ws.models.evaluate(g.profile, g.gpu)))
     histogram = next(value for value in vars(reuse).values() if "Histogram" in type(value).__name__)
-    add(ws.memory.ReuseProfile, accesses=5, histogram=histogram, rate=1.0, line_bytes=128)
-    add(ws.memory.ReuseProfile.from_lines, lines=[1, 2, 1], rate=1.0, batches=2, seed=0)
+    add(ws.memory.ReuseProfile, accesses=5, histogram=histogram, sample_lines=1.0, line_bytes=128)
+    add(ws.memory.ReuseProfile.from_lines, lines=[1, 2, 1], sample_lines=1.0, batches=2, seed=0)
     for name in ("hit_rate", "hit_rate_error"):
         add(getattr(ws.memory.ReuseProfile, name), self=reuse, size_lines=[1, 2])
     for name in ("sdcm", "sdcm_error"):
@@ -265,7 +265,9 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
     add(ws.timing.Simulator, gpu=g.gpu)
     simulator = ws.timing.Simulator(g.gpu)
-    add(ws.timing.Simulator.run, self=simulator, kernel=g.kernel, sample_cycles=9, max_cycles=9999)
+    add(
+        ws.timing.Simulator.run, self=simulator, kernel=g.kernel, timeline_cycles=9, max_cycles=9999
+    )
     add(ws.timing.Simulator.flush_l2, self=simulator)
     add(ws.exploration.StageCache, folder=g.folder / "c2", limit_bytes=1e6)
     add(ws.exploration.StageCache.get, self=g.store, stage="memory", key="ab")
@@ -397,7 +399,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     for name in ("line_stream", "reuse_profile"):
         first = "kernel" if name == "line_stream" else "kernel_or_lines"
-        more = {} if name == "line_stream" else {"rate": 1.0, "batches": 2, "seed": 1}
+        more = {} if name == "line_stream" else {"sample_lines": 1.0, "batches": 2, "seed": 1}
         chosen = {first: g.kernel, "gpu": g.gpu, "level": "l2", "line_bytes": 128}
         add(getattr(ws.memory, name), **chosen, filtered=True, **more)
     add(ws.load, path=g.saved, kernels=[1], memory_limit_mib=64.0)
@@ -604,7 +606,7 @@ def calls(given: Given) -> dict[str, Call]:
         ws.simulate,
         **kernel,
         flush_l2=True,
-        sample_cycles=10,
+        timeline_cycles=10,
         max_cycles=100_000,
         client=None,
         **counted,
@@ -647,7 +649,7 @@ def calls(given: Given) -> dict[str, Call]:
         gpu=g.gpu,
         **rows,
         store=g.folder / "rows",
-        share=(0, 1),
+        part=(0, 1),
         workers=1,
         client=None,
         selection="clustering",
