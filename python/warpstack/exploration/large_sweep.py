@@ -29,10 +29,10 @@ __all__ = ["open_store", "sweep_to_store"]
 _MOST_PARTS = 10**6 - 1
 
 
-@former_keywords(share="part")
+@former_keywords(app_or_kernels="app", share="part")
 @checked
 def sweep_to_store(
-    app_or_kernels: Apps,
+    app: Apps,
     gpu: GpuLike,
     axes: Axes,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
@@ -54,7 +54,7 @@ def sweep_to_store(
 
     Parameters
     ----------
-    app_or_kernels, gpu, axes, models
+    app, gpu, axes, models
         As for `sweep`.
     store
         Folder for the rows, a Parquet dataset; each of its files has at most some 260,000 rows.
@@ -76,7 +76,7 @@ def sweep_to_store(
         same part or parts of another number.
     """
     how = options_of("sweep_to_store", options, changes, TimeChanges)
-    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, how.profiler)
+    design = Design.of(app, as_gpu(gpu), axes, models, how.profiler)
     first, count = (0, 1) if part is None else _checked_part(part)
     work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
     sizes = work.sizes

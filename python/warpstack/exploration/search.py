@@ -15,6 +15,7 @@ import pandas as pd
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack.errors import InputError, UnusedOptionWarning, not_one_of
 from warpstack.exploration.expressions import Expression
@@ -50,9 +51,10 @@ _MOST_STALE = 25
 _MOST_STARTS = 4
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def search(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     space: Mapping[str, Range],
     objective: str | Sequence[str] = "cycles",
@@ -77,7 +79,7 @@ def search(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels are added up (`warpstack.exploration.point_totals`), or one kernel.
     gpu
         The GPU that the space changes; if it lies in the space the search starts there.
@@ -150,7 +152,7 @@ def search(
     if not objectives:
         raise InputError("objective: none is given")
     evaluation = _Evaluation(
-        app_or_kernel,
+        app,
         as_gpu(gpu),
         space,
         objectives,

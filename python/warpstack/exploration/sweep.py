@@ -28,6 +28,7 @@ from warpstack._util.choices import (
     CacheRuns,
     Profiler,
 )
+from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
@@ -64,9 +65,10 @@ _TASK_POINTS = 20_000
 _TASK_ROWS = 2**17
 
 
+@former_keywords(app_or_kernels="app")
 @checked
 def sweep(
-    app_or_kernels: Apps,
+    app: Apps,
     gpu: GpuLike,
     axes: Axes,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
@@ -88,7 +90,7 @@ def sweep(
 
     Parameters
     ----------
-    app_or_kernels
+    app
         An application, one kernel, or several of them by name.
     gpu
         The GPU that the points change: a description, its name, or the path of one.
@@ -147,7 +149,7 @@ def sweep(
         If no model reads a field of the axes, or an option that is set.
     """
     how = options_of("sweep", options, changes, TimeChanges)
-    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, how.profiler)
+    design = Design.of(app, as_gpu(gpu), axes, models, how.profiler)
     work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
     kept = None if store is None else SweepStore(store, work.identity, resume=resume)
     with contextlib.nullcontext() if kept is None else contextlib.closing(kept):

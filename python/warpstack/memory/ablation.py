@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from warpstack._util.checked import checked
+from warpstack._util.former import former_keywords
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -22,9 +23,10 @@ __all__ = ["VARIANTS", "ablate"]
 VARIANTS = ("Final", "L1NonSec", "L2NonSec", "NoL1Filter", "NoAdaptL1")
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def ablate(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     *,
     options: Options | None = None,
@@ -43,7 +45,7 @@ def ablate(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -71,7 +73,7 @@ def ablate(
     given = Options(flush_l2=True) if options is None else options
     flush_l2 = options_of("ablate", given, changes, FlushChanges).flush_l2
     base = as_gpu(gpu)
-    kernels = kernels_of(app_or_kernel)
+    kernels = kernels_of(app)
     rows = []
     with progress_bar(progress, len(VARIANTS) * len(kernels), "ablations", "kernel") as bar:
         for variant in VARIANTS:

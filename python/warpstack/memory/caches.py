@@ -391,7 +391,7 @@ class MemorySystem(Handle):
 
 @overload
 def simulate_caches(
-    kernel: KernelTrace,
+    app: KernelTrace,
     gpu: GpuLike,
     *,
     options: Options | None = ...,
@@ -404,7 +404,7 @@ def simulate_caches(
 ) -> MemoryProfile: ...
 @overload
 def simulate_caches(
-    kernel: App,
+    app: App,
     gpu: GpuLike,
     *,
     options: Options | None = ...,
@@ -415,10 +415,10 @@ def simulate_caches(
     progress: bool = ...,
     **changes: Unpack[CacheChanges],
 ) -> list[MemoryProfile]: ...
-@former_keywords(sampling="sample_sms")
+@former_keywords(kernel="app", sampling="sample_sms")
 @checked
 def simulate_caches(
-    kernel: KernelTrace | App,
+    app: KernelTrace | App,
     gpu: GpuLike,
     *,
     options: Options | None = None,
@@ -437,7 +437,7 @@ def simulate_caches(
 
     Parameters
     ----------
-    kernel
+    app
         A kernel, or an application: its kernels then run in order on one memory system, each with
         empty L1 caches and the L2 that the previous one left.
     gpu
@@ -474,13 +474,13 @@ def simulate_caches(
         filter_l1_hits=filter_l1_hits,
         num_threads=num_threads,
     )
-    if isinstance(kernel, KernelTrace):
-        return system.run(kernel, observe=observe, sample_sms=how.sample_sms)
+    if isinstance(app, KernelTrace):
+        return system.run(app, observe=observe, sample_sms=how.sample_sms)
     if observe is not None:
         raise InputError("observe names a warp of one kernel; give a kernel, not an application")
     profiles = []
-    with progress_bar(progress, len(kernel), "simulating caches", "kernel") as bar:
-        for one in kernel.kernels:
+    with progress_bar(progress, len(app), "simulating caches", "kernel") as bar:
+        for one in app.kernels:
             if how.flush_l2:
                 system.flush_l2()
             profiles.append(system.run(one, sample_sms=how.sample_sms))

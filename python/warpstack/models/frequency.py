@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
@@ -129,9 +130,10 @@ class CrispCounters:
         return (loads + rest) / self.cycles
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def dvfs(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     clocks_ghz: Iterable[float],
     models: str | Iterable[str] = (DEFAULT_MODEL,),
@@ -148,7 +150,7 @@ def dvfs(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU; its clock is the nominal one.
@@ -192,7 +194,7 @@ def dvfs(
             f"{max(clocks):g}"
         )
     prediction.warn_of_unread(how, analytical)
-    pipeline = Pipeline(app_or_kernel, how)
+    pipeline = Pipeline(app, how)
     described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
     simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
     simulators = {clock: Simulator(described[clock]) for clock in simulated}

@@ -86,7 +86,7 @@ class Pipeline:
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     options
         How the stages work.
@@ -108,16 +108,12 @@ class Pipeline:
 
     def __init__(
         self,
-        app_or_kernel: App | KernelTrace | Iterable[KernelTrace],
+        app: App | KernelTrace | Iterable[KernelTrace],
         options: Options,
         *,
         memo: Memo | None = None,
     ) -> None:
-        self.kernels = (
-            kernels_of(app_or_kernel)
-            if isinstance(app_or_kernel, (App, KernelTrace))
-            else tuple(app_or_kernel)
-        )
+        self.kernels = kernels_of(app) if isinstance(app, (App, KernelTrace)) else tuple(app)
         if not self.kernels:
             raise InputError("the application has no kernels; there is nothing to predict")
         self.options = options

@@ -475,10 +475,10 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     return wanted
 
 
-@former_keywords(sampling="sample_sms")
+@former_keywords(app_or_kernel="app", sampling="sample_sms")
 @checked
 def predict(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
@@ -491,7 +491,7 @@ def predict(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -533,9 +533,7 @@ def predict(
     """
     how = options_of("predict", options, changes, OptionChanges)
     warn_of_unread(how, model_list(models))
-    return pd.DataFrame(
-        predicted_rows(app_or_kernel, gpu, models, how, client=client, progress=progress)
-    )
+    return pd.DataFrame(predicted_rows(app, gpu, models, how, client=client, progress=progress))
 
 
 def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) -> list[Prediction]:
@@ -544,7 +542,7 @@ def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) 
 
 @checked
 def predicted_rows(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str],
     options: Options,
@@ -561,7 +559,7 @@ def predicted_rows(
     wanted = model_list(models)
     share, profiler = options.sample_sms, options.profiler
     gpu = profiled(as_gpu(gpu), profiler)
-    pipeline = Pipeline(app_or_kernel, options, memo=memo)
+    pipeline = Pipeline(app, options, memo=memo)
     if options.sample_launches is not False or client is not None:
         if share != 1:
             raise InputError(

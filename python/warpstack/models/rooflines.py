@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
@@ -53,9 +54,10 @@ def ceilings(gpu: GpuLike) -> dict[str, float]:
     }
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def roofline(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
@@ -73,7 +75,7 @@ def roofline(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -109,7 +111,7 @@ def roofline(
     prediction.warn_of_unread(how, wanted)
     gpu = profiled(as_gpu(gpu), how.profiler)
     roofs = ceilings(gpu)
-    pipeline = Pipeline(app_or_kernel, how)
+    pipeline = Pipeline(app, how)
     simulator = simulation.Simulator(gpu) if simulate else None
     rows = []
     with progress_bar(progress, len(pipeline.kernels), "roofline", "kernel") as bar:

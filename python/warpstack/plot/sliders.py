@@ -12,6 +12,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, StageChanges, options_of
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
@@ -58,7 +59,7 @@ class Explorer:
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels are added up, or one kernel.
     gpu
         The GPU to start from.
@@ -74,10 +75,11 @@ class Explorer:
         If an argument is unknown or there is no kernel.
     """
 
+    @former_keywords(app_or_kernel="app")
     @checked
     def __init__(
         self,
-        app_or_kernel: App | KernelTrace,
+        app: App | KernelTrace,
         gpu: GpuLike,
         models: str | Iterable[str] = (DEFAULT_MODEL,),
         *,
@@ -88,7 +90,7 @@ class Explorer:
         self._models = model_list(models)
         how = options_of("explore", options, changes, StageChanges)
         warn_of_unread(how, self._models)
-        self._pipeline = Pipeline(app_or_kernel, how, memo=Recent(_KEPT))
+        self._pipeline = Pipeline(app, how, memo=Recent(_KEPT))
         self._pipeline.warps()  # a kernel without one is refused now
 
     @property
@@ -143,9 +145,10 @@ class Explorer:
         return field not in self._pipeline.memory_fields
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def explore(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
@@ -160,7 +163,7 @@ def explore(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels are added up, or one kernel.
     gpu
         The GPU to start from.
@@ -191,7 +194,7 @@ def explore(
             "explore needs ipywidgets; install it with: pip install 'warpstack[explore]'"
         ) from None
 
-    explorer = Explorer(app_or_kernel, gpu, models, options=options, **changes)
+    explorer = Explorer(app, gpu, models, options=options, **changes)
     steps = _steps(explorer, fields)
     picture = _Picture(explorer)
     sliders = {

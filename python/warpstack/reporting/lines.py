@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warpstack._util.checked import strictly_checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack.hardware.description import GpuLike, as_gpu
@@ -38,9 +39,10 @@ _FOR_PARTS = [f"for_{part}" for part in STACK_COMPONENTS]
 _MODEL_PARTS = [f"model_cpi_{part}" for part in STACK_COMPONENTS]
 
 
+@former_keywords(app_or_kernel="app")
 @strictly_checked
 def lines(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     *,
     model: str = DEFAULT_MODEL,
@@ -54,7 +56,7 @@ def lines(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel. Traces of ``nvcc -lineinfo``
         know their lines; without lines, all instructions are of line 0.
     gpu
@@ -102,7 +104,7 @@ def lines(
     """
     how = options_of("lines", options, changes, FlushChanges)
     by_line, by_instruction = lines_and_instructions(
-        app_or_kernel,
+        app,
         gpu,
         model=model,
         simulate=simulate,
@@ -113,7 +115,7 @@ def lines(
 
 
 def lines_and_instructions(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     *,
     model: str = DEFAULT_MODEL,
@@ -123,14 +125,14 @@ def lines_and_instructions(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `lines`, and the same with one row per instruction."""
     target = as_gpu(gpu)
-    pipeline = Pipeline(app_or_kernel, Options(flush_l2=flush_l2))
+    pipeline = Pipeline(app, Options(flush_l2=flush_l2))
     kernels = pipeline.kernels
     results: list[SimulationResult | None] = [None] * len(kernels)
     if simulate:
-        app = App(kernels)
+        whole = App(kernels)
         results = list(
             simulate_kernels(
-                app, target, flush_l2=flush_l2, per_instruction=True, progress=progress
+                whole, target, flush_l2=flush_l2, per_instruction=True, progress=progress
             )
         )
     tables, instructions = [], []

@@ -455,7 +455,7 @@ class Simulator(Handle):
 
 @overload
 def simulate(
-    kernel: KernelTrace,
+    app: KernelTrace,
     gpu: GpuLike,
     *,
     options: Options | None = ...,
@@ -470,7 +470,7 @@ def simulate(
 ) -> SimulationResult: ...
 @overload
 def simulate(
-    kernel: App,
+    app: App,
     gpu: GpuLike,
     *,
     options: Options | None = ...,
@@ -483,10 +483,10 @@ def simulate(
     progress: bool = ...,
     **changes: Unpack[SimulationChanges],
 ) -> list[SimulationResult]: ...
-@former_keywords(sample_cycles="timeline_cycles")
+@former_keywords(kernel="app", sample_cycles="timeline_cycles")
 @checked
 def simulate(
-    kernel: KernelTrace | App,
+    app: KernelTrace | App,
     gpu: GpuLike,
     *,
     options: Options | None = None,
@@ -508,7 +508,7 @@ def simulate(
 
     Parameters
     ----------
-    kernel
+    app
         A kernel, or an application: its kernels then run in order on one GPU, each with empty L1
         caches and the L2 that the previous one left.
     gpu
@@ -555,7 +555,7 @@ def simulate(
         "per_instruction": per_instruction,
         "timeline": timeline,
     }
-    kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
+    kernels = (app,) if isinstance(app, KernelTrace) else app.kernels
     if client is not None:
         if not flush_l2 and len(kernels) > 1:
             raise InputError(
@@ -574,7 +574,7 @@ def simulate(
             strict=True,
         ):
             results.append(SimulationResult(values, one, simulator.gpu, profiler))
-        return results[0] if isinstance(kernel, KernelTrace) else results
+        return results[0] if isinstance(app, KernelTrace) else results
     threads = as_integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
     threads = min(threads, len(kernels)) if flush_l2 else 1
     total = sum(one.num_instructions for one in kernels)
@@ -588,7 +588,7 @@ def simulate(
                 if flush_l2:
                     simulator.flush_l2()
                 results.append(simulator.run(one, progress=bar, **how))
-    return results[0] if isinstance(kernel, KernelTrace) else results
+    return results[0] if isinstance(app, KernelTrace) else results
 
 
 def _run_alone(

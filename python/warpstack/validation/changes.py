@@ -14,6 +14,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, StageChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
@@ -88,9 +89,10 @@ def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
     }
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def what_if(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     changes: Mapping[str, Mapping[str, Any]] | None = None,
@@ -104,7 +106,7 @@ def what_if(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -154,8 +156,8 @@ def what_if(
     how = options_of("what_if", options, settings, StageChanges)
     warn_of_unread(how, wanted)
     # Most changes leave the caches alone: results of the baseline and of the change before are kept.
-    pipeline = Pipeline(app_or_kernel, how, memo=Recent(2))
-    app = app_or_kernel if isinstance(app_or_kernel, App) else App(pipeline.kernels)
+    pipeline = Pipeline(app, how, memo=Recent(2))
+    whole = app if isinstance(app, App) else App(pipeline.kernels)
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "what if", "change") as bar:
         for change, one in gpus.items():
@@ -163,11 +165,11 @@ def what_if(
             for model in wanted:
                 cycles[model, change] = sum(evaluate(p, one, model).cycles for p in profiles)
             if simulate:
-                results = simulation.simulate(app, one, flush_l2=how.flush_l2)
+                results = simulation.simulate(whole, one, flush_l2=how.flush_l2)
                 total = float(sum(result.cycles for result in results))
                 cycles[simulation.MODEL_NAME, change] = total
             bar.update(1)
-    name = app.name if app is app_or_kernel else pipeline.kernels[0].short_name
+    name = whole.name if whole is app else pipeline.kernels[0].short_name
     rows = []
     for model in [*wanted, *([simulation.MODEL_NAME] if simulate else [])]:
         for change, one in gpus.items():

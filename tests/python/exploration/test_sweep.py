@@ -480,11 +480,11 @@ def test_a_store_of_another_sweep_is_refused(kernel, pascal, tmp_path):
         ({"axes": {"num_sms": [7, 14, 28], "l1_mshrs": [32, 63]}}, "digest of the points"),
         ({"models": "mdm_mshr"}, 'models is \\["closed_network"\\], not \\["mdm_mshr"\\]'),
         ({"gpu": pascal.replace(l1_latency=30)}, "gpu"),
-        ({"app_or_kernels": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
+        ({"app": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
         ({"flush_l2": True}, "flush_l2"),
         ({"resume": False}, "holds results of this sweep already"),
     ):
-        arguments = {"app_or_kernels": kernel, "gpu": pascal, "axes": AXES, **other}
+        arguments = {"app": kernel, "gpu": pascal, "axes": AXES, **other}
         with pytest.raises(ws.InputError, match=message):
             ws.sweep(**arguments, store=tmp_path)
 

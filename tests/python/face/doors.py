@@ -149,7 +149,7 @@ class Given:
 def calls(given: Given) -> dict[str, Call]:
     """Return a call of everything that `public_callables` yields, by its name."""
     g = given
-    app = {"app_or_kernel": g.kernel, "gpu": g.gpu}
+    app = {"app": g.kernel, "gpu": g.gpu}
     kernel = {"kernel": g.kernel, "gpu": g.gpu}
     stream = {"lines": [1, 2, 1]}
     pair = {"predicted": [1.0, 2.0], "reference": [1.0, 2.0]}
@@ -604,7 +604,7 @@ def calls(given: Given) -> dict[str, Call]:
     counted = {"per_instruction": True, "timeline": True}
     add(
         ws.simulate,
-        **kernel,
+        **app,
         flush_l2=True,
         timeline_cycles=10,
         max_cycles=100_000,
@@ -613,7 +613,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     add(
         ws.simulate_caches,
-        **kernel,
+        **app,
         flush_l2=True,
         observe=(0, 0),
         blocks="round_robin",
@@ -626,7 +626,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.memory.stack_distances, **stream)
     add(
         ws.sweep,
-        app_or_kernels=g.app,
+        app=g.app,
         gpu=g.gpu,
         axes={"num_sms": [1]},
         models="closed_network",
@@ -645,7 +645,7 @@ def calls(given: Given) -> dict[str, Call]:
     ws.exploration.sweep_to_store(g.app, g.gpu, store=g.folder / "rows", **rows)
     add(
         ws.exploration.sweep_to_store,
-        app_or_kernels=g.app,
+        app=g.app,
         gpu=g.gpu,
         **rows,
         store=g.folder / "rows",

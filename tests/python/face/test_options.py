@@ -184,7 +184,7 @@ def test_a_wrong_name_suggests_the_nearest(kernel):
     with pytest.raises(TypeError, match=r"argument 'progress_'; did you mean progress\?"):
         ws.sweep(kernel, GPU, AXES, progress_=True)
     with pytest.raises(
-        TypeError, match=r"simulate_caches\(\) .* argument 'xyz'; there are kernel, gpu"
+        TypeError, match=r"simulate_caches\(\) .* argument 'xyz'; there are app, gpu"
     ):
         ws.simulate_caches(kernel, GPU, xyz=1)
     with pytest.raises(TypeError, match="multiple values for argument 'gpu'"):
