@@ -45,7 +45,9 @@ def _renamed(function: str, given: dict[str, Any], names: dict[str, str]) -> dic
             raise TypeError(
                 f"{function}() got both {present!r} and {former!r}, its former name; leave {former!r} out"
             )
-        found[present] = given[former]
+        value = given[former]
+        is_all = former == "num_threads" and isinstance(value, int) and value == 0
+        found[present] = None if is_all else value  # 0 was what None is now
         warn(
             f"{function}: {former} is called {present} now; the former name goes in 0.4",
             FutureWarning,

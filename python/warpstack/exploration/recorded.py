@@ -125,7 +125,7 @@ def recorded_profiles(
             raise InterruptedError
 
     order = options.access_order
-    system = MemorySystem(reference, access_order=order, num_threads=1)
+    system = MemorySystem(reference, access_order=order, workers=1)
     recordings = []
     with named_memory_error(reference):
         for kernel in kernels:

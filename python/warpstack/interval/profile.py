@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import MissSource, Selection
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, WarpChanges, options_of
 from warpstack.errors import InputError, not_one_of, shown
@@ -409,9 +410,10 @@ class IntervalProfile:
         return str(self.intervals.to_html())
 
 
+@former_keywords(num_threads="workers")
 @checked
 def warp_groups(
-    kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, num_threads: int = 0
+    kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, workers: int | None = None
 ) -> pd.DataFrame:
     """Run the interval algorithm over every warp and group those that behave alike.
 
@@ -422,8 +424,8 @@ def warp_groups(
     latencies
         Cycles of each row of the instruction table; by default fixed nominal ones, the same for
         every GPU.
-    num_threads
-        0: as many as the machine runs at once. The result does not depend on it.
+    workers
+        Threads; None: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -433,23 +435,24 @@ def warp_groups(
         issues one instruction per cycle (GPUMech, Eq. 5), ``count`` warps. Warps without
         instructions are left out.
     """
-    return pd.DataFrame(_warp_groups(kernel, latencies, num_threads))
+    return pd.DataFrame(_warp_groups(kernel, latencies, workers))
 
 
 def _warp_groups(
-    kernel: KernelTrace, latencies: npt.ArrayLike | None, num_threads: int
+    kernel: KernelTrace, latencies: npt.ArrayLike | None, workers: int | None
 ) -> dict[str, npt.NDArray[Any]]:
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
     return _core.group_warps(
         kernel._core,
         np.asarray(values, dtype=float),
-        num_threads=as_integer("num_threads", num_threads, 0, MOST_THREADS),
+        num_threads=thread_count(workers, MOST_THREADS),
     )
 
 
+@former_keywords(num_threads="workers")
 @checked
 def representative_warp(
-    kernel: KernelTrace, selection: Selection = "clustering", *, num_threads: int = 0
+    kernel: KernelTrace, selection: Selection = "clustering", *, workers: int | None = None
 ) -> tuple[int, int]:
     """Choose the warp whose intervals stand for all (GPUMech, Section III-C, Eq. 5 and 6).
 
@@ -464,8 +467,8 @@ def representative_warp(
         ``clustering``: k-means with two clusters over IPC and instruction count, each divided by
         its mean; the warp nearest the centre of the larger cluster. ``max``, ``min``: the warp with
         the highest or lowest IPC alone. Ties go to the first warp of the trace.
-    num_threads
-        0: as many as the machine runs at once. The result does not depend on it.
+    workers
+        Threads; None: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -479,7 +482,7 @@ def representative_warp(
     """
     if selection not in SELECTIONS:
         raise not_one_of("selection", selection, SELECTIONS)
-    groups = _warp_groups(kernel, None, num_threads)
+    groups = _warp_groups(kernel, None, workers)
     if len(groups["count"]) == 1:
         return int(groups["block"][0]), int(groups["warp"][0])
     ipc = groups["instructions"] / groups["cycles"]
@@ -534,6 +537,7 @@ def _mean(
     return mean
 
 
+@former_keywords(num_threads="workers")
 @checked
 def interval_profile(
     kernel: KernelTrace,
@@ -542,7 +546,7 @@ def interval_profile(
     *,
     options: Options | None = None,
     representative: tuple[int, int] | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     **changes: Unpack[WarpChanges],
 ) -> IntervalProfile:
     """Build the intervals of a kernel's representative warp.
@@ -560,8 +564,8 @@ def interval_profile(
         ``representative`` needs a `memory` that has observed the warp), ``merge_threshold``.
     representative
         The warp itself (block, warp), when the choice has been made.
-    num_threads
-        0: as many as the machine runs at once. The result does not depend on it.
+    workers
+        Threads; None: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -575,12 +579,12 @@ def interval_profile(
     how = options_of("interval_profile", options, changes, WarpChanges)
     gpu = as_gpu(gpu)
     if representative is None:
-        warp = representative_warp(kernel, how.selection, num_threads=num_threads)
+        warp = representative_warp(kernel, how.selection, workers=workers)
     else:
         warp = representative
     observed = how.observes
     if memory is None:
-        system = MemorySystem(gpu, num_threads=num_threads)
+        system = MemorySystem(gpu, workers=workers)
         memory = system.run(kernel, observe=warp if observed else None)
     else:
         _check_memory(memory, kernel, gpu)
@@ -635,7 +639,7 @@ def interval_profile(
             memory._core,
             latencies,
             read["issue_width"] / gpu.num_schedulers,
-            num_threads,
+            thread_count(workers, MOST_THREADS),
             gpu.store_acknowledgement == "awaited",
             tensor_unit_to_core(read),
         ),

@@ -23,14 +23,14 @@ __all__ = ["VARIANTS", "ablate"]
 VARIANTS = ("Final", "L1NonSec", "L2NonSec", "NoL1Filter", "NoAdaptL1")
 
 
-@former_keywords(app_or_kernel="app")
+@former_keywords(app_or_kernel="app", num_threads="workers")
 @checked
 def ablate(
     app: App | KernelTrace,
     gpu: GpuLike,
     *,
     options: Options | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     progress: bool = False,
     **changes: Unpack[FlushChanges],
 ) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def ablate(
     options, **changes
         How the stage works; see `warpstack.Options`: ``flush_l2``. Without options L2 is emptied before
         each kernel, as by the profilers that the paper compares with.
-    num_threads
+    workers
         As for `MemorySystem`.
     progress
         Show a progress bar on standard error.
@@ -81,7 +81,7 @@ def ablate(
                 _variant(base, variant),
                 access_order="round_robin",
                 filter_l1_hits=variant != "NoL1Filter",
-                num_threads=num_threads,
+                workers=workers,
             )
             for kernel in kernels:
                 if flush_l2:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args, overload
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import AccessOrder
 from warpstack._util.former import former_keywords
@@ -291,8 +291,8 @@ class MemorySystem(Handle):
     filter_l1_hits
         Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
         of L1 are the same, except in the timed order, which depends on what L2 holds.
-    num_threads
-        How many threads to use at most; 0: as many as the machine runs at once. The result does not
+    workers
+        How many threads to use at most; None: as many as the machine runs at once. The result does not
         depend on it.
 
     Raises
@@ -304,6 +304,7 @@ class MemorySystem(Handle):
     _what = "holds the L2 of a running application"
     _remedy = "make another one of its gpu"
 
+    @former_keywords(num_threads="workers")
     @checked
     def __init__(
         self,
@@ -312,12 +313,12 @@ class MemorySystem(Handle):
         blocks: BlockSchedule | str = "round_robin",
         access_order: AccessOrder = "auto",
         filter_l1_hits: bool = True,
-        num_threads: int = 0,
+        workers: int | None = None,
     ) -> None:
         self.gpu = gpu = as_gpu(gpu)
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
-        threads = as_integer("num_threads", num_threads, 0, MOST_THREADS)
+        threads = thread_count(workers, MOST_THREADS)
         with named_memory_error(gpu):
             config = memory_config(
                 gpu, schedule, access_order=access_order, filter_l1_hits=filter_l1_hits
@@ -398,7 +399,7 @@ def simulate_caches(
     observe: tuple[int, int] | None = ...,
     blocks: BlockSchedule | str = ...,
     filter_l1_hits: bool = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
     **changes: Unpack[CacheChanges],
 ) -> MemoryProfile: ...
@@ -411,11 +412,11 @@ def simulate_caches(
     observe: None = ...,
     blocks: BlockSchedule | str = ...,
     filter_l1_hits: bool = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
     **changes: Unpack[CacheChanges],
 ) -> list[MemoryProfile]: ...
-@former_keywords(kernel="app", sampling="sample_sms")
+@former_keywords(kernel="app", sampling="sample_sms", num_threads="workers")
 @checked
 def simulate_caches(
     app: KernelTrace | App,
@@ -425,7 +426,7 @@ def simulate_caches(
     observe: tuple[int, int] | None = None,
     blocks: BlockSchedule | str = "round_robin",
     filter_l1_hits: bool = True,
-    num_threads: int = 0,
+    workers: int | None = None,
     progress: bool = False,
     **changes: Unpack[CacheChanges],
 ) -> MemoryProfile | list[MemoryProfile]:
@@ -446,7 +447,7 @@ def simulate_caches(
         How the stage works; see `warpstack.Options`: ``access_order``, ``flush_l2``, ``sample_sms``.
     observe
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
-    blocks, filter_l1_hits, num_threads
+    blocks, filter_l1_hits, workers
         As for `MemorySystem`.
     progress
         Show a progress bar on standard error.
@@ -472,7 +473,7 @@ def simulate_caches(
         blocks=blocks,
         access_order=how.access_order,
         filter_l1_hits=filter_l1_hits,
-        num_threads=num_threads,
+        workers=workers,
     )
     if isinstance(app, KernelTrace):
         return system.run(app, observe=observe, sample_sms=how.sample_sms)

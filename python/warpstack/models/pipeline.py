@@ -136,7 +136,7 @@ class Pipeline:
             chosen = self._warps[number]
             if chosen is None:
                 chosen = representative_warp(
-                    self.kernels[number], self.options.selection, num_threads=num_threads
+                    self.kernels[number], self.options.selection, workers=num_threads or None
                 )
                 self._warps[number] = chosen
                 if self._memo is not None and None not in self._warps:
@@ -162,7 +162,7 @@ class Pipeline:
             for core, kernel in zip(kept, self.kernels, strict=True):
                 yield MemoryProfile(core, kernel, gpu, options.access_order)
             return
-        system = MemorySystem(gpu, access_order=options.access_order, num_threads=num_threads)
+        system = MemorySystem(gpu, access_order=options.access_order, workers=num_threads or None)
         cores: list[_core.MemoryProfile] = []
         for number, kernel in enumerate(self.kernels):
             observed = self.warp(number, num_threads) if options.observes else None
@@ -186,7 +186,7 @@ class Pipeline:
             representative=self.warp(number, num_threads),
             misses=self.options.misses,
             merge_threshold=self.options.merge_threshold,
-            num_threads=num_threads,
+            workers=num_threads or None,
         )
 
     def profiles(self, gpu: Gpu, num_threads: int = 0) -> Sequence[IntervalProfile]:

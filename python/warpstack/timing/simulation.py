@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
 from warpstack._util.former import former_keywords
@@ -464,7 +464,7 @@ def simulate(
     per_instruction: bool = ...,
     timeline: bool = ...,
     client: distributed.Client | None = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
     **changes: Unpack[SimulationChanges],
 ) -> SimulationResult: ...
@@ -479,11 +479,11 @@ def simulate(
     per_instruction: bool = ...,
     timeline: bool = ...,
     client: distributed.Client | None = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
     **changes: Unpack[SimulationChanges],
 ) -> list[SimulationResult]: ...
-@former_keywords(kernel="app", sample_cycles="timeline_cycles")
+@former_keywords(kernel="app", sample_cycles="timeline_cycles", num_threads="workers")
 @checked
 def simulate(
     app: KernelTrace | App,
@@ -495,7 +495,7 @@ def simulate(
     per_instruction: bool = False,
     timeline: bool = False,
     client: distributed.Client | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     progress: bool = False,
     **changes: Unpack[SimulationChanges],
 ) -> SimulationResult | list[SimulationResult]:
@@ -520,9 +520,9 @@ def simulate(
     client
         A Dask cluster to simulate the kernels of an application on, all at once (needs
         ``warpstack[dask]``): give `flush_l2`, too, as they would share an L2 otherwise.
-    num_threads
+    workers
         How many launches of an application to simulate at once at most where `flush_l2` makes them
-        independent of each other; 0: as many as the machine runs at once. Each thread has an L2 of
+        independent of each other; None: as many as the machine runs at once. Each thread has an L2 of
         its own. The results do not depend on it.
     progress
         Show a progress bar on standard error.
@@ -575,7 +575,7 @@ def simulate(
         ):
             results.append(SimulationResult(values, one, simulator.gpu, profiler))
         return results[0] if isinstance(app, KernelTrace) else results
-    threads = as_integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
+    threads = thread_count(workers, MOST_THREADS) or os.cpu_count() or 1
     threads = min(threads, len(kernels)) if flush_l2 else 1
     total = sum(one.num_instructions for one in kernels)
     with progress_bar(progress, total, "simulating", "instruction") as bar:

@@ -236,7 +236,7 @@ def calls(given: Given) -> dict[str, Call]:
         blocks="random",
         access_order="greedy",
         filter_l1_hits=True,
-        num_threads=1,
+        workers=1,
     )
     add(
         ws.memory.MemorySystem.run,
@@ -280,7 +280,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     add(ws.exploration.StageCache.summary, self=g.store)
     add(ws.exploration.StageCache.clear, self=g.store)
-    add(ws.memory.ablate, **app, flush_l2=True, num_threads=1)
+    add(ws.memory.ablate, **app, flush_l2=True, workers=1)
     add(ws.models.application_totals, predictions=g.predicted)
     add(ws.memory.cache_family, **stream, sets=[1, 2], max_ways=2)
     add(ws.cuda.Device, memory_gib=0.01, print_to=print)
@@ -395,7 +395,7 @@ def calls(given: Given) -> dict[str, Call]:
         representative=(0, 0),
         misses="per_pc",
         merge_threshold=0,
-        num_threads=1,
+        workers=1,
     )
     for name in ("line_stream", "reuse_profile"):
         first = "kernel" if name == "line_stream" else "kernel_or_lines"
@@ -574,7 +574,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.lines, **app, model="closed_network", simulate=True, per_instruction=True, flush_l2=True)
     page = {"path": g.folder / "report.html", "models": ["closed_network"], "source": None}
     add(ws.report, **app, **page)
-    add(ws.interval.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
+    add(ws.interval.representative_warp, kernel=g.kernel, selection="max", workers=1)
     add(ws.models.roofline, **app, models=["closed_network"], simulate=True)
     sampled = {"method": "random", "seed": 0, "base": 1}
     add(
@@ -618,7 +618,7 @@ def calls(given: Given) -> dict[str, Call]:
         observe=(0, 0),
         blocks="round_robin",
         access_order="greedy",
-        num_threads=1,
+        workers=1,
     )
     add(ws.exploration.to_xarray, table=g.sweep)
     add(ws.exploration.sobol_indices, table=g.sampled, metric="ipc")
