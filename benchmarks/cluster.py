@@ -21,10 +21,10 @@ import distributed
 from run import machine, write_measured
 
 import warpstack as ws
+from warpstack._util.options import Options
 from warpstack.exploration.runner import Runner
 from warpstack.exploration.store import SweepStore
 from warpstack.exploration.sweep import Design
-from warpstack.models.pipeline import Options
 
 GPU = "pascal-mdm"
 MODELS = ("gpumech", "mdm")

@@ -39,7 +39,9 @@ def streams() -> Iterator[Row]:
     for rate in (1.0, 0.1, 0.01):
         name = f"profile, {rate:.0%} of the lines"
         rates = timed(
-            lambda rate=rate: ws.memory.ReuseProfile.from_lines(lines, rate=rate), ACCESSES, RUNS
+            lambda rate=rate: ws.memory.ReuseProfile.from_lines(lines, sample_lines=rate),
+            ACCESSES,
+            RUNS,
         )
         yield name, what, *rates, UNIT
     for ways, sets in ((16, [1024]), (16, [2**k for k in range(6, 14)])):

@@ -163,7 +163,7 @@ def ways_to_run(threads: tuple[int, ...]) -> Iterator[tuple[str, dict[str, Any]]
         for traced in (True, False):
             what = "traced" if traced else "not traced"
             what += f", {number} threads" if number > 1 else ""
-            yield what, {"trace": traced, "num_threads": number}
+            yield what, {"trace": traced, "workers": number}
 
 
 def simulation() -> Iterator[Row]:
@@ -190,7 +190,7 @@ def simulation() -> Iterator[Row]:
             yield "running CUDA", f"{name}, {what}", *rates, "M warp instructions/s"
     for name in ("bfs", "k-means"):
         count = sum(kernel.num_thread_instructions for kernel in ws.workloads.load(name))
-        rates = timed(lambda name=name: ws.workloads.load(name, num_threads=1), count)
+        rates = timed(lambda name=name: ws.workloads.load(name, workers=1), count)
         yield "running CUDA", f"{name} (small), traced", *rates, "M thread instructions/s"
 
 
@@ -214,7 +214,7 @@ def caches() -> Iterator[Row]:
             for threads in (1, 2):
                 rates = timed(
                     lambda k=kernel, gpu=gpu, threads=threads: ws.simulate_caches(
-                        k, gpu, num_threads=threads
+                        k, gpu, workers=threads
                     ),
                     sectors,
                 )
@@ -231,7 +231,7 @@ def timing() -> Iterator[Row]:
         yield "cycle by cycle", what, *rates, "M warp instructions/s"
     for what, kernel in kernels().items():
         warp = ws.interval.representative_warp(kernel)
-        memory = ws.simulate_caches(kernel, gpu, num_threads=1)
+        memory = ws.simulate_caches(kernel, gpu, workers=1)
         profile = ws.interval_profile(kernel, gpu, memory, representative=warp)
         model = timed(lambda p=profile: [ws.models.evaluate(p, gpu, "mdm") for _ in range(50)], 50)
         whole = timed(lambda k=kernel: ws.simulate(k, gpu), 1)

@@ -30,8 +30,8 @@ import numpy as np
 from pages import DOCS, machine, markdown_of_texts, publish
 
 import warpstack as ws
+from warpstack._util.options import Options
 from warpstack.exploration.sweep import Design
-from warpstack.models.pipeline import Options
 from warpstack.models.prediction import evaluate_all
 
 #: Recurring cost of 17 benchmarks (MDM, Table II); its one-time cost is 3.6 hours.

@@ -31,7 +31,7 @@ def counted(task: Task) -> dict[str, float]:
     for label, counter in COUNTERS.items():
         expected = sum(one.totals[counter] for one in simulated)
         for order in ORDERS:
-            profiles = ws.simulate_caches(app, gpu, access_order=order, num_threads=1)
+            profiles = ws.simulate_caches(app, gpu, access_order=order, workers=1)
             found = sum(profile.totals[counter] for profile in profiles)
             row[f"{label}, `{order}`"] = found / expected
     return row

@@ -31,7 +31,7 @@ def measure(task: tuple[str, str]) -> pd.DataFrame:
     exact = ws.predict(app, gpu, MODELS)
     parts = []
     for sampling in SAMPLING:
-        table = ws.predict(app, gpu, MODELS, sampling=sampling)
+        table = ws.predict(app, gpu, MODELS, sample_sms=sampling)
         part = table[["kernel", "model", "ipc", "ipc_low", "ipc_high", "sampled_sms"]].copy()
         part.insert(0, "sampling", str(sampling))
         part["ipc_of_all"] = exact["ipc"]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         validation,
         workloads,
     )
+    from warpstack._util.options import Options
     from warpstack.cuda import numba
     from warpstack.errors import InputError
     from warpstack.exploration.search import search
@@ -74,6 +75,7 @@ _NAMES = {
     "IntervalProfile": "warpstack.interval.profile",
     "KernelTrace": "warpstack.traces.trace",
     "MemoryProfile": "warpstack.memory.caches",
+    "Options": "warpstack._util.options",
     "Prediction": "warpstack.models.prediction",
     "SimulationResult": "warpstack.timing.simulation",
     "compare": "warpstack.validation.compare",
@@ -143,6 +145,7 @@ __all__ = [
     "IntervalProfile",
     "KernelTrace",
     "MemoryProfile",
+    "Options",
     "Prediction",
     "SimulationResult",
     "__version__",

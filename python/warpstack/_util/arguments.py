@@ -9,7 +9,7 @@ from pathlib import Path
 from warpstack._util.lazy import numpy as np
 from warpstack.errors import InputError, not_a, shown
 
-__all__ = ["as_integer", "as_path", "printable", "printable_text", "value_text"]
+__all__ = ["as_integer", "as_path", "printable", "printable_text", "thread_count", "value_text"]
 
 
 #: No system takes a longer one.
@@ -33,6 +33,17 @@ def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
     if not at_least <= number <= at_most:
         raise InputError(f"{what} = {shown(number)} is outside {at_least} to {at_most}")
     return number
+
+
+def thread_count(workers: object, at_most: int) -> int:
+    """Return how many threads a caller asks for as the core has it: 0, as many as the machine runs at once.
+
+    Raises
+    ------
+    InputError
+        If it is neither None nor a number from 1 on.
+    """
+    return 0 if workers is None else as_integer("workers", workers, 1, at_most)
 
 
 def as_path(what: str, value: str | os.PathLike[str]) -> Path:

@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -73,7 +74,8 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     The types are read at the first call, so that those that only type checkers import cost nothing.
     Annotations that cannot be resolved then ask nothing. Numbers of NumPy arrive as Python's,
     iterators over items as tuples. Calls with wrong names or counts of arguments raise Python's own
-    `TypeError`.
+    `TypeError`. Of ``**name: Unpack[T]`` the names are those of the typed dictionary, and another one is a
+    `TypeError` with the nearest that there is.
     """
     return _checked(function, strict=False)
 
@@ -89,8 +91,10 @@ def strictly_checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def _checked(function: Callable[_P, _R], *, strict: bool) -> Callable[_P, _R]:
     signature = inspect.signature(function)
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    is_plain = all(p.kind not in variadic for p in signature.parameters.values())
-    names = tuple(signature.parameters)
+    unpacked = next((n for n, p in signature.parameters.items() if _is_unpacked(p)), None)
+    named_ones = [p for name, p in signature.parameters.items() if name != unpacked]
+    is_plain = all(p.kind not in variadic for p in named_ones)
+    names = tuple(p.name for p in named_ones)
     known: dict[str, _Type] = {}
 
     @functools.wraps(function)
@@ -114,6 +118,15 @@ def _checked(function: Callable[_P, _R], *, strict: bool) -> Callable[_P, _R]:
             known.update(_types_of(signature, function))
         wrong: InputError | None = None
         for name, value in list(bound.arguments.items()):
+            if name == unpacked:
+                for key, one in value.items():
+                    if key not in known:
+                        raise _unexpected(function, key, list(known))
+                    try:
+                        value[key] = _value(key, known[key], one)
+                    except InputError as error:
+                        wrong = wrong or error
+                continue
             wanted = known[name]
             kind = signature.parameters[name].kind
             try:
@@ -166,7 +179,30 @@ def _fields_of(own: type[Any]) -> dict[str, _Type]:
 
 def _types_of(signature: inspect.Signature, function: Callable[..., Any]) -> dict[str, _Type]:
     space = _namespace(inspect.getmodule(function))
-    return {name: _type_of(p.annotation, space) for name, p in signature.parameters.items()}
+    known: dict[str, _Type] = {}
+    for name, p in signature.parameters.items():
+        if not _is_unpacked(p):
+            known[name] = _type_of(p.annotation, space)
+            continue
+        # Type checkers alone import `Unpack`, which Python 3.10 does not have.
+        of = eval(p.annotation.removeprefix("Unpack[").removesuffix("]"), dict(space))
+        own = vars(sys.modules[of.__module__])
+        known |= {key: _type_of(one, own) for key, one in of.__annotations__.items()}
+    return known
+
+
+def _is_unpacked(parameter: inspect.Parameter) -> bool:
+    return isinstance(parameter.annotation, str) and parameter.annotation.startswith("Unpack[")
+
+
+def _unexpected(function: Callable[..., Any], name: str, known: list[str]) -> TypeError:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return TypeError(
+        f"{function.__qualname__}() got an unexpected keyword argument {name!r}; {remedy}"
+    )
 
 
 def _namespace(module: types.ModuleType | None) -> dict[str, Any]:

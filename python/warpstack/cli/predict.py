@@ -28,10 +28,10 @@ from warpstack.cli.common.stage_options import (
 from warpstack.cli.common.trace_options import add_trace, load_traces
 
 if TYPE_CHECKING:
+    from warpstack._util.options import Options
     from warpstack.cli.common.answer import Sums
     from warpstack.cli.common.differences import Difference
     from warpstack.hardware.description import Gpu
-    from warpstack.models.pipeline import Options
     from warpstack.timing.simulation import SimulationResult
     from warpstack.traces.trace import App
 
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print what the models predict of each kernel and of all together."""
     from warpstack.hardware.profiler import profiled
-    from warpstack.models import pipeline, prediction
+    from warpstack.models import prediction
     from warpstack.tables import as_records
 
     # Output for programs has the rows of warpstack.predict; the answer for a reader has more than one
@@ -122,13 +122,17 @@ def run(arguments: argparse.Namespace) -> None:
         _report_unused(arguments, target, wanted)
     apps = load_traces(arguments, targets[0])
     simulates = arguments.simulate or (is_answer and _is_cheap(apps, targets))
-    options = pipeline.Options(
-        arguments.selection,
-        arguments.misses,
-        arguments.merge_threshold,
-        arguments.access_order,
-        arguments.flush_l2,
+    options = ws.Options(
+        selection=arguments.selection,
+        misses=arguments.misses,
+        merge_threshold=arguments.merge_threshold,
+        access_order=arguments.access_order,
+        flush_l2=arguments.flush_l2,
+        sample_sms=arguments.sampling,
+        sample_launches=arguments.sample_launches,
+        profiler=arguments.profiler,
     )
+    prediction.warn_of_unread(options, wanted)  # once, however many predictions there are
     jobs = [_Job(app, target) for app in apps for target in targets]
     for job in jobs:
         _predict(job, arguments, wanted, options, simulates)
@@ -202,10 +206,7 @@ def _predict(
         job.app,
         job.target,
         wanted,
-        **dataclasses.asdict(options),
-        sampling=arguments.sampling,
-        sample_launches=arguments.sample_launches,
-        profiler=arguments.profiler,
+        options,
         progress=True,
         memo=memo,
     )

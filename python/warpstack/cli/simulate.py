@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
         app,
         target,
         flush_l2=arguments.flush_l2,
-        sample_cycles=arguments.sample_cycles,
+        timeline_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
         timeline=timeline is not None,
         profiler=arguments.profiler,

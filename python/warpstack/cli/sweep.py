@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import sys
 import time
 from functools import partial
@@ -80,9 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
         store=store,
         resume=arguments.resume,
         cache=True if design.cache is None else design.cache,
+        options=design.options,
         profiler=design.profiler,
         progress=True,
-        **dataclasses.asdict(design.options),
     )
     seconds = time.perf_counter() - start
     if rows is not None:

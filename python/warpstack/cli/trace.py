@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.size,
         arguments.seed,
         machine_code=arguments.machine_code,
-        num_threads=arguments.workers,
+        workers=arguments.workers or None,
         device_memory_mib=arguments.device_memory,
     )
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
@@ -142,7 +142,7 @@ def _trace_program(arguments: argparse.Namespace) -> None:
             machine_code=arguments.machine_code,
             stop_at_limit=arguments.stop_at_limit,
             step_limit=arguments.step_limit,
-            num_threads=arguments.workers,
+            workers=arguments.workers or None,
             timeout_s=arguments.timeout,
         )
     except KeyboardInterrupt as error:

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer, as_path, printable
+from warpstack._util.arguments import as_integer, as_path, printable, thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
+from warpstack._util.former import former_keywords
 from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.cuda.device import check_memory_mib
@@ -90,6 +91,7 @@ class _NothingTraced(Exception):
     """No launch was traced to its end, as the program expected."""
 
 
+@former_keywords(num_threads="workers")
 @checked
 def trace_program(
     command: Sequence[str | os.PathLike[str] | float],
@@ -107,7 +109,7 @@ def trace_program(
     machine_code: str | None = None,
     stop_at_limit: bool = False,
     step_limit: int | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     timeout_s: float | None = None,
 ) -> Run:
     """Run a CUDA program without a GPU and save the traces of its launches.
@@ -157,8 +159,8 @@ def trace_program(
     step_limit
         Warp instructions after which a launch counts as endless and fails with
         cudaErrorLaunchTimeout; 10,000,000,000 by default.
-    num_threads
-        Threads that run blocks of a long launch at once; 0 takes as many as the machine runs. Results
+    workers
+        Threads that run blocks of a long launch at once; None takes as many as the machine runs. Results
         and traces are those of one thread.
     timeout_s
         Seconds after which the program is ended. What was traced until then is kept, and
@@ -191,7 +193,7 @@ def trace_program(
         limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)
     elif stop_at_limit:
         raise InputError("trace: stop_at_limit needs a limit: give limit_launches, too")
-    num_threads = as_integer("num_threads", num_threads, 0, MOST_LAUNCH_THREADS)
+    threads = thread_count(workers, MOST_LAUNCH_THREADS)
     if step_limit is not None:
         step_limit = as_integer("step_limit", step_limit, 1, 2**63)
     if timeout_s is not None and not 0 < timeout_s < threading.TIMEOUT_MAX:
@@ -217,7 +219,7 @@ def trace_program(
             "CHECK_RACES": "1" if check_races else "",
             "MACHINE_CODE": "" if target is None else str(target),
             "STEP_LIMIT": "" if step_limit is None else str(step_limit),
-            "THREADS": str(num_threads),
+            "THREADS": str(threads),
         }
         environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
         launch = _LongLaunch(spool, bar, tell=progress)

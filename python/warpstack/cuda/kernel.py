@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import strictly_checked
+from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.progress import progress_bar
 from warpstack._util.trace_budget import default_budget
@@ -171,6 +172,7 @@ class Kernel(Handle):
         """Local memory of a thread, in bytes."""
         return int(self._facts["local_memory_bytes"])
 
+    @former_keywords(num_threads="workers")
     @strictly_checked
     def launch(
         self,
@@ -187,7 +189,7 @@ class Kernel(Handle):
         check_races: bool = False,
         cooperative: bool = False,
         registers_per_thread: int | None = None,
-        num_threads: int = 0,
+        workers: int | None = None,
         progress: bool = False,
     ) -> KernelTrace | None:
         """Run the kernel to its end and return its trace.
@@ -230,8 +232,8 @@ class Kernel(Handle):
             until one only waits for others.
         registers_per_thread
             What the trace says, for occupancy; by default `Kernel.registers_per_thread`.
-        num_threads
-            Threads that run blocks of a long launch at once; 0 takes as many as the machine runs.
+        workers
+            Threads that run blocks of a long launch at once; None takes as many as the machine runs.
             Results, traces and messages are those of one thread.
         progress
             Show a progress bar on a terminal.
@@ -286,7 +288,7 @@ class Kernel(Handle):
                     bool(check_races),
                     bool(cooperative),
                     registers,
-                    as_integer("num_threads", num_threads, 0, MOST_LAUNCH_THREADS),
+                    thread_count(workers, MOST_LAUNCH_THREADS),
                     _instructions_ahead,
                     device.next_launch(),
                     default_budget(),

@@ -9,51 +9,43 @@ from typing import TYPE_CHECKING
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked
-from warpstack._util.choices import (
-    DEFAULT_MODEL,
-    AccessOrder,
-    CacheRuns,
-    MissSource,
-    Profiler,
-    Selection,
-)
+from warpstack._util.choices import DEFAULT_MODEL, CacheRuns
+from warpstack._util.former import former_keywords
+from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a
 from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.store import SweepStore
 from warpstack.exploration.sweep import Apps, Axes, Design, Work
 from warpstack.hardware.description import GpuLike, as_gpu
-from warpstack.models.pipeline import Options
 
 if TYPE_CHECKING:
     import distributed
     import pyarrow.dataset
+    from typing_extensions import Unpack
 
 __all__ = ["open_store", "sweep_to_store"]
 
-_MOST_SHARES = 10**6 - 1
+_MOST_PARTS = 10**6 - 1
 
 
+@former_keywords(app_or_kernels="app", share="part")
 @checked
 def sweep_to_store(
-    app_or_kernels: Apps,
+    app: Apps,
     gpu: GpuLike,
     axes: Axes,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     store: str | os.PathLike[str],
-    share: tuple[int, int] | None = None,
+    part: tuple[int, int] | None = None,
     workers: int | None = None,
     client: distributed.Client | None = None,
     cache: CacheLike = True,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
+    options: Options | None = None,
     caches: CacheRuns = "exact",
-    profiler: Profiler = "nsys",
     progress: bool = False,
+    **changes: Unpack[TimeChanges],
 ) -> pyarrow.dataset.Dataset:
     """Do a sweep whose rows go to a folder and not through memory.
 
@@ -62,16 +54,14 @@ def sweep_to_store(
 
     Parameters
     ----------
-    app_or_kernels, gpu, axes, models
+    app, gpu, axes, models
         As for `sweep`.
     store
         Folder for the rows, a Parquet dataset; each of its files has at most some 260,000 rows.
-    share
-        Which share of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
+    part
+        Which part of the work of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
         programs, on one machine or several, that write to one folder.
-    workers, client, cache
-        As for `sweep`.
-    selection, misses, merge_threshold, access_order, flush_l2, caches, profiler, progress
+    workers, client, cache, options, caches, progress, **changes
         As for `sweep`.
 
     Returns
@@ -83,14 +73,14 @@ def sweep_to_store(
     ------
     InputError
         If an argument is unknown, the folder holds something else, or another program writes the
-        same share or shares of another number.
+        same part or parts of another number.
     """
-    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, profiler)
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    first, count = (0, 1) if share is None else _checked_share(share)
-    work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
+    how = options_of("sweep_to_store", options, changes, TimeChanges)
+    design = Design.of(app, as_gpu(gpu), axes, models, how.profiler)
+    first, count = (0, 1) if part is None else _checked_part(part)
+    work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
     sizes = work.sizes
-    kept = SweepStore(store, work.identity, resume=True, share=share)
+    kept = SweepStore(store, work.identity, resume=True, share=part)
     with contextlib.closing(kept):
         mine = range(first, len(sizes), count)
         finished = kept.finished(sizes)
@@ -136,8 +126,8 @@ def open_store(store: str | os.PathLike[str]) -> pyarrow.dataset.Dataset:
     return dataset.dataset(parts, format="parquet")
 
 
-def _checked_share(share: tuple[int, int]) -> tuple[int, int]:
-    if not isinstance(share, (tuple, list)) or len(share) != 2:
-        raise not_a("share", "a pair of numbers, such as (0, 4)", share)
-    count = as_integer("share: the number of shares", share[1], 1, _MOST_SHARES)
-    return as_integer("share", share[0], 0, count - 1), count
+def _checked_part(part: tuple[int, int]) -> tuple[int, int]:
+    if not isinstance(part, (tuple, list)) or len(part) != 2:
+        raise not_a("part", "a pair of numbers, such as (0, 4)", part)
+    count = as_integer("part: the number of parts", part[1], 1, _MOST_PARTS)
+    return as_integer("part", part[0], 0, count - 1), count

@@ -9,11 +9,11 @@ from typing import get_args
 
 from warpstack import _core
 from warpstack._util.choices import CacheRuns
+from warpstack._util.options import Options
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
 from warpstack.memory.caches import MemorySystem, named_memory_error, order_of
-from warpstack.models.pipeline import Options
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "recorded_groups", "recorded_profiles"]
@@ -126,7 +126,7 @@ def recorded_profiles(
             raise InterruptedError
 
     order = options.access_order
-    system = MemorySystem(reference, access_order=order, num_threads=1)
+    system = MemorySystem(reference, access_order=order, workers=1)
     recordings = []
     with named_memory_error(reference):
         for kernel in kernels:

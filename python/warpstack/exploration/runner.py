@@ -13,6 +13,7 @@ import pandas as pd
 
 from warpstack import _core
 from warpstack._core import __version__
+from warpstack._util.options import Options
 from warpstack.errors import InputError
 from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.recorded import CAPACITY_FIELDS, recorded_profiles
@@ -21,7 +22,7 @@ from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
-from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate_all, model_reads
 from warpstack.tables import STACK
 from warpstack.traces.trace import KernelTrace
@@ -183,7 +184,7 @@ class Runner:
     def _recorded(self, task: Points, reference: Gpu) -> Sequence[Sequence[_core.MemoryProfile]]:
         """Return the profiles of each point of a task and kernel, which the cache keeps."""
         options = self._pipeline.options
-        fields = options.memory_fields
+        fields = self._pipeline.memory_fields
         settings = {
             "reference": values_of(reference, fields),
             "gpus": [values_of(gpu, CAPACITY_FIELDS) for gpu in task.gpus],

@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ import pandas as pd
 
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
+from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack.errors import InputError, UnusedOptionWarning, not_one_of
 from warpstack.exploration.expressions import Expression
 from warpstack.exploration.fronts import generations, on_front
@@ -23,10 +25,12 @@ from warpstack.exploration.stage_cache import CacheLike
 from warpstack.exploration.sweep import sweep
 from warpstack.exploration.totals import point_totals
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
-from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.tables import PERFORMANCE, STACK, TIME
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["METHODS", "Method", "search"]
 
@@ -47,9 +51,10 @@ _MOST_STALE = 25
 _MOST_STARTS = 4
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def search(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     space: Mapping[str, Range],
     objective: str | Sequence[str] = "cycles",
@@ -62,12 +67,8 @@ def search(
     seed: int = 0,
     workers: int | None = None,
     cache: CacheLike = True,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
-    profiler: Profiler = "nsys",
+    options: Options | None = None,
+    **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.
 
@@ -78,7 +79,7 @@ def search(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels are added up (`warpstack.exploration.point_totals`), or one kernel.
     gpu
         The GPU that the space changes; if it lies in the space the search starts there.
@@ -108,8 +109,9 @@ def search(
         Seed of the search; the same arguments give the same result, with any number of workers.
     workers, cache
         As for `warpstack.sweep`.
-    selection, misses, merge_threshold, access_order, flush_l2, profiler
-        As for `warpstack.predict`.
+    options, **changes
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``, ``profiler``.
 
     Returns
     -------
@@ -140,9 +142,7 @@ def search(
     [64, 480]
     """
     (name,) = model_list([model])
-    Options(
-        selection, misses, merge_threshold, access_order, flush_l2
-    )  # wrong ones are refused now
+    how = options_of("search", options, changes, TimeChanges)
     budget = as_integer("budget", budget, 1, _MOST_BUDGET)
     seed = as_integer("seed", seed, 0, 2**32 - 1)
     if method not in METHODS:
@@ -152,7 +152,7 @@ def search(
     if not objectives:
         raise InputError("objective: none is given")
     evaluation = _Evaluation(
-        app_or_kernel,
+        app,
         as_gpu(gpu),
         space,
         objectives,
@@ -160,16 +160,7 @@ def search(
         _each_maximised(maximise, objectives),
         name,
         budget,
-        {
-            "workers": workers,
-            "cache": cache,
-            "selection": selection,
-            "misses": misses,
-            "merge_threshold": merge_threshold,
-            "access_order": access_order,
-            "flush_l2": flush_l2,
-            "profiler": profiler,
-        },
+        {"workers": workers, "cache": cache, "options": how},
     )
     if evaluation.configurations <= budget and method == "auto":
         evaluation.exhaust()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -26,12 +25,11 @@ from warpstack._util.arguments import as_integer, value_text
 from warpstack._util.checked import checked
 from warpstack._util.choices import (
     DEFAULT_MODEL,
-    AccessOrder,
     CacheRuns,
-    MissSource,
     Profiler,
-    Selection,
 )
+from warpstack._util.former import former_keywords
+from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
 from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, recorded_groups
@@ -47,13 +45,14 @@ from warpstack.hardware.description import (
 )
 from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
 from warpstack.hardware.stages import values_of
-from warpstack.models.pipeline import Options
-from warpstack.models.prediction import fields_used, model_list
+from warpstack.memory.caches import cache_fields
+from warpstack.models.prediction import fields_used, model_list, warn_of_unread
 from warpstack.traces.cluster import check_client, run_on_cluster
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
 if TYPE_CHECKING:
     import distributed
+    from typing_extensions import Unpack
 
 __all__ = ["Axes", "sweep"]
 
@@ -62,6 +61,9 @@ Apps = App | KernelTrace | Mapping[str, App | KernelTrace]
 Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 
 _MOST_POINTS = 2**24
+#: The options, beside the profiler, that tell sweeps apart, in the order in which stores on disk have
+#: them. A new one enters the identity only where it is not the default: stores stay what they are.
+_IDENTITY = ("selection", "misses", "merge_threshold", "access_order", "flush_l2")
 _MOST_WORKERS = 255
 #: Points of one task, and its rows unless one point has more: a task's result is in memory and
 #: written at once, and a row takes half a KiB.
@@ -69,9 +71,10 @@ _TASK_POINTS = 20_000
 _TASK_ROWS = 2**17
 
 
+@former_keywords(app_or_kernels="app")
 @checked
 def sweep(
-    app_or_kernels: Apps,
+    app: Apps,
     gpu: GpuLike,
     axes: Axes,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
@@ -81,14 +84,10 @@ def sweep(
     store: str | os.PathLike[str] | None = None,
     resume: bool = True,
     cache: CacheLike = True,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
+    options: Options | None = None,
     caches: CacheRuns = "exact",
-    profiler: Profiler = "nsys",
     progress: bool = False,
+    **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Predict the performance of kernels on many GPUs.
 
@@ -97,7 +96,7 @@ def sweep(
 
     Parameters
     ----------
-    app_or_kernels
+    app
         An application, one kernel, or several of them by name.
     gpu
         The GPU that the points change: a description, its name, or the path of one.
@@ -124,8 +123,10 @@ def sweep(
         Where results of the memory stage are kept from sweep to sweep: True, the user's cache (see
         ``warpstack cache``), which the environment variable ``WARPSTACK_CACHE=off`` switches off;
         False, nowhere; or a folder, or a `warpstack.exploration.StageCache`.
-    selection, misses, merge_threshold, access_order, flush_l2, profiler
-        As for `warpstack.predict`; a clock among the axes is the clock under every profiler.
+    options, **changes
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``, ``profiler``.
+        A clock among the axes is the clock under every profiler.
     caches
         ``exact``: each point with caches of its own is simulated. ``recorded``: points that differ in
         sizes and ways of L1 and L2 take the order of accesses from one of them whose sizes are at most
@@ -151,11 +152,11 @@ def sweep(
     Warns
     -----
     UnusedOptionWarning
-        If no model reads a field of the axes.
+        If no model reads a field of the axes, or an option that is set.
     """
-    design = Design.of(app_or_kernels, as_gpu(gpu), axes, models, profiler)
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    work = Work(design, options, workers=workers, client=client, cache=cache, caches=caches)
+    how = options_of("sweep", options, changes, TimeChanges)
+    design = Design.of(app, as_gpu(gpu), axes, models, how.profiler)
+    work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
     kept = None if store is None else SweepStore(store, work.identity, resume=resume)
     with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
         results = {} if kept is None else kept.read(work.sizes)
@@ -351,7 +352,7 @@ class Design:
 
         The type of each axis is found on the way.
         """
-        fields = options.memory_fields
+        fields = cache_fields(options.access_order)
         if caches == "recorded":
             fields -= CAPACITY_FIELDS
         # All others are those of the GPU that the points change.
@@ -427,7 +428,7 @@ class Design:
             "digest of the traces": hashlib.sha256(traces).hexdigest(),
             "digest of the points": digest.hexdigest(),
             "profiler": self.profiler,
-            **dataclasses.asdict(options),
+            **{name: getattr(options, name) for name in _IDENTITY},
         }
 
     def add_axes(self, task: Task, gpus: Sequence[Gpu], table: pd.DataFrame) -> pd.DataFrame:
@@ -578,7 +579,8 @@ def _is_number(value: Any, kind: type[Any]) -> bool:
 
 
 def _warn_of_unused(design: Design, options: Options) -> None:
-    used = fields_used(design.models) | options.memory_fields
+    warn_of_unread(options, design.models)
+    used = fields_used(design.models) | cache_fields(options.access_order)
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):
             warn(

@@ -166,7 +166,7 @@ def caches(app: App, *, gpu: str) -> pd.DataFrame:
 
 def ablations(app: App, *, gpu: str) -> pd.DataFrame:
     """Leave one part of the memory stage out at a time: a row per kernel and ``variant``."""
-    return ablate(app, gpu, num_threads=1)
+    return ablate(app, gpu, workers=1)
 
 
 def locality(app: App, *, gpu: str, distances: Sequence[int]) -> pd.DataFrame:

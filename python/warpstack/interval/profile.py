@@ -7,16 +7,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import MissSource, Selection
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options, WarpChanges, options_of
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, fields_of
@@ -28,6 +30,9 @@ from warpstack.memory.caches import (
     occupancy,
 )
 from warpstack.traces.trace import KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["IntervalProfile", "Wave", "interval_profile", "representative_warp", "warp_groups"]
 
@@ -399,9 +404,10 @@ class IntervalProfile:
         return str(self.intervals.to_html())
 
 
+@former_keywords(num_threads="workers")
 @checked
 def warp_groups(
-    kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, num_threads: int = 0
+    kernel: KernelTrace, latencies: npt.ArrayLike | None = None, *, workers: int | None = None
 ) -> pd.DataFrame:
     """Run the interval algorithm over every warp and group those that behave alike.
 
@@ -412,8 +418,8 @@ def warp_groups(
     latencies
         Cycles of each row of the instruction table; by default fixed nominal ones, the same for
         every GPU.
-    num_threads
-        0: as many as the machine runs at once. The result does not depend on it.
+    workers
+        Threads; None: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -423,23 +429,24 @@ def warp_groups(
         issues one instruction per cycle (GPUMech, Eq. 5), ``count`` warps. Warps without
         instructions are left out.
     """
-    return pd.DataFrame(_warp_groups(kernel, latencies, num_threads))
+    return pd.DataFrame(_warp_groups(kernel, latencies, workers))
 
 
 def _warp_groups(
-    kernel: KernelTrace, latencies: npt.ArrayLike | None, num_threads: int
+    kernel: KernelTrace, latencies: npt.ArrayLike | None, workers: int | None
 ) -> dict[str, npt.NDArray[Any]]:
     values = _core.nominal_latencies(kernel._core) if latencies is None else latencies
     return _core.group_warps(
         kernel._core,
         np.asarray(values, dtype=float),
-        num_threads=as_integer("num_threads", num_threads, 0, MOST_THREADS),
+        num_threads=thread_count(workers, MOST_THREADS),
     )
 
 
+@former_keywords(num_threads="workers")
 @checked
 def representative_warp(
-    kernel: KernelTrace, selection: Selection = "clustering", *, num_threads: int = 0
+    kernel: KernelTrace, selection: Selection = "clustering", *, workers: int | None = None
 ) -> tuple[int, int]:
     """Choose the warp whose intervals stand for all (GPUMech, Section III-C, Eq. 5 and 6).
 
@@ -454,8 +461,8 @@ def representative_warp(
         ``clustering``: k-means with two clusters over IPC and instruction count, each divided by
         its mean; the warp nearest the centre of the larger cluster. ``max``, ``min``: the warp with
         the highest or lowest IPC alone. Ties go to the first warp of the trace.
-    num_threads
-        0: as many as the machine runs at once. The result does not depend on it.
+    workers
+        Threads; None: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -469,7 +476,7 @@ def representative_warp(
     """
     if selection not in SELECTIONS:
         raise not_one_of("selection", selection, SELECTIONS)
-    groups = _warp_groups(kernel, None, num_threads)
+    groups = _warp_groups(kernel, None, workers)
     if len(groups["count"]) == 1:
         return int(groups["block"][0]), int(groups["warp"][0])
     ipc = groups["instructions"] / groups["cycles"]
@@ -524,17 +531,17 @@ def _mean(
     return mean
 
 
+@former_keywords(num_threads="workers")
 @checked
 def interval_profile(
     kernel: KernelTrace,
     gpu: GpuLike,
     memory: MemoryProfile | None = None,
     *,
-    selection: Selection = "clustering",
+    options: Options | None = None,
     representative: tuple[int, int] | None = None,
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    num_threads: int = 0,
+    workers: int | None = None,
+    **changes: Unpack[WarpChanges],
 ) -> IntervalProfile:
     """Build the intervals of a kernel's representative warp.
 
@@ -546,18 +553,13 @@ def interval_profile(
         The GPU: latencies, issue width, occupancy.
     memory
         What the caches did with the kernel; simulated now when None.
-    selection
-        How to choose the representative warp; see `warpstack.interval.representative_warp`.
+    options, **changes
+        How the stage works; see `warpstack.Options`: ``selection``, ``misses`` (of which
+        ``representative`` needs a `memory` that has observed the warp), ``merge_threshold``.
     representative
         The warp itself (block, warp), when the choice has been made.
-    misses
-        ``per_pc``: an access misses as often as the mean of its instruction over all warps.
-        ``representative``: as the warp's own accesses did, which `memory` must have observed.
-    merge_threshold
-        Stalls of at most this many cycles do not end an interval but add to its stall cycles
-        (GPUMech's scripts merge below 10; Eq. 4 says 0).
-    num_threads
-        0: as many as the machine runs at once. The result does not depend on it.
+    workers
+        Threads; None: as many as the machine runs at once. The result does not depend on it.
 
     Returns
     -------
@@ -568,18 +570,15 @@ def interval_profile(
     InputError
         If an argument is unknown, or a thread block does not fit on an SM.
     """
-    if misses not in MISS_SOURCES:
-        raise not_one_of("misses", misses, MISS_SOURCES)
-    if not (math.isfinite(merge_threshold) and merge_threshold >= 0):
-        raise InputError(f"merge_threshold = {merge_threshold} is not a number of cycles")
+    how = options_of("interval_profile", options, changes, WarpChanges)
     gpu = as_gpu(gpu)
     if representative is None:
-        warp = representative_warp(kernel, selection, num_threads=num_threads)
+        warp = representative_warp(kernel, how.selection, workers=workers)
     else:
         warp = representative
-    observed = misses == "representative"
+    observed = how.observes
     if memory is None:
-        system = MemorySystem(gpu, num_threads=num_threads)
+        system = MemorySystem(gpu, workers=workers)
         memory = system.run(kernel, observe=warp if observed else None)
     else:
         _check_memory(memory, kernel, gpu)
@@ -593,7 +592,7 @@ def interval_profile(
         latencies,
         memory._core,
         issue_rate=gpu.issue_width,
-        merge_threshold=float(merge_threshold),
+        merge_threshold=how.merge_threshold,
         observed_misses=observed,
         l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
@@ -626,7 +625,7 @@ def interval_profile(
             memory._core,
             latencies,
             gpu.issue_width / gpu.num_schedulers,
-            num_threads,
+            thread_count(workers, MOST_THREADS),
             gpu.store_acknowledgement == "awaited",
             gpu._core,
         ),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from warpstack._util.checked import checked
+from warpstack._util.former import former_keywords
+from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import MemorySystem
 from warpstack.traces.trace import App, KernelTrace, kernels_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["VARIANTS", "ablate"]
 
@@ -16,14 +23,16 @@ __all__ = ["VARIANTS", "ablate"]
 VARIANTS = ("Final", "L1NonSec", "L2NonSec", "NoL1Filter", "NoAdaptL1")
 
 
+@former_keywords(app_or_kernel="app", num_threads="workers")
 @checked
 def ablate(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     *,
-    flush_l2: bool = True,
-    num_threads: int = 0,
+    options: Options | None = None,
+    workers: int | None = None,
     progress: bool = False,
+    **changes: Unpack[FlushChanges],
 ) -> pd.DataFrame:
     """Simulate the caches as they are, and with one part of the model left out at a time.
 
@@ -36,13 +45,14 @@ def ablate(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
-    flush_l2
-        Empty L2 before each kernel, as the profilers do that the paper compares with.
-    num_threads
+    options, **changes
+        How the stage works; see `warpstack.Options`: ``flush_l2``. Without options L2 is emptied before
+        each kernel, as by the profilers that the paper compares with.
+    workers
         As for `MemorySystem`.
     progress
         Show a progress bar on standard error.
@@ -60,8 +70,10 @@ def ablate(
     InputError
         If a thread block does not fit on an SM, or a variant's cache is impossible.
     """
+    given = Options(flush_l2=True) if options is None else options
+    flush_l2 = options_of("ablate", given, changes, FlushChanges).flush_l2
     base = as_gpu(gpu)
-    kernels = kernels_of(app_or_kernel)
+    kernels = kernels_of(app)
     rows = []
     with progress_bar(progress, len(VARIANTS) * len(kernels), "ablations", "kernel") as bar:
         for variant in VARIANTS:
@@ -69,7 +81,7 @@ def ablate(
                 _variant(base, variant),
                 access_order="round_robin",
                 filter_l1_hits=variant != "NoL1Filter",
-                num_threads=num_threads,
+                workers=workers,
             )
             for kernel in kernels:
                 if flush_l2:

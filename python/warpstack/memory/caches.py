@@ -7,22 +7,27 @@ import copyreg
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import AccessOrder
+from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import CacheChanges, Options, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
@@ -286,8 +291,8 @@ class MemorySystem(Handle):
     filter_l1_hits
         Whether what hits in L1 stays there. False: L2 sees it too, as in PPT-GPU-Mem; the counters
         of L1 are the same, except in the timed order, which depends on what L2 holds.
-    num_threads
-        How many threads to use at most; 0: as many as the machine runs at once. The result does not
+    workers
+        How many threads to use at most; None: as many as the machine runs at once. The result does not
         depend on it.
 
     Raises
@@ -299,6 +304,7 @@ class MemorySystem(Handle):
     _what = "holds the L2 of a running application"
     _remedy = "make another one of its gpu"
 
+    @former_keywords(num_threads="workers")
     @checked
     def __init__(
         self,
@@ -307,12 +313,12 @@ class MemorySystem(Handle):
         blocks: BlockSchedule | str = "round_robin",
         access_order: AccessOrder = "auto",
         filter_l1_hits: bool = True,
-        num_threads: int = 0,
+        workers: int | None = None,
     ) -> None:
         self.gpu = gpu = as_gpu(gpu)
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
-        threads = as_integer("num_threads", num_threads, 0, MOST_THREADS)
+        threads = thread_count(workers, MOST_THREADS)
         if access_order not in ACCESS_ORDERS:
             raise not_one_of("access_order", access_order, ACCESS_ORDERS)
         if not isinstance(filter_l1_hits, (bool, int)):
@@ -331,13 +337,14 @@ class MemorySystem(Handle):
     def __repr__(self) -> str:
         return f"<MemorySystem of {self.gpu.title}, {order_of(self.access_order)} order>"
 
+    @former_keywords(sampling="sample_sms")
     @checked
     def run(
         self,
         kernel: KernelTrace,
         *,
         observe: tuple[int, int] | None = None,
-        sampling: float = 1,
+        sample_sms: float = 1,
     ) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
 
@@ -348,7 +355,7 @@ class MemorySystem(Handle):
         observe
             A warp (position of its block in the trace, position in the block) whose own misses are
             recorded.
-        sampling
+        sample_sms
             Below 1: about this part of the SMs is simulated and stands for all, where the launch is
             large enough, in the timed order (``docs/explanation/sm-sampling.md``). Counters are then
             estimates; `MemoryProfile.errors` says how good they are.
@@ -358,9 +365,9 @@ class MemorySystem(Handle):
         InputError
             If a thread block does not fit on an SM, or the share is not above 0 and at most 1.
         """
-        check_share(sampling)
+        check_share(sample_sms)
         with named_memory_error(self.gpu):
-            core = self._core.run(kernel._core, observe, sampling)
+            core = self._core.run(kernel._core, observe, sample_sms)
         return MemoryProfile(core, kernel, self.gpu, self.access_order)
 
     @checked
@@ -394,45 +401,43 @@ class MemorySystem(Handle):
 
 @overload
 def simulate_caches(
-    kernel: KernelTrace,
+    app: KernelTrace,
     gpu: GpuLike,
     *,
-    flush_l2: bool = ...,
+    options: Options | None = ...,
     observe: tuple[int, int] | None = ...,
     blocks: BlockSchedule | str = ...,
-    access_order: AccessOrder = ...,
     filter_l1_hits: bool = ...,
-    sampling: float = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
+    **changes: Unpack[CacheChanges],
 ) -> MemoryProfile: ...
 @overload
 def simulate_caches(
-    kernel: App,
+    app: App,
     gpu: GpuLike,
     *,
-    flush_l2: bool = ...,
+    options: Options | None = ...,
     observe: None = ...,
     blocks: BlockSchedule | str = ...,
-    access_order: AccessOrder = ...,
     filter_l1_hits: bool = ...,
-    sampling: float = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
+    **changes: Unpack[CacheChanges],
 ) -> list[MemoryProfile]: ...
+@former_keywords(kernel="app", sampling="sample_sms", num_threads="workers")
 @checked
 def simulate_caches(
-    kernel: KernelTrace | App,
+    app: KernelTrace | App,
     gpu: GpuLike,
     *,
-    flush_l2: bool = False,
+    options: Options | None = None,
     observe: tuple[int, int] | None = None,
     blocks: BlockSchedule | str = "round_robin",
-    access_order: AccessOrder = "auto",
     filter_l1_hits: bool = True,
-    sampling: float = 1,
-    num_threads: int = 0,
+    workers: int | None = None,
     progress: bool = False,
+    **changes: Unpack[CacheChanges],
 ) -> MemoryProfile | list[MemoryProfile]:
     """Simulate the contents of the L1 caches and of L2.
 
@@ -442,19 +447,17 @@ def simulate_caches(
 
     Parameters
     ----------
-    kernel
+    app
         A kernel, or an application: its kernels then run in order on one memory system, each with
         empty L1 caches and the L2 that the previous one left.
     gpu
         The GPU: a description, its name, or the path of one.
-    flush_l2
-        Empty L2 before each kernel too.
+    options, **changes
+        How the stage works; see `warpstack.Options`: ``access_order``, ``flush_l2``, ``sample_sms``.
     observe
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
-    blocks, access_order, filter_l1_hits, num_threads
+    blocks, filter_l1_hits, workers
         As for `MemorySystem`.
-    sampling
-        As for `MemorySystem.run`; 1: all SMs are simulated.
     progress
         Show a progress bar on standard error.
 
@@ -468,23 +471,29 @@ def simulate_caches(
     InputError
         If the order is unknown, or a thread block does not fit on an SM.
     """
+    how = options_of("simulate_caches", options, changes, CacheChanges)
+    if isinstance(how.sample_sms, str):
+        raise InputError(
+            "sample_sms = 'auto' is for predictions, which know how exact IPC is; give a number above 0, "
+            "at most 1 (all)"
+        )
     system = MemorySystem(
         gpu,
         blocks=blocks,
-        access_order=access_order,
+        access_order=how.access_order,
         filter_l1_hits=filter_l1_hits,
-        num_threads=num_threads,
+        workers=workers,
     )
-    if isinstance(kernel, KernelTrace):
-        return system.run(kernel, observe=observe, sampling=sampling)
+    if isinstance(app, KernelTrace):
+        return system.run(app, observe=observe, sample_sms=how.sample_sms)
     if observe is not None:
         raise InputError("observe names a warp of one kernel; give a kernel, not an application")
     profiles = []
-    with progress_bar(progress, len(kernel), "simulating caches", "kernel") as bar:
-        for one in kernel.kernels:
-            if flush_l2:
+    with progress_bar(progress, len(app), "simulating caches", "kernel") as bar:
+        for one in app.kernels:
+            if how.flush_l2:
                 system.flush_l2()
-            profiles.append(system.run(one, sampling=sampling))
+            profiles.append(system.run(one, sample_sms=how.sample_sms))
             bar.update(1)
     return profiles
 
@@ -507,11 +516,11 @@ def occupancy(kernel: KernelTrace, gpu: GpuLike) -> dict[str, Any]:
     return _core.occupancy(kernel._core, as_gpu(gpu)._core)
 
 
-def check_share(sampling: float) -> None:
+def check_share(sample_sms: float) -> None:
     """Raise `InputError` unless a number is a share of SMs to simulate."""
-    if not 0 < sampling <= 1:
+    if not 0 < sample_sms <= 1:
         raise InputError(
-            f"sampling = {sampling} is not a share of the SMs; give a number above 0, at most 1 (all)"
+            f"sample_sms = {sample_sms} is not a share of the SMs; give a number above 0, at most 1 (all)"
         )
 
 

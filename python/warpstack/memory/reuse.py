@@ -17,7 +17,8 @@ import pandas as pd
 from warpstack import _core
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked, checked_fields
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack._util.former import former_keywords
+from warpstack.errors import InputError, not_one_of, shown, warn
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
 from warpstack.traces.trace import App, KernelTrace
@@ -60,7 +61,7 @@ class ReuseProfile:
     is the number of other lines accessed since the last access to its line; the first access to a
     line is *cold* and has none (cache paper, Section 2.3, Table 1).
 
-    A profile of a sample of the lines (``rate`` below 1) holds estimates, and `hit_rate_error` and
+    A profile of a sample of the lines (``sample_lines`` below 1) holds estimates, and `hit_rate_error` and
     `sdcm_error` say how good they are.
 
     Examples
@@ -75,6 +76,7 @@ class ReuseProfile:
     0.3333333333333333
     """
 
+    @former_keywords(rate="sample_lines")
     @checked
     def __init__(
         self,
@@ -82,7 +84,7 @@ class ReuseProfile:
         histogram: _Histogram,
         batches: Sequence[_Histogram] = (),
         *,
-        rate: float = 1.0,
+        sample_lines: float = 1.0,
         line_bytes: int | None = None,
         by_kind: Mapping[str, ReuseProfile] | None = None,
     ) -> None:
@@ -91,17 +93,27 @@ class ReuseProfile:
         #: Accesses of the stream, whether sampled or not.
         self.accesses = accesses
         #: Share of the lines that were followed.
-        self.rate = rate
+        self.sample_lines = sample_lines
         #: Bytes per line; None when the stream was given as line numbers.
         self.line_bytes = line_bytes
         #: The accesses of each kind (``load``, ``store``, ``atomic``) within the same stream; empty
         #: when the stream was given as line numbers.
         self.by_kind = dict(by_kind or {})
 
+    @property
+    def rate(self) -> float:
+        """Former name of `sample_lines`."""
+        warn(
+            "ReuseProfile.rate is called sample_lines now; the former name goes in 0.4",
+            FutureWarning,
+        )
+        return self.sample_lines
+
     @classmethod
+    @former_keywords(rate="sample_lines")
     @checked
     def from_lines(
-        cls, lines: npt.ArrayLike, *, rate: float = 1.0, batches: int = 16, seed: int = 0
+        cls, lines: npt.ArrayLike, *, sample_lines: float = 1.0, batches: int = 16, seed: int = 0
     ) -> ReuseProfile:
         """Profile a stream of line numbers.
 
@@ -109,7 +121,7 @@ class ReuseProfile:
         ----------
         lines
             Line numbers (address / line size) in order of access, shape (accesses,).
-        rate
+        sample_lines
             Share of the lines to follow, chosen by a hash of their number: 1 is exact, 0.01 takes
             about a fiftieth of the time and memory (SHARDS: Waldspurger et al., FAST 2015).
         batches
@@ -120,13 +132,13 @@ class ReuseProfile:
         Raises
         ------
         InputError
-            If `lines` are not whole numbers from 0 to 2^64 - 1 in one dimension, if `rate`,
+            If `lines` are not whole numbers from 0 to 2^64 - 1 in one dimension, if `sample_lines`,
             `batches` or `seed` is out of range, or if no access falls into the sample.
         """
         stream = _line_array(lines)
-        _check_sampling(rate, batches, seed)
-        core = _core.profile_lines(stream, rate, batches, seed)
-        return _from_core(core, rate=rate, line_bytes=None, kinds=False)
+        _check_sampling(sample_lines, batches, seed)
+        core = _core.profile_lines(stream, sample_lines, batches, seed)
+        return _from_core(core, rate=sample_lines, line_bytes=None, kinds=False)
 
     @property
     def distances(self) -> _I64:
@@ -259,10 +271,11 @@ class ReuseProfile:
         return np.array(rates, dtype=float).reshape(ways.shape)
 
     def __repr__(self) -> str:
-        what = "exact" if self.is_exact else f"{100 * self.rate:g} % of the lines sampled"
+        what = "exact" if self.is_exact else f"{100 * self.sample_lines:g} % of the lines sampled"
         return f"<ReuseProfile of {self.accesses:,} accesses to {self.cold:,.0f} lines, {what}>"
 
 
+@former_keywords(rate="sample_lines")
 @checked
 def reuse_profile(
     kernel_or_lines: KernelTrace | npt.ArrayLike,
@@ -271,7 +284,7 @@ def reuse_profile(
     level: str = "l1",
     line_bytes: int | None = None,
     filtered: bool = False,
-    rate: float = 1.0,
+    sample_lines: float = 1.0,
     batches: int = 16,
     seed: int = 0,
 ) -> ReuseProfile:
@@ -284,7 +297,7 @@ def reuse_profile(
     gpu, level, line_bytes, filtered
         Which stream of the kernel; see `line_stream`. For ``l1``, distances are counted within each
         SM's own stream and added up.
-    rate, batches, seed
+    sample_lines, batches, seed
         Sampling; see `ReuseProfile.from_lines`.
 
     Returns
@@ -308,11 +321,13 @@ def reuse_profile(
                 "gpu, level, line_bytes and filtered say which accesses of a kernel to take; "
                 "line numbers have none of them"
             )
-        return ReuseProfile.from_lines(kernel_or_lines, rate=rate, batches=batches, seed=seed)
+        return ReuseProfile.from_lines(
+            kernel_or_lines, sample_lines=sample_lines, batches=batches, seed=seed
+        )
     stream = _stream_config(kernel_or_lines, gpu, level, line_bytes, filtered)
-    _check_sampling(rate, batches, seed)
-    core = _core.profile_kernel(kernel_or_lines._core, stream, rate, batches, seed)
-    return _from_core(core, rate=rate, line_bytes=stream.line_bytes, kinds=True)
+    _check_sampling(sample_lines, batches, seed)
+    core = _core.profile_kernel(kernel_or_lines._core, stream, sample_lines, batches, seed)
+    return _from_core(core, rate=sample_lines, line_bytes=stream.line_bytes, kinds=True)
 
 
 @checked
@@ -565,8 +580,8 @@ def _from_core(
     accesses, whole, batches = core
     if sum(accesses) and not any(cold for _, _, cold in whole):
         raise InputError(
-            f"rate = {rate:g}: none of the {sum(accesses)} accesses falls into the sample; take a "
-            "higher rate or another seed"
+            f"sample_lines = {rate:g}: none of the {sum(accesses)} accesses falls into the sample; take "
+            "more lines or another seed"
         )
     batch_rate = rate / max(len(batches), 1)
 
@@ -575,7 +590,7 @@ def _from_core(
             sum(accesses[of]),
             _merged(whole[of], rate),
             [_merged(batch[of], batch_rate) for batch in batches],
-            rate=rate,
+            sample_lines=rate,
             line_bytes=line_bytes,
             by_kind=by_kind,
         )
@@ -625,13 +640,17 @@ def _stream_config(
 
 
 def _check_sampling(rate: float, batches: int, seed: int) -> None:
-    # The core checks rate and batches as numbers; this checks what would not reach it.
+    # The core checks batches as a number; this checks what would not reach it.
     for name, value, limit in (("batches", batches, 2**32), ("seed", seed, 2**64)):
         if not isinstance(value, (int, np.integer)) or not 0 <= value < limit:
             raise InputError(f"{name} = {shown(value)} is not a whole number from 0 to {limit - 1}")
     if not isinstance(rate, (int, float, np.integer, np.floating)):
         raise InputError(
-            f"rate = {shown(rate)} is not a number; give the share of the lines to follow"
+            f"sample_lines = {shown(rate)} is not a number; give the share of the lines to follow"
+        )
+    if not 0 < rate <= 1:
+        raise InputError(
+            f"sample_lines = {shown(rate)} is not a share of the lines; give a number above 0, at most 1"
         )
 
 

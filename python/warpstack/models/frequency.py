@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.hardware.profiler import checked_profiler, times
+from warpstack.hardware.profiler import times
 from warpstack.models import prediction
-from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.pipeline import Pipeline
 from warpstack.tables import row
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CrispCounters", "dvfs"]
 
@@ -125,20 +130,17 @@ class CrispCounters:
         return (loads + rest) / self.cycles
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def dvfs(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     clocks_ghz: Iterable[float],
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
-    profiler: Profiler = "nsys",
+    options: Options | None = None,
     progress: bool = False,
+    **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Predict performance against the frequency of the SMs.
 
@@ -148,7 +150,7 @@ def dvfs(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU; its clock is the nominal one.
@@ -157,10 +159,10 @@ def dvfs(
     models
         Names of models (`warpstack.models.names`), ``crisp``, which predicts from counters of a
         simulation at the nominal frequency and no higher than that, and ``simulation``.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`; simulations empty their L2 between kernels, too.
-    profiler
-        Whose launch the times contain, as for `warpstack.predict`; the clocks are those given.
+    options, **changes
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``, ``profiler``.
+        Simulations empty their L2 between kernels, too; the clocks are those given, whatever the profiler.
     progress
         Show a progress bar on standard error.
 
@@ -180,7 +182,7 @@ def dvfs(
         If a name or a frequency is wrong.
     """
     gpu = as_gpu(gpu)
-    checked_profiler(profiler)
+    how = options_of("dvfs", options, changes, TimeChanges)
     wanted = [models] if isinstance(models, str) else list(models)
     clocks = _clocks(gpu, clocks_ghz)
     analytical = [name for name in wanted if name not in (CRISP, MODEL_NAME)]
@@ -191,8 +193,8 @@ def dvfs(
             f"crisp predicts no clock above the nominal one, {gpu.clock_ghz:g} GHz; got "
             f"{max(clocks):g}"
         )
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    pipeline = Pipeline(app_or_kernel, options)
+    prediction.warn_of_unread(how, analytical)
+    pipeline = Pipeline(app, how)
     described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
     simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
     simulators = {clock: Simulator(described[clock]) for clock in simulated}
@@ -203,7 +205,7 @@ def dvfs(
             "clock_ghz": clock,
             "instructions": int(count),
             "cycles": cycles,
-            **times(cycles, described[clock], profiler),
+            **times(cycles, described[clock], how.profiler),
             "ipc": count / cycles if cycles else 0.0,
         }
         rows.append(row(kernel, gpu, model, values))
@@ -214,7 +216,7 @@ def dvfs(
         for number, kernel in enumerate(pipeline.kernels):
             results = {}
             for clock, simulator in simulators.items():
-                if flush_l2:
+                if how.flush_l2:
                     simulator.flush_l2()
                 results[clock] = simulator.run(kernel)
             if analytical:

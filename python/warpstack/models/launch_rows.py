@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
-from warpstack.errors import InputError, shown
+from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.interval.profile import IntervalProfile, whole_instructions
 from warpstack.models.launch_runs import predicted_runs, runs_of
 from warpstack.models.launch_sampling import Estimate, LaunchSample, estimate, launch_groups
-from warpstack.models.pipeline import Options
 from warpstack.tables import STACK_COMPONENTS, row
 from warpstack.traces.cluster import check_client
 from warpstack.traces.trace import KernelTrace
@@ -55,21 +55,10 @@ class Models:
 
 
 def tolerance_of(sample_launches: bool | float) -> float | None:
-    """Return the relative bar that is asked for; None where every launch is predicted.
-
-    Raises
-    ------
-    InputError
-        If it is not True, False or a number between 0 and 1.
-    """
-    if sample_launches is False or sample_launches is True:
+    """Return the relative bar that an option asks for; None where every launch is predicted."""
+    if isinstance(sample_launches, bool):
         return _DEFAULT_TOLERANCE if sample_launches else None
-    if not 0 < sample_launches < 1:
-        raise InputError(
-            f"sample_launches = {shown(sample_launches)} is not True, False or a relative error of "
-            "the cycles between 0 and 1, such as 0.01"
-        )
-    return float(sample_launches)
+    return sample_launches
 
 
 def launch_rows(

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from warpstack._util.options import Options
 from warpstack.hardware.description import Gpu
 from warpstack.interval.profile import IntervalProfile
 from warpstack.memory.caches import MemorySystem
-from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.pipeline import Pipeline
 from warpstack.traces.cluster import run_on_cluster
 from warpstack.traces.trace import KernelTrace
 

@@ -5,88 +5,35 @@ One prediction, a sweep, sliders, a roofline and frequencies all go this way.
 
 from __future__ import annotations
 
-import numbers
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from warpstack import _core
-from warpstack._util.choices import AccessOrder, MissSource, Selection
-from warpstack.errors import InputError, not_one_of, shown
+from warpstack._util.options import Options
+from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import (
     INTERVAL_FIELDS,
-    MISS_SOURCES,
-    SELECTIONS,
     IntervalProfile,
     interval_profile,
     representative_warp,
 )
 from warpstack.memory.caches import (
-    ACCESS_ORDERS,
     MemoryProfile,
     MemorySystem,
     cache_fields,
-    order_of,
 )
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
-__all__ = ["Memo", "Options", "Pipeline", "Recent"]
+__all__ = ["Memo", "Pipeline", "Recent"]
 
 #: Position of a warp: its block in the trace, and itself in the block.
 Warp = tuple[int, int]
 #: What a result depends on beside the traces, by name.
 Settings = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a prediction is made; as for `warpstack.predict`.
-
-    Raises
-    ------
-    InputError
-        If a value is not one of its choices, or the threshold is not a number of cycles.
-    """
-
-    selection: Selection = "clustering"
-    misses: MissSource = "per_pc"
-    merge_threshold: float = 0
-    access_order: AccessOrder = "auto"
-    flush_l2: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("selection", self.selection, SELECTIONS),
-            ("misses", self.misses, MISS_SOURCES),
-            ("access_order", self.access_order, ACCESS_ORDERS),
-        ):
-            if value not in choices:
-                raise not_one_of(name, value, choices)
-        threshold = self.merge_threshold
-        if (
-            not isinstance(threshold, numbers.Real)
-            or isinstance(threshold, bool)
-            or not 0 <= threshold <= sys.float_info.max
-        ):
-            raise InputError(f"merge_threshold = {shown(threshold)} is not a number of cycles")
-        # The value that it stands for: the identity of results tells `auto` from it, and 10 from 10.0.
-        object.__setattr__(self, "access_order", order_of(self.access_order))
-        object.__setattr__(self, "merge_threshold", float(threshold))
-
-    @property
-    def memory_fields(self) -> frozenset[str]:
-        """Fields of `Gpu` that the memory stage reads."""
-        return cache_fields(self.access_order)
-
-    @property
-    def observes(self) -> bool:
-        """Whether the misses are those of the representative warp, which the caches then observe."""
-        return self.misses == "representative"
 
 
 class Memo(Protocol):
@@ -139,7 +86,7 @@ class Pipeline:
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     options
         How the stages work.
@@ -161,22 +108,23 @@ class Pipeline:
 
     def __init__(
         self,
-        app_or_kernel: App | KernelTrace | Iterable[KernelTrace],
+        app: App | KernelTrace | Iterable[KernelTrace],
         options: Options,
         *,
         memo: Memo | None = None,
     ) -> None:
-        self.kernels = (
-            kernels_of(app_or_kernel)
-            if isinstance(app_or_kernel, (App, KernelTrace))
-            else tuple(app_or_kernel)
-        )
+        self.kernels = kernels_of(app) if isinstance(app, (App, KernelTrace)) else tuple(app)
         if not self.kernels:
             raise InputError("the application has no kernels; there is nothing to predict")
         self.options = options
         self._memo = memo
         self._lock = threading.Lock()
         self._warps: list[Warp | None] | None = None
+
+    @property
+    def memory_fields(self) -> frozenset[str]:
+        """Fields of `Gpu` that the memory stage reads."""
+        return cache_fields(self.options.access_order)
 
     def warp(self, number: int, num_threads: int = 0) -> Warp:
         """Return the representative warp of a kernel, chosen once."""
@@ -188,7 +136,7 @@ class Pipeline:
             chosen = self._warps[number]
             if chosen is None:
                 chosen = representative_warp(
-                    self.kernels[number], self.options.selection, num_threads=num_threads
+                    self.kernels[number], self.options.selection, workers=num_threads or None
                 )
                 self._warps[number] = chosen
                 if self._memo is not None and None not in self._warps:
@@ -214,7 +162,7 @@ class Pipeline:
             for core, kernel in zip(kept, self.kernels, strict=True):
                 yield MemoryProfile(core, kernel, gpu, options.access_order)
             return
-        system = MemorySystem(gpu, access_order=options.access_order, num_threads=num_threads)
+        system = MemorySystem(gpu, access_order=options.access_order, workers=num_threads or None)
         cores: list[_core.MemoryProfile] = []
         for number, kernel in enumerate(self.kernels):
             observed = self.warp(number, num_threads) if options.observes else None
@@ -238,7 +186,7 @@ class Pipeline:
             representative=self.warp(number, num_threads),
             misses=self.options.misses,
             merge_threshold=self.options.merge_threshold,
-            num_threads=num_threads,
+            workers=num_threads or None,
         )
 
     def profiles(self, gpu: Gpu, num_threads: int = 0) -> Sequence[IntervalProfile]:
@@ -263,7 +211,7 @@ class Pipeline:
         """Return what the memory stage depends on beside the traces."""
         options = self.options
         return {
-            "gpu": values_of(gpu, options.memory_fields),
+            "gpu": values_of(gpu, self.memory_fields),
             "access_order": options.access_order,
             "flush_l2": options.flush_l2,
             "observed": tuple(self.warps(num_threads)) if options.observes else (),

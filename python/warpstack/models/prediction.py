@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.checked import checked, checked_fields, strictly_checked
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL, Profiler
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import OptionChanges, Options, changed_options, options_of
 from warpstack._util.progress import progress_bar, say_which
-from warpstack.errors import InputError, shown, unknown, warn
+from warpstack.errors import InputError, UnusedOptionWarning, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.profiler import profiled, times
 from warpstack.hardware.stages import Stage, fields_of
@@ -30,8 +32,8 @@ from warpstack.models.limits import (
     with_block_starts,
     with_block_starts_on,
 )
-from warpstack.models.pipeline import Options, Pipeline, Recent
-from warpstack.models.sampled import Sampling, as_sampling, sampled_predictions
+from warpstack.models.pipeline import Pipeline, Recent
+from warpstack.models.sampled import Sampling, sampled_predictions
 from warpstack.tables import (
     STACK,
     STACK_COMPONENTS,
@@ -45,6 +47,7 @@ from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
     import distributed
+    from typing_extensions import Unpack
 
 __all__ = [
     "STACK_COMPONENTS",
@@ -420,55 +423,34 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     return wanted
 
 
+@former_keywords(app_or_kernel="app", sampling="sample_sms")
 @checked
 def predict(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
-    sampling: float | str = 1,
-    profiler: Profiler = "nsys",
-    sample_launches: bool | float = False,
+    options: Options | None = None,
     client: distributed.Client | None = None,
     progress: bool = False,
+    **changes: Unpack[OptionChanges],
 ) -> pd.DataFrame:
     """Predict the performance of kernels.
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
     models
         Names of models, or ``all``.
-    selection, misses, merge_threshold
-        As for `warpstack.interval_profile`.
-    access_order
-        In which order the warps of an SM access memory: ``timed``, which ``auto`` stands for,
-        ``round_robin`` or ``greedy``; see `warpstack.memory.MemorySystem`.
-    flush_l2
-        Empty L2 between kernels.
-    sampling
-        1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
-        that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
-        most 1 %. See ``docs/explanation/sm-sampling.md``.
-    profiler
-        Whose time is predicted: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
-        clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
-        launch).
-    sample_launches
-        Predict some launches of each group of similar ones only, for applications with thousands of
-        launches: as many as it takes until the cycles of all are known within 1 % with a confidence of
-        95 %, or within the number that is given. See ``docs/explanation/launch-sampling.md``.
+    options, **changes
+        How the stages work, and whose time is predicted; see `warpstack.Options`, all of which count
+        here: ``predict(app, gpu, flush_l2=True)``.
     client
         A Dask cluster to run on (needs ``warpstack[dask]``). Launches that share an L2 cannot run
-        apart: give `flush_l2`, too.
+        apart: give ``flush_l2``, too.
     progress
         Show a progress bar on standard error.
 
@@ -480,7 +462,7 @@ def predict(
         ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
         ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
         ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
-        kernels up. Unless `sampling` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
+        kernels up. Unless ``sample_sms`` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
         95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
         From a sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC
         of a launch that was not predicted lies with a confidence of 95 %, ``launch_group`` (its
@@ -491,23 +473,15 @@ def predict(
     InputError
         If a name is unknown, a thread block does not fit on an SM, launches that share an L2 are to
         run on a cluster, or SMs and launches are to be sampled at once.
+
+    Warns
+    -----
+    UnusedOptionWarning
+        If no model reads an option that is set.
     """
-    rows = predicted_rows(
-        app_or_kernel,
-        gpu,
-        models,
-        selection=selection,
-        misses=misses,
-        merge_threshold=merge_threshold,
-        access_order=access_order,
-        flush_l2=flush_l2,
-        sampling=sampling,
-        profiler=profiler,
-        sample_launches=sample_launches,
-        client=client,
-        progress=progress,
-    )
-    return pd.DataFrame(rows)
+    how = options_of("predict", options, changes, OptionChanges)
+    warn_of_unread(how, model_list(models))
+    return pd.DataFrame(predicted_rows(app, gpu, models, how, client=client, progress=progress))
 
 
 def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) -> list[Prediction]:
@@ -516,18 +490,11 @@ def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) 
 
 @checked
 def predicted_rows(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str],
+    options: Options,
     *,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
-    sampling: float | str = 1,
-    profiler: Profiler = "nsys",
-    sample_launches: bool | float = False,
     client: distributed.Client | None = None,
     progress: bool = False,
     memo: Recent | None = None,
@@ -538,14 +505,13 @@ def predicted_rows(
     whoever asks why.
     """
     wanted = model_list(models)
-    share = as_sampling(sampling)
+    share, profiler = options.sample_sms, options.profiler
     gpu = profiled(as_gpu(gpu), profiler)
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    pipeline = Pipeline(app_or_kernel, options, memo=memo)
-    if sample_launches is not False or client is not None:
+    pipeline = Pipeline(app, options, memo=memo)
+    if options.sample_launches is not False or client is not None:
         if share != 1:
             raise InputError(
-                f"sampling = {shown(sampling)}: with sample_launches or client the caches of all SMs are "
+                f"sample_sms = {shown(share)}: with sample_launches or client the caches of all SMs are "
                 "simulated; leave it out"
             )
         models_of_rows = Models(
@@ -559,7 +525,7 @@ def predicted_rows(
             gpu,
             models_of_rows,
             options,
-            tolerance=tolerance_of(sample_launches),
+            tolerance=tolerance_of(options.sample_launches),
             client=client,
             progress=progress,
         )
@@ -673,3 +639,24 @@ def model_reads(model: str) -> frozenset[str]:
     model = _present_name(model)
     own = _registered.get(model)
     return frozenset(_core.model_fields(model)) if own is None else own.fields
+
+
+#: Options of the representative warp.
+_OF_ONE_WARP = ("selection", "misses", "merge_threshold")
+
+
+def warn_of_unread(options: Options, models: Sequence[str]) -> None:
+    """Warn once of options that are set and that none of the models reads.
+
+    Models of all warps' phases do not read what is about the representative warp.
+    """
+    present = [_present_name(model) for model in models]
+    if any(model in _registered or not _core.reads_phases(model) for model in present):
+        return
+    unread = [name for name in changed_options(options) if name in _OF_ONE_WARP]
+    if unread:
+        warn(
+            f"options: the models {', '.join(models)} do not read {', '.join(unread)}: those of the papers "
+            "do, such as mdm",
+            UnusedOptionWarning,
+        )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.hardware.profiler import profiled, times
 from warpstack.models import prediction
-from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.pipeline import Pipeline
 from warpstack.tables import row
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["LEVELS", "ceilings", "roofline"]
 
@@ -49,20 +54,17 @@ def ceilings(gpu: GpuLike) -> dict[str, float]:
     }
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def roofline(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     simulate: bool = False,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
-    profiler: Profiler = "nsys",
+    options: Options | None = None,
     progress: bool = False,
+    **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Place kernels under the roofs of L1, L2 and DRAM.
 
@@ -73,7 +75,7 @@ def roofline(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -81,10 +83,10 @@ def roofline(
         Names of models, or ``all``.
     simulate
         Add the cycle-level simulation of each kernel.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`; the simulation empties its L2 between kernels, too.
-    profiler
-        As for `warpstack.predict`.
+    options, **changes
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``, ``profiler``.
+        The simulation empties its L2 between kernels, too.
     progress
         Show a progress bar on standard error.
 
@@ -105,10 +107,11 @@ def roofline(
         If a name is unknown, there is no kernel, or a thread block does not fit on an SM.
     """
     wanted = prediction.model_list(models)
-    gpu = profiled(as_gpu(gpu), profiler)
+    how = options_of("roofline", options, changes, TimeChanges)
+    prediction.warn_of_unread(how, wanted)
+    gpu = profiled(as_gpu(gpu), how.profiler)
     roofs = ceilings(gpu)
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-    pipeline = Pipeline(app_or_kernel, options)
+    pipeline = Pipeline(app, how)
     simulator = simulation.Simulator(gpu) if simulate else None
     rows = []
     with progress_bar(progress, len(pipeline.kernels), "roofline", "kernel") as bar:
@@ -119,7 +122,7 @@ def roofline(
                 model: (prediction.evaluate(profile, gpu, model), memory.totals) for model in wanted
             }
             if simulator is not None:
-                if flush_l2:
+                if how.flush_l2:
                     simulator.flush_l2()
                 result = simulator.run(kernel)
                 points[simulation.MODEL_NAME] = (result, result.totals)
@@ -148,7 +151,7 @@ def roofline(
                         "level": level,
                         "bytes": moved[level],
                         "instructions": instructions,
-                        **times(float(found.cycles), gpu, profiler),
+                        **times(float(found.cycles), gpu, how.profiler),
                         "intensity": intensity[level],
                         "gips": gips,
                         "bandwidth_gbs": roofs[level],

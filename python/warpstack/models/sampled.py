@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import numpy as np
-
-from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu
-from warpstack.memory.caches import MemoryProfile, MemorySystem, check_share
+from warpstack.memory.caches import MemoryProfile, MemorySystem
 from warpstack.models.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from warpstack.interval.profile import IntervalProfile
 
-__all__ = ["Sampling", "as_sampling", "sampled_predictions"]
+__all__ = ["Sampling", "sampled_predictions"]
 
 #: The first sample of `auto`, and the half width of the interval of IPC above which it grows.
 FIRST_SHARE = 1 / 8
@@ -39,25 +36,6 @@ Sampling = float | str
 Evaluate = Callable[["IntervalProfile", Gpu, str], P]
 
 
-def as_sampling(given: Sampling) -> Sampling:
-    """Return a share of the SMs to simulate, or ``auto``.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
-    if given == "auto":
-        return given
-    if isinstance(given, (str, bool, np.bool_)):
-        raise InputError(
-            f"sampling = {shown(given)} is not a share of the SMs; give a number above 0, at most 1 "
-            "(all), or auto"
-        )
-    check_share(given)
-    return float(given)
-
-
 def sampled_predictions(
     pipeline: Pipeline,
     gpu: Gpu,
@@ -79,7 +57,7 @@ def sampled_predictions(
             system.flush_l2()
         share = needed.get(kernel.name, FIRST_SHARE) if isinstance(sampling, str) else sampling
         while True:
-            memory = system.run(kernel, observe=observed, sampling=share)
+            memory = system.run(kernel, observe=observed, sample_sms=share)
             found = _with_bounds(pipeline, number, gpu, memory, models, evaluate)
             widest = max((high - low) / (2 * one.ipc) for one, low, high in found)
             if widest <= TOLERANCE or sampling != "auto" or not system.undo_sampled():

@@ -29,6 +29,7 @@ from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
 from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
 from warpstack.cuda.device import restore
 from warpstack.cuda.extras import load_extra
@@ -168,7 +169,7 @@ def _times(
         resident = occupancy(trace, gpu)["warps_per_sm"]
     except InputError:  # not even one block fits
         return {**row, **facts, "warps_per_sm": 0}
-    row["time_us"] = predicted_rows(trace, gpu, model, profiler=profiler)[0]["time_us"]
+    row["time_us"] = predicted_rows(trace, gpu, model, Options(profiler=profiler))[0]["time_us"]
     if simulator:
         simulated = simulate(trace, gpu, profiler=profiler)
         row["simulated_time_us"] = simulated.time_us

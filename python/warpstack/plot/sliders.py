@@ -5,22 +5,33 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Selection
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
+from warpstack._util.options import Options, StageChanges, options_of
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
-from warpstack.models.pipeline import Options, Pipeline, Recent
-from warpstack.models.prediction import evaluate, fields_used, model_list, values_of_row
+from warpstack.models.pipeline import Pipeline, Recent
+from warpstack.models.prediction import (
+    evaluate,
+    fields_used,
+    model_list,
+    values_of_row,
+    warn_of_unread,
+)
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, LABELS
 from warpstack.plot.style import metric_label
 from warpstack.tables import STACK_COMPONENTS, add_up
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["MAIN_FIELDS", "Explorer", "explore"]
 
@@ -48,14 +59,15 @@ class Explorer:
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels are added up, or one kernel.
     gpu
         The GPU to start from.
     models
         Names of models, or ``all``.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`.
+    options, **changes
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``.
 
     Raises
     ------
@@ -63,23 +75,22 @@ class Explorer:
         If an argument is unknown or there is no kernel.
     """
 
+    @former_keywords(app_or_kernel="app")
     @checked
     def __init__(
         self,
-        app_or_kernel: App | KernelTrace,
+        app: App | KernelTrace,
         gpu: GpuLike,
         models: str | Iterable[str] = (DEFAULT_MODEL,),
         *,
-        selection: Selection = "clustering",
-        misses: MissSource = "per_pc",
-        merge_threshold: float = 0,
-        access_order: AccessOrder = "auto",
-        flush_l2: bool = False,
+        options: Options | None = None,
+        **changes: Unpack[StageChanges],
     ) -> None:
         self._base = as_gpu(gpu)
         self._models = model_list(models)
-        options = Options(selection, misses, merge_threshold, access_order, flush_l2)
-        self._pipeline = Pipeline(app_or_kernel, options, memo=Recent(_KEPT))
+        how = options_of("explore", options, changes, StageChanges)
+        warn_of_unread(how, self._models)
+        self._pipeline = Pipeline(app, how, memo=Recent(_KEPT))
         self._pipeline.warps()  # a kernel without one is refused now
 
     @property
@@ -126,26 +137,24 @@ class Explorer:
     @property
     def fields_used(self) -> set[str]:
         """Fields of `Gpu` that the predictions depend on."""
-        return fields_used(self._models) | self._pipeline.options.memory_fields
+        return fields_used(self._models) | self._pipeline.memory_fields
 
     @checked
     def is_fast(self, field: str) -> bool:
         """Return whether a change of the field leaves the caches as they are."""
-        return field not in self._pipeline.options.memory_fields
+        return field not in self._pipeline.memory_fields
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def explore(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     *,
     fields: Iterable[str] | Mapping[str, Iterable[Any]] = MAIN_FIELDS,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
+    options: Options | None = None,
+    **changes: Unpack[StageChanges],
 ) -> Any:
     """Show sliders for fields of a GPU, and the CPI stack and IPC that the models predict.
 
@@ -154,7 +163,7 @@ def explore(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels are added up, or one kernel.
     gpu
         The GPU to start from.
@@ -162,8 +171,9 @@ def explore(
         Names of models, or ``all``.
     fields
         Fields of `Gpu`; or the values of each slider by field, the GPU's own being added.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`.
+    options, **changes
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``.
 
     Returns
     -------
@@ -184,16 +194,7 @@ def explore(
             "explore needs ipywidgets; install it with: pip install 'warpstack[explore]'"
         ) from None
 
-    explorer = Explorer(
-        app_or_kernel,
-        gpu,
-        models,
-        selection=selection,
-        misses=misses,
-        merge_threshold=merge_threshold,
-        access_order=access_order,
-        flush_l2=flush_l2,
-    )
+    explorer = Explorer(app, gpu, models, options=options, **changes)
     steps = _steps(explorer, fields)
     picture = _Picture(explorer)
     sliders = {

@@ -49,7 +49,7 @@ def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         raise InputError(f"timeline: the samples have no column {missing[0]}")
     if len(samples) < 2:
         raise InputError(
-            f"timeline: {len(samples)} samples; simulate with timeline=True or a smaller sample_cycles"
+            f"timeline: {len(samples)} samples; simulate with timeline=True or a smaller timeline_cycles"
         )
     step = -(-(len(samples) - 1) // _MOST_STEPS)
     at = samples.iloc[::step]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,12 @@ import numpy.typing as npt
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
-from warpstack.models.pipeline import Options, Pipeline
+from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
 from warpstack.reporting.advice import advice_for
 from warpstack.reporting.row_counts import instruction_counts
@@ -21,6 +23,9 @@ from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult
 from warpstack.timing.simulation import simulate as simulate_kernels
 from warpstack.traces.trace import App, KernelTrace, distinct_names
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["NOBODY", "WRITTEN_BACK", "costliest", "lines", "lines_and_instructions"]
 
@@ -34,22 +39,24 @@ _FOR_PARTS = [f"for_{part}" for part in STACK_COMPONENTS]
 _MODEL_PARTS = [f"model_cpi_{part}" for part in STACK_COMPONENTS]
 
 
+@former_keywords(app_or_kernel="app")
 @strictly_checked
 def lines(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     *,
     model: str = DEFAULT_MODEL,
     simulate: bool = True,
     per_instruction: bool = False,
-    flush_l2: bool = False,
+    options: Options | None = None,
     progress: bool = False,
+    **changes: Unpack[FlushChanges],
 ) -> pd.DataFrame:
     """Return what each line of source does, and the cycles that it costs.
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel. Traces of ``nvcc -lineinfo``
         know their lines; without lines, all instructions are of line 0.
     gpu
@@ -61,8 +68,8 @@ def lines(
         is the model's.
     per_instruction
         One row per instruction instead, with its ``pc`` and ``opcode``.
-    flush_l2
-        Empty L2 between kernels.
+    options, **changes
+        What is shared with other functions; see `warpstack.Options`: ``flush_l2``.
     progress
         Show a progress bar on standard error.
 
@@ -95,14 +102,20 @@ def lines(
     load misses of L1, of ``noc`` of requests to L2, and of ``queue`` of the sectors of DRAM. Where
     nothing has such a share, the component follows the warp instructions.
     """
+    how = options_of("lines", options, changes, FlushChanges)
     by_line, by_instruction = lines_and_instructions(
-        app_or_kernel, gpu, model=model, simulate=simulate, flush_l2=flush_l2, progress=progress
+        app,
+        gpu,
+        model=model,
+        simulate=simulate,
+        flush_l2=how.flush_l2,
+        progress=progress,
     )
     return by_instruction if per_instruction else by_line
 
 
 def lines_and_instructions(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     *,
     model: str = DEFAULT_MODEL,
@@ -112,14 +125,14 @@ def lines_and_instructions(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `lines`, and the same with one row per instruction."""
     target = as_gpu(gpu)
-    pipeline = Pipeline(app_or_kernel, Options(flush_l2=flush_l2))
+    pipeline = Pipeline(app, Options(flush_l2=flush_l2))
     kernels = pipeline.kernels
     results: list[SimulationResult | None] = [None] * len(kernels)
     if simulate:
-        app = App(kernels)
+        whole = App(kernels)
         results = list(
             simulate_kernels(
-                app, target, flush_l2=flush_l2, per_instruction=True, progress=progress
+                whole, target, flush_l2=flush_l2, per_instruction=True, progress=progress
             )
         )
     tables, instructions = [], []

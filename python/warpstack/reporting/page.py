@@ -14,6 +14,7 @@ from warpstack import _core
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError
@@ -54,9 +55,10 @@ _CAUSES = {
 _MOST_STEPS = 240
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def report(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     path: str | os.PathLike[str],
     *,
@@ -71,7 +73,7 @@ def report(
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel. They are simulated, too.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -112,7 +114,7 @@ def report(
     wanted = list(models)
     if not wanted:
         raise InputError("models: none is given; give ['mdm'], say")
-    app = App(kernels_of(app_or_kernel))
+    app = App(kernels_of(app))
     if len({kernel.launch_id for kernel in app}) < len(app):
         raise InputError("two launches of the application have the same number; give each its own")
     results = simulate(app, target, timeline=True, progress=progress)

@@ -50,7 +50,7 @@ def timeline_events(
     """
     if table.empty:
         raise InputError(
-            "timeline: this simulation took no samples; simulate with timeline=True or sample_cycles"
+            "timeline: this simulation took no samples; simulate with timeline=True or timeline_cycles"
         )
     micro = 1e-3 / gpu.clock_ghz
     events: list[dict[str, Any]] = []

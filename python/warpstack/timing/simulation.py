@@ -12,11 +12,13 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
+from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options, SimulationChanges, options_of
 from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -31,6 +33,7 @@ from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
     import distributed
+    from typing_extensions import Unpack
 
 __all__ = ["SimulationResult", "Simulator", "as_table", "simulate"]
 
@@ -375,12 +378,13 @@ class Simulator(Handle):
     def __repr__(self) -> str:
         return f"<Simulator of {self.gpu.title}>"
 
+    @former_keywords(sample_cycles="timeline_cycles")
     @checked
     def run(
         self,
         kernel: KernelTrace,
         *,
-        sample_cycles: int | None = None,
+        timeline_cycles: int | None = None,
         max_cycles: int | None = None,
         per_instruction: bool = False,
         timeline: bool = False,
@@ -392,7 +396,7 @@ class Simulator(Handle):
         ----------
         kernel
             The kernel. Only its traced blocks run.
-        sample_cycles
+        timeline_cycles
             Number of SM cycles between two samples of `SimulationResult.timeline`.
         max_cycles
             Number of SM cycles after which to give up.
@@ -400,7 +404,7 @@ class Simulator(Handle):
             Count issue slots by instruction, too: `SimulationResult.per_pc`.
         timeline
             Sample at distances that suit the kernel's length, into at most 4096 samples: from every
-            `sample_cycles` cycles on, 16 unless that is given.
+            `timeline_cycles` cycles on, 16 unless that is given.
         progress
             It is told of issued instructions now and then.
 
@@ -411,8 +415,8 @@ class Simulator(Handle):
             message says what its warps wait for.
         """
         sample = 0
-        if sample_cycles is not None:
-            sample = as_integer("sample_cycles", sample_cycles, 1, _MOST_CYCLES)
+        if timeline_cycles is not None:
+            sample = as_integer("timeline_cycles", timeline_cycles, 1, _MOST_CYCLES)
         if timeline and not sample:
             sample = 16
         limit = 0 if max_cycles is None else as_integer("max_cycles", max_cycles, 1, _MOST_CYCLES)
@@ -451,48 +455,49 @@ class Simulator(Handle):
 
 @overload
 def simulate(
-    kernel: KernelTrace,
+    app: KernelTrace,
     gpu: GpuLike,
     *,
-    flush_l2: bool = ...,
-    sample_cycles: int | None = ...,
+    options: Options | None = ...,
+    timeline_cycles: int | None = ...,
     max_cycles: int | None = ...,
     per_instruction: bool = ...,
     timeline: bool = ...,
-    profiler: Profiler = ...,
     client: distributed.Client | None = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
+    **changes: Unpack[SimulationChanges],
 ) -> SimulationResult: ...
 @overload
 def simulate(
-    kernel: App,
+    app: App,
     gpu: GpuLike,
     *,
-    flush_l2: bool = ...,
-    sample_cycles: int | None = ...,
+    options: Options | None = ...,
+    timeline_cycles: int | None = ...,
     max_cycles: int | None = ...,
     per_instruction: bool = ...,
     timeline: bool = ...,
-    profiler: Profiler = ...,
     client: distributed.Client | None = ...,
-    num_threads: int = ...,
+    workers: int | None = ...,
     progress: bool = ...,
+    **changes: Unpack[SimulationChanges],
 ) -> list[SimulationResult]: ...
+@former_keywords(kernel="app", sample_cycles="timeline_cycles", num_threads="workers")
 @checked
 def simulate(
-    kernel: KernelTrace | App,
+    app: KernelTrace | App,
     gpu: GpuLike,
     *,
-    flush_l2: bool = False,
-    sample_cycles: int | None = None,
+    options: Options | None = None,
+    timeline_cycles: int | None = None,
     max_cycles: int | None = None,
     per_instruction: bool = False,
     timeline: bool = False,
-    profiler: Profiler = "nsys",
     client: distributed.Client | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     progress: bool = False,
+    **changes: Unpack[SimulationChanges],
 ) -> SimulationResult | list[SimulationResult]:
     """Simulate a kernel, or an application, cycle by cycle.
 
@@ -503,23 +508,21 @@ def simulate(
 
     Parameters
     ----------
-    kernel
+    app
         A kernel, or an application: its kernels then run in order on one GPU, each with empty L1
         caches and the L2 that the previous one left.
     gpu
         The GPU: a description, its name, or the path of one.
-    flush_l2
-        Empty L2 before each kernel too.
-    sample_cycles, max_cycles, per_instruction, timeline
+    options, **changes
+        What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``profiler``.
+    timeline_cycles, max_cycles, per_instruction, timeline
         As for `Simulator.run`.
-    profiler
-        As for `Simulator`.
     client
         A Dask cluster to simulate the kernels of an application on, all at once (needs
         ``warpstack[dask]``): give `flush_l2`, too, as they would share an L2 otherwise.
-    num_threads
+    workers
         How many launches of an application to simulate at once at most where `flush_l2` makes them
-        independent of each other; 0: as many as the machine runs at once. Each thread has an L2 of
+        independent of each other; None: as many as the machine runs at once. Each thread has an L2 of
         its own. The results do not depend on it.
     progress
         Show a progress bar on standard error.
@@ -543,14 +546,16 @@ def simulate(
     >>> result.instructions == kernel.num_instructions
     True
     """
+    settings = options_of("simulate", options, changes, SimulationChanges)
+    flush_l2, profiler = settings.flush_l2, settings.profiler
     simulator = Simulator(gpu, profiler=profiler)
     how: dict[str, Any] = {
-        "sample_cycles": sample_cycles,
+        "timeline_cycles": timeline_cycles,
         "max_cycles": max_cycles,
         "per_instruction": per_instruction,
         "timeline": timeline,
     }
-    kernels = (kernel,) if isinstance(kernel, KernelTrace) else kernel.kernels
+    kernels = (app,) if isinstance(app, KernelTrace) else app.kernels
     if client is not None:
         if not flush_l2 and len(kernels) > 1:
             raise InputError(
@@ -569,8 +574,8 @@ def simulate(
             strict=True,
         ):
             results.append(SimulationResult(values, one, simulator.gpu, profiler))
-        return results[0] if isinstance(kernel, KernelTrace) else results
-    threads = as_integer("num_threads", num_threads, 0, MOST_THREADS) or os.cpu_count() or 1
+        return results[0] if isinstance(app, KernelTrace) else results
+    threads = thread_count(workers, MOST_THREADS) or os.cpu_count() or 1
     threads = min(threads, len(kernels)) if flush_l2 else 1
     total = sum(one.num_instructions for one in kernels)
     with progress_bar(progress, total, "simulating", "instruction") as bar:
@@ -583,7 +588,7 @@ def simulate(
                 if flush_l2:
                     simulator.flush_l2()
                 results.append(simulator.run(one, progress=bar, **how))
-    return results[0] if isinstance(kernel, KernelTrace) else results
+    return results[0] if isinstance(app, KernelTrace) else results
 
 
 def _run_alone(

@@ -478,13 +478,13 @@ def _without_parameters(text: str) -> str:
     return text
 
 
-def kernels_of(app_or_kernel: App | KernelTrace) -> tuple[KernelTrace, ...]:
+def kernels_of(app: App | KernelTrace) -> tuple[KernelTrace, ...]:
     """Return the kernels of an application, or the kernel itself."""
-    if isinstance(app_or_kernel, App):
-        return app_or_kernel.kernels
-    if isinstance(app_or_kernel, KernelTrace):
-        return (app_or_kernel,)
-    raise not_a("app_or_kernel", "an App or a KernelTrace", app_or_kernel)
+    if isinstance(app, App):
+        return app.kernels
+    if isinstance(app, KernelTrace):
+        return (app,)
+    raise not_a("app", "an App or a KernelTrace", app)
 
 
 def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:

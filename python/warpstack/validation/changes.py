@@ -7,22 +7,27 @@ which resource pays, and how much: speedups under changes test that, where CPI s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from warpstack._core import GPU_FIELDS
 from warpstack._util.checked import checked
-from warpstack._util.choices import DEFAULT_MODEL, AccessOrder, MissSource, Selection
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.former import former_keywords
+from warpstack._util.options import Options, StageChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.models.pipeline import Options, Pipeline, Recent
-from warpstack.models.prediction import evaluate, model_list
+from warpstack.models.pipeline import Pipeline, Recent
+from warpstack.models.prediction import evaluate, model_list, warn_of_unread
 from warpstack.tables import checked_table, require
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CHANGES", "Change", "best_changes", "default_changes", "what_if", "what_if_agreement"]
 
@@ -81,26 +86,24 @@ def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
     }
 
 
+@former_keywords(app_or_kernel="app")
 @checked
 def what_if(
-    app_or_kernel: App | KernelTrace,
+    app: App | KernelTrace,
     gpu: GpuLike,
     models: str | Iterable[str] = (DEFAULT_MODEL,),
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     simulate: bool = True,
-    selection: Selection = "clustering",
-    misses: MissSource = "per_pc",
-    merge_threshold: float = 0,
-    access_order: AccessOrder = "auto",
-    flush_l2: bool = False,
+    options: Options | None = None,
     progress: bool = False,
+    **settings: Unpack[StageChanges],
 ) -> pd.DataFrame:
     """Return how much faster an application is with more of one resource, by models and simulator.
 
     Parameters
     ----------
-    app_or_kernel
+    app
         An application, whose kernels share an L2 in order, or one kernel.
     gpu
         The GPU: a description, its name, or the path of one.
@@ -115,8 +118,10 @@ def what_if(
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the
         GPU as it is and once more for each change.
-    selection, misses, merge_threshold, access_order, flush_l2
-        As for `warpstack.predict`; `flush_l2` is for the simulations, too.
+    options, **settings
+        How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
+        ``access_order``, ``flush_l2``.
+        ``flush_l2`` is for the simulations, too.
     progress
         Show a progress bar on standard error.
 
@@ -145,10 +150,11 @@ def what_if(
     wanted = model_list(models)
     start = as_gpu(gpu)
     gpus = {BASELINE: start, **_changed(start, changes)}
-    options = Options(selection, misses, merge_threshold, access_order, flush_l2)
+    how = options_of("what_if", options, settings, StageChanges)
+    warn_of_unread(how, wanted)
     # Most changes leave the caches alone: results of the baseline and of the change before are kept.
-    pipeline = Pipeline(app_or_kernel, options, memo=Recent(2))
-    app = app_or_kernel if isinstance(app_or_kernel, App) else App(pipeline.kernels)
+    pipeline = Pipeline(app, how, memo=Recent(2))
+    whole = app if isinstance(app, App) else App(pipeline.kernels)
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "what if", "change") as bar:
         for change, one in gpus.items():
@@ -156,11 +162,11 @@ def what_if(
             for model in wanted:
                 cycles[model, change] = sum(evaluate(p, one, model).cycles for p in profiles)
             if simulate:
-                results = simulation.simulate(app, one, flush_l2=flush_l2)
+                results = simulation.simulate(whole, one, flush_l2=how.flush_l2)
                 total = float(sum(result.cycles for result in results))
                 cycles[simulation.MODEL_NAME, change] = total
             bar.update(1)
-    name = app.name if app is app_or_kernel else pipeline.kernels[0].short_name
+    name = whole.name if whole is app else pipeline.kernels[0].short_name
     rows = []
     for model in [*wanted, *([simulation.MODEL_NAME] if simulate else [])]:
         for change, one in gpus.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options
 from warpstack.errors import InputError, not_a
 from warpstack.hardware.description import Gpu, GpuLike
 from warpstack.models import prediction
@@ -177,7 +178,7 @@ def _table(
     if (kind == "a trace" and app is not None) or (kind == "a GPU" and gpu is not None):
         unused = "app" if kind == "a trace" else "gpu"
         raise InputError(f"compare: {kind} and {unused}= are given; leave {unused}= out")
-    rows = prediction.predicted_rows(of[0], of[1], [of[2]], profiler=profiler)
+    rows = prediction.predicted_rows(of[0], of[1], [of[2]], Options(profiler=profiler))
     names = distinct_names(kernels_of(of[0]), unclear)
     return [{**row, "name": name} for row, name in zip(rows, names, strict=True)]
 

@@ -25,6 +25,7 @@ from warpstack import cuda
 from warpstack._util.arguments import as_integer
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.data_folder import data_folder
+from warpstack._util.former import former_keywords
 from warpstack.cuda import DeviceArray
 from warpstack.cuda.device import of_mib
 from warpstack.errors import not_a, not_one_of, unknown
@@ -69,18 +70,19 @@ class Session:
         The compiled kernels.
     trace
         Whether launches are traced.
-    num_threads
-        Threads that run blocks of a long launch at once; 0 takes as many as the machine runs.
+    workers
+        Threads that run blocks of a long launch at once; None takes as many as the machine runs.
 
     Notes
     -----
     The traces of all launches are in `traces`, in order; empty without `trace`.
     """
 
+    @former_keywords(num_threads="workers")
     @checked
-    def __init__(self, module: cuda.Module, *, trace: bool, num_threads: int = 0) -> None:
+    def __init__(self, module: cuda.Module, *, trace: bool, workers: int | None = None) -> None:
         self._module = module
-        self._num_threads = num_threads
+        self._workers = workers
         self._trace = trace
         self.traces: list[KernelTrace] = []
 
@@ -127,7 +129,7 @@ class Session:
             *args,
             shared_memory_bytes=shared_memory_bytes,
             trace=self._trace,
-            num_threads=self._num_threads,
+            workers=self._workers,
         )
         if trace is not None:
             self.traces.append(trace)
@@ -210,6 +212,7 @@ def get(name: str) -> Workload:
     return _find(name)[1]
 
 
+@former_keywords(num_threads="workers")
 @checked
 def load(
     name: str,
@@ -217,7 +220,7 @@ def load(
     seed: int = 0,
     *,
     machine_code: str | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     device_memory_mib: float | None = None,
 ) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
@@ -234,8 +237,8 @@ def load(
     machine_code
         None: the kernels run as PTX. One of `machine_codes`, ``sm_80``, say: as the machine code that
         nvcc made of them for this architecture.
-    num_threads
-        Threads that run blocks of a long launch at once; 0 takes as many as the machine runs. The
+    workers
+        Threads that run blocks of a long launch at once; None takes as many as the machine runs. The
         traces are those of one thread.
     device_memory_mib
         Memory of the simulated device; 16384 by default.
@@ -256,13 +259,14 @@ def load(
         seed,
         trace=True,
         machine_code=machine_code,
-        num_threads=num_threads,
+        workers=workers,
         device=of_mib(device_memory_mib),
     )
     workload.run(session, parameters, inputs)
     return App(session.traces, name)
 
 
+@former_keywords(num_threads="workers")
 @checked
 def run(
     name: str,
@@ -271,13 +275,13 @@ def run(
     *,
     trace: bool = False,
     machine_code: str | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Run a workload by functional simulation and return its outputs.
 
     Parameters
     ----------
-    name, size, seed, machine_code, num_threads
+    name, size, seed, machine_code, workers
         As in `load`.
     trace
         Whether launches are traced on the way, which changes no result.
@@ -288,7 +292,7 @@ def run(
         If there is no such workload, size or parameter.
     """
     workload, session, parameters, inputs = _prepare(
-        name, size, seed, trace=trace, machine_code=machine_code, num_threads=num_threads
+        name, size, seed, trace=trace, machine_code=machine_code, workers=workers
     )
     return workload.run(session, parameters, inputs)
 
@@ -415,7 +419,7 @@ def _session(
     *,
     trace: bool,
     machine_code: str | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     device: cuda.Device | None = None,
 ) -> Session:
     # A device of its own: addresses, and so traces, depend on nothing that ran before.
@@ -429,7 +433,7 @@ def _session(
         packed = (_FOLDER / stem / f"{stem}.{machine_code}.sass.gz").read_bytes()
         listing = gzip.decompress(packed).decode()
         module = cuda.MachineModule(listing, f"{stem}.{machine_code}.sass", device)
-    return Session(module, trace=trace, num_threads=num_threads)
+    return Session(module, trace=trace, workers=workers)
 
 
 def _prepare(
@@ -439,14 +443,12 @@ def _prepare(
     *,
     trace: bool,
     machine_code: str | None = None,
-    num_threads: int = 0,
+    workers: int | None = None,
     device: cuda.Device | None = None,
 ) -> tuple[Workload, Session, Parameters, Arrays]:
     stem, workload = _find(name)
     parameters = workload.parameters(size)
-    session = _session(
-        stem, trace=trace, machine_code=machine_code, num_threads=num_threads, device=device
-    )
+    session = _session(stem, trace=trace, machine_code=machine_code, workers=workers, device=device)
     return workload, session, parameters, _inputs(workload, parameters, seed)
 
 

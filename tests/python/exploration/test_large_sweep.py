@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
+from warpstack._util.options import Options
 from warpstack.exploration import store as sweep_store
 from warpstack.exploration import sweep as sweep_module
 from warpstack.exploration.sweep import Design, Grid, Work
-from warpstack.models.pipeline import Options
 
 AXES = {"num_sms": [7, 14, 28], "l1_mshrs": [32, 64]}
 
@@ -50,7 +50,7 @@ def test_shares_are_the_whole_and_nothing_twice(kernel, pascal, tmp_path):
     seen = []
     for share in ((2, 3), (0, 3), (1, 3)):
         dataset = ws.exploration.sweep_to_store(
-            kernel, pascal, AXES, store=tmp_path, share=share, cache=False
+            kernel, pascal, AXES, store=tmp_path, part=share, cache=False
         )
         seen.append(dataset.count_rows())
     assert seen == [2, 4, 6]  # six points, each with caches of its own
@@ -101,8 +101,8 @@ from warpstack.exploration import store
 store._WRITE_SECONDS = 0
 kernel = ws.patterns.strided(8, iterations=2, blocks=28)
 axes = {"num_sms": list(range(1, 25)), "l1_mshrs": [32, 64]}
-share = (int(sys.argv[2]), 3)
-ws.exploration.sweep_to_store(kernel, "pascal-mdm", axes, store=sys.argv[1], share=share, cache=False)
+part = (int(sys.argv[2]), 3)
+ws.exploration.sweep_to_store(kernel, "pascal-mdm", axes, store=sys.argv[1], part=part, cache=False)
 """
 
 
@@ -143,7 +143,7 @@ def test_who_may_write_at_the_same_time(tmp_path):
 
 
 def test_what_is_there_is_not_computed_again(kernel, pascal, tmp_path, monkeypatch):
-    ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path, share=(0, 2), cache=False)
+    ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path, part=(0, 2), cache=False)
     ran = []
     run = sweep_module.Runner.run
     monkeypatch.setattr(sweep_module.Runner, "run", lambda *args: (ran.append(args), run(*args))[1])
@@ -184,10 +184,10 @@ def test_long_sweeps_write_fewer_files(tmp_path, monkeypatch):
     store.close()
 
 
-@pytest.mark.parametrize("share", [(2, 2), (-1, 2), (0, 0), (0, 1, 2), "0/2"])
-def test_shares(kernel, pascal, tmp_path, share):
-    with pytest.raises(ws.InputError, match="share"):
-        ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path / "store", share=share)
+@pytest.mark.parametrize("part", [(2, 2), (-1, 2), (0, 0), (0, 1, 2), "0/2"])
+def test_parts(kernel, pascal, tmp_path, part):
+    with pytest.raises(ws.InputError, match="part"):
+        ws.exploration.sweep_to_store(kernel, pascal, AXES, store=tmp_path / "store", part=part)
     assert not (tmp_path / "store").exists()
 
 

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.models.pipeline import Options, Pipeline, Recent
+from warpstack._util.options import Options
+from warpstack.models.pipeline import Pipeline, Recent
 from warpstack.plot.sliders import Explorer
 
 #: A model that reads every option; the default one takes all warps, not a representative one.

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from warpstack._util.options import Options
 from warpstack.errors import InputError
 from warpstack.exploration import recorded, runner
 from warpstack.exploration.sweep import Design
-from warpstack.models.pipeline import Options
 
 AXES = {"l1_size_kib": [6, 12, 24], "l2_size_kib": [96, 192], "clock_ghz": [1.0, 1.4]}
 
@@ -74,7 +74,7 @@ def test_store_and_shares(app, gpu, tmp_path):
     options = {"caches": "recorded", "cache": False}
     whole = ws.sweep(app, gpu, AXES, **options)
     for share in ((0, 2), (1, 2)):
-        rows = ws.exploration.sweep_to_store(app, gpu, AXES, store=tmp_path, share=share, **options)
+        rows = ws.exploration.sweep_to_store(app, gpu, AXES, store=tmp_path, part=share, **options)
     table = rows.to_table().to_pandas().sort_values(["point", "kernel"])
     assert table["cycles"].tolist() == whole["cycles"].tolist()
     with pytest.raises(InputError, match="another"):

@@ -380,7 +380,7 @@ def test_stage_results_are_kept(kernel, pascal, tmp_path, monkeypatch):
 @given(st.lists(kernels(), min_size=1, max_size=3), gpus(), st.booleans())
 def test_kept_results_are_the_results(tmp_path_factory, launches, gpu, observing):
     folder = tmp_path_factory.mktemp("cache")
-    options = {"misses": "representative" if observing else "per_pc"}
+    options = {"models": "mdm", "misses": "representative" if observing else "per_pc"}
     tables = [
         ws.sweep(ws.App(launches), gpu, {"l1_mshrs": [1, 64]}, cache=folder, **options)
         for _ in range(2)
@@ -427,7 +427,7 @@ FORGED = {
 @pytest.mark.parametrize("stage", ["warp", "memory"])
 def test_forged_entries_count_as_missing(kernel, pascal, tmp_path, stage, forge):
     """Entries with a right digest that hold something else than the stage keeps."""
-    options = {"cache": tmp_path, "misses": "representative"}
+    options = {"models": "mdm", "cache": tmp_path, "misses": "representative"}
     expected = ws.sweep(kernel, pascal, {"l1_mshrs": [32]}, **options)
     (path,) = tmp_path.glob(f"{stage}-*")
     key = path.stem.partition("-")[2]
@@ -481,11 +481,11 @@ def test_a_store_of_another_sweep_is_refused(kernel, pascal, tmp_path):
         ({"axes": {"num_sms": [7, 14, 28], "l1_mshrs": [32, 63]}}, "digest of the points"),
         ({"models": "mdm_mshr"}, 'models is \\["closed_network"\\], not \\["mdm_mshr"\\]'),
         ({"gpu": pascal.replace(l1_latency=30)}, "gpu"),
-        ({"app_or_kernels": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
+        ({"app": ws.patterns.strided(gs=9, iterations=2, blocks=28)}, "traces"),
         ({"flush_l2": True}, "flush_l2"),
         ({"resume": False}, "holds results of this sweep already"),
     ):
-        arguments = {"app_or_kernels": kernel, "gpu": pascal, "axes": AXES, **other}
+        arguments = {"app": kernel, "gpu": pascal, "axes": AXES, **other}
         with pytest.raises(ws.InputError, match=message):
             ws.sweep(**arguments, store=tmp_path)
 

@@ -235,8 +235,8 @@ def test_a_schedule_must_exist(pascal):
         ws.simulate_caches(kernel, pascal, blocks="depth_first")
     with pytest.raises(ws.InputError, match="seed = -1 is outside"):
         ws.memory.BlockSchedule("random", -1)
-    with pytest.raises(ws.InputError, match="num_threads = 1000 is outside 0 to 255"):
-        ws.memory.MemorySystem(pascal, num_threads=1000)
+    with pytest.raises(ws.InputError, match="workers = 1000 is outside 1 to 255"):
+        ws.memory.MemorySystem(pascal, workers=1000)
     for flag in (np.eye(2), pd.Series([1, 2]), "x"):  # their texts may have several lines
         with pytest.raises(ws.InputError, match=r"\Afilter_l1_hits: expected True or False, .*\Z"):
             ws.memory.MemorySystem(pascal, filter_l1_hits=flag)

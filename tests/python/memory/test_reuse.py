@@ -213,9 +213,11 @@ def test_sample_equals_plain_definition(values, rate, batches, seed, size):
     whole, parts = plain.sampled_misses(values, rate, batches, seed, size)
     if all(plain.sampling_hash(v, seed) >= int(rate * 2**64) for v in values):
         with pytest.raises(ws.InputError, match="falls into the sample"):
-            ws.memory.ReuseProfile.from_lines(values, rate=rate, batches=batches, seed=seed)
+            ws.memory.ReuseProfile.from_lines(values, sample_lines=rate, batches=batches, seed=seed)
         return
-    profile = ws.memory.ReuseProfile.from_lines(values, rate=rate, batches=batches, seed=seed)
+    profile = ws.memory.ReuseProfile.from_lines(
+        values, sample_lines=rate, batches=batches, seed=seed
+    )
     n = len(values)
     assert profile.hit_rate(size) == pytest.approx(max(1 - whole / n, 0), abs=1e-12)
     rates = [1 - misses / n for misses in parts]
@@ -246,7 +248,7 @@ def test_truth_lies_within_the_stated_error(stream):
     assert (exact.hit_rate_error(sizes) == 0).all()
     scores = []
     for seed in range(20):
-        sample = ws.memory.ReuseProfile.from_lines(lines, rate=0.1, seed=seed)
+        sample = ws.memory.ReuseProfile.from_lines(lines, sample_lines=0.1, seed=seed)
         assert not sample.is_exact
         errors = sample.hit_rate_error(sizes)
         # Where everything hits that can, only the share of first accesses is left to estimate.
@@ -266,7 +268,9 @@ def test_error_shrinks_with_the_rate():
     lines = np.random.default_rng(4).integers(0, 100_000, 500_000)
     errors = [
         float(
-            ws.memory.ReuseProfile.from_lines(lines, rate=rate, batches=64).hit_rate_error(30_000)
+            ws.memory.ReuseProfile.from_lines(lines, sample_lines=rate, batches=64).hit_rate_error(
+                30_000
+            )
         )
         for rate in (0.02, 0.32)
     ]
@@ -278,7 +282,7 @@ def test_sample_of_a_kernel():
     kernel = ws.patterns.gather(loads=4, blocks=200)
     gpu = ws.gpu("titan-v")
     exact = ws.memory.reuse_profile(kernel, gpu, level="l2", line_bytes=32)
-    sample = ws.memory.reuse_profile(kernel, gpu, level="l2", line_bytes=32, rate=0.2)
+    sample = ws.memory.reuse_profile(kernel, gpu, level="l2", line_bytes=32, sample_lines=0.2)
     assert sample.accesses == exact.accesses
     assert sample.by_kind["load"].accesses == exact.by_kind["load"].accesses
     size = int(exact.cold) // 2
@@ -400,21 +404,24 @@ def test_ppt_gpu_mem_overestimates_l2_of_a_real_kernel(bfs):
         ),
         (lambda: ws.memory.stack_distances([1.5]), "lines has the type float64.*//"),
         (lambda: ws.memory.stack_distances([3, -2]), "lines has the negative number -2"),
-        (lambda: ws.memory.ReuseProfile.from_lines([1], rate=0), "rate = 0.000000 is not a share"),
         (
-            lambda: ws.memory.ReuseProfile.from_lines([1], rate=1.5),
-            "rate = 1.500000 is not a share",
+            lambda: ws.memory.ReuseProfile.from_lines([1], sample_lines=0),
+            "sample_lines = 0 is not a share",
         ),
         (
-            lambda: ws.memory.ReuseProfile.from_lines([1], rate=float("nan")),
-            "rate = .*nan.* is not a share",
+            lambda: ws.memory.ReuseProfile.from_lines([1], sample_lines=1.5),
+            "sample_lines = 1.5 is not a share",
         ),
         (
-            lambda: ws.memory.ReuseProfile.from_lines([1], rate="all"),
-            "rate = 'all' is not a number",
+            lambda: ws.memory.ReuseProfile.from_lines([1], sample_lines=float("nan")),
+            "sample_lines = .*nan.* is not a share",
         ),
         (
-            lambda: ws.memory.ReuseProfile.from_lines([1], rate=0.5, batches=1),
+            lambda: ws.memory.ReuseProfile.from_lines([1], sample_lines="all"),
+            "sample_lines = 'all' is not a number",
+        ),
+        (
+            lambda: ws.memory.ReuseProfile.from_lines([1], sample_lines=0.5, batches=1),
             "batches = 1;.* 2 to 1024",
         ),
         (
@@ -426,8 +433,8 @@ def test_ppt_gpu_mem_overestimates_l2_of_a_real_kernel(bfs):
             "seed = -1 is not a whole number",
         ),
         (
-            lambda: ws.memory.ReuseProfile.from_lines([1], rate=1e-9),
-            "rate = 1e-09: none of the 1 accesses",
+            lambda: ws.memory.ReuseProfile.from_lines([1], sample_lines=1e-9),
+            "sample_lines = 1e-09: none of the 1 accesses",
         ),
         (lambda: ws.memory.ReuseProfile.from_lines([1]).hit_rate(-1), "size_lines = -1 is not"),
         (

@@ -53,7 +53,7 @@ def small_gpu(**changes):
 def test_equals_plain_definition(seed, changes):
     kernel, gpu = mixture(seed), small_gpu(**changes)
     share = (0.5, 0.25, 0.34)[seed % 3]
-    profile = ws.simulate_caches(kernel, gpu, sampling=share)
+    profile = ws.simulate_caches(kernel, gpu, sample_sms=share)
     system = SampledMemorySystem(memory_config(gpu, BlockSchedule()))
     totals, rows = system.run(kernel, share)
     assert profile.sampled_sms == len(system.weights)
@@ -112,7 +112,7 @@ def test_loads_that_no_leader_executes_are_not_guessed(block):
     """Of three SMs in a row one is simulated: of three blocks in a row two have loads it has not."""
     kernel, gpu = one_block_does_more("LDG.E", block), small_gpu()
     exact = ws.simulate_caches(kernel, gpu).per_pc
-    of_sample = ws.simulate_caches(kernel, gpu, sampling=0.34).per_pc
+    of_sample = ws.simulate_caches(kernel, gpu, sample_sms=0.34).per_pc
     events = ["l1_hit_events", "l2_hit_events", "dram_events"]
     assert of_sample[events].sum(axis=1).tolist() == exact[events].sum(axis=1).tolist()
     assert (of_sample["dram_events"] > 0).all()
@@ -122,7 +122,7 @@ def test_stores_that_no_leader_executes_reach_l2():
     gpu, profiles = small_gpu(), []
     for block in range(3):
         kernel = one_block_does_more("STG.E", block)
-        profiles.append(ws.simulate_caches(kernel, gpu, sampling=0.34))
+        profiles.append(ws.simulate_caches(kernel, gpu, sample_sms=0.34))
         rows = profiles[-1].per_pc
         events = rows[["l1_hit_events", "l2_hit_events", "dram_events"]].sum(axis=1)
         assert events.tolist() == rows["active_executions"].tolist()
@@ -132,18 +132,18 @@ def test_stores_that_no_leader_executes_reach_l2():
 
 @pytest.mark.parametrize("share", [1e-3, 1e-21, 5e-324])
 def test_the_smallest_shares_are_shares(share):
-    profile = ws.simulate_caches(mixture(3), small_gpu(), sampling=share)
+    profile = ws.simulate_caches(mixture(3), small_gpu(), sample_sms=share)
     assert profile.totals["load_instructions"] > 0
 
 
 def test_small_launches_and_other_orders_simulate_all_sms():
     gpu, short = small_gpu(), ws.patterns.stream(blocks=20)
-    one = ws.simulate_caches(short, gpu, sampling=0.25)
+    one = ws.simulate_caches(short, gpu, sample_sms=0.25)
     assert one.sampled_sms == 0
     assert np.array_equal(one._core.words, ws.simulate_caches(short, gpu)._core.words)
     kernel = mixture(1)
     for order in set(ENUM_NAMES["access order"]) - {"timed"}:
-        one = ws.simulate_caches(kernel, gpu, access_order=order, sampling=0.25)
+        one = ws.simulate_caches(kernel, gpu, access_order=order, sample_sms=0.25)
         other = ws.simulate_caches(kernel, gpu, access_order=order)
         assert np.array_equal(one._core.words, other._core.words)
 
@@ -156,7 +156,7 @@ def test_where_l2_loses_lines_all_sms_are_simulated():
     kernel, gpu = k.build(), small_gpu(l2_size_kib=192)
     systems = [ws.memory.MemorySystem(gpu) for _ in range(2)]
     for _ in range(2):
-        one = systems[0].run(kernel, sampling=0.25)
+        one = systems[0].run(kernel, sample_sms=0.25)
         assert one.sampled_sms == 0
         assert np.array_equal(one._core.words, systems[1].run(kernel)._core.words)
 
@@ -165,7 +165,7 @@ def test_a_sampled_launch_can_run_again():
     gpu, kernel = small_gpu(), mixture(2)
     system = ws.memory.MemorySystem(gpu)
     assert not system.undo_sampled()
-    assert system.run(kernel, sampling=0.25).sampled_sms > 0
+    assert system.run(kernel, sample_sms=0.25).sampled_sms > 0
     assert system.undo_sampled()
     again = system.run(kernel)
     assert np.array_equal(again._core.words, ws.simulate_caches(kernel, gpu)._core.words)
@@ -173,7 +173,7 @@ def test_a_sampled_launch_can_run_again():
 
 
 def test_a_profile_says_that_it_is_of_a_sample():
-    profile = ws.simulate_caches(mixture(3), small_gpu(), sampling=0.25)
+    profile = ws.simulate_caches(mixture(3), small_gpu(), sample_sms=0.25)
     assert profile.sampled_sms == 3
     assert repr(profile).endswith("from 3 of 10 SMs>")
     assert profile.to_frame()["sampled_sms"].tolist() == [3]
@@ -204,7 +204,7 @@ def test_what_followers_do_not_know_is_not_taken_from_them():
     app = ws.workloads.load("pageview-count")
     for number in (0, 4):
         exact = ws.simulate_caches(app[number], "v100-sxm2")
-        of_sample = ws.simulate_caches(app[number], "v100-sxm2", sampling=0.25)
+        of_sample = ws.simulate_caches(app[number], "v100-sxm2", sample_sms=0.25)
         assert of_sample.sampled_sms
         for column in ("dram_events", "dram_wait_cycles"):
             found = of_sample.per_pc[column].sum() / exact.per_pc[column].sum()
@@ -216,7 +216,7 @@ def test_what_followers_do_not_know_is_not_taken_from_them():
 @pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])
 def test_a_share_is_a_part(share):
     with pytest.raises(ws.InputError, match="is not a share of the SMs"):
-        ws.simulate_caches(mixture(3), small_gpu(), sampling=share)
+        ws.simulate_caches(mixture(3), small_gpu(), sample_sms=share)
 
 
 def test_the_bounds_of_a_profile_of_all_sms_are_itself():

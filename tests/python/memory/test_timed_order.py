@@ -111,7 +111,7 @@ def test_threads_do_not_change_the_result(order):
     gpu = ws.gpu("pascal-mdm").replace(num_sms=24, l1_write_policy="write_back", l2_size_kib=384)
     kernel = scattered(280)
     assert kernel._core.num_sectors > 300_000
-    systems = [ws.memory.MemorySystem(gpu, access_order=order, num_threads=n) for n in (1, 2, 3)]
+    systems = [ws.memory.MemorySystem(gpu, access_order=order, workers=n) for n in (1, 2, 3)]
     for _ in range(2):
         one, *others = [system.run(kernel, observe=(3, 1))._core.words for system in systems]
         for words in others:

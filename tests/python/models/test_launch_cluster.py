@@ -48,7 +48,7 @@ def test_predictions(client, app, pascal):
 @pytest.mark.slow
 def test_simulations(client, app, pascal):
     some = app.select([range(1, 6)])
-    options = {"flush_l2": True, "sample_cycles": 100}
+    options = {"flush_l2": True, "timeline_cycles": 100}
     expected = ws.simulate(some, pascal, **options)
     results = ws.simulate(some, pascal, **options, client=client)
     pd.testing.assert_frame_equal(ws.timing.as_table(results), ws.timing.as_table(expected))

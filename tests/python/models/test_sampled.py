@@ -9,7 +9,7 @@ MODELS = ("mdm", "closed_network")
 
 def test_the_rows_say_how_uncertain_ipc_is():
     app = ws.App([ws.patterns.stream(blocks=448), ws.patterns.stream(blocks=4)])
-    rows = ws.predict(app, "pascal-mdm", MODELS, sampling=0.25)
+    rows = ws.predict(app, "pascal-mdm", MODELS, sample_sms=0.25)
     first = list(rows.columns).index("ipc")
     assert list(rows.columns)[first + 1 : first + 4] == ["ipc_low", "ipc_high", "sampled_sms"]
     assert (rows["ipc_low"] <= rows["ipc"]).all()
@@ -24,14 +24,14 @@ def test_the_rows_say_how_uncertain_ipc_is():
 
 def test_the_sample_grows_until_ipc_is_certain_enough():
     app = ws.App([ws.patterns.gather(loads=2), ws.patterns.strided(1)])
-    rows = ws.predict(app, "pascal-mdm", MODELS, sampling="auto")
+    rows = ws.predict(app, "pascal-mdm", MODELS, sample_sms="auto")
     assert (rows["ipc_high"] - rows["ipc_low"] <= 0.02 * rows["ipc"] + 1e-9).all()
 
 
-@pytest.mark.parametrize("sampling", ["some", 0, 2, True])
-def test_sampling_is_a_share_or_auto(sampling):
-    with pytest.raises(ws.InputError, match="sampling"):
-        ws.predict(ws.patterns.stream(blocks=4), "pascal-mdm", sampling=sampling)
+@pytest.mark.parametrize("share", ["some", 0, 2, True])
+def test_sample_sms_is_a_share_or_auto(share):
+    with pytest.raises(ws.InputError, match="sample_sms"):
+        ws.predict(ws.patterns.stream(blocks=4), "pascal-mdm", sample_sms=share)
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_bounds_hold(gpu):
     for name in ("2d-convolution", "bfs", "cfd", "hotspot", "k-means", "srad", "stencil"):
         app = ws.workloads.load(name)
         exact = ws.predict(app, gpu, MODELS)
-        rows = ws.predict(app, gpu, MODELS, sampling="auto")
+        rows = ws.predict(app, gpu, MODELS, sample_sms="auto")
         of_sample = rows["sampled_sms"] > 0
         kernels += int(of_sample.sum())
         above = exact["ipc"] > rows["ipc_high"] * (1 + 1e-9)

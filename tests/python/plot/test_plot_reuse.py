@@ -40,7 +40,9 @@ def test_samples_have_a_band():
     ax = ws.plot.stack_distances({"exact": ws.memory.ReuseProfile.from_lines(lines)}, given)
     assert ax is given
     assert not ax.collections
-    ws.plot.stack_distances({"sample": ws.memory.ReuseProfile.from_lines(lines, rate=0.1)}, ax)
+    ws.plot.stack_distances(
+        {"sample": ws.memory.ReuseProfile.from_lines(lines, sample_lines=0.1)}, ax
+    )
     assert len(ax.collections) == 1
 
 

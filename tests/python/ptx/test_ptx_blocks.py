@@ -46,9 +46,9 @@ def test_random_dependences(short_shares):
         short_shares(int(rng.choice([1, 30, 60])))
         threads = int(rng.integers(2, 6))
         arrays = (cells, source, target)
-        (got, *_), trace = run(BODY, *arrays, grid=blocks, num_threads=threads)
+        (got, *_), trace = run(BODY, *arrays, grid=blocks, workers=threads)
         assert got.tolist() == add_along(cells, source, target), case
-        (alone, *_), same = run(BODY, *arrays, grid=blocks, num_threads=1)
+        (alone, *_), same = run(BODY, *arrays, grid=blocks, workers=1)
         assert np.array_equal(alone, got)
         assert same.digest == trace.digest
         assert same.num_thread_instructions == trace.num_thread_instructions
@@ -62,7 +62,7 @@ def test_atomics_return_what_they_return_on_one_thread(short_shares):
         + "st.global.u32 [%l0], %r0;"
     )
     count, tickets = np.zeros(1, np.uint32), np.zeros(32 * 50, np.uint32)
-    (count, tickets), _ = run(body, count, tickets, grid=50, num_threads=3)
+    (count, tickets), _ = run(body, count, tickets, grid=50, workers=3)
     assert count[0] == len(tickets)
     assert np.array_equal(tickets, np.arange(len(tickets)))
 
@@ -81,7 +81,7 @@ def test_prints_come_in_order(short_shares):
         "call.uni (r), vprintf, (a, b); ld.param.b32 %r1, [r]; }"
     )
     given = {"outside": outside, "device": device}
-    run(body, np.zeros(1, np.uint32), grid=30, block=1, num_threads=3, **given)
+    run(body, np.zeros(1, np.uint32), grid=30, block=1, workers=3, **given)
     assert "".join(printed) == "".join(f"{g}\n" for g in range(30))
 
 
@@ -94,7 +94,7 @@ def test_a_fault_is_that_of_the_first_block(short_shares):
     )
     device = ws.cuda.Device(0.25)
     with pytest.raises(InputError, match=r"block \(9, 0, 0\), thread \(0, 0, 0\): .* null pointer"):
-        run(body, np.zeros(32 * 20, np.uint32), grid=20, device=device, num_threads=3)
+        run(body, np.zeros(32 * 20, np.uint32), grid=20, device=device, workers=3)
 
 
 @pytest.mark.parametrize("limit", [99, 500, 1200])
@@ -103,7 +103,7 @@ def test_the_step_limit_is_that_of_the_launch(short_shares, limit):
     messages = []
     for threads in (1, 3):
         with pytest.raises(InputError, match="raise step_limit") as caught:
-            run(BODY * 6, own, own, own, grid=20, num_threads=threads, step_limit=limit)
+            run(BODY * 6, own, own, own, grid=20, workers=threads, step_limit=limit)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
 
@@ -137,7 +137,7 @@ def test_bulk_copies_of_blocks_that_depend_on_each_other(short_shares):
         expected[b] = expected[source[b]] + 1
     digests = []
     for threads in (1, 3):
-        given = {"outside": outside, "grid": blocks, "num_threads": threads}
+        given = {"outside": outside, "grid": blocks, "workers": threads}
         (got, _), trace = run(body, chunks.ravel(), source, **given)
         np.testing.assert_array_equal(got.reshape(chunks.shape), expected)
         digests.append(trace.digest)
@@ -150,13 +150,13 @@ def test_bulk_copies_of_blocks_that_depend_on_each_other(short_shares):
 @pytest.mark.slow
 def test_workloads_on_several_threads(short_shares, name, machine_code):
     short_shares(300)
-    alone = ws.workloads.load(name, num_threads=1, machine_code=machine_code)
-    together = ws.workloads.load(name, num_threads=3, machine_code=machine_code)
+    alone = ws.workloads.load(name, workers=1, machine_code=machine_code)
+    together = ws.workloads.load(name, workers=3, machine_code=machine_code)
     assert [k.digest for k in together.kernels] == [k.digest for k in alone.kernels]
     ws.workloads.check(name)
 
 
 def test_the_number_of_threads_is_checked():
     for wrong in (-1, 256, 1.5):
-        with pytest.raises(InputError, match="num_threads"):
-            run("ret;", np.zeros(1, np.uint32), num_threads=wrong)
+        with pytest.raises(InputError, match="workers"):
+            run("ret;", np.zeros(1, np.uint32), workers=wrong)

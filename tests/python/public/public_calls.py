@@ -149,7 +149,7 @@ class Given:
 def calls(given: Given) -> dict[str, Call]:
     """Return a call of everything that `public_callables` yields, by its name."""
     g = given
-    app = {"app_or_kernel": g.kernel, "gpu": g.gpu}
+    app = {"app": g.kernel, "gpu": g.gpu}
     kernel = {"kernel": g.kernel, "gpu": g.gpu}
     stream = {"lines": [1, 2, 1]}
     pair = {"predicted": [1.0, 2.0], "reference": [1.0, 2.0]}
@@ -168,6 +168,17 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.App, kernels=[g.kernel], name="a")
     add(ws.App.select, self=g.app, launch_ids=1)
     add(ws.App.info, self=g.app)
+    add(
+        ws.Options,
+        selection="max",
+        misses="per_pc",
+        merge_threshold=1.0,
+        access_order="greedy",
+        flush_l2=True,
+        sample_sms=0.5,
+        sample_launches=0.5,
+        profiler="ncu",
+    )
     add(ws.memory.BlockSchedule, policy="random", seed=1, first_occupancy_only=True)
     add(ws.models.CrispCounters, cycles=4.0, load_critical=1.0, load_stall=1.0, store_stall=1.0)
     add(ws.models.CrispCounters.of, result=g.result)
@@ -225,7 +236,7 @@ def calls(given: Given) -> dict[str, Call]:
         blocks="random",
         access_order="greedy",
         filter_l1_hits=True,
-        num_threads=1,
+        workers=1,
     )
     add(
         ws.memory.MemorySystem.run,
@@ -241,8 +252,8 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.memory.PptGpuMem, **rates, totals={}, l1=reuse, l2=reuse)
     add(ws.Prediction, **vars(ws.models.evaluate(g.profile, g.gpu)))
     histogram = next(value for value in vars(reuse).values() if "Histogram" in type(value).__name__)
-    add(ws.memory.ReuseProfile, accesses=5, histogram=histogram, rate=1.0, line_bytes=128)
-    add(ws.memory.ReuseProfile.from_lines, lines=[1, 2, 1], rate=1.0, batches=2, seed=0)
+    add(ws.memory.ReuseProfile, accesses=5, histogram=histogram, sample_lines=1.0, line_bytes=128)
+    add(ws.memory.ReuseProfile.from_lines, lines=[1, 2, 1], sample_lines=1.0, batches=2, seed=0)
     for name in ("hit_rate", "hit_rate_error"):
         add(getattr(ws.memory.ReuseProfile, name), self=reuse, size_lines=[1, 2])
     for name in ("sdcm", "sdcm_error"):
@@ -254,7 +265,9 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
     add(ws.timing.Simulator, gpu=g.gpu)
     simulator = ws.timing.Simulator(g.gpu)
-    add(ws.timing.Simulator.run, self=simulator, kernel=g.kernel, sample_cycles=9, max_cycles=9999)
+    add(
+        ws.timing.Simulator.run, self=simulator, kernel=g.kernel, timeline_cycles=9, max_cycles=9999
+    )
     add(ws.timing.Simulator.flush_l2, self=simulator)
     add(ws.exploration.StageCache, folder=g.folder / "c2", limit_bytes=1e6)
     add(ws.exploration.StageCache.get, self=g.store, stage="memory", key="ab")
@@ -267,7 +280,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     add(ws.exploration.StageCache.summary, self=g.store)
     add(ws.exploration.StageCache.clear, self=g.store)
-    add(ws.memory.ablate, **app, flush_l2=True, num_threads=1)
+    add(ws.memory.ablate, **app, flush_l2=True, workers=1)
     add(ws.models.application_totals, predictions=g.predicted)
     add(ws.memory.cache_family, **stream, sets=[1, 2], max_ways=2)
     add(ws.cuda.Device, memory_gib=0.01, print_to=print)
@@ -382,11 +395,11 @@ def calls(given: Given) -> dict[str, Call]:
         representative=(0, 0),
         misses="per_pc",
         merge_threshold=0,
-        num_threads=1,
+        workers=1,
     )
     for name in ("line_stream", "reuse_profile"):
         first = "kernel" if name == "line_stream" else "kernel_or_lines"
-        more = {} if name == "line_stream" else {"rate": 1.0, "batches": 2, "seed": 1}
+        more = {} if name == "line_stream" else {"sample_lines": 1.0, "batches": 2, "seed": 1}
         chosen = {first: g.kernel, "gpu": g.gpu, "level": "l2", "line_bytes": 128}
         add(getattr(ws.memory, name), **chosen, filtered=True, **more)
     add(ws.load, path=g.saved, kernels=[1], memory_limit_mib=64.0)
@@ -561,7 +574,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.lines, **app, model="closed_network", simulate=True, per_instruction=True, flush_l2=True)
     page = {"path": g.folder / "report.html", "models": ["closed_network"], "source": None}
     add(ws.report, **app, **page)
-    add(ws.interval.representative_warp, kernel=g.kernel, selection="max", num_threads=1)
+    add(ws.interval.representative_warp, kernel=g.kernel, selection="max", workers=1)
     add(ws.models.roofline, **app, models=["closed_network"], simulate=True)
     sampled = {"method": "random", "seed": 0, "base": 1}
     add(
@@ -591,21 +604,21 @@ def calls(given: Given) -> dict[str, Call]:
     counted = {"per_instruction": True, "timeline": True}
     add(
         ws.simulate,
-        **kernel,
+        **app,
         flush_l2=True,
-        sample_cycles=10,
+        timeline_cycles=10,
         max_cycles=100_000,
         client=None,
         **counted,
     )
     add(
         ws.simulate_caches,
-        **kernel,
+        **app,
         flush_l2=True,
         observe=(0, 0),
         blocks="round_robin",
         access_order="greedy",
-        num_threads=1,
+        workers=1,
     )
     add(ws.exploration.to_xarray, table=g.sweep)
     add(ws.exploration.sobol_indices, table=g.sampled, metric="ipc")
@@ -613,7 +626,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.memory.stack_distances, **stream)
     add(
         ws.sweep,
-        app_or_kernels=g.app,
+        app=g.app,
         gpu=g.gpu,
         axes={"num_sms": [1]},
         models="closed_network",
@@ -632,11 +645,11 @@ def calls(given: Given) -> dict[str, Call]:
     ws.exploration.sweep_to_store(g.app, g.gpu, store=g.folder / "rows", **rows)
     add(
         ws.exploration.sweep_to_store,
-        app_or_kernels=g.app,
+        app=g.app,
         gpu=g.gpu,
         **rows,
         store=g.folder / "rows",
-        share=(0, 1),
+        part=(0, 1),
         workers=1,
         client=None,
         selection="clustering",

@@ -39,7 +39,7 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
         ),
     ),
     "simulation": (
-        lambda: ws.simulate(KERNEL, GPU, sample_cycles=100),
+        lambda: ws.simulate(KERNEL, GPU, timeline_cycles=100),
         lambda result: (
             result.to_frame().to_dict("list"),
             result.totals,

@@ -25,30 +25,30 @@ def numbers(results):
     ]
 
 
-@pytest.mark.parametrize("num_threads", [0, 2, 3, 9])
-def test_threads_do_not_change_results(num_threads):
+@pytest.mark.parametrize("workers", [None, 2, 3, 9])
+def test_threads_do_not_change_results(workers):
     app, gpu = launches(), plain_pascal()
-    alone = ws.simulate(app, gpu, flush_l2=True, num_threads=1)
-    together = ws.simulate(app, gpu, flush_l2=True, num_threads=num_threads)
+    alone = ws.simulate(app, gpu, flush_l2=True, workers=1)
+    together = ws.simulate(app, gpu, flush_l2=True, workers=workers)
     assert numbers(together) == numbers(alone)
     # An L2 that is not flushed ties each launch to those before it, on any number of threads.
-    assert numbers(ws.simulate(app, gpu, num_threads=num_threads)) == numbers(
-        ws.simulate(app, gpu, num_threads=1)
+    assert numbers(ws.simulate(app, gpu, workers=workers)) == numbers(
+        ws.simulate(app, gpu, workers=1)
     )
 
 
 def test_launches_have_the_profiler_that_was_asked_for():
     gpu = plain_pascal(base_clock_ghz=0.7)
-    results = ws.simulate(launches(), gpu, flush_l2=True, num_threads=2, profiler="ncu")
+    results = ws.simulate(launches(), gpu, flush_l2=True, workers=2, profiler="ncu")
     assert {r.profiler for r in results} == {"ncu"}
     assert {r.gpu.clock_ghz for r in results} == {0.7}
 
 
 def test_the_first_error_is_told():
     with pytest.raises(ws.InputError, match=r"launch-0.*max_cycles = 2 cycles"):
-        ws.simulate(launches(), plain_pascal(), flush_l2=True, num_threads=2, max_cycles=2)
+        ws.simulate(launches(), plain_pascal(), flush_l2=True, workers=2, max_cycles=2)
 
 
 def test_threads_are_checked():
-    with pytest.raises(ws.InputError, match="num_threads = -1"):
-        ws.simulate(launches(), plain_pascal(), flush_l2=True, num_threads=-1)
+    with pytest.raises(ws.InputError, match="workers = -1"):
+        ws.simulate(launches(), plain_pascal(), flush_l2=True, workers=-1)

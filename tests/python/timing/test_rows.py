@@ -88,7 +88,7 @@ class TestTimeline:
 
     def test_equals_samples_at_its_distance(self, result):
         step = int(result.timeline["cycle"][1])
-        again = ws.simulate(result.kernel, result.gpu, sample_cycles=step).timeline
+        again = ws.simulate(result.kernel, result.gpu, timeline_cycles=step).timeline
         assert result.timeline.equals(again)
 
     def test_parts_of_a_longer_period(self):

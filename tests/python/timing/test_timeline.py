@@ -153,7 +153,7 @@ class TestFile:
     @settings(max_examples=rounds(20), deadline=None)
     @given(kernel=kernels(), period=st.sampled_from((1, 16, 64, 10_000)))
     def test_of_any_kernel(self, tmp_path_factory, kernel, period):
-        result = ws.simulate(kernel, "pascal-mdm", sample_cycles=period)
+        result = ws.simulate(kernel, "pascal-mdm", timeline_cycles=period)
         check_document(events_of(result, tmp_path_factory.mktemp("t")), result)
 
     def test_tracks_are_the_table(self, tiny, tmp_path):
@@ -201,7 +201,7 @@ class TestPicture:
 
     def test_long_timelines_are_thinned(self):
         kernel = ws.patterns.strided(gs=32, iterations=20, blocks=28)
-        table = ws.simulate(kernel, "pascal-mdm", sample_cycles=16).timeline
+        table = ws.simulate(kernel, "pascal-mdm", timeline_cycles=16).timeline
         assert len(table) > 400
         ax = ws.plot.timeline(table)
         assert len(ax.collections[0].get_paths()[0].vertices) < 900

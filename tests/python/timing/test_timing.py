@@ -273,7 +273,7 @@ class TestResult:
 
     @pytest.mark.slow
     def test_timeline(self, app, pascal):
-        result = ws.simulate(app.kernels[1], pascal, sample_cycles=100)
+        result = ws.simulate(app.kernels[1], pascal, timeline_cycles=100)
         timeline = result.timeline
         assert list(timeline["cycle"]) == list(range(0, 100 * len(timeline), 100))
         assert result.cycles - 400 <= timeline["cycle"].iloc[-1] <= result.cycles + 400
@@ -360,7 +360,7 @@ class TestErrors:
         with pytest.raises(ws.InputError, match="is not done after max_cycles"):
             ws.simulate(kernel, pascal, max_cycles=cycles - 1)
 
-    @pytest.mark.parametrize("argument", ["max_cycles", "sample_cycles"])
+    @pytest.mark.parametrize("argument", ["max_cycles", "timeline_cycles"])
     @pytest.mark.parametrize("value", [0, -1, 1.5, True, 2**60, "a"])
     def test_wrong_numbers(self, pascal, argument, value):
         kernel = ws.patterns.strided(gs=1, blocks=1, iterations=1)

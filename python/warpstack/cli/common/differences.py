@@ -21,10 +21,11 @@ from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
 
 if TYPE_CHECKING:
+    from warpstack._util.options import Options
     from warpstack.hardware.description import Gpu
     from warpstack.interval.profile import IntervalProfile
     from warpstack.memory.caches import MemoryProfile
-    from warpstack.models.pipeline import Memo, Options
+    from warpstack.models.pipeline import Memo
     from warpstack.timing.simulation import SimulationResult
     from warpstack.traces.trace import App, KernelTrace
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from warpstack import workloads
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.choices import DEFAULT_MODEL, Profiler
+from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_entries
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
@@ -21,7 +21,6 @@ from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
 from warpstack.hardware.description import gpu as find_gpu
 from warpstack.hardware.profiler import PROFILERS, checked_profiler
-from warpstack.models.pipeline import Options
 from warpstack.models.prediction import model_list
 from warpstack.plot.design_file import PlotRequest, plot_requests
 from warpstack.traces.io import load
@@ -318,7 +317,7 @@ def _range(field: str, given: Any) -> Any:
     return (*bounds, "log") if scale == "log" else bounds
 
 
-_OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
+_OPTIONS = ("selection", "misses", "merge_threshold", "access_order", "flush_l2")
 
 
 def _options(given: Any) -> Options:

@@ -1,0 +1,245 @@
+"""The options that several functions share: how the stages work, and whose time is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict, get_args
+
+import numpy as np
+
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack.errors import InputError, UnusedOptionWarning, not_a, not_one_of, shown, warn
+
+__all__ = [
+    "CacheChanges",
+    "FlushChanges",
+    "OptionChanges",
+    "Options",
+    "SimulationChanges",
+    "StageChanges",
+    "TimeChanges",
+    "WarpChanges",
+    "options_of",
+]
+
+_CHOICES = {
+    "selection": get_args(Selection),
+    "misses": get_args(MissSource),
+    "access_order": get_args(AccessOrder),
+    "profiler": get_args(Profiler),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How the stages work: options that functions take together, or one by one by name.
+
+    ``predict(app, gpu, options=options)`` and ``predict(app, gpu, flush_l2=True)`` are the ways to
+    give them; both at once changes some of the options for this call. A function that does not read
+    an option which was set says so with an `UnusedOptionWarning`, and so do predictions with models
+    that do not.
+
+    Attributes
+    ----------
+    selection
+        How the representative warp is chosen: ``clustering``, ``max`` or ``min``; see
+        `warpstack.interval.representative_warp`.
+    misses
+        ``per_pc``: an access misses as often as the mean of its instruction over all warps.
+        ``representative``: as the warp's own accesses did.
+    merge_threshold
+        Stalls of at most this many cycles do not end an interval but add to its stall cycles
+        (GPUMech's scripts merge below 10; Eq. 4 says 0).
+    access_order
+        In which order the warps of an SM access memory: ``timed``, which ``auto`` stands for and
+        becomes, ``round_robin`` or ``greedy``; see `warpstack.memory.MemorySystem`.
+    flush_l2
+        Empty L2 before each kernel.
+    sample_sms
+        1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
+        that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
+        most 1 %. See ``docs/explanation/sm-sampling.md``.
+    sample_launches
+        Predict some launches of each group of similar ones only, for applications with thousands of
+        launches: as many as it takes until the cycles of all are known within 1 % with a confidence of
+        95 %, or within the number that is given. See ``docs/explanation/launch-sampling.md``.
+    profiler
+        Whose time is told: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
+        clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
+        launch).
+
+    Raises
+    ------
+    InputError
+        If a value is not one of its choices, or not a number that makes sense.
+
+    Examples
+    --------
+    >>> import warpstack as ws
+    >>> options = ws.Options(flush_l2=True, profiler="ncu")
+    >>> kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    >>> table = ws.predict(kernel, "gtx1080", options=options, profiler="nsys")
+    """
+
+    selection: Selection = "clustering"
+    misses: MissSource = "per_pc"
+    merge_threshold: float = 0
+    access_order: AccessOrder = "auto"
+    flush_l2: bool = False
+    sample_sms: float | str = 1
+    sample_launches: bool | float = False
+    profiler: Profiler = "nsys"
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in choices:
+                raise not_one_of(name, value, choices)
+        if not _is_number(self.merge_threshold) or not (
+            0 <= self.merge_threshold <= sys.float_info.max
+        ):
+            raise InputError(
+                f"merge_threshold = {shown(self.merge_threshold)} is not a number of cycles"
+            )
+        if not _is_truth(self.flush_l2):
+            raise not_a("flush_l2", "True or False", self.flush_l2)
+        # Equal settings are equal options, and have one identity: not `auto` and what it stands for,
+        # nor 10 and 10.0.
+        settle = object.__setattr__
+        settle(self, "access_order", "timed" if self.access_order == "auto" else self.access_order)
+        settle(self, "merge_threshold", float(self.merge_threshold))
+        settle(self, "flush_l2", bool(self.flush_l2))
+        settle(self, "sample_sms", _share(self.sample_sms))
+        settle(self, "sample_launches", _tolerance(self.sample_launches))
+
+    @property
+    def observes(self) -> bool:
+        """Whether the misses are those of the representative warp, which the caches then observe."""
+        return self.misses == "representative"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
+
+
+def _share(given: Any) -> float | str:
+    if isinstance(given, str) and given == "auto":
+        return "auto"
+    if not (_is_number(given) and 0 < given <= 1):
+        raise InputError(
+            f"sample_sms = {shown(given)} is not a share of the SMs; give a number above 0, at most 1 "
+            "(all), or auto"
+        )
+    return float(given)
+
+
+def _tolerance(given: Any) -> bool | float:
+    if isinstance(given, (bool, np.bool_)):
+        return bool(given)
+    if not (_is_number(given) and 0 < given < 1 and math.isfinite(given)):
+        raise InputError(
+            f"sample_launches = {shown(given)} is not True, False or a relative error of "
+            "the cycles between 0 and 1, such as 0.01"
+        )
+    return float(given)
+
+
+# --- which options a function reads: those that it takes by name ------------------------------------
+
+
+class WarpChanges(TypedDict, total=False):
+    """Options of the interval stage, which are about one representative warp."""
+
+    selection: Selection
+    misses: MissSource
+    merge_threshold: float
+
+
+class FlushChanges(TypedDict, total=False):
+    """Options of what runs kernels in order on one L2."""
+
+    flush_l2: bool
+
+
+class _OrderChanges(FlushChanges, total=False):
+    access_order: AccessOrder
+
+
+class _ProfilerChanges(TypedDict, total=False):
+    profiler: Profiler
+
+
+class CacheChanges(_OrderChanges, total=False):
+    """Options of the memory stage."""
+
+    sample_sms: float | str
+
+
+class SimulationChanges(FlushChanges, _ProfilerChanges, total=False):
+    """Options of the timing stage."""
+
+
+class StageChanges(WarpChanges, _OrderChanges, total=False):
+    """Options of the stages before the models."""
+
+
+class TimeChanges(StageChanges, _ProfilerChanges, total=False):
+    """Options of the stages before the models, and whose time is told."""
+
+
+class OptionChanges(TimeChanges, CacheChanges, total=False):
+    """All options."""
+
+    sample_launches: bool | float
+
+
+_DEFAULTS: Mapping[str, Any] = dataclasses.asdict(Options())
+
+
+def options_of(
+    reader: str, options: Options | None, changes: Mapping[str, Any], reads: type[Any]
+) -> Options:
+    """Return the options that a function goes by; those that it does not read have their defaults.
+
+    Parameters
+    ----------
+    reader
+        Name of the function.
+    options, changes
+        What its caller gave.
+    reads
+        Which it reads: the names of a typed dictionary above.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong.
+
+    Warns
+    -----
+    UnusedOptionWarning
+        If `options` sets some that it does not read.
+    """
+    if options is None:
+        return Options(**changes)
+    if not isinstance(options, Options):
+        raise not_a("options", "Options", options)
+    read = reads.__optional_keys__
+    unread = [name for name in changed_options(options) if name not in read]
+    if unread:
+        warn(f"options: {reader} does not read {', '.join(unread)}", UnusedOptionWarning)
+    return Options(**{name: getattr(options, name) for name in read} | dict(changes))
+
+
+def changed_options(options: Options) -> list[str]:
+    """Return the names of the options that are set to something other than their default."""
+    return [name for name, default in _DEFAULTS.items() if getattr(options, name) != default]
