@@ -5,12 +5,12 @@ import re
 import warnings
 from pathlib import Path
 
-import doors
+import public_calls
 import pytest
 
 import warpstack as ws
 
-#: Arguments that the calls of `doors` leave out.
+#: Arguments that the calls of `public_calls` leave out.
 VALUES = {"sample_sms": 1}
 #: What calls end in even so, without the extra and of a program without CUDA.
 REFUSED = ("ipywidgets", "libcudart")
@@ -28,7 +28,7 @@ GIVEN_UP = {
 
 def renamed():
     """Yield every public function with former names, its name, and those."""
-    for name, member in doors.public_callables():
+    for name, member in public_calls.public_callables():
         function = member.__init__ if inspect.isclass(member) else member
         names = getattr(function, "former_keywords", None)
         if names:
@@ -37,7 +37,7 @@ def renamed():
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory):
-    return doors.calls(doors.Given(tmp_path_factory.mktemp("former")))
+    return public_calls.calls(public_calls.Given(tmp_path_factory.mktemp("former")))
 
 
 @pytest.mark.parametrize(("name", "names"), list(renamed()), ids=lambda one: str(one))
@@ -49,7 +49,7 @@ def test_former_keyword_warns_once_and_works(name, names, calls):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                with_former = doors.Call(name, call.function, given, call.rest, call.fresh)
+                with_former = public_calls.Call(name, call.function, given, call.rest, call.fresh)
                 with_former(**{former: value})
             except ws.InputError as error:
                 if not any(expected in str(error) for expected in REFUSED):
@@ -58,15 +58,15 @@ def test_former_keyword_warns_once_and_works(name, names, calls):
         assert len(messages) == 1, messages
         assert re.search(rf": {former} is called {present} now; .* goes in 0\.4", messages[0])
         where = next(one.filename for one in caught if one.category is FutureWarning)
-        assert Path(where).name == "doors.py"  # who called
+        assert Path(where).name == "public_calls.py"  # who called
         with pytest.raises(TypeError, match=f"got both '{present}' and '{former}'"):
-            doors.Call(name, call.function, {**given, present: value}, call.rest, call.fresh)(
-                **{former: value}
-            )
+            public_calls.Call(
+                name, call.function, {**given, present: value}, call.rest, call.fresh
+            )(**{former: value})
 
 
 def test_nothing_takes_what_was_given_up():
-    for name, member in doors.public_callables():
+    for name, member in public_calls.public_callables():
         taken = set(inspect.signature(member).parameters)
         assert not taken & GIVEN_UP, name
     assert {former for _, names in renamed() for former in names} == GIVEN_UP | {"kernel"}
