@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import public_calls
 import pytest
+import wrong_values
 
 import warpstack as ws
 from effort import rounds
@@ -164,7 +165,7 @@ def positions(call: public_calls.Call) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_wrong_values(calls, folder):
-    values = public_calls.wrong_values(folder)
+    values = wrong_values.wrong_values(folder)
     combinations = [
         (call, argument, value)
         for call in calls.values()
@@ -191,7 +192,7 @@ def test_damaged_tables(calls):
     combinations = [
         (call, argument, what, make)
         for call, argument, given in chosen(arguments, 4)
-        for what, make in public_calls.damaged_tables(given)
+        for what, make in wrong_values.damaged_tables(given)
     ]
     problems = []
     for call, argument, what, make in chosen(combinations, TABLES):
