@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/fifo.h"
-#include "gpu/reference_machine.h"
 #include "gpu/choices.h"
+#include "gpu/reference_machine.h"
 #include "memory/cache/counters.h"
 #include "memory/order/pace.h"
 #include "memory/order/wake_times.h"
