@@ -93,7 +93,7 @@ def test_gaps_are_there_where_address_space_is_limited(source):
 def test_every_command_that_runs_kernels_takes_the_option(source, capsys):
     for command in ("predict", "simulate", "caches", "info", "lines", "roofline", "report"):
         with pytest.raises(SystemExit):
-            main([command, "--help"])
+            main([command, "--help-all"])
         assert "--device-memory MIB" in capsys.readouterr().out
     info = ["info", str(source)]
     assert main([*info, *LAUNCH, "--device-memory", "1"]) == 0

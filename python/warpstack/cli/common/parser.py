@@ -43,13 +43,13 @@ class CommandParser(argparse.ArgumentParser):
         self.afterwards: list[Callable[[argparse.Namespace], None]] = []
 
     def hide_rare_options(self) -> None:
-        """Add ``--help-all`` if there are more options than are read at once; called after all are added."""
-        if self._rare():
-            self.add_argument(
-                "--help-all",
-                action=_HelpAllAction,
-                help="show this and the options that few calls need",
-            )
+        """Add ``--help-all``, which the help names where it hides options; called after all are added."""
+        hides = bool(self._rare())
+        self.add_argument(
+            "--help-all",
+            action=_HelpAllAction,
+            help="show this and the options that few calls need" if hides else argparse.SUPPRESS,
+        )
 
     def format_help(self) -> str:
         """Return the help: of the options that most calls need, if there are many."""
@@ -74,7 +74,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def _rare(self) -> list[argparse.Action]:
         """Return the options that the help leaves out; none where all are few enough."""
-        options = [action for action in self._actions if action.option_strings]
+        options = [
+            action
+            for action in self._actions
+            if action.option_strings and not isinstance(action, _HelpAllAction)
+        ]
         if len(options) <= _MOST_OPTIONS:
             return []
         return [action for action in options if action.dest in _RARE]
