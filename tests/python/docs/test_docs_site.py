@@ -1,5 +1,6 @@
 """The documentation says everything that the package has, and its links lead somewhere."""
 
+import argparse
 import os
 import re
 from inspect import ismodule
@@ -142,8 +143,9 @@ def test_command_line_page():
     assert len(groups) == 1
     for name, command in groups[0].choices.items():
         section = page.partition(f"\n## warpstack {name}\n")[2].partition("\n## ")[0]
-        for option in command._option_string_actions:
-            assert option in section, (name, option)
+        for option, action in command._option_string_actions.items():
+            if action.help != argparse.SUPPRESS:
+                assert option in section, (name, option)
     fields = namespace["gpu_fields"]()
     assert all(f"| `{field}` |" in fields for field in ws.Gpu.fields())
 
