@@ -159,6 +159,9 @@ void bind_gpu(py::module_& module) {
           },
           py::arg("values"), py::arg("checked") = true)
       .def_property_readonly("values", &values_in)
+      .def_property_readonly("num_schedulers", &Gpu::num_schedulers)
+      .def_property_readonly("sustained_dram_bandwidth_gbs", &Gpu::sustained_dram_bandwidth_gbs)
+      .def_property_readonly("block_replacement_cycles", &Gpu::block_replacement_cycles)
       .def(py::self == py::self)
       .def(py::pickle(&values_in,
                       [](const py::dict& values) { return changed(Gpu{}, values, false); }));

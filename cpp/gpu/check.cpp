@@ -31,22 +31,11 @@ std::string text(const char* format, Arguments... arguments) {
 }
 
 Fault value_fault(const Gpu& gpu) {
-  for (const Field& field : fields()) {
-    const Value value = value_of(gpu, field.id);
-    const auto fault = [&](double number) -> Fault {
-      const auto end = fault_of(field, number);
-      if (!end) return {};
-      return std::string(field.name) + text(" = %.12g", number) + *end;
-    };
-    if (const auto* whole = std::get_if<std::uint32_t>(&value)) {
-      if (auto found = fault(*whole)) return found;
-    } else if (const auto* number = std::get_if<double>(&value)) {
-      if (auto found = fault(*number)) return found;
-    } else if (const auto* several = std::get_if<std::vector<double>>(&value)) {
-      for (const double one : *several) {
-        if (auto found = fault(one)) return found;
-      }
-    }
+  try {
+    Gpu checked;
+    for (const Field& field : fields()) set(checked, field.id, value_of(gpu, field.id));
+  } catch (const InputError& error) {
+    return error.what();
   }
   return {};
 }

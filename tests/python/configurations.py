@@ -3,7 +3,8 @@
 The core's own way is in ``MemoryConfig::of``, ``ModelParameters::of`` and ``TimingConfig::of``.
 """
 
-from warpstack.memory.caches import BlockSchedule, order_of
+from warpstack._util.choices import order_of
+from warpstack.memory.caches import BlockSchedule
 
 CLASSES = ("integer", "fp32", "fp16", "fp64", "sfu", "tensor")
 SLOW_CLASSES = ("uniform", "control", "barrier", "shuffle", "texture", "shared_memory")

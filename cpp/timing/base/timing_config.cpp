@@ -1,7 +1,5 @@
 #include "timing/base/timing_config.h"
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "common/error.h"

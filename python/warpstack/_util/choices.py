@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = ["DEFAULT_MODEL", "AccessOrder", "CacheRuns", "MissSource", "Profiler", "Selection"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "AccessOrder",
+    "CacheRuns",
+    "MissSource",
+    "Profiler",
+    "Selection",
+    "order_of",
+]
 
 #: The model of every function, command and output where none is asked for: `warpstack.models.predict`
 #: and a table of another command then give the same time.
@@ -20,3 +28,8 @@ MissSource = Literal["per_pc", "representative"]
 Profiler = Literal["nsys", "ncu", "nvprof", "events"]
 #: How `warpstack.interval.representative_warp` chooses (GPUMech, Section III-C and Figure 7).
 Selection = Literal["clustering", "max", "min"]
+
+
+def order_of(access_order: AccessOrder) -> AccessOrder:
+    """Return the order of accesses that `auto` stands for; other orders are what they are."""
+    return "timed" if access_order == "auto" else access_order

@@ -18,7 +18,7 @@ class Handle:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         # copy.copy, copy.deepcopy and pickle all ask here.
         module = type(self).__module__
-        package = ".".join(module.split(".")[:2])  # the room, where users find it
+        package = ".".join(module.split(".")[:2])  # the package, where users find it
         raise InputError(
             f"a {package}.{type(self).__name__} {self._what} and can be neither copied nor "
             f"pickled; {self._remedy}"

@@ -44,7 +44,7 @@ def face(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package that shows names of its modules.
 
-    Other rooms import single modules of the package, which must not load all the others.
+    Other packages import single modules of this one, which must not load all the others.
 
     Parameters
     ----------

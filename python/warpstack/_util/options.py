@@ -12,7 +12,7 @@ from typing import Any, TypedDict, get_args
 
 import numpy as np
 
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection
+from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection, order_of
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, not_one_of, shown, warn
 
 __all__ = [
@@ -111,7 +111,7 @@ class Options:
         # Equal settings are equal options, and have one identity: not `auto` and what it stands for,
         # nor 10 and 10.0.
         settle = object.__setattr__
-        settle(self, "access_order", "timed" if self.access_order == "auto" else self.access_order)
+        settle(self, "access_order", order_of(self.access_order))
         settle(self, "merge_threshold", float(self.merge_threshold))
         settle(self, "flush_l2", bool(self.flush_l2))
         settle(self, "sample_sms", _share(self.sample_sms))

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import get_args
 
 from warpstack import _core
-from warpstack._util.choices import CacheRuns
+from warpstack._util.choices import CacheRuns, order_of
 from warpstack._util.options import Options
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
-from warpstack.memory.caches import MemorySystem, named_memory_error, order_of
+from warpstack.memory.caches import MemorySystem, named_memory_error
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["CACHES", "CAPACITY_FIELDS", "check_caches", "recorded_groups", "recorded_profiles"]

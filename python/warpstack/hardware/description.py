@@ -210,17 +210,17 @@ class Gpu(GpuValues):
     @property
     def num_schedulers(self) -> int:
         """Warp schedulers of an SM, where the description leaves them out too."""
-        return self.schedulers_per_sm or min(math.ceil(self.issue_width), 1024)
+        return self._core.num_schedulers
 
     @property
     def block_replacement_cycles(self) -> float:
         """Cycles from the end of a thread block to the start of the one that takes its place."""
-        return self.block_replacement_ns * self.clock_ghz
+        return self._core.block_replacement_cycles
 
     @property
     def sustained_dram_bandwidth_gbs(self) -> float:
         """What long streams reach of the DRAM bandwidth, in GB/s."""
-        return self.dram_bandwidth_gbs * self.dram_efficiency
+        return self._core.sustained_dram_bandwidth_gbs
 
     @property
     def changes_text(self) -> str:

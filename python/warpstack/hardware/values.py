@@ -7,7 +7,6 @@ them to ``values.pyi``.
 from __future__ import annotations
 
 import dataclasses
-import math
 import numbers
 from typing import Any
 
@@ -25,8 +24,9 @@ _PLAIN = {"whole": int, "number": float}
 
 
 def _dataclass_field(field: GpuField) -> Any:
-    default = dataclasses.MISSING if field.default is None else field.default
-    return dataclasses.field(default=default, metadata={"core": field})
+    return dataclasses.field(
+        default=dataclasses.MISSING if field.default is None else field.default
+    )
 
 
 GpuValues = dataclasses.make_dataclass(
@@ -97,6 +97,6 @@ def _checked_numbers(field: GpuField, value: Any, where: str) -> tuple[float, ..
         found = sorted({float(number) for number in value})
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where} is not a list of numbers") from None
-    if not all(math.isfinite(number) and field.fault_of(number) is None for number in found):
+    if not all(field.fault_of(number) is None for number in found):
         raise InputError(f"{where} has numbers that are negative, too large or not finite")
     return tuple(abs(number) for number in found)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.choices import AccessOrder
+from warpstack._util.choices import AccessOrder, order_of
 from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
@@ -52,11 +52,6 @@ def cache_fields(access_order: AccessOrder) -> frozenset[str]:
     """Return the fields of `Gpu` that a `MemoryProfile` depends on."""
     of_order = {"greedy": GREEDY_ORDER_FIELDS, "timed": TIMED_ORDER_FIELDS}
     return CACHE_FIELDS | of_order.get(order_of(access_order), frozenset())
-
-
-def order_of(access_order: AccessOrder) -> str:
-    """Return the order of accesses that `auto` stands for; other orders are what they are."""
-    return "timed" if access_order == "auto" else access_order
 
 
 def _of_words(words: npt.ArrayLike) -> _core.MemoryProfile:

@@ -10,7 +10,8 @@ from effort import rounds
 from python_reference.recorded import replay_loads
 from strategies import gpus, kernels
 from warpstack import _core
-from warpstack.memory.caches import MemorySystem, order_of
+from warpstack._util.choices import order_of
+from warpstack.memory.caches import MemorySystem
 
 
 def record(kernel, gpu, order):
