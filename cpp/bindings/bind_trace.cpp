@@ -68,9 +68,7 @@ py::dict unit_instructions(const trace::LaunchFeatures& features) {
 py::list tensor_operations(const trace::KernelTrace& trace) {
   py::list result;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    const trace::StaticInstruction& instruction = trace.instructions()[row];
-    if (instruction.op_class != trace::OpClass::tensor) continue;
-    const auto operation = trace::tensor_operation(instruction.opcode);
+    const auto& operation = trace.effects()[row].tensor;
     if (!operation) continue;
     result.append(py::make_tuple(std::string(name_of(operation->type)), operation->multiply_adds,
                                  trace.row_counts()[row].issued));

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "gpu/gpu.h"
 #include "gpu/tensor_unit.h"
-#include "trace/instructions/static_instruction.h"
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::gpu {
 
@@ -20,10 +21,9 @@ struct ClassLatencies {
     return of_class[static_cast<std::size_t>(op_class)];
   }
   /// The latency of an instruction that is not a memory access, in cycles.
-  [[nodiscard]] double of(const trace::StaticInstruction& instruction) const {
-    const double latency = of(instruction.op_class);
-    if (instruction.op_class != trace::OpClass::tensor) return latency;
-    return tensor.latency(instruction.opcode, latency);
+  [[nodiscard]] double of(trace::OpClass op_class,
+                          const std::optional<trace::TensorOperation>& operation) const {
+    return tensor.latency(operation, of(op_class));
   }
 };
 

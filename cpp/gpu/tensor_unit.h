@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string_view>
+#include <optional>
 
 #include "gpu/gpu.h"
 #include "trace/instructions/tensor_operation.h"
@@ -21,8 +21,7 @@ struct TensorUnit {
   static TensorUnit of(const Gpu& gpu);
 
   /// Cycles, whole ones, for which an instruction keeps the unit busy.
-  [[nodiscard]] double cycles(std::string_view opcode) const {
-    const auto operation = trace::tensor_operation(opcode);
+  [[nodiscard]] double cycles(const std::optional<trace::TensorOperation>& operation) const {
     return operation ? cycles(*operation) : interval;
   }
   [[nodiscard]] double cycles(const trace::TensorOperation& operation) const {
@@ -32,8 +31,8 @@ struct TensorUnit {
   }
   /// Its latency where an instruction of `interval` cycles has `of_interval`: one that keeps the
   /// unit busy longer takes so much longer. Products of a group of warps add to their sums in turn.
-  [[nodiscard]] double latency(std::string_view opcode, double of_interval) const {
-    const auto operation = trace::tensor_operation(opcode);
+  [[nodiscard]] double latency(const std::optional<trace::TensorOperation>& operation,
+                               double of_interval) const {
     if (!operation || !(rates[static_cast<std::size_t>(operation->type)] > 0)) return of_interval;
     const double busy = cycles(*operation);
     return std::max(busy, operation->is_of_group ? of_interval : of_interval + busy - interval);

@@ -3,52 +3,51 @@
 #include <algorithm>
 #include <functional>
 
-#include "trace/instructions/copy_groups.h"
-
 namespace warpstack::interval {
 
-ControlClock::ControlClock(const std::vector<trace::StaticInstruction>& instructions) {
+ControlClock::ControlClock(const trace::KernelTrace& trace) {
+  const std::vector<trace::StaticInstruction>& instructions = trace.instructions();
+  const std::vector<trace::Effects>& effects = trace.effects();
   has_control_ = !instructions.empty() && instructions.front().control.has_value();
   if (!has_control_) {
-    has_phases_ = std::ranges::any_of(instructions, [](const trace::StaticInstruction& one) {
-      return trace::phase_step(one).kind == trace::PhaseStep::Kind::wait;
+    has_phases_ = std::ranges::any_of(effects, [](const trace::Effects& one) {
+      return one.phase.kind == trace::PhaseStep::Kind::wait;
     });
-    const bool has_groups =
-        std::ranges::any_of(instructions, [](const trace::StaticInstruction& one) {
-          return trace::copy_group_step(one).kind != trace::CopyGroupStep::Kind::none;
-        });
+    const bool has_groups = std::ranges::any_of(effects, [](const trace::Effects& one) {
+      return one.groups.kind != trace::CopyGroupStep::Kind::none;
+    });
     if (!has_groups && !has_phases_) return;
-    for (const trace::StaticInstruction& instruction : instructions) {
-      rows_.push_back(row_of(instruction));
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      rows_.push_back(row_of(instructions[i], effects[i]));
     }
     return;
   }
-  for (const trace::StaticInstruction& instruction : instructions) {
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const trace::StaticInstruction& instruction = instructions[i];
     Row& row = rows_.emplace_back();
     row.control = *instruction.control;
     row.distance = row.control.issue_distance();
     row.returns = !instruction.is_memory() || instruction.reads_memory() ||
                   instruction.kind == trace::MemoryKind::atomic;
     if (instruction.kind == trace::MemoryKind::async_copy) row.is_one_of = Of::copies;
-    if (instruction.awaits_copies()) row.awaits = Of::copies;
+    if (effects[i].awaits_copies) row.awaits = Of::copies;
   }
 }
 
-ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instruction) {
+ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instruction,
+                                       const trace::Effects& effects) {
   using Kind = trace::CopyGroupStep::Kind;
-  const trace::CopyGroupStep step = trace::copy_group_step(instruction);
+  const trace::CopyGroupStep& step = effects.groups;
   // All groups of copies hold one barrier, those of products and of bulk stores others.
   const auto barrier = static_cast<std::uint8_t>(step.of);
   Row row;
   row.distance = 0;
-  row.phase = trace::phase_step(instruction);
-  // A copy that completes something at an mbarrier is in no group.
-  if (instruction.kind == trace::MemoryKind::async_copy &&
-      row.phase.kind == trace::PhaseStep::Kind::none) {
+  row.phase = effects.phase;
+  if (effects.is_grouped_copy(instruction)) {
     row.is_one_of = Of::copies;
-  } else if (trace::is_async_product(instruction)) {
+  } else if (effects.is_async_product) {
     row.is_one_of = Of::products;
-  } else if (trace::is_bulk_store(instruction)) {
+  } else if (effects.is_bulk_store) {
     row.is_one_of = Of::bulk_stores;  // what it stores is read at once
   }
   row.returns = step.kind == Kind::commit;

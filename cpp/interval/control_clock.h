@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "interval/phase_times.h"
-#include "trace/instructions/copy_groups.h"
-#include "trace/instructions/phase_steps.h"
-#include "trace/instructions/static_instruction.h"
+#include "trace/columns/kernel_trace.h"
 
 namespace warpstack::interval {
 
@@ -20,7 +18,7 @@ namespace warpstack::interval {
 class ControlClock {
  public:
   /// Instructions with neither make an empty clock, which is not to be asked.
-  explicit ControlClock(const std::vector<trace::StaticInstruction>& instructions);
+  explicit ControlClock(const trace::KernelTrace& trace);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   /// Whether instructions wait for registers, too.
   [[nodiscard]] bool leaves_registers() const { return !has_control_; }
@@ -63,7 +61,7 @@ class ControlClock {
   [[nodiscard]] Hold& last(Of of) { return last_[static_cast<std::size_t>(of)]; }
 
   /// A row of code without control fields.
-  static Row row_of(const trace::StaticInstruction& instruction);
+  static Row row_of(const trace::StaticInstruction& instruction, const trace::Effects& effects);
   [[nodiscard]] const PhaseTimes& phases() const {
     if (known_ != nullptr) return *known_;
     return shared_ != nullptr ? *shared_ : own_;

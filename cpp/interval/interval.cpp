@@ -13,7 +13,6 @@
 #include "gpu/reference_machine.h"
 #include "interval/control_clock.h"
 #include "interval/phase_times.h"
-#include "trace/instructions/copy_groups.h"
 
 namespace warpstack::interval {
 namespace {
@@ -21,10 +20,11 @@ namespace {
 /// Registers of all rows in two flat arrays, for the inner loop.
 class RegisterTable {
  public:
-  explicit RegisterTable(const std::vector<trace::StaticInstruction>& instructions) {
-    const bool has_product_waits = trace::has_product_waits(instructions);
-    for (const trace::StaticInstruction& instruction : instructions) {
-      if (has_product_waits && trace::is_async_product(instruction)) {
+  explicit RegisterTable(const trace::KernelTrace& trace) {
+    const bool has_product_waits = trace::has_product_waits(trace.effects());
+    for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+      const trace::StaticInstruction& instruction = trace.instructions()[row];
+      if (has_product_waits && trace.effects()[row].is_async_product) {
         add(trace::awaited_by_product(instruction), {});
       } else {
         add(instruction.sources, instruction.destinations);
@@ -197,7 +197,7 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
     const trace::StaticInstruction& instruction = trace.instructions()[row];
     const memory::InstructionCounters& counters = memory.per_row[row];
     if (!instruction.is_memory()) {
-      result.push_back(classes.of(instruction));
+      result.push_back(classes.of(instruction.op_class, trace.effects()[row].tensor));
     } else if (!instruction.uses_caches()) {
       const double wavefronts = counters.active_executions == 0
                                     ? 1.0
@@ -236,7 +236,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
   for (const trace::StaticInstruction& instruction : trace.instructions()) {
     awaited.push_back(awaits_stores && instruction.writes_memory());
   }
-  const RegisterTable registers(trace.instructions());
+  const RegisterTable registers(trace);
   std::vector<WarpCycles> cycles(kinds.size());
   std::atomic<std::size_t> next_kind{0};
   std::exception_ptr failure;
@@ -244,7 +244,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
   const auto work = [&](bool may_interrupt) {
     try {
       Scoreboard scoreboard(trace.num_registers());
-      ControlClock control(trace.instructions());
+      ControlClock control(trace);
       std::vector<std::byte> scratch;
       for (std::size_t kind = next_kind++; kind < kinds.size(); kind = next_kind++) {
         if (may_interrupt && interrupt && kind % 512 == 0) interrupt();
@@ -506,10 +506,10 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
-  const RegisterTable registers(trace.instructions());
+  const RegisterTable registers(trace);
   Scoreboard scoreboard(trace.num_registers());
   scoreboard.reset();
-  ControlClock control(trace.instructions());
+  ControlClock control(trace);
   const double issue_step = 1 / options.issue_rate;
   PhaseTimes phases;
   if (control.has_phases()) {

@@ -311,11 +311,10 @@ double tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& 
   double cycles = 0;
   double instructions = 0;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    const trace::StaticInstruction& instruction = trace.instructions()[row];
     const auto issued = static_cast<double>(trace.row_counts()[row].issued);
     instructions += issued;
-    if (instruction.op_class != trace::OpClass::tensor) continue;
-    cycles += issued * tensor.cycles(instruction.opcode);
+    if (trace.instructions()[row].op_class != trace::OpClass::tensor) continue;
+    cycles += issued * tensor.cycles(trace.effects()[row].tensor);
   }
   return instructions > 0 ? cycles / instructions : 0;
 }
@@ -327,7 +326,7 @@ double warps_in_step_of(const trace::KernelTrace& trace) {
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     if (trace.row_counts()[row].issued == 0) continue;
     const trace::StaticInstruction& instruction = trace.instructions()[row];
-    has_barriers = has_barriers || trace::is_block_barrier(instruction.opcode);
+    has_barriers = has_barriers || trace.effects()[row].is_block_barrier;
     multiplies = multiplies || instruction.op_class == trace::OpClass::tensor;
   }
   return has_barriers && multiplies ? std::max(trace.working_warps_per_block(), 1.0) : 1;

@@ -16,8 +16,7 @@ class Form {
   explicit Form(const Instruction& instruction);
 
   [[nodiscard]] const Instruction& instruction() const { return *instruction_; }
-  /// The opcode without modifiers, and without the U of the uniform datapath where the operation is
-  /// the same.
+  /// The opcode without modifiers.
   [[nodiscard]] std::string_view base() const { return base_; }
   /// Takes a modifier if it is there.
   bool take(std::string_view modifier);

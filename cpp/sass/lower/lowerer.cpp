@@ -10,19 +10,11 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "sass/lower/driver_constants.h"
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "simt/program/flow_analysis.h"
 
 namespace warpstack::sass {
 namespace {
-
-/// Opcodes of the uniform datapath that are not those of the vector one with a U before them.
-constexpr std::string_view own_uniform[] = {"UMOV", "ULDC", "UNOP"};
-
-/// Opcodes whose first register is a source.
-constexpr std::string_view without_target[] = {"BAR",  "BRX",  "CALL", "CCTL",      "FCHK",
-                                               "JMX",  "R2P",  "RET",  "NANOSLEEP", "WARPSYNC",
-                                               "BMOV", "R2UR", "BPT",  "REDUX"};
 
 /// An instruction that is not executed, with its place.
 struct Refusal : InputError {
@@ -63,27 +55,6 @@ Control control_of(const Instruction& instruction) {
 
 }  // namespace
 
-Family find_family(std::string_view base) {
-  if (base.starts_with('U') && std::ranges::find(own_uniform, base) == std::end(own_uniform)) {
-    base.remove_prefix(1);
-    if (base.starts_with('U')) return nullptr;
-    for (const auto part : {integer_family, extreme_family, bit_family, real_family,
-                            conversion_family, narrow_family, predicate_family}) {
-      if (const Family family = part(base)) return family;
-    }
-    return nullptr;
-  }
-  constexpr Family (*parts[])(std::string_view) = {
-      integer_family, extreme_family,    bit_family,       real_family,
-      half_family,    conversion_family, predicate_family, movement_family,
-      memory_family,  atomic_family,     control_family,   warp_family,
-      matrix_family,  texture_family,    narrow_family,    real_pair_family};
-  for (const auto part : parts) {
-    if (const Family family = part(base)) return family;
-  }
-  return nullptr;
-}
-
 Lowerer::Lowerer(const Module& module, const Kernel& kernel, const SectionAddresses& addresses)
     : module_(module), kernel_(kernel), addresses_(addresses), frame_(kernel) {}
 
@@ -114,10 +85,8 @@ void Lowerer::lower(const Instruction& instruction) {
   applied_.assign(instruction.operands.size() + 1, 0);
   if (instruction.is_guarded) guard_ = condition(instruction.guard);
   Form form(instruction);
-  const Family family = find_family(form.base());
-  if (family == nullptr) refuse("this opcode is not executed");
   try {
-    family(*this, form);
+    handler_of(trace::find_sass_opcode(form.base()))(*this, form);
   } catch (const Refusal&) {
     throw;
   } catch (const InputError& error) {
@@ -157,11 +126,11 @@ void Lowerer::refuse_rest(const Form& form) const {
 
 void Lowerer::add_row(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
-  const std::string_view base = opcode.substr(0, opcode.find('.'));
+  const trace::SassOpcode* row_of_opcode =
+      trace::find_sass_opcode(opcode.substr(0, opcode.find('.')));
   std::vector<std::uint16_t> destinations;
   std::vector<std::uint16_t> sources;
-  bool may_write = !base.ends_with("SETP") && !base.ends_with("SETP2") &&
-                   std::ranges::find(without_target, base) == std::end(without_target);
+  bool may_write = row_of_opcode == nullptr || row_of_opcode->writes_first();
   for (const Operand& operand : instruction.operands) {
     if (operand.kind == Operand::Kind::reg) {
       (may_write ? destinations : sources).push_back(static_cast<std::uint16_t>(operand.index));

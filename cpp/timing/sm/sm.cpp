@@ -18,25 +18,24 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 
 RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     : trace_(trace), flags_(trace.instructions()) {
-  const bool has_product_waits = trace::has_product_waits(trace.instructions());
-  for (const trace::StaticInstruction& instruction : trace.instructions()) {
+  const bool has_product_waits = trace::has_product_waits(trace.effects());
+  for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
+    const trace::StaticInstruction& instruction = trace.instructions()[index];
+    const trace::Effects& effects = trace.effects()[index];
     Row row;
-    row.latency = whole_cycles(config.latency.of(instruction));
-    const auto unit =
-        static_cast<std::uint8_t>(trace::unit_of(instruction.opcode, instruction.op_class));
+    row.latency = whole_cycles(config.latency.of(instruction.op_class, effects.tensor));
+    const auto unit = static_cast<std::uint8_t>(effects.unit);
     row.interval = instruction.is_memory() ? 0 : config.interval[unit];
     if (instruction.op_class == trace::OpClass::tensor) {
-      row.interval = static_cast<std::uint32_t>(config.latency.tensor.cycles(instruction.opcode));
+      row.interval = static_cast<std::uint32_t>(config.latency.tensor.cycles(effects.tensor));
     }
     row.unit = unit;
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
-    row.is_block_barrier = trace::is_block_barrier(instruction.opcode);
-    // One that completes something at an mbarrier is in no group.
-    row.is_async_copy = instruction.kind == trace::MemoryKind::async_copy &&
-                        trace::phase_step(instruction).kind == trace::PhaseStep::Kind::none;
+    row.is_block_barrier = effects.is_block_barrier;
+    row.is_async_copy = effects.is_grouped_copy(instruction);
     row.registers = static_cast<std::uint32_t>(registers_.size());
-    row.is_async_product = has_product_waits && trace::is_async_product(instruction);
+    row.is_async_product = has_product_waits && effects.is_async_product;
     const auto sources =
         row.is_async_product ? trace::awaited_by_product(instruction) : instruction.sources;
     row.num_sources = static_cast<std::uint16_t>(sources.size());
@@ -52,31 +51,25 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     ControlRow& control = control_.emplace_back();
     control.control = *instruction.control;
     control.distance = control.control.issue_distance();
-    control.awaits_copies = instruction.awaits_copies();
+    control.awaits_copies = effects.awaits_copies;
   }
   if (!has_control()) read_waits();
 }
 
 void RowTable::read_waits() {
   using Step = trace::CopyGroupStep;
-  bool has_groups = false;
-  bool has_phase_waits = false;
   bool awaits_writes = false;
-  for (const trace::StaticInstruction& instruction : trace_.instructions()) {
-    copy_steps_.push_back(trace::copy_group_step(instruction));
-    const Step& step = copy_steps_.back();
-    has_groups = has_groups || step.kind != Step::Kind::none;
+  for (const trace::Effects& effects : trace_.effects()) {
+    const Step& step = effects.groups;
+    has_copy_groups_ = has_copy_groups_ || step.kind != Step::Kind::none;
     const bool awaits_bulk = step.kind == Step::Kind::wait && step.of == Step::Of::bulk_stores;
     has_bulk_groups_ = has_bulk_groups_ || awaits_bulk;
     awaits_writes = awaits_writes || (awaits_bulk && !step.for_reading);
-    phase_steps_.push_back(trace::phase_step(instruction));
-    has_phase_waits = has_phase_waits || phase_steps_.back().kind == trace::PhaseStep::Kind::wait;
+    has_phases_ = has_phases_ || effects.phase.kind == trace::PhaseStep::Kind::wait;
   }
-  if (!has_groups) copy_steps_.clear();
-  if (!has_phase_waits) phase_steps_.clear();
   if (!has_bulk_groups_) return;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    rows_[row].is_bulk_store = trace::is_bulk_store(trace_.instructions()[row]);
+    rows_[row].is_bulk_store = trace_.effects()[row].is_bulk_store;
     rows_[row].awaits_write = rows_[row].is_bulk_store && awaits_writes;
   }
 }

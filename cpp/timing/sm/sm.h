@@ -51,16 +51,16 @@ class RowTable {
   [[nodiscard]] bool has_control() const { return !control_.empty(); }
   [[nodiscard]] const ControlRow& control(std::uint32_t row) const { return control_[row]; }
   /// Whether an instruction without control fields waits for groups of asynchronous copies.
-  [[nodiscard]] bool has_copy_groups() const { return !copy_steps_.empty(); }
+  [[nodiscard]] bool has_copy_groups() const { return has_copy_groups_; }
   [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
-    return copy_steps_[row];
+    return trace_.effects()[row].groups;
   }
   /// Whether an instruction without control fields waits for groups of bulk stores.
   [[nodiscard]] bool has_bulk_groups() const { return has_bulk_groups_; }
   /// Whether an instruction waits at an mbarrier.
-  [[nodiscard]] bool has_phases() const { return !phase_steps_.empty(); }
+  [[nodiscard]] bool has_phases() const { return has_phases_; }
   [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
-    return phase_steps_[row];
+    return trace_.effects()[row].phase;
   }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
@@ -82,9 +82,9 @@ class RowTable {
   std::vector<std::uint8_t> is_memory_;
   std::vector<Row> rows_;
   std::vector<ControlRow> control_;
-  std::vector<trace::CopyGroupStep> copy_steps_;
+  bool has_copy_groups_ = false;
   bool has_bulk_groups_ = false;
-  std::vector<trace::PhaseStep> phase_steps_;
+  bool has_phases_ = false;
   std::vector<std::uint16_t> registers_;
 };
 

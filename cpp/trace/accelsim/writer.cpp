@@ -418,7 +418,7 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
   switch (instruction.space) {
     case MemorySpace::shared:
       found = place_shared_lanes(access.mask, instruction.width, access.count, lanes,
-                                 instruction.shared_access());
+                                 trace_.effects()[access.row].shared_access);
       // Offsets keep their banks from the next row of banks on.
       window = (header_.shared_window + 127) / 128 * 128;
       needs_window = through_window;

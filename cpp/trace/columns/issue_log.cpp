@@ -33,7 +33,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
   std::uint32_t num_local = 0;  // sectors of local memory, behind the others
   switch (instruction.space) {
     case MemorySpace::shared:
-      count = shared_wavefronts(lanes, instruction.width, instruction.shared_access());
+      count = shared_wavefronts(lanes, instruction.width, effects_[row].shared_access);
       break;
     case MemorySpace::local:
       count = num_local =

@@ -7,7 +7,7 @@
 
 #include "trace/columns/kernel_trace.h"
 #include "trace/columns/moved_bytes.h"
-#include "trace/instructions/phase_steps.h"
+#include "trace/instructions/effects.h"
 
 namespace warpstack::trace {
 
@@ -64,12 +64,18 @@ class IssueLog {
  protected:
   explicit IssueLog(KernelHeader header) : header_(std::move(header)) {}
 
+  void add_row(StaticInstruction instruction) {
+    effects_.push_back(effects_of(instruction));
+    instructions_.push_back(std::move(instruction));
+    row_counts_.emplace_back();
+  }
   /// The row of a generic instruction whose addresses all lie in `space`.
   virtual std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) = 0;
   void count_access(std::uint32_t row, std::uint32_t count);
 
   KernelHeader header_;
   std::vector<StaticInstruction> instructions_;
+  std::vector<Effects> effects_;
   std::vector<RowCounts> row_counts_;
 
  private:

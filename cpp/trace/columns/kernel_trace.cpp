@@ -84,7 +84,9 @@ KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> ins
       num_warps_of_idle_blocks_ += idle;
     }
   }
+  effects_.reserve(instructions_.size());
   for (std::size_t row = 0; row < instructions_.size(); ++row) {
+    effects_.push_back(effects_of(instructions_[row]));
     if (instructions_[row].uses_caches()) num_memory_instructions_ += row_counts_[row].issued;
   }
 }

@@ -10,6 +10,7 @@
 #include "common/interrupt.h"
 #include "trace/columns/block_storage.h"
 #include "trace/instructions/coalescing.h"
+#include "trace/instructions/effects.h"
 #include "trace/instructions/static_instruction.h"
 
 namespace warpstack::trace {
@@ -74,6 +75,8 @@ class KernelTrace {
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
+  /// What each row of the instruction table does, in its order.
+  [[nodiscard]] const std::vector<Effects>& effects() const { return effects_; }
   /// Whether instructions say when they may issue.
   [[nodiscard]] bool has_control() const { return instructions_.front().control.has_value(); }
   /// Size of a scoreboard: registers are numbered 0 to num_registers() - 1.
@@ -125,6 +128,7 @@ class KernelTrace {
  private:
   KernelHeader header_;
   std::vector<StaticInstruction> instructions_;
+  std::vector<Effects> effects_;
   std::vector<RowCounts> row_counts_;
   std::uint32_t num_registers_;
   std::unique_ptr<BlockStorage> blocks_;

@@ -10,8 +10,7 @@ LaunchFeatures launch_features(const KernelTrace& trace) {
     const StaticInstruction& instruction = trace.instructions()[row];
     const RowCounts& counts = trace.row_counts()[row];
     if (!instruction.is_memory()) {
-      const OpClass unit = unit_of(instruction.opcode, instruction.op_class);
-      features.units[static_cast<std::size_t>(unit)] += counts.issued;
+      features.units[static_cast<std::size_t>(trace.effects()[row].unit)] += counts.issued;
     } else if (!instruction.uses_caches()) {
       features.shared_wavefronts += counts.shared_wavefronts;
     } else if (instruction.is_atomic()) {

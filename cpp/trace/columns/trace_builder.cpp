@@ -104,10 +104,7 @@ std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
   }
   const auto next = static_cast<std::uint32_t>(instructions_.size());
   const auto [entry, is_new] = rows_.try_emplace(key_of(instruction), next);
-  if (is_new) {
-    instructions_.push_back(std::move(instruction));
-    row_counts_.emplace_back();
-  }
+  if (is_new) add_row(std::move(instruction));
   return entry->second;
 }
 
@@ -382,7 +379,7 @@ TraceBranch::TraceBranch(const TraceBuilder& trunk) : IssueLog(trunk.header()), 
 void TraceBranch::begin() {
   for (auto row = static_cast<std::uint32_t>(instructions_.size()); row < trunk_.num_instructions();
        ++row) {
-    instructions_.push_back(trunk_.instruction(row));
+    add_row(trunk_.instruction(row));
   }
   row_counts_.assign(instructions_.size(), {});
 }

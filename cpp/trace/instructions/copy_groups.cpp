@@ -1,6 +1,5 @@
 #include "trace/instructions/copy_groups.h"
 
-#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -27,33 +26,9 @@ std::string wait_opcode(const std::string& opcode, std::uint32_t most) {
   return opcode + "." + std::to_string(most);
 }
 
-bool is_bulk_store(const StaticInstruction& instruction) {
-  return instruction.writes_memory() && instruction.opcode.find(".bulk_group") != std::string::npos;
-}
-
-bool is_async_product(const StaticInstruction& instruction) {
-  return instruction.opcode.starts_with("wgmma.mma_async");
-}
-
-bool has_product_waits(const std::vector<StaticInstruction>& instructions) {
-  return std::ranges::any_of(instructions, [](const StaticInstruction& instruction) {
-    const CopyGroupStep step = copy_group_step(instruction);
-    return step.kind == CopyGroupStep::Kind::wait && step.of == CopyGroupStep::Of::products;
-  });
-}
-
-std::vector<std::uint16_t> awaited_by_product(const StaticInstruction& instruction) {
-  std::vector<std::uint16_t> result = instruction.sources;
-  std::erase_if(result, [&](std::uint16_t reg) {
-    return std::ranges::find(instruction.destinations, reg) != instruction.destinations.end();
-  });
-  return result;
-}
-
-CopyGroupStep copy_group_step(const StaticInstruction& instruction) {
+CopyGroupStep copy_group_step(std::string_view opcode) {
   using Kind = CopyGroupStep::Kind;
   using Of = CopyGroupStep::Of;
-  const std::string_view opcode = instruction.opcode;
   if (opcode == "cp.async.commit_group") return {Kind::commit};
   if (opcode == "cp.async.wait_all") return {Kind::wait_all};
   if (opcode.starts_with("wgmma.commit_group")) return {Kind::commit, 0, Of::products};

@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
-
-#include "trace/instructions/static_instruction.h"
+#include <string_view>
 
 namespace warpstack::trace {
 
@@ -31,22 +29,8 @@ struct CopyGroupStep {
 /// `wgmma.wait_group.sync.aligned.1`, `cp.async.bulk.wait_group.read.1`.
 std::string wait_opcode(const std::string& opcode, std::uint32_t most);
 
-/// Whether instructions wait for products with a number, as those of traces before version 0.2 do
-/// not: there, registers say when sums are there.
-bool has_product_waits(const std::vector<StaticInstruction>& instructions);
-
-/// Whether an instruction is a product that goes on without its warp.
-bool is_async_product(const StaticInstruction& instruction);
-
-/// The registers that such a product waits for: not those of its sums, which products before it may
-/// still be adding to.
-std::vector<std::uint16_t> awaited_by_product(const StaticInstruction& instruction);
-
-/// Whether an instruction is a bulk copy to, or reduction in, global memory, which is in a group.
-bool is_bulk_store(const StaticInstruction& instruction);
-
 /// What an instruction does with groups. A wait whose opcode does not have its number, as traces of
 /// version 0.1 are, waits for nothing.
-CopyGroupStep copy_group_step(const StaticInstruction& instruction);
+CopyGroupStep copy_group_step(std::string_view opcode);
 
 }  // namespace warpstack::trace

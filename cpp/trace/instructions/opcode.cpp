@@ -1,6 +1,7 @@
 #include "trace/instructions/opcode.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <optional>
@@ -8,293 +9,32 @@
 namespace warpstack::trace {
 namespace {
 
-struct TableEntry {
-  std::string_view name;
-  OpClass op_class;
-};
-
-using enum OpClass;
-
-/// Base opcodes of compute capability 3.5 to 9.0 (CUDA Binary Utilities, "Instruction Set
-/// Reference"), sorted by name. Memory opcodes have a table of their own below.
-constexpr TableEntry op_table[] = {
-    {"ACQBULK", control},
-    {"ARRIVES", barrier},
-    {"B2R", barrier},
-    {"BAR", barrier},
-    {"BFE", integer},
-    {"BFI", integer},
-    {"BGMMA", tensor},
-    {"BMMA", tensor},
-    {"BMOV", control},
-    {"BMSK", integer},
-    {"BPT", control},
-    {"BRA", control},
-    {"BREAK", control},
-    {"BREV", sfu},
-    {"BRK", control},
-    {"BRX", control},
-    {"BRXU", control},
-    {"BSSY", control},
-    {"BSYNC", control},
-    {"CAL", control},
-    {"CALL", control},
-    {"CCTL", barrier},
-    {"CCTLL", barrier},
-    {"CCTLT", barrier},
-    {"CGAERRBAR", barrier},
-    {"CONT", control},
-    {"CS2R", integer},
-    {"CSET", integer},
-    {"CSETP", integer},
-    {"DADD", fp64},
-    {"DEPBAR", barrier},
-    {"DFMA", fp64},
-    {"DMMA", tensor},
-    {"DMNMX", fp64},
-    {"DMUL", fp64},
-    {"DSET", fp64},
-    {"DSETP", fp64},
-    {"ELECT", control},
-    {"ENDCOLLECTIVE", control},
-    {"ERRBAR", barrier},
-    {"EXIT", control},
-    {"F2F", sfu},
-    {"F2FP", fp16},
-    {"F2I", sfu},
-    {"F2IP", sfu},
-    {"FADD", fp32},
-    {"FADD2", fp32},
-    {"FADD32I", fp32},
-    {"FCHK", fp32},
-    {"FCMP", fp32},
-    {"FENCE", barrier},
-    {"FFMA", fp32},
-    {"FFMA2", fp32},
-    {"FFMA32I", fp32},
-    {"FLO", sfu},
-    {"FMNMX", fp32},
-    {"FMUL", fp32},
-    {"FMUL2", fp32},
-    {"FMUL32I", fp32},
-    {"FRND", sfu},
-    {"FSEL", fp32},
-    {"FSET", fp32},
-    {"FSETP", fp32},
-    {"FSWZ", fp32},
-    {"FSWZADD", fp32},
-    {"GETLMEMBASE", integer},
-    {"HADD2", fp16},
-    {"HADD2_32I", fp16},
-    {"HFMA2", fp16},
-    {"HFMA2_32I", fp16},
-    {"HGMMA", tensor},
-    {"HMMA", tensor},
-    {"HMNMX2", fp16},
-    {"HMUL2", fp16},
-    {"HMUL2_32I", fp16},
-    {"HSET2", fp16},
-    {"HSETP2", fp16},
-    {"I2F", sfu},
-    {"I2FP", integer},
-    {"I2I", sfu},
-    {"I2IP", integer},
-    {"IABS", integer},
-    {"IADD", integer},
-    {"IADD3", integer},
-    {"IADD32I", integer},
-    {"ICMP", integer},
-    {"IDE", control},
-    {"IDP", integer},
-    {"IDP4A", integer},
-    {"IGMMA", tensor},
-    {"IMAD", integer},
-    {"IMAD32I", integer},
-    {"IMADSP", integer},
-    {"IMMA", tensor},
-    {"IMNMX", integer},
-    {"IMUL", integer},
-    {"IMUL32I", integer},
-    {"IPA", sfu},
-    {"ISAD", integer},
-    {"ISCADD", integer},
-    {"ISCADD32I", integer},
-    {"ISET", integer},
-    {"ISETP", integer},
-    {"ISUB", integer},
-    {"JCAL", control},
-    {"JMP", control},
-    {"JMX", control},
-    {"JMXU", control},
-    {"KILL", control},
-    {"LDC", constant_load},
-    {"LDGDEPBAR", barrier},
-    {"LEA", integer},
-    {"LEPC", integer},
-    {"LONGJMP", control},
-    {"LOP", integer},
-    {"LOP3", integer},
-    {"LOP32I", integer},
-    {"MATCH", shuffle},
-    {"MEMBAR", barrier},
-    {"MOV", integer},
-    {"MOV32I", integer},
-    {"MOVM", shuffle},
-    {"MUFU", sfu},
-    {"NANOSLEEP", control},
-    {"NOP", control},
-    {"OUT", control},
-    {"P2R", integer},
-    {"PBK", control},
-    {"PCNT", control},
-    {"PEXIT", control},
-    {"PLONGJMP", control},
-    {"PLOP3", integer},
-    {"PMTRIG", control},
-    {"POPC", sfu},
-    {"PREEXIT", control},
-    {"PRET", control},
-    {"PRMT", integer},
-    {"PSET", integer},
-    {"PSETP", integer},
-    {"QGMMA", tensor},
-    {"QSPC", integer},
-    {"R2B", barrier},
-    {"R2P", integer},
-    {"R2UR", uniform},
-    {"RAM", control},
-    {"REDUX", uniform},
-    {"RET", control},
-    {"RPCMOV", control},
-    {"RRO", fp32},
-    {"RTT", control},
-    {"S2R", integer},
-    {"S2UR", uniform},
-    {"SAM", control},
-    {"SEL", integer},
-    {"SETCTAID", integer},
-    {"SETLMEMBASE", integer},
-    {"SETMAXREG", control},
-    {"SGXT", integer},
-    {"SHF", integer},
-    {"SHFL", shuffle},
-    {"SHL", integer},
-    {"SHR", integer},
-    {"SSY", control},
-    {"SUATOM", texture},
-    {"SULD", texture},
-    {"SUQ", texture},
-    {"SURED", texture},
-    {"SUST", texture},
-    {"SYNC", control},
-    {"SYNCS", barrier},
-    {"TEX", texture},
-    {"TEXDEPBAR", barrier},
-    {"TEXS", texture},
-    {"TLD", texture},
-    {"TLD4", texture},
-    {"TLD4S", texture},
-    {"TLDS", texture},
-    {"TMML", texture},
-    {"TXD", texture},
-    {"TXQ", texture},
-    {"UBLKCP", uniform},
-    {"UBLKPF", uniform},
-    {"UBLKRED", uniform},
-    {"UBMSK", uniform},
-    {"UBREV", uniform},
-    {"UCGABAR_ARV", barrier},
-    {"UCGABAR_WAIT", barrier},
-    {"UCLEA", uniform},
-    {"UF2FP", uniform},
-    {"UFLO", uniform},
-    {"UIADD3", uniform},
-    {"UIMAD", uniform},
-    {"UIMNMX", uniform},
-    {"UISETP", uniform},
-    {"ULDC", constant_load},
-    {"ULEA", uniform},
-    {"ULEPC", uniform},
-    {"ULOP", uniform},
-    {"ULOP3", uniform},
-    {"ULOP32I", uniform},
-    {"UMOV", uniform},
-    {"UP2UR", uniform},
-    {"UPLOP3", uniform},
-    {"UPOPC", uniform},
-    {"UPRMT", uniform},
-    {"UPSETP", uniform},
-    {"UR2UP", uniform},
-    {"USEL", uniform},
-    {"USETMAXREG", control},
-    {"USGXT", uniform},
-    {"USHF", uniform},
-    {"USHL", uniform},
-    {"USHR", uniform},
-    {"UTMACCTL", uniform},
-    {"UTMACMDFLUSH", uniform},
-    {"UTMALDG", uniform},
-    {"UTMAPF", uniform},
-    {"UTMAREDG", uniform},
-    {"UTMASTG", uniform},
-    {"VABSDIFF", integer},
-    {"VABSDIFF4", integer},
-    {"VADD", integer},
-    {"VHMNMX", fp16},
-    {"VIADD", integer},
-    {"VIADDMNMX", integer},
-    {"VIMNMX", integer},
-    {"VIMNMX3", integer},
-    {"VMAD", integer},
-    {"VMNMX", integer},
-    {"VOTE", integer},
-    {"VOTEU", uniform},
-    {"VSAD", integer},
-    {"VSET", integer},
-    {"VSETP", integer},
-    {"VSHL", integer},
-    {"VSHR", integer},
-    {"WARPGROUP", barrier},
-    {"WARPGROUPDEPBAR", barrier},
-    {"WARPGROUPSET", barrier},
-    {"WARPSYNC", control},
-    {"XMAD", integer},
-    {"YIELD", control},
-};
-static_assert(std::ranges::is_sorted(op_table, {}, &TableEntry::name));
-
-struct MemoryEntry {
-  std::string_view name;
-  MemorySpace space;
-  MemoryKind kind;
-};
-
-constexpr MemoryEntry memory_table[] = {
-    {"ATOM", MemorySpace::generic, MemoryKind::atomic},
-    {"ATOMG", MemorySpace::global, MemoryKind::atomic},
-    {"ATOMS", MemorySpace::shared, MemoryKind::atomic},
-    {"LD", MemorySpace::generic, MemoryKind::load},
-    {"LDG", MemorySpace::global, MemoryKind::load},
-    {"LDGSTS", MemorySpace::global, MemoryKind::async_copy},
-    {"LDL", MemorySpace::local, MemoryKind::load},
-    {"LDS", MemorySpace::shared, MemoryKind::load},
-    {"LDSM", MemorySpace::shared, MemoryKind::load},
-    {"LDU", MemorySpace::global, MemoryKind::load},
-    {"RED", MemorySpace::global, MemoryKind::reduction},
-    {"REDG", MemorySpace::global, MemoryKind::reduction},
-    {"ST", MemorySpace::generic, MemoryKind::store},
-    {"STG", MemorySpace::global, MemoryKind::store},
-    {"STL", MemorySpace::local, MemoryKind::store},
-    {"STS", MemorySpace::shared, MemoryKind::store},
-    {"STSM", MemorySpace::shared, MemoryKind::store},
-};
-static_assert(std::ranges::is_sorted(memory_table, {}, &MemoryEntry::name));
-
-template <typename Entry, std::size_t size>
-const Entry* find(const Entry (&table)[size], std::string_view name) {
-  const auto* entry = std::ranges::lower_bound(table, name, {}, &Entry::name);
-  return entry != std::end(table) && entry->name == name ? entry : nullptr;
-}
+/// The rows of sass.inc in the order of their names.
+constexpr auto sass_opcodes = [] {
+  using enum OpClass;
+  constexpr bool warp = false;
+  constexpr bool group = true;
+  auto rows = std::to_array<SassOpcode>({
+#define SASS_OPERATION(name, op_class, registers, handler) \
+  SassOpcode{#name, op_class, Registers::registers},
+#define SASS_MEMORY(name, space, kind, registers, handler) \
+  SassOpcode{#name, memory, Registers::registers, MemorySpace::space, MemoryKind::kind},
+#define SASS_MATRIX(opcode, kind, warps, handler) \
+  SassOpcode{.name = #opcode,                      \
+             .op_class = tensor,                   \
+             .registers = Registers::fragments,    \
+             .factors = Factors::kind,             \
+             .is_of_group = warps},
+#include "trace/instructions/sass.inc"
+  });
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    rows[row].row = static_cast<std::uint16_t>(row);
+  }
+  std::ranges::sort(rows, {}, &SassOpcode::name);
+  return rows;
+}();
+static_assert(std::ranges::adjacent_find(sass_opcodes, {}, &SassOpcode::name) == sass_opcodes.end(),
+              "two rows of sass.inc have one name");
 
 /// Calls `visit(token)` for each modifier after the base opcode, in order, until it returns true.
 template <typename Visit>
@@ -308,6 +48,11 @@ void for_each_modifier(std::string_view opcode, Visit visit) {
 }
 
 }  // namespace
+
+const SassOpcode* find_sass_opcode(std::string_view base) {
+  const auto row = std::ranges::lower_bound(sass_opcodes, base, {}, &SassOpcode::name);
+  return row != sass_opcodes.end() && row->name == base ? &*row : nullptr;
+}
 
 bool has_modifier(std::string_view opcode, std::string_view wanted) {
   bool found = false;
@@ -341,11 +86,11 @@ std::optional<std::uint32_t> bits_of_type(std::string_view token) {
   return {};
 }
 
-/// Bytes per thread from the modifiers, 4 when they are silent. LDSM and STSM move one, two or four
-/// 8 x 8 matrices of 16-bit elements, hence 4 bytes per thread and matrix: their `16` is the
+/// Bytes per thread from the modifiers, 4 when they are silent. Accesses to matrices move one, two
+/// or four of 8 x 8 elements of 16 bits, hence 4 bytes per thread and matrix: their `16` is the
 /// element.
-std::uint32_t access_width(std::string_view base, std::string_view opcode) {
-  if (base == "LDSM" || base == "STSM") {
+std::uint32_t access_width(Registers registers, std::string_view opcode) {
+  if (registers == Registers::matrices) {
     if (has_modifier(opcode, "4")) return 16;
     return has_modifier(opcode, "2") ? 8 : 4;
   }
@@ -383,7 +128,7 @@ CacheOperator cache_operator_of(std::string_view opcode) {
 
 /// Registers per thread of the operands of a warp-level matrix instruction (PTX ISA, "Matrix
 /// fragments for mma"), by shape.
-OperandWidths tensor_widths(std::string_view base, std::string_view opcode) {
+OperandWidths fragment_widths(const DecodedOpcode& decoded, std::string_view opcode) {
   std::string_view shape;
   for_each_modifier(opcode, [&](std::string_view token) {
     if (token.empty() || token[0] < '0' || token[0] > '9') return false;
@@ -395,7 +140,7 @@ OperandWidths tensor_widths(std::string_view base, std::string_view opcode) {
     widths.destination = accumulator;
     widths.source = {a, b, accumulator, 1, 1, 1, 1, 1};
   };
-  if (base.ends_with("GMMA")) {
+  if (decoded.is_of_group) {
     // 64xNxK of a warp group: 64 * N accumulators over 128 threads; operands come from shared
     // memory.
     const std::size_t first = shape.find('x');
@@ -408,11 +153,12 @@ OperandWidths tensor_widths(std::string_view base, std::string_view opcode) {
     set(1, 1, std::max(accumulator, 1u));
     return widths;
   }
-  if (base == "DMMA") {
+  if (decoded.factors == Factors::fp64) {
     set(2, 2, 4);
     return widths;
   }
-  const bool half = base == "HMMA" && !has_modifier(opcode, "F32");
+  const bool of_halves = decoded.factors == Factors::half;
+  const bool half = of_halves && !has_modifier(opcode, "F32");
   const bool tf32 = has_modifier(opcode, "TF32");
   if (shape == "884") {
     set(2, 2, 2);
@@ -421,7 +167,7 @@ OperandWidths tensor_widths(std::string_view base, std::string_view opcode) {
   } else if (shape == "1688") {
     tf32 ? set(4, 2, 4) : set(2, 1, half ? 2 : 4);
   } else if (shape == "16816") {
-    base == "HMMA" ? set(4, 2, half ? 2 : 4) : set(2, 1, 4);
+    of_halves ? set(4, 2, half ? 2 : 4) : set(2, 1, 4);
   } else if (shape == "16832" || shape == "16864" || shape == "168256") {
     const bool four_bits = has_modifier(opcode, "S4") || has_modifier(opcode, "U4");
     shape == "16832" && four_bits ? set(2, 1, 4) : set(4, 2, 4);
@@ -444,60 +190,75 @@ std::array<std::uint32_t, 2> conversion_types(std::string_view opcode) {
   return bits;
 }
 
-bool has_64bit_integer(std::string_view opcode) {
-  return has_modifier(opcode, "S64") || has_modifier(opcode, "U64");
-}
-
 }  // namespace
 
 DecodedOpcode decode_opcode(std::string_view opcode) {
-  const std::string_view base = opcode.substr(0, opcode.find('.'));
   DecodedOpcode decoded;
-  if (const MemoryEntry* entry = find(memory_table, base)) {
-    decoded.op_class = OpClass::memory;
-    decoded.space = entry->space;
-    decoded.kind = entry->kind;
-    decoded.width = access_width(base, opcode);
+  const SassOpcode* row = find_sass_opcode(opcode.substr(0, opcode.find('.')));
+  if (row == nullptr) return decoded;
+  decoded.op_class = row->op_class;
+  decoded.space = row->space;
+  decoded.kind = row->kind;
+  decoded.registers = row->registers;
+  decoded.factors = row->factors;
+  decoded.is_of_group = row->is_of_group;
+  if (decoded.is_memory()) {
+    decoded.width = access_width(decoded.registers, opcode);
     decoded.cache_operator = cache_operator_of(opcode);
-  } else if (const TableEntry* plain = find(op_table, base)) {
-    decoded.op_class = plain->op_class;
   }
   return decoded;
 }
 
-OpClass unit_of(std::string_view opcode, OpClass op_class) {
-  if (op_class != OpClass::sfu) return op_class;
-  const std::string_view base = opcode.substr(0, opcode.find('.'));
-  bool is_wide = false;
-  for (const char* type : {"F64", "S64", "U64", "f64", "s64", "u64"}) {
-    is_wide = is_wide || has_modifier(opcode, type);
-  }
-  for (const char* conversion : {"F2F", "F2I", "I2F", "FRND", "cvt"}) {
-    if (is_wide && base == conversion) return OpClass::fp64;
-  }
-  return op_class;
-}
-
-bool is_block_barrier(std::string_view opcode) {
-  for (const std::string_view start : {"BAR.", "bar.", "barrier."}) {
-    if (!opcode.starts_with(start)) continue;
-    opcode.remove_prefix(start.size());
-    if (opcode.starts_with("cta.")) opcode.remove_prefix(4);
-    for (const std::string_view kind : {"SYNC", "RED", "sync", "red"}) {
-      if (opcode.starts_with(kind)) return true;
-    }
-    return false;
-  }
-  return false;
-}
-
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,
                              std::size_t num_sources) {
-  const std::string_view base = opcode.substr(0, opcode.find('.'));
   OperandWidths widths;
-  const auto all_sources = [&](std::uint32_t width) { widths.source.fill(width); };
-  switch (decoded.op_class) {
-    case OpClass::memory: {
+  const auto set = [&widths](std::uint32_t destination, std::uint32_t sources) {
+    widths.destination = destination;
+    widths.source.fill(sources);
+  };
+  const auto of_float = [&] { return has_modifier(opcode, "F64") ? 2u : 1u; };
+  const auto of_integer = [&] {
+    return has_modifier(opcode, "S64") || has_modifier(opcode, "U64") ? 2u : 1u;
+  };
+  switch (decoded.registers) {
+    case Registers::words:
+    case Registers::sources:
+      break;
+    case Registers::pairs:
+    case Registers::pair_sources:
+      set(2, 2);
+      break;
+    case Registers::pairs_to_word:
+      set(1, 2);
+      break;
+    case Registers::between_floats: {
+      const auto [destination, source] = conversion_types(opcode);
+      set(destination == 64 ? 2 : 1, source == 64 ? 2 : 1);
+      break;
+    }
+    case Registers::to_integer:
+      set(of_integer(), of_float());
+      break;
+    case Registers::from_integer:
+      set(of_float(), of_integer());
+      break;
+    case Registers::rounding:
+      set(of_float(), of_float());
+      break;
+    case Registers::wide_product:
+      if (!has_modifier(opcode, "WIDE")) break;
+      // The addend is 64 bits wide; with only two vector sources it is a constant or immediate.
+      widths.destination = 2;
+      if (num_sources >= 3) widths.source[2] = 2;
+      break;
+    case Registers::clock:
+      widths.destination = has_modifier(opcode, "32") ? 1 : 2;
+      break;
+    case Registers::constants:
+      widths.destination = std::max(access_width(decoded.registers, opcode) / 4, 1u);
+      break;
+    case Registers::data:
+    case Registers::matrices: {
       const std::uint32_t data = std::max(decoded.width / 4, 1u);
       // `.E`: the address is a 64-bit register pair. Local and shared addresses are 32 bits wide.
       const bool wide = has_modifier(opcode, "E") && decoded.space != MemorySpace::shared &&
@@ -505,58 +266,15 @@ OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decod
       const std::uint32_t address = wide ? 2 : 1;
       widths.destination = data;
       if (decoded.kind == MemoryKind::async_copy) {
-        widths.source[0] = 1;  // shared-memory address
-        widths.source[1] = address;
+        widths.source[1] = address;  // behind the address in shared memory
       } else {
-        all_sources(data);
+        widths.source.fill(data);
         widths.source[0] = address;
       }
       break;
     }
-    case OpClass::constant_load:
-      widths.destination = std::max(access_width(base, opcode) / 4, 1u);
-      break;
-    case OpClass::fp64:
-      widths.destination = base == "DSET" ? 1 : 2;
-      all_sources(2);
-      break;
-    case OpClass::tensor:
-      widths = tensor_widths(base, opcode);
-      break;
-    case OpClass::sfu: {
-      const auto types = conversion_types(opcode);
-      const bool double_precision = has_modifier(opcode, "F64");
-      if (base == "F2F") {  // destination type first
-        widths.destination = types[0] == 64 ? 2 : 1;
-        all_sources(types[1] == 64 ? 2 : 1);
-      } else if (base == "F2I") {
-        widths.destination = has_64bit_integer(opcode) ? 2 : 1;
-        all_sources(double_precision ? 2 : 1);
-      } else if (base == "I2F") {
-        widths.destination = double_precision ? 2 : 1;
-        all_sources(has_64bit_integer(opcode) ? 2 : 1);
-      } else if (base == "FRND" && double_precision) {
-        widths.destination = 2;
-        all_sources(2);
-      }
-      break;
-    }
-    case OpClass::fp32:
-      if (base == "FADD2" || base == "FFMA2" || base == "FMUL2") {
-        widths.destination = 2;
-        all_sources(2);
-      }
-      break;
-    case OpClass::integer:
-      if (base == "IMAD" && has_modifier(opcode, "WIDE")) {
-        // The addend is 64 bits wide; with only two vector sources it is a constant or immediate.
-        widths.destination = 2;
-        if (num_sources >= 3) widths.source[2] = 2;
-      } else if (base == "CS2R") {
-        widths.destination = has_modifier(opcode, "32") ? 1 : 2;
-      }
-      break;
-    default:
+    case Registers::fragments:
+      widths = fragment_widths(decoded, opcode);
       break;
   }
   return widths;

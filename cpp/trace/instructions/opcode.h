@@ -64,6 +64,49 @@ constexpr auto names_of(CacheOperator) {
                     "read_only");
 }
 
+/// How the operands of an opcode stand for registers. Traces name only the first register of a
+/// pair, quad or larger tuple.
+enum class Registers : std::uint8_t {
+  words,           ///< one each; the first operand is written
+  sources,         ///< one each; none is written
+  pairs,           ///< two each
+  pair_sources,    ///< two each; none is written
+  pairs_to_word,   ///< two each, and one that is written
+  between_floats,  ///< conversions: by the types among the modifiers, the destination's first
+  to_integer,      ///< by the float's and the integer's type
+  from_integer,
+  rounding,      ///< by the float's type
+  wide_product,  ///< with `.WIDE` two for the sum and the result
+  clock,         ///< two; with `.32` one
+  constants,     ///< by the width of the access
+  data,          ///< an access to memory: by its width; the address by `.E`
+  matrices,      ///< the same of whole 8 x 8 matrices, whose modifiers say how many
+  fragments,     ///< of matrix instructions, by shape and types
+};
+
+/// What a matrix instruction multiplies, as far as its opcode says so without modifiers.
+enum class Factors : std::uint8_t { none, half, fp64, fp8, integer, bit };
+
+/// A row of trace/instructions/sass.inc.
+struct SassOpcode {
+  std::string_view name;  ///< without modifiers
+  OpClass op_class = OpClass::unknown;
+  Registers registers = Registers::words;
+  MemorySpace space = MemorySpace::none;
+  MemoryKind kind = MemoryKind::none;
+  Factors factors = Factors::none;
+  bool is_of_group = false;  ///< a matrix instruction of four warps
+  std::uint16_t row = 0;     ///< its place in sass.inc
+
+  /// Whether its first operand, when it is a register, is a destination.
+  [[nodiscard]] bool writes_first() const {
+    return registers != Registers::sources && registers != Registers::pair_sources;
+  }
+};
+
+/// The row of an opcode without modifiers; null when there is none.
+const SassOpcode* find_sass_opcode(std::string_view base);
+
 /// An opcode with its modifiers, read once per static instruction.
 struct DecodedOpcode {
   OpClass op_class = OpClass::unknown;
@@ -72,6 +115,9 @@ struct DecodedOpcode {
   CacheOperator cache_operator = CacheOperator::none;
   /// Bytes that each active thread accesses; 0 without an address operand.
   std::uint32_t width = 0;
+  Registers registers = Registers::words;
+  Factors factors = Factors::none;
+  bool is_of_group = false;
 
   [[nodiscard]] bool is_memory() const { return op_class == OpClass::memory; }
 };
@@ -79,8 +125,7 @@ struct DecodedOpcode {
 /// Largest number of source operands in a trace line (SASS has at most five vector registers).
 inline constexpr std::size_t max_operands = 8;
 
-/// How many consecutive 32-bit registers each named operand stands for. Traces name only the first
-/// register of a pair, quad or larger tuple.
+/// How many consecutive 32-bit registers each named operand stands for.
 struct OperandWidths {
   std::uint32_t destination = 1;
   std::array<std::uint32_t, max_operands> source{1, 1, 1, 1, 1, 1, 1, 1};
@@ -92,16 +137,6 @@ DecodedOpcode decode_opcode(std::string_view opcode);
 
 /// Whether the opcode has a modifier, such as `E` in `LDG.E.128`.
 bool has_modifier(std::string_view opcode, std::string_view wanted);
-
-/// The class of operations whose unit executes an instruction: of conversions from and to 64-bit
-/// types that for double precision (CUDA C++ Programming Guide, throughput of arithmetic
-/// instructions: they are as slow where it has few cores), of others their own. `opcode` is SASS or
-/// PTX.
-OpClass unit_of(std::string_view opcode, OpClass op_class);
-
-/// Whether the warps of a block wait for each other at an instruction of SASS (`BAR.SYNC`,
-/// `BAR.RED`) or PTX (`bar.sync`, `barrier.cta.red`).
-bool is_block_barrier(std::string_view opcode);
 
 /// Register tuple sizes of a SASS instruction with `num_sources` named vector sources.
 OperandWidths operand_widths(std::string_view opcode, const DecodedOpcode& decoded,

@@ -24,9 +24,8 @@ std::string phase_opcode(const std::string& opcode, const PhaseStep& step) {
   return result;
 }
 
-PhaseStep phase_step(const StaticInstruction& instruction) {
+PhaseStep phase_step(std::string_view opcode) {
   using Kind = PhaseStep::Kind;
-  const std::string_view opcode = instruction.opcode;
   const std::size_t at = opcode.rfind(mark);
   if (at == std::string_view::npos) return {};
   const std::string_view numbers = opcode.substr(at + mark.size());

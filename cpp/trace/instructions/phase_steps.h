@@ -2,8 +2,7 @@
 
 #include <cstdint>
 #include <string>
-
-#include "trace/instructions/static_instruction.h"
+#include <string_view>
 
 namespace warpstack::trace {
 
@@ -32,6 +31,6 @@ std::string phase_opcode(const std::string& opcode, const PhaseStep& step);
 
 /// The step of an instruction; none where its opcode does not name a barrier, as those of machine
 /// code and of traces before version 0.2 do not.
-PhaseStep phase_step(const StaticInstruction& instruction);
+PhaseStep phase_step(std::string_view opcode);
 
 }  // namespace warpstack::trace

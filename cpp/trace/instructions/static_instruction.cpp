@@ -25,6 +25,7 @@ StaticInstruction make_static_instruction(std::uint32_t pc, std::string opcode,
     decoded.space = MemorySpace::generic;
     decoded.kind = destinations.empty() ? MemoryKind::store : MemoryKind::load;
     decoded.width = traced_width;
+    decoded.registers = Registers::data;
   }
   const OperandWidths widths = operand_widths(opcode, decoded, sources.size());
   StaticInstruction result;

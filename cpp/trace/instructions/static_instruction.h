@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/instructions/coalescing.h"
 #include "trace/instructions/control.h"
 #include "trace/instructions/opcode.h"
 
@@ -48,27 +47,10 @@ struct StaticInstruction {
   [[nodiscard]] bool reads_memory() const {
     return kind == MemoryKind::load || kind == MemoryKind::async_copy;
   }
-  /// Its write barrier is for the asynchronous copies before it.
-  [[nodiscard]] bool awaits_copies() const { return opcode.starts_with("LDGDEPBAR"); }
   [[nodiscard]] bool is_atomic() const {
     return kind == MemoryKind::atomic || kind == MemoryKind::reduction;
   }
   [[nodiscard]] bool is_cached_atomic() const { return is_atomic() && uses_caches(); }
-  /// Lanes that address one word of shared memory take turns: atomics but those that count lanes,
-  /// of which a word gets the number at once.
-  [[nodiscard]] bool takes_lanes_in_turn() const {
-    return is_atomic() && opcode.find("POPC") == std::string::npos &&
-           opcode.find(lane_count_suffix) == std::string::npos;
-  }
-  /// How the lanes of an access to shared memory share its words. Matrix loads have a row per lane.
-  [[nodiscard]] SharedAccess shared_access() const {
-    if (takes_lanes_in_turn()) return SharedAccess::in_turn;
-    return kind == MemoryKind::load && !is_matrix_load() ? SharedAccess::load : SharedAccess::other;
-  }
-  [[nodiscard]] bool is_matrix_load() const {
-    return opcode.starts_with("LDSM") || opcode.starts_with("ldmatrix") ||
-           opcode.starts_with("wmma");
-  }
   /// Has byte masks in the store column.
   [[nodiscard]] bool writes_memory() const {
     return uses_caches() && (kind == MemoryKind::store || is_atomic());

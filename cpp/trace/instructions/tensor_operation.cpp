@@ -4,6 +4,8 @@
 #include <charconv>
 #include <vector>
 
+#include "trace/instructions/opcode.h"
+
 namespace warpstack::trace {
 namespace {
 
@@ -94,30 +96,37 @@ std::optional<TensorOperation> ptx_operation(const std::vector<std::string_view>
   return TensorOperation{*type, shape->multiply_adds(), words[0] == "wgmma"};
 }
 
-std::optional<TensorType> sass_type(const std::vector<std::string_view>& words) {
-  const std::string_view base = words[0];
+std::optional<TensorType> sass_type(Factors factors, const std::vector<std::string_view>& words) {
   const auto has = [&words](std::string_view word) {
     return std::ranges::find(words, word) != words.end();
   };
-  if (base == "DMMA") return TensorType::f64;
-  if (base == "BMMA" || base == "BGMMA") return TensorType::b1;
-  if (base == "QGMMA" || base == "QMMA") return TensorType::f8;
-  if (base == "IMMA" || base == "IGMMA") {
-    return has("S4") || has("U4") ? TensorType::s4 : TensorType::s8;
+  switch (factors) {
+    case Factors::none:
+      return {};
+    case Factors::fp64:
+      return TensorType::f64;
+    case Factors::fp8:
+      return TensorType::f8;
+    case Factors::bit:
+      return TensorType::b1;
+    case Factors::integer:
+      return has("S4") || has("U4") ? TensorType::s4 : TensorType::s8;
+    case Factors::half:
+      break;
   }
-  if (base != "HMMA" && base != "HGMMA") return {};
   if (has("BF16")) return TensorType::bf16;
   if (has("TF32")) return TensorType::tf32;
   return has("F32") ? TensorType::f16_f32 : TensorType::f16;
 }
 
 std::optional<TensorOperation> sass_operation(const std::vector<std::string_view>& words) {
-  const bool is_of_group = words[0].ends_with("GMMA");
-  const auto type = sass_type(words);
+  const SassOpcode* opcode = find_sass_opcode(words[0]);
+  if (opcode == nullptr) return {};
+  const auto type = sass_type(opcode->factors, words);
   if (!type) return {};
   for (const std::string_view word : words) {
-    const auto shape = is_of_group ? separated_shape(word, " xx") : joined_shape(word);
-    if (shape) return TensorOperation{*type, shape->multiply_adds(), is_of_group};
+    const auto shape = opcode->is_of_group ? separated_shape(word, " xx") : joined_shape(word);
+    if (shape) return TensorOperation{*type, shape->multiply_adds(), opcode->is_of_group};
   }
   return {};
 }

@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
 #include "simt/lanes/atomics.h"
 
@@ -184,12 +184,9 @@ void atomic(Lowerer& to, Form& form) {
 
 }  // namespace
 
-Family atomic_family(std::string_view base) {
-  if (base == "ATOMG") return atomic<AddressSpace::global, true>;
-  if (base == "ATOM") return atomic<AddressSpace::generic, true>;
-  if (base == "ATOMS") return atomic<AddressSpace::shared, true>;
-  if (base == "RED" || base == "REDG") return atomic<AddressSpace::global, false>;
-  return nullptr;
-}
+void handlers::atomg(Lowerer& to, Form& form) { atomic<AddressSpace::global, true>(to, form); }
+void handlers::atom(Lowerer& to, Form& form) { atomic<AddressSpace::generic, true>(to, form); }
+void handlers::atoms(Lowerer& to, Form& form) { atomic<AddressSpace::shared, true>(to, form); }
+void handlers::red(Lowerer& to, Form& form) { atomic<AddressSpace::global, false>(to, form); }
 
 }  // namespace warpstack::sass

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 namespace warpstack::sass {
 namespace {
@@ -39,7 +39,40 @@ void logic(Lowerer& to, Slot target, Slot a, Slot b, Slot c, std::uint32_t table
   }
 }
 
-void lop3(Lowerer& to, Form& form) {
+/// A predicate, or the sign of a register (R2.SIGN).
+Condition condition_or_sign(Lowerer& to, const Operand& operand) {
+  if (operand.suffix != "SIGN") return to.condition(operand);
+  const Operand bare = to.without(operand, negation | suffix);
+  const Slot sign = to.temporary();
+  to.emit({.operation = Operation::setp, .type = Type::s32, .comparison = simt::Comparison::lt},
+          sign, {to.integer(bare), Frame::zero});
+  return {sign, operand.negated};
+}
+
+/// Shifts of 64 bits by steps of their own; `high`: the upper word of the result.
+void shift_pair(Lowerer& to, Operation operation, Type type, bool high, Slot target, Slot low,
+                Slot upper, Slot count) {
+  const Slot words = to.temporary();
+  const Slot value = to.temporary();
+  to.move(words, low);
+  to.move(words + Frame::slot_bytes, upper);
+  to.emit(Operation::pack, Type::b64, value, {words});
+  to.emit(operation, type, value, {value, count});
+  to.emit(Operation::unpack, Type::b64, words, {value});
+  to.move(target, words + (high ? Frame::slot_bytes : 0));
+}
+
+template <Operation operation>
+void of_one(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next());
+  const Operand& source = form.next();
+  Slot value = to.integer(source);
+  to.emit(operation, Type::b32, target, {value});
+}
+
+}  // namespace
+
+void handlers::lop3(Lowerer& to, Form& form) {
   if (!form.take("LUT")) to.refuse("only LOP3.LUT is executed");
   const char combination = form.take("PAND") ? '&' : '|';
   const Operand* const p = form.peek().is_predicate() ? &form.next() : nullptr;
@@ -72,18 +105,8 @@ void lop3(Lowerer& to, Form& form) {
       });
 }
 
-/// A predicate, or the sign of a register (R2.SIGN).
-Condition condition_or_sign(Lowerer& to, const Operand& operand) {
-  if (operand.suffix != "SIGN") return to.condition(operand);
-  const Operand bare = to.without(operand, negation | suffix);
-  const Slot sign = to.temporary();
-  to.emit({.operation = Operation::setp, .type = Type::s32, .comparison = simt::Comparison::lt},
-          sign, {to.integer(bare), Frame::zero});
-  return {sign, operand.negated};
-}
-
 /// Predicates are words of equal bits, so that the function of words serves them, too.
-void plop3(Lowerer& to, Form& form) {
+void handlers::plop3(Lowerer& to, Form& form) {
   if (!form.take("LUT")) to.refuse("only PLOP3.LUT is executed");
   const Operand& p = form.next();
   const Operand& q = form.next();
@@ -117,20 +140,7 @@ void plop3(Lowerer& to, Form& form) {
   }
 }
 
-/// Shifts of 64 bits by steps of their own; `high`: the upper word of the result.
-void shift_pair(Lowerer& to, Operation operation, Type type, bool high, Slot target, Slot low,
-                Slot upper, Slot count) {
-  const Slot words = to.temporary();
-  const Slot value = to.temporary();
-  to.move(words, low);
-  to.move(words + Frame::slot_bytes, upper);
-  to.emit(Operation::pack, Type::b64, value, {words});
-  to.emit(operation, type, value, {value, count});
-  to.emit(Operation::unpack, Type::b64, words, {value});
-  to.move(target, words + (high ? Frame::slot_bytes : 0));
-}
-
-void shf(Lowerer& to, Form& form) {
+void handlers::shf(Lowerer& to, Form& form) {
   const bool left = form.take("L");
   if (!left && !form.take("R")) to.refuse("neither to the left nor to the right");
   const bool wrap = form.take("W");
@@ -191,7 +201,7 @@ void shf(Lowerer& to, Form& form) {
   }
 }
 
-void prmt(Lowerer& to, Form& form) {
+void handlers::prmt(Lowerer& to, Form& form) {
   using simt::Permute;
   Permute mode = Permute::index;
   for (const auto& [name, known] : {std::pair{"F4E", Permute::f4e},
@@ -211,16 +221,11 @@ void prmt(Lowerer& to, Form& form) {
       target, {a, b, selector});
 }
 
-template <Operation operation>
-void of_one(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next());
-  const Operand& source = form.next();
-  Slot value = to.integer(source);
-  to.emit(operation, Type::b32, target, {value});
-}
+void handlers::popc(Lowerer& to, Form& form) { of_one<Operation::popc>(to, form); }
+void handlers::brev(Lowerer& to, Form& form) { of_one<Operation::brev>(to, form); }
 
 /// Position of the leading bit, or how far it must move to be the first.
-void flo(Lowerer& to, Form& form) {
+void handlers::flo(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
   const bool as_shift = form.take("SH");
   const Slot target = to.target(form.next());
@@ -231,7 +236,7 @@ void flo(Lowerer& to, Form& form) {
           {to.integer(form.next())});
 }
 
-void bmsk(Lowerer& to, Form& form) {
+void handlers::bmsk(Lowerer& to, Form& form) {
   const bool wraps = form.take("W");
   if (!wraps) form.take("C");
   const Slot target = to.target(form.next());
@@ -241,28 +246,13 @@ void bmsk(Lowerer& to, Form& form) {
           {position, count});
 }
 
-void sgxt(Lowerer& to, Form& form) {
+void handlers::sgxt(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
   const bool wraps = form.take("W");
   const Slot target = to.target(form.next());
   const Slot value = to.integer(form.next());
   const Slot count = to.integer(form.next());
   to.emit({.operation = Operation::szext, .type = type, .clamp = !wraps}, target, {value, count});
-}
-
-}  // namespace
-
-Family bit_family(std::string_view base) {
-  if (base == "LOP3") return lop3;
-  if (base == "PLOP3") return plop3;
-  if (base == "SHF") return shf;
-  if (base == "PRMT") return prmt;
-  if (base == "POPC") return of_one<Operation::popc>;
-  if (base == "BREV") return of_one<Operation::brev>;
-  if (base == "FLO") return flo;
-  if (base == "BMSK") return bmsk;
-  if (base == "SGXT") return sgxt;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "sass/text/built_ins.h"
 
 namespace warpstack::sass {
@@ -14,51 +14,6 @@ void take_condition(Lowerer& to, Form& form) {
   if (condition.is_true()) return;
   to.emit(Action::nothing);
   to.require(condition);
-}
-
-void branch(Lowerer& to, Form& form) {
-  form.take_all({"U", "INC", "DEC"});
-  if (form.take("ANY")) {  // all go where one lane's guard holds
-    const Condition guard = to.guard();
-    to.emit(Action::nothing);
-    to.guard_off();
-    simt::Collective vote;
-    vote.mode = static_cast<std::uint8_t>(simt::VoteMode::any);
-    vote.a = to.positive(guard);
-    vote.result = to.temporary();
-    to.emit(Action::vote, static_cast<std::uint32_t>(to.program().collectives.size()));
-    to.program().collectives.push_back(vote);
-    to.guard_by({vote.result, false});
-    return to.jump(to.address_of(form.next()));
-  }
-  const bool when_parted = form.take("DIV");
-  if (when_parted || form.take("CONV")) {
-    // All lanes that have come go or stay together. A guard says which of them count: after
-    // `R2UR P1,URZ,R0`, `@!P1 BRA.DIV UR6` goes where the lanes have masks that differ.
-    const Condition guard = to.guard();
-    simt::Collective test;
-    if (!guard.is_true()) {
-      to.emit(Action::nothing);
-      to.guard_off();
-      test.a = to.positive(guard);
-    }
-    const bool names_lanes = form.peek().kind != Operand::Kind::integer;
-    test.members = names_lanes ? to.integer(form.next()) : to.frame().literal(~0u);
-    test.result = to.temporary();
-    to.emit(Action::divergence_test, static_cast<std::uint32_t>(to.program().collectives.size()));
-    to.program().collectives.push_back(test);
-    to.require({test.result, !when_parted});
-  }
-  take_condition(to, form);
-  to.jump(to.address_of(form.next()));
-}
-
-/// Goes to an address in a register, and a number behind the instruction.
-void branch_by_register(Lowerer& to, Form& form) {
-  take_condition(to, form);
-  const Slot place = to.integer(form.next());
-  const std::int64_t behind = form.instruction().address + instruction_bytes;
-  to.computed_jump(place, behind + to.number(form.next()));
 }
 
 /// Where the registers of arguments lie in a thread's argument area, and its result behind them.
@@ -127,16 +82,95 @@ void call_by_address(Lowerer& to, Slot address) {
   to.guard_by(guard);
 }
 
-/// The address of an instruction, its own one without an operand. Code begins at 0.
-void lepc(Lowerer& to, Form& form) {
-  const Slot target = to.target(form.next(), 2);
-  const std::uint32_t address =
-      form.more() ? to.address_of(form.next()) : form.instruction().address;
-  to.move(target, to.frame().literal(address));
-  to.move(target + Frame::slot_bytes, Frame::zero);
+template <Action action>
+void convergence(Lowerer& to, Form& form) {
+  form.take_all({"RECONVERGENT", "RELIABLE"});  // what the compiler knows of the lanes
+  take_condition(to, form);
+  const Operand& barrier = form.next();
+  if (barrier.kind != Operand::Kind::convergence) {
+    to.refuse(barrier.text + " is not a convergence barrier");
+  }
+  take_condition(to, form);  // that of BREAK comes here
+  auto& convergences = to.program().convergences;
+  to.emit(action, static_cast<std::uint32_t>(convergences.size()));
+  convergences.push_back({to.frame().convergence(barrier.index)});
+  // Where lanes meet is where they wait: the place that BSSY names follows from it.
+  if (action == Action::begin_convergence) to.address_of(form.next());
 }
 
-void call(Lowerer& to, Form& form) {
+/// The barrier's number and, where all of the block are not meant, how many threads it is for. One
+/// register holds both where it is there twice: the number in the lower half, threads in bits 16 to
+/// 27 (what ptxas makes of `bar.sync a, b`).
+void take_barrier(Lowerer& to, Form& form, simt::Barrier& barrier) {
+  const Operand& number = form.next();
+  const Slot first = to.word(number);
+  barrier.number = first;
+  if (!form.more() || form.peek().is_predicate()) return;
+  const Operand& threads = form.next();
+  barrier.threads = to.word(threads);
+  if (!number.is_register() || !threads.is_register()) return;
+  if (first != barrier.threads) to.refuse("number and threads in two registers are not executed");
+  barrier.number = to.temporary();
+  barrier.threads = to.temporary();
+  to.emit(Operation::bit_and, Type::b32, barrier.number, {first, to.frame().literal(0xffff)});
+  to.emit(Operation::bfe, Type::u32, barrier.threads,
+          {first, to.frame().literal(16), to.frame().literal(12)});
+}
+
+template <std::size_t operands>
+void nothing(Lowerer& to, Form& form) {
+  form.take("WARP");
+  for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
+}
+
+}  // namespace
+
+void handlers::bra(Lowerer& to, Form& form) {
+  form.take_all({"U", "INC", "DEC"});
+  if (form.take("ANY")) {  // all go where one lane's guard holds
+    const Condition guard = to.guard();
+    to.emit(Action::nothing);
+    to.guard_off();
+    simt::Collective vote;
+    vote.mode = static_cast<std::uint8_t>(simt::VoteMode::any);
+    vote.a = to.positive(guard);
+    vote.result = to.temporary();
+    to.emit(Action::vote, static_cast<std::uint32_t>(to.program().collectives.size()));
+    to.program().collectives.push_back(vote);
+    to.guard_by({vote.result, false});
+    return to.jump(to.address_of(form.next()));
+  }
+  const bool when_parted = form.take("DIV");
+  if (when_parted || form.take("CONV")) {
+    // All lanes that have come go or stay together. A guard says which of them count: after
+    // `R2UR P1,URZ,R0`, `@!P1 BRA.DIV UR6` goes where the lanes have masks that differ.
+    const Condition guard = to.guard();
+    simt::Collective test;
+    if (!guard.is_true()) {
+      to.emit(Action::nothing);
+      to.guard_off();
+      test.a = to.positive(guard);
+    }
+    const bool names_lanes = form.peek().kind != Operand::Kind::integer;
+    test.members = names_lanes ? to.integer(form.next()) : to.frame().literal(~0u);
+    test.result = to.temporary();
+    to.emit(Action::divergence_test, static_cast<std::uint32_t>(to.program().collectives.size()));
+    to.program().collectives.push_back(test);
+    to.require({test.result, !when_parted});
+  }
+  take_condition(to, form);
+  to.jump(to.address_of(form.next()));
+}
+
+/// Goes to an address in a register, and a number behind the instruction.
+void handlers::brx(Lowerer& to, Form& form) {
+  take_condition(to, form);
+  const Slot place = to.integer(form.next());
+  const std::int64_t behind = form.instruction().address + instruction_bytes;
+  to.computed_jump(place, behind + to.number(form.next()));
+}
+
+void handlers::call(Lowerer& to, Form& form) {
   const bool relative = form.take("REL");
   if (!relative) form.take("ABS");
   form.take_all({"NOINC", "INC"});
@@ -157,8 +191,17 @@ void call(Lowerer& to, Form& form) {
   }
 }
 
+/// The address of an instruction, its own one without an operand. Code begins at 0.
+void handlers::lepc(Lowerer& to, Form& form) {
+  const Slot target = to.target(form.next(), 2);
+  const std::uint32_t address =
+      form.more() ? to.address_of(form.next()) : form.instruction().address;
+  to.move(target, to.frame().literal(address));
+  to.move(target + Frame::slot_bytes, Frame::zero);
+}
+
 /// To an address in a pair of registers, counted from a function's beginning.
-void ret(Lowerer& to, Form& form) {
+void handlers::ret(Lowerer& to, Form& form) {
   const bool relative = form.take("REL");
   form.take_all({"NODEC", "DEC"});
   if (!relative) form.take("ABS");
@@ -167,29 +210,19 @@ void ret(Lowerer& to, Form& form) {
   to.computed_jump(place, form.more() ? to.address_of(form.next()) : 0);
 }
 
-void exit(Lowerer& to, Form& form) {
+void handlers::exit(Lowerer& to, Form& form) {
   take_condition(to, form);
   to.emit(Action::exit);
 }
 
-template <Action action>
-void convergence(Lowerer& to, Form& form) {
-  form.take_all({"RECONVERGENT", "RELIABLE"});  // what the compiler knows of the lanes
-  take_condition(to, form);
-  const Operand& barrier = form.next();
-  if (barrier.kind != Operand::Kind::convergence) {
-    to.refuse(barrier.text + " is not a convergence barrier");
-  }
-  take_condition(to, form);  // that of BREAK comes here
-  auto& convergences = to.program().convergences;
-  to.emit(action, static_cast<std::uint32_t>(convergences.size()));
-  convergences.push_back({to.frame().convergence(barrier.index)});
-  // Where lanes meet is where they wait: the place that BSSY names follows from it.
-  if (action == Action::begin_convergence) to.address_of(form.next());
+void handlers::bssy(Lowerer& to, Form& form) { convergence<Action::begin_convergence>(to, form); }
+void handlers::bsync(Lowerer& to, Form& form) { convergence<Action::converge>(to, form); }
+void handlers::leave_convergence(Lowerer& to, Form& form) {
+  convergence<Action::leave_convergence>(to, form);
 }
 
 /// Saves and restores convergence barriers.
-void bmov(Lowerer& to, Form& form) {
+void handlers::bmov(Lowerer& to, Form& form) {
   if (!form.take("32")) to.refuse("only BMOV.32 is executed");
   const bool to_barrier = form.peek().kind == Operand::Kind::convergence;
   form.take("PQUAD");
@@ -206,7 +239,7 @@ void bmov(Lowerer& to, Form& form) {
   if (form.take("CLEAR") && target != barrier) to.move(barrier, Frame::zero);
 }
 
-void warpsync(Lowerer& to, Form& form) {
+void handlers::warpsync(Lowerer& to, Form& form) {
   simt::Collective collective;
   const bool is_collective = form.take("COLLECTIVE");
   bool is_exclusive = false;
@@ -235,26 +268,7 @@ void warpsync(Lowerer& to, Form& form) {
   to.program().collectives.push_back(collective);
 }
 
-/// The barrier's number and, where all of the block are not meant, how many threads it is for. One
-/// register holds both where it is there twice: the number in the lower half, threads in bits 16 to
-/// 27 (what ptxas makes of `bar.sync a, b`).
-void take_barrier(Lowerer& to, Form& form, simt::Barrier& barrier) {
-  const Operand& number = form.next();
-  const Slot first = to.word(number);
-  barrier.number = first;
-  if (!form.more() || form.peek().is_predicate()) return;
-  const Operand& threads = form.next();
-  barrier.threads = to.word(threads);
-  if (!number.is_register() || !threads.is_register()) return;
-  if (first != barrier.threads) to.refuse("number and threads in two registers are not executed");
-  barrier.number = to.temporary();
-  barrier.threads = to.temporary();
-  to.emit(Operation::bit_and, Type::b32, barrier.number, {first, to.frame().literal(0xffff)});
-  to.emit(Operation::bfe, Type::u32, barrier.threads,
-          {first, to.frame().literal(16), to.frame().literal(12)});
-}
-
-void bar(Lowerer& to, Form& form) {
+void handlers::bar(Lowerer& to, Form& form) {
   form.take("DEFER_BLOCKING");
   simt::Barrier barrier;
   barrier.may_diverge = true;  // since Volta barriers count threads
@@ -283,7 +297,7 @@ void bar(Lowerer& to, Form& form) {
 }
 
 /// What the last BAR.RED of the block gave.
-void b2r(Lowerer& to, Form& form) {
+void handlers::b2r(Lowerer& to, Form& form) {
   if (!form.take("RESULT")) to.refuse("only B2R.RESULT is executed");
   const Slot result = to.frame().barrier_result();
   to.move(to.target(form.next()), result);
@@ -293,47 +307,23 @@ void b2r(Lowerer& to, Form& form) {
   }
 }
 
-void trap(Lowerer& to, Form& form) {
+void handlers::bpt(Lowerer& to, Form& form) {
   if (!form.take("TRAP")) to.refuse("only BPT.TRAP is executed");
   if (form.more()) to.number(form.next());
   to.emit(Action::trap);
 }
 
-template <std::size_t operands>
-void nothing(Lowerer& to, Form& form) {
-  form.take("WARP");
-  for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
-}
+void handlers::nop(Lowerer& to, Form& form) { nothing<0>(to, form); }
 
-void nanosleep(Lowerer& to, Form& form) {
+/// Its operand is a predicate.
+void handlers::yield(Lowerer& to, Form& form) { nothing<1>(to, form); }
+
+void handlers::nanosleep(Lowerer& to, Form& form) {
   form.take("WARP");
   if (form.peek().is_predicate()) to.skip(form);
   const Slot ticks = to.word(form.next());
   to.row_follows();
   to.emit(Action::sleep).operands.source[0] = ticks;
-}
-
-}  // namespace
-
-Family control_family(std::string_view base) {
-  if (base == "BRA") return branch;
-  if (base == "BRX") return branch_by_register;
-  if (base == "CALL") return call;
-  if (base == "LEPC") return lepc;
-  if (base == "RET") return ret;
-  if (base == "EXIT") return exit;
-  if (base == "BSSY") return convergence<Action::begin_convergence>;
-  if (base == "BSYNC") return convergence<Action::converge>;
-  if (base == "BREAK") return convergence<Action::leave_convergence>;
-  if (base == "BMOV") return bmov;
-  if (base == "WARPSYNC") return warpsync;
-  if (base == "BAR") return bar;
-  if (base == "B2R") return b2r;
-  if (base == "BPT") return trap;
-  if (base == "NOP" || base == "ENDCOLLECTIVE") return nothing<0>;
-  if (base == "YIELD") return nothing<1>;  // a predicate
-  if (base == "NANOSLEEP") return nanosleep;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

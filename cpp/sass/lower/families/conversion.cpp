@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 namespace warpstack::sass {
 namespace {
@@ -138,7 +138,9 @@ Type only_or(Lowerer& to, const std::vector<Type>& types, bool wants_float, Type
   return result == Type::none ? otherwise : result;
 }
 
-void i2f(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::i2f(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const Rounded rounded = rounding_in(form);
   const Type result = only_or(to, types, true, Type::f32);
@@ -148,7 +150,7 @@ void i2f(Lowerer& to, Form& form) {
   convert(to, {.type = result, .source = type}, target, source, rounded.rounding);
 }
 
-void f2i(Lowerer& to, Form& form) {
+void handlers::f2i(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const Rounded rounded = rounding_in(form);
   const bool flush = form.take("FTZ");
@@ -180,7 +182,7 @@ void f2i(Lowerer& to, Form& form) {
 }
 
 /// Between floats.
-void f2f(Lowerer& to, Form& form) {
+void handlers::f2f(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const bool flush = form.take("FTZ");
   const bool saturate = form.take("SAT");
@@ -195,7 +197,7 @@ void f2f(Lowerer& to, Form& form) {
           source, rounded.rounding);
 }
 
-void frnd(Lowerer& to, Form& form) {
+void handlers::frnd(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   const bool flush = form.take("FTZ");
   const Rounded rounded = rounding_in(form);
@@ -208,7 +210,7 @@ void frnd(Lowerer& to, Form& form) {
 }
 
 /// A signed or unsigned integer held within a shorter type.
-void i2i(Lowerer& to, Form& form) {
+void handlers::i2i(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   if ((types.size() != 2 && types.size() != 1) || is_float(types[0]) || is_float(types.back())) {
     to.refuse("it does not name its types");
@@ -220,17 +222,6 @@ void i2i(Lowerer& to, Form& form) {
   to.emit({.operation = Operation::cvt, .type = types[0], .source = type, .saturate = saturate},
           target, {source});
   extend_sign(to, types[0], target);
-}
-
-}  // namespace
-
-Family conversion_family(std::string_view base) {
-  if (base == "I2F" || base == "I2FP") return i2f;
-  if (base == "F2I") return f2i;
-  if (base == "F2F") return f2f;
-  if (base == "FRND") return frnd;
-  if (base == "I2I") return i2i;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

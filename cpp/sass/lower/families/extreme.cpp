@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <tuple>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 // Sums, least and greatest of integers: words, pairs of words, and halves or bytes of a word.
 
@@ -132,7 +132,13 @@ void extremes(Lowerer& to, Form& form) {
   });
 }
 
-void viadd(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::imnmx(Lowerer& to, Form& form) { extremes<2, false>(to, form); }
+void handlers::vimnmx3(Lowerer& to, Form& form) { extremes<3, false>(to, form); }
+void handlers::viaddmnmx(Lowerer& to, Form& form) { extremes<3, true>(to, form); }
+
+void handlers::viadd(Lowerer& to, Form& form) {
   const Parts parts = parts_in(form);
   if (parts.is_pair()) to.refuse("a sum of 64 bits is not executed");
   const Slot target = to.target(form.next());
@@ -141,16 +147,6 @@ void viadd(Lowerer& to, Form& form) {
   for_parts(to, parts, target, terms, [&](Slot result, const std::array<Slot, 2>& values) {
     to.emit(Operation::add, Type::u32, result, {values[0], values[1]});
   });
-}
-
-}  // namespace
-
-Family extreme_family(std::string_view base) {
-  if (base == "IMNMX" || base == "VIMNMX") return extremes<2, false>;
-  if (base == "VIMNMX3") return extremes<3, false>;
-  if (base == "VIADDMNMX") return extremes<3, true>;
-  if (base == "VIADD") return viadd;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

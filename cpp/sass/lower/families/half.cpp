@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "sass/lower/comparisons.h"
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "simt/lanes/half_bits.h"
 
 namespace warpstack::sass {
@@ -125,50 +125,6 @@ void arithmetic(Lowerer& to, Form& form) {
   }
 }
 
-/// -0 * 0 + numbers: how compilers load a constant on another pipe.
-void hfma2(Lowerer& to, Form& form) {
-  const auto& operands = form.instruction().operands;
-  const auto is_zero = [](const Operand& operand) {
-    return operand.kind == Operand::Kind::reg && operand.index == zero_register;
-  };
-  if (operands.size() == 5 && is_zero(operands[1]) && is_zero(operands[2]) && operands[1].negated &&
-      !operands[2].negated && operands[3].kind == Operand::Kind::real &&
-      operands[4].kind == Operand::Kind::real) {
-    form.take_all({"MMA"});
-    const bool is_bf16 = form.take("BF16_V2") || form.take("BF16");
-    const auto half = [&](double value) -> std::uint32_t {
-      return is_bf16 ? simt::double_to_bfloat(value) : simt::double_to_half(value);
-    };
-    const Slot target = to.target(form.next());
-    to.applies(form.next(), negation);
-    while (form.more()) form.next();
-    to.move(target, to.frame().literal(half(operands[3].real) << 16 | half(operands[4].real)));
-    return;
-  }
-  arithmetic<Operation::fma, 3>(to, form);
-}
-
-/// The lesser of each half where the predicate holds, else the greater.
-void hmnmx2(Lowerer& to, Form& form) {
-  const bool is_bf16 = form.take("BF16_V2");
-  const bool flush = form.take("FTZ");
-  const bool keeps_nan = form.take("NAN");
-  const bool xor_sign = form.take("XORSIGN");
-  const Slot target = to.target(form.next());
-  // Which makes magnitudes of both, and needs their signs before.
-  const std::uint8_t parts = xor_sign ? absolute : 0;
-  const Slot a = next_halves(to, form, is_bf16, parts);
-  const Slot b = next_halves(to, form, is_bf16, parts);
-  const Condition least = to.condition(form.next());
-  if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
-  to.emit({.operation = least.is_true() ? Operation::min : Operation::max,
-           .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
-           .flush = flush,
-           .propagate_nan = keeps_nan,
-           .xor_sign = xor_sign},
-          target, {a, b});
-}
-
 /// Whether both halves compare, each joined with a predicate: the lower one first.
 std::array<Slot, 2> compare_halves(Lowerer& to, Form& form, bool is_bf16,
                                    simt::Comparison comparison, char combination, bool flush) {
@@ -201,7 +157,56 @@ std::array<Slot, 2> compare_halves(Lowerer& to, Form& form, bool is_bf16,
   return results;
 }
 
-void hsetp2(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::hadd2(Lowerer& to, Form& form) { arithmetic<Operation::add, 2>(to, form); }
+void handlers::hmul2(Lowerer& to, Form& form) { arithmetic<Operation::mul_lo, 2>(to, form); }
+
+/// -0 * 0 + numbers: how compilers load a constant on another pipe.
+void handlers::hfma2(Lowerer& to, Form& form) {
+  const auto& operands = form.instruction().operands;
+  const auto is_zero = [](const Operand& operand) {
+    return operand.kind == Operand::Kind::reg && operand.index == zero_register;
+  };
+  if (operands.size() == 5 && is_zero(operands[1]) && is_zero(operands[2]) && operands[1].negated &&
+      !operands[2].negated && operands[3].kind == Operand::Kind::real &&
+      operands[4].kind == Operand::Kind::real) {
+    form.take_all({"MMA"});
+    const bool is_bf16 = form.take("BF16_V2") || form.take("BF16");
+    const auto half = [&](double value) -> std::uint32_t {
+      return is_bf16 ? simt::double_to_bfloat(value) : simt::double_to_half(value);
+    };
+    const Slot target = to.target(form.next());
+    to.applies(form.next(), negation);
+    while (form.more()) form.next();
+    to.move(target, to.frame().literal(half(operands[3].real) << 16 | half(operands[4].real)));
+    return;
+  }
+  arithmetic<Operation::fma, 3>(to, form);
+}
+
+/// The lesser of each half where the predicate holds, else the greater.
+void handlers::hmnmx2(Lowerer& to, Form& form) {
+  const bool is_bf16 = form.take("BF16_V2");
+  const bool flush = form.take("FTZ");
+  const bool keeps_nan = form.take("NAN");
+  const bool xor_sign = form.take("XORSIGN");
+  const Slot target = to.target(form.next());
+  // Which makes magnitudes of both, and needs their signs before.
+  const std::uint8_t parts = xor_sign ? absolute : 0;
+  const Slot a = next_halves(to, form, is_bf16, parts);
+  const Slot b = next_halves(to, form, is_bf16, parts);
+  const Condition least = to.condition(form.next());
+  if (!least.is_true() && !least.is_false()) to.refuse("its predicate is not executed");
+  to.emit({.operation = least.is_true() ? Operation::min : Operation::max,
+           .type = is_bf16 ? Type::bf16x2 : Type::f16x2,
+           .flush = flush,
+           .propagate_nan = keeps_nan,
+           .xor_sign = xor_sign},
+          target, {a, b});
+}
+
+void handlers::hsetp2(Lowerer& to, Form& form) {
   const bool is_bf16 = form.take("BF16_V2");
   const bool flush = form.take("FTZ");
   const simt::Comparison comparison = comparison_in(to, form);
@@ -215,7 +220,7 @@ void hsetp2(Lowerer& to, Form& form) {
 }
 
 /// Comparisons as numbers: 1.0 with .BF, else all bits.
-void hset2(Lowerer& to, Form& form) {
+void handlers::hset2(Lowerer& to, Form& form) {
   const bool is_bf16 = form.take("BF16_V2");
   const bool is_float = form.take("BF");
   const bool flush = form.take("FTZ");
@@ -227,18 +232,6 @@ void hset2(Lowerer& to, Form& form) {
   to.emit(Operation::bit_and, Type::b32, results[0], {results[0], to.frame().literal(one)});
   to.emit(Operation::bit_and, Type::b32, results[1], {results[1], to.frame().literal(one << 16)});
   to.emit(Operation::bit_or, Type::b32, target, {results[0], results[1]});
-}
-
-}  // namespace
-
-Family half_family(std::string_view base) {
-  if (base == "HADD2") return arithmetic<Operation::add, 2>;
-  if (base == "HMUL2") return arithmetic<Operation::mul_lo, 2>;
-  if (base == "HFMA2") return hfma2;
-  if (base == "HMNMX2") return hmnmx2;
-  if (base == "HSETP2") return hsetp2;
-  if (base == "HSET2") return hset2;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

@@ -2,7 +2,7 @@
 #include <limits>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 namespace warpstack::sass {
 namespace {
@@ -143,7 +143,7 @@ void add_pairs(Lowerer& to, Form& form) {
 
 /// IADD3, and IADD of sm_120, which has two terms.
 template <int operands>
-void iadd(Lowerer& to, Form& form) {
+void add(Lowerer& to, Form& form) {
   if (form.take("64")) return add_pairs<operands>(to, form);
   const bool extended = form.take("X");
   Sum sum;
@@ -218,7 +218,12 @@ void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
           target, {a, b, to.pair(c)});
 }
 
-void imad(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::iadd3(Lowerer& to, Form& form) { add<3>(to, form); }
+void handlers::iadd(Lowerer& to, Form& form) { add<2>(to, form); }
+
+void handlers::imad(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
   form.take_all({"MOV", "SHL", "IADD"});  // names for special factors
   if (form.take("WIDE")) return imad_wide(to, form, type, false);
@@ -265,7 +270,7 @@ void imad(Lowerer& to, Form& form) {
 }
 
 /// (a << shift) + b, or the upper word of the shifted 64-bit value + b.
-void lea(Lowerer& to, Form& form) {
+void handlers::lea(Lowerer& to, Form& form) {
   const bool high = form.take("HI");
   const bool extended = form.take("X");
   const bool sign_extended = high && form.take("SX32");
@@ -305,13 +310,13 @@ void lea(Lowerer& to, Form& form) {
   add_words(to, sum, {shifted, term(to, b), Frame::zero}, terms_of({&sign, &b, &plain}));
 }
 
-void iabs(Lowerer& to, Form& form) {
+void handlers::iabs(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   to.emit(Operation::abs, Type::s32, target, {to.integer(form.next())});
 }
 
 /// |a - b| + c
-void vabsdiff(Lowerer& to, Form& form) {
+void handlers::vabsdiff(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
   const Slot target = to.target(form.next());
   const Slot a = to.integer(form.next());
@@ -320,7 +325,7 @@ void vabsdiff(Lowerer& to, Form& form) {
 }
 
 /// |a - b| of each byte; with .ACC their sum and c.
-void vabsdiff4(Lowerer& to, Form& form) {
+void handlers::vabsdiff4(Lowerer& to, Form& form) {
   if (!form.take("U8")) to.refuse("only bytes without a sign are executed");
   const bool accumulates = form.take("ACC");
   const Slot target = to.target(form.next());
@@ -347,7 +352,7 @@ void vabsdiff4(Lowerer& to, Form& form) {
   to.move(target, sum);
 }
 
-void idp(Lowerer& to, Form& form) {
+void handlers::idp(Lowerer& to, Form& form) {
   const bool four = form.take("4A");
   const bool two = !four && form.take("2A");
   if (!four && !two) to.refuse("only IDP.4A and IDP.2A are executed");
@@ -379,20 +384,6 @@ void idp(Lowerer& to, Form& form) {
            .source = types[1],
            .high = high},
           target, {a, b, c});
-}
-
-}  // namespace
-
-Family integer_family(std::string_view base) {
-  if (base == "IADD3") return iadd<3>;
-  if (base == "IADD") return iadd<2>;
-  if (base == "IMAD") return imad;
-  if (base == "LEA") return lea;
-  if (base == "IABS") return iabs;
-  if (base == "VABSDIFF") return vabsdiff;
-  if (base == "VABSDIFF4") return vabsdiff4;
-  if (base == "IDP") return idp;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
 
 namespace warpstack::sass {
@@ -86,7 +86,9 @@ void emit_multiply(Lowerer& to, Form& form, const Shape& shape, MatrixElement a,
   }
 }
 
-void hmma(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::hmma(Lowerer& to, Form& form) {
   const MatrixElement accumulator = form.take("F32") ? MatrixElement::f32 : MatrixElement::f16;
   if (accumulator == MatrixElement::f16) form.take("F16");
   MatrixElement element = MatrixElement::f16;
@@ -102,23 +104,7 @@ void hmma(Lowerer& to, Form& form) {
   emit_multiply(to, form, shape, element, element, accumulator);
 }
 
-void dmma(Lowerer& to, Form& form) {
-  constexpr MatrixElement element = MatrixElement::f64;
-  emit_multiply(to, form, shape_in(to, form, double_shapes), element, element, element);
-}
-
-/// Counts the ones in what two rows and columns of bits have in common, or not.
-void bmma(Lowerer& to, Form& form) {
-  const Shape shape = shape_in(to, form, bit_shapes);
-  simt::MatrixMultiply multiply;
-  multiply.by_and = form.take("AND");
-  if (!multiply.by_and && !form.take("XOR")) to.refuse("neither AND nor XOR");
-  if (!form.take("POPC")) to.refuse("only the form that counts ones is executed");
-  emit_multiply(to, form, shape, MatrixElement::b1, MatrixElement::b1, MatrixElement::s32,
-                multiply);
-}
-
-void imma(Lowerer& to, Form& form) {
+void handlers::imma(Lowerer& to, Form& form) {
   constexpr std::pair<std::string_view, MatrixElement> elements[] = {{"S8", MatrixElement::s8},
                                                                      {"U8", MatrixElement::u8},
                                                                      {"S4", MatrixElement::s4},
@@ -147,8 +133,24 @@ void imma(Lowerer& to, Form& form) {
   emit_multiply(to, form, shape, types[0], types[1], MatrixElement::s32, multiply);
 }
 
+void handlers::dmma(Lowerer& to, Form& form) {
+  constexpr MatrixElement element = MatrixElement::f64;
+  emit_multiply(to, form, shape_in(to, form, double_shapes), element, element, element);
+}
+
+/// Counts the ones in what two rows and columns of bits have in common, or not.
+void handlers::bmma(Lowerer& to, Form& form) {
+  const Shape shape = shape_in(to, form, bit_shapes);
+  simt::MatrixMultiply multiply;
+  multiply.by_and = form.take("AND");
+  if (!multiply.by_and && !form.take("XOR")) to.refuse("neither AND nor XOR");
+  if (!form.take("POPC")) to.refuse("only the form that counts ones is executed");
+  emit_multiply(to, form, shape, MatrixElement::b1, MatrixElement::b1, MatrixElement::s32,
+                multiply);
+}
+
 /// 8 x 8 matrices of 16 bits from shared memory.
-void ldsm(Lowerer& to, Form& form) {
+void handlers::ldsm(Lowerer& to, Form& form) {
   simt::MatrixAccess access;
   access.transposed = form.take("MT88");
   if (!form.take("16") || (!access.transposed && !form.take("M88"))) {
@@ -174,25 +176,13 @@ void ldsm(Lowerer& to, Form& form) {
 }
 
 /// The transpose of an 8 x 8 matrix of 16 bits.
-void movm(Lowerer& to, Form& form) {
+void handlers::movm(Lowerer& to, Form& form) {
   if (!form.take("16") || !form.take("MT88")) to.refuse("only MOVM.16.MT88 is executed");
   const Slot target = to.target(form.next());
   const Slot source = to.integer(form.next());
   simt::Step& step = to.emit(Action::matrix_transpose);
   step.operands.target = target;
   step.operands.source[0] = source;
-}
-
-}  // namespace
-
-Family matrix_family(std::string_view base) {
-  if (base == "HMMA") return hmma;
-  if (base == "IMMA") return imma;
-  if (base == "DMMA") return dmma;
-  if (base == "BMMA") return bmma;
-  if (base == "LDSM") return ldsm;
-  if (base == "MOVM") return movm;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

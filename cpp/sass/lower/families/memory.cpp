@@ -2,7 +2,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
 
 namespace warpstack::sass {
@@ -103,8 +103,26 @@ Slot take_fill(Lowerer& to, std::uint32_t width, Slot address) {
   return bytes;
 }
 
+/// What changes no value: caches, and waiting for what is done already.
+template <std::size_t operands>
+void ignore(Lowerer& to, Form& form) {
+  form.take_all({"IVALL", "E", "PF1", "PF2", "LE", "DEFER_BLOCKING", "LTC", "IV", "WB", "RS"});
+  for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
+}
+
+}  // namespace
+
+void handlers::ldg(Lowerer& to, Form& form) { load_store<AddressSpace::global, true>(to, form); }
+void handlers::stg(Lowerer& to, Form& form) { load_store<AddressSpace::global, false>(to, form); }
+void handlers::lds(Lowerer& to, Form& form) { load_store<AddressSpace::shared, true>(to, form); }
+void handlers::sts(Lowerer& to, Form& form) { load_store<AddressSpace::shared, false>(to, form); }
+void handlers::ldl(Lowerer& to, Form& form) { load_store<AddressSpace::local, true>(to, form); }
+void handlers::stl(Lowerer& to, Form& form) { load_store<AddressSpace::local, false>(to, form); }
+void handlers::ld(Lowerer& to, Form& form) { load_store<AddressSpace::generic, true>(to, form); }
+void handlers::st(Lowerer& to, Form& form) { load_store<AddressSpace::generic, false>(to, form); }
+
 /// Global to shared memory without a register.
-void ldgsts(Lowerer& to, Form& form) {
+void handlers::ldgsts(Lowerer& to, Form& form) {
   MemoryAccess access;
   access.space = AddressSpace::shared;
   form.take("E");
@@ -133,20 +151,13 @@ void ldgsts(Lowerer& to, Form& form) {
   emit_access(to, Action::async_copy, access);
 }
 
-void fence(Lowerer& to, Form& form) {
+void handlers::membar(Lowerer& to, Form& form) {
   form.take_all({"SC", "ALL", "CTA", "GPU", "SYS", "SM", "VC", "COHERENCY"});
   to.emit(Action::fence);
 }
 
-/// What changes no value: caches, and waiting for what is done already.
-template <std::size_t operands>
-void ignore(Lowerer& to, Form& form) {
-  form.take_all({"IVALL", "E", "PF1", "PF2", "LE", "DEFER_BLOCKING", "LTC", "IV", "WB", "RS"});
-  for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
-}
-
 /// Whether a generic address is one of a space.
-void query_space(Lowerer& to, Form& form) {
+void handlers::qspc(Lowerer& to, Form& form) {
   form.take("E");
   const bool shared = form.take("S");
   const bool local = !shared && form.take("L");
@@ -166,24 +177,12 @@ void query_space(Lowerer& to, Form& form) {
   step.operands.immediate = shared ? 2 : local ? 3 : 1;
 }
 
-}  // namespace
+void handlers::errbar(Lowerer& to, Form& form) { ignore<0>(to, form); }
 
-Family memory_family(std::string_view base) {
-  if (base == "LDG") return load_store<AddressSpace::global, true>;
-  if (base == "STG") return load_store<AddressSpace::global, false>;
-  if (base == "LDS") return load_store<AddressSpace::shared, true>;
-  if (base == "STS") return load_store<AddressSpace::shared, false>;
-  if (base == "LDL") return load_store<AddressSpace::local, true>;
-  if (base == "STL") return load_store<AddressSpace::local, false>;
-  if (base == "LD") return load_store<AddressSpace::generic, true>;
-  if (base == "ST") return load_store<AddressSpace::generic, false>;
-  if (base == "LDGSTS") return ldgsts;
-  if (base == "MEMBAR") return fence;
-  if (base == "QSPC") return query_space;
-  if (base == "ERRBAR" || base == "CGAERRBAR" || base == "LDGDEPBAR") return ignore<0>;
-  if (base == "CCTL") return ignore<1>;    // a place
-  if (base == "DEPBAR") return ignore<3>;  // a barrier, how many may be left, others
-  return nullptr;
-}
+/// Its operand is an address.
+void handlers::cctl(Lowerer& to, Form& form) { ignore<1>(to, form); }
+
+/// Its operands are a barrier, how many may be left, and other barriers.
+void handlers::depbar(Lowerer& to, Form& form) { ignore<3>(to, form); }
 
 }  // namespace warpstack::sass

@@ -1,7 +1,7 @@
 #include <optional>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "simt/program/address_space.h"
 #include "simt/program/special_register.h"
 
@@ -58,7 +58,21 @@ const SpecialName& special_in(Lowerer& to, const Operand& operand) {
   to.refuse("the special register " + operand.text + " is not known");
 }
 
-void s2r(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::mov(Lowerer& to, Form& form) {
+  const bool is_pair = form.take("64");
+  const Slot target = to.target(form.next(), is_pair ? 2 : 1);
+  if (is_pair) {
+    to.emit(Operation::unpack, Type::b64, target, {to.packed(form.next(), true)});
+    return;
+  }
+  to.move(target, to.integer(form.next()));
+  // A mask of bytes, which is all of them.
+  if (form.more() && to.number(form.next()) != 0xf) to.refuse("a mask of bytes is not executed");
+}
+
+void handlers::s2r(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& source = form.next();
   // Without clusters there is one block in each, and words of constant bank 0 lie where the
@@ -81,7 +95,7 @@ void s2r(Lowerer& to, Form& form) {
   read_special(to, special.special, special.component, target);
 }
 
-void cs2r(Lowerer& to, Form& form) {
+void handlers::cs2r(Lowerer& to, Form& form) {
   const bool is_word = form.take("32");
   const Slot target = to.target(form.next(), is_word ? 1 : 2);
   const Operand& source = form.next();
@@ -100,20 +114,8 @@ void cs2r(Lowerer& to, Form& form) {
                0, target + Frame::slot_bytes);
 }
 
-void mov(Lowerer& to, Form& form) {
-  const bool is_pair = form.take("64");
-  const Slot target = to.target(form.next(), is_pair ? 2 : 1);
-  if (is_pair) {
-    to.emit(Operation::unpack, Type::b64, target, {to.packed(form.next(), true)});
-    return;
-  }
-  to.move(target, to.integer(form.next()));
-  // A mask of bytes, which is all of them.
-  if (form.more() && to.number(form.next()) != 0xf) to.refuse("a mask of bytes is not executed");
-}
-
 /// To or from a word of Rpc.
-void rpcmov(Lowerer& to, Form& form) {
+void handlers::rpcmov(Lowerer& to, Form& form) {
   if (!form.take("32")) to.refuse("only RPCMOV.32 is executed");
   const auto is_return = [](const Operand& operand) {
     return operand.text == "Rpc.LO" || operand.text == "Rpc.HI";
@@ -131,7 +133,7 @@ void rpcmov(Lowerer& to, Form& form) {
 ///     again: @P1 R2UR P0,UR6,R2    // P1: lanes that are left
 ///            @!P0 …                // for the lanes that have this value
 ///            @P1 BRA.U.ANY again   // after P1 = P1 and P0
-void r2ur(Lowerer& to, Form& form) {
+void handlers::r2ur(Lowerer& to, Form& form) {
   const Operand* differs = form.peek().is_predicate() ? &form.next() : nullptr;
   const Slot target = to.target(form.next());
   const Slot source = to.integer(form.next());
@@ -159,7 +161,7 @@ void r2ur(Lowerer& to, Form& form) {
 }
 
 /// Loads from constant banks, with a computed place or without.
-void load_constant(Lowerer& to, Form& form) {
+void handlers::ldc(Lowerer& to, Form& form) {
   simt::ParameterAccess access;
   for (const auto& [name, bytes, is_signed] :
        {std::tuple{"U8", 1, false}, {"S8", 1, true}, {"U16", 2, false}, {"S16", 2, true}}) {
@@ -205,18 +207,6 @@ void load_constant(Lowerer& to, Form& form) {
   auto& accesses = to.program().parameter_accesses;
   to.emit(Action::bank_load, static_cast<std::uint32_t>(accesses.size()));
   accesses.push_back(access);
-}
-
-}  // namespace
-
-Family movement_family(std::string_view base) {
-  if (base == "MOV" || base == "UMOV") return mov;
-  if (base == "S2R" || base == "S2UR") return s2r;
-  if (base == "CS2R" || base == "CS2UR") return cs2r;
-  if (base == "RPCMOV") return rpcmov;
-  if (base == "R2UR") return r2ur;
-  if (base == "LDC" || base == "LDCU" || base == "ULDC") return load_constant;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

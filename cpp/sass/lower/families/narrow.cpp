@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 // F2FP, which packs shorter floats and unpacks them, and I2IP, which packs integers.
 
@@ -148,7 +148,9 @@ void unpack(Lowerer& to, Form& form, NarrowConversion how) {
   to.emit({.operation = Operation::widen}, target, {source, Frame::zero}, how.encoded());
 }
 
-void f2fp(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::f2fp(Lowerer& to, Form& form) {
   const Formats formats = formats_in(to, form);
   NarrowConversion how{.format = formats.target,
                        .wide = formats.from_f32                       ? Wide::f32
@@ -175,7 +177,7 @@ void f2fp(Lowerer& to, Form& form) {
 }
 
 /// Integers held within shorter ones, side by side below C.
-void i2ip(Lowerer& to, Form& form) {
+void handlers::i2ip(Lowerer& to, Form& form) {
   static constexpr std::pair<std::string_view, std::uint32_t> names[] = {
       {"U16", 16}, {"S16", 16}, {"U8", 8}, {"S8", 8}, {"U4", 4}, {"S4", 4}, {"U2", 2}, {"S2", 2}};
   std::uint32_t bits = 0;
@@ -216,14 +218,6 @@ void i2ip(Lowerer& to, Form& form) {
     return to.move(target, pair);
   }
   insert(target, to.word(to.without(c, suffix)), pair, 2 * bits, 32 - 2 * bits);
-}
-
-}  // namespace
-
-Family narrow_family(std::string_view base) {
-  if (base == "F2FP") return f2fp;
-  if (base == "I2IP") return i2ip;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "sass/lower/comparisons.h"
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 namespace warpstack::sass {
 namespace {
@@ -39,31 +39,6 @@ void compare_extended(Lowerer& to, Comparison comparison, Type type, Slot result
   to.emit(Operation::lop3, Type::b32, result, {differ, equal, lower.slot}, table);
 }
 
-void isetp(Lowerer& to, Form& form) {
-  const Type wide = form.take("S64") ? Type::s64 : form.take("U64") ? Type::u64 : Type::none;
-  const Type type = wide != Type::none ? wide : form.take("U32") ? Type::u32 : Type::s32;
-  const bool extended = wide == Type::none && form.take("EX");
-  const Comparison comparison = comparison_in(to, form);
-  const char combination = combination_in(to, form);
-  const Operand& p = form.next();
-  const Operand& q = form.next();
-  const auto source = [&](const Operand& operand) {
-    return wide == Type::none ? to.integer(operand) : to.packed(operand);
-  };
-  const Slot a = source(form.next());
-  const Slot b = source(form.next());
-  const Condition with = to.condition(form.next());
-  // Where it holds, nvdisasm leaves it out.
-  const Condition lower = extended && form.more() ? to.condition(form.next()) : Condition{};
-  to.set_predicates(p, q, combination, with, [&](Slot result) {
-    if (extended) {
-      compare_extended(to, comparison, type, result, a, b, lower);
-    } else {
-      compare_words(to, comparison, type, result, a, b);
-    }
-  });
-}
-
 simt::OperandSigns signs_of(Lowerer& to, const Operand& a, const Operand& b) {
   simt::OperandSigns signs;
   std::uint32_t source = 0;
@@ -97,19 +72,6 @@ void compare_doubles(Lowerer& to, Comparison comparison, Slot result, Slot a, Sl
            .words = true,
            .signs = true},
           result, {a, b}, signs.bits);
-}
-
-void fsetp(Lowerer& to, Form& form) {
-  const bool flush = form.take("FTZ");
-  const Comparison comparison = comparison_in(to, form);
-  const char combination = combination_in(to, form);
-  const Operand& p = form.next();
-  const Operand& q = form.next();
-  const Operand& a = form.next();
-  const Operand& b = form.next();
-  const Condition with = to.condition(form.next());
-  to.set_predicates(p, q, combination, with,
-                    [&](Slot result) { compare_floats(to, comparison, flush, result, a, b); });
 }
 
 /// DSETP.MIN, DSETP.MAX: whether the first operand is the result, for numbers go before NaN, and
@@ -152,38 +114,6 @@ void select_extreme(Lowerer& to, Form& form, bool is_min) {
   to.emit(Operation::bit_and, Type::b32, q_target, {a_is_nan, b_is_nan});
 }
 
-void dsetp(Lowerer& to, Form& form) {
-  if (form.take("MIN")) return select_extreme(to, form, true);
-  if (form.take("MAX")) return select_extreme(to, form, false);
-  const Comparison comparison = comparison_in(to, form);
-  const char combination = combination_in(to, form);
-  const Operand& p = form.next();
-  const Operand& q = form.next();
-  const Operand& a = form.next();
-  const Operand& b = form.next();
-  const Condition with = to.condition(form.next());
-  to.set_predicates(p, q, combination, with, [&](Slot result) {
-    const Slot x = to.real_pair(a);
-    compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(to, a, b));
-  });
-}
-
-/// A comparison as a number: 1.0 with .BF, else all bits.
-void fset(Lowerer& to, Form& form) {
-  const bool is_float = form.take("BF");
-  const bool flush = form.take("FTZ");
-  const Comparison comparison = comparison_in(to, form);
-  if (combination_in(to, form) != '&') to.refuse("only the form with AND is executed");
-  const Slot target = to.target(form.next());
-  const Operand& a = form.next();
-  const Operand& b = form.next();
-  if (!to.condition(form.next()).is_true()) to.refuse("only the form with PT is executed");
-  const Slot holds = to.temporary();
-  compare_floats(to, comparison, flush, holds, a, b);
-  constexpr std::uint32_t one = 0x3f800000;
-  to.emit(Operation::bit_and, Type::b32, target, {holds, to.frame().literal(is_float ? one : ~0u)});
-}
-
 /// Bits of a mask, lowest first.
 std::uint32_t mask_in(Lowerer& to, const Operand& operand) {
   if (operand.kind != Operand::Kind::integer || operand.integer < 0 || operand.integer > 0x7f) {
@@ -203,7 +133,7 @@ void skip_name(Form& form) {
 
 /// All predicates of a kind as bits of a word; `uniform`: UP0 to UP6.
 template <bool uniform>
-void p2r(Lowerer& to, Form& form) {
+void predicates_to_register(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   skip_name(form);
   const Slot rest = to.integer(form.next());
@@ -221,7 +151,7 @@ void p2r(Lowerer& to, Form& form) {
 }
 
 template <bool uniform>
-void r2p(Lowerer& to, Form& form) {
+void register_to_predicates(Lowerer& to, Form& form) {
   skip_name(form);
   const Slot source = to.integer(form.next());
   const std::uint32_t mask = mask_in(to, form.next());
@@ -259,16 +189,79 @@ char combination_in(Lowerer& to, Form& form) {
   to.refuse("it combines its result neither by AND nor by OR nor by XOR");
 }
 
-Family predicate_family(std::string_view base) {
-  if (base == "ISETP") return isetp;
-  if (base == "FSETP") return fsetp;
-  if (base == "DSETP") return dsetp;
-  if (base == "FSET") return fset;
-  if (base == "P2R") return p2r<false>;
-  if (base == "R2P") return r2p<false>;
-  if (base == "P2UR") return p2r<true>;  // UP2UR and UR2UP
-  if (base == "R2UP") return r2p<true>;
-  return nullptr;
+void handlers::isetp(Lowerer& to, Form& form) {
+  const Type wide = form.take("S64") ? Type::s64 : form.take("U64") ? Type::u64 : Type::none;
+  const Type type = wide != Type::none ? wide : form.take("U32") ? Type::u32 : Type::s32;
+  const bool extended = wide == Type::none && form.take("EX");
+  const Comparison comparison = comparison_in(to, form);
+  const char combination = combination_in(to, form);
+  const Operand& p = form.next();
+  const Operand& q = form.next();
+  const auto source = [&](const Operand& operand) {
+    return wide == Type::none ? to.integer(operand) : to.packed(operand);
+  };
+  const Slot a = source(form.next());
+  const Slot b = source(form.next());
+  const Condition with = to.condition(form.next());
+  // Where it holds, nvdisasm leaves it out.
+  const Condition lower = extended && form.more() ? to.condition(form.next()) : Condition{};
+  to.set_predicates(p, q, combination, with, [&](Slot result) {
+    if (extended) {
+      compare_extended(to, comparison, type, result, a, b, lower);
+    } else {
+      compare_words(to, comparison, type, result, a, b);
+    }
+  });
 }
+
+void handlers::fsetp(Lowerer& to, Form& form) {
+  const bool flush = form.take("FTZ");
+  const Comparison comparison = comparison_in(to, form);
+  const char combination = combination_in(to, form);
+  const Operand& p = form.next();
+  const Operand& q = form.next();
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  const Condition with = to.condition(form.next());
+  to.set_predicates(p, q, combination, with,
+                    [&](Slot result) { compare_floats(to, comparison, flush, result, a, b); });
+}
+
+void handlers::dsetp(Lowerer& to, Form& form) {
+  if (form.take("MIN")) return select_extreme(to, form, true);
+  if (form.take("MAX")) return select_extreme(to, form, false);
+  const Comparison comparison = comparison_in(to, form);
+  const char combination = combination_in(to, form);
+  const Operand& p = form.next();
+  const Operand& q = form.next();
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  const Condition with = to.condition(form.next());
+  to.set_predicates(p, q, combination, with, [&](Slot result) {
+    const Slot x = to.real_pair(a);
+    compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(to, a, b));
+  });
+}
+
+/// A comparison as a number: 1.0 with .BF, else all bits.
+void handlers::fset(Lowerer& to, Form& form) {
+  const bool is_float = form.take("BF");
+  const bool flush = form.take("FTZ");
+  const Comparison comparison = comparison_in(to, form);
+  if (combination_in(to, form) != '&') to.refuse("only the form with AND is executed");
+  const Slot target = to.target(form.next());
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  if (!to.condition(form.next()).is_true()) to.refuse("only the form with PT is executed");
+  const Slot holds = to.temporary();
+  compare_floats(to, comparison, flush, holds, a, b);
+  constexpr std::uint32_t one = 0x3f800000;
+  to.emit(Operation::bit_and, Type::b32, target, {holds, to.frame().literal(is_float ? one : ~0u)});
+}
+
+void handlers::p2r(Lowerer& to, Form& form) { predicates_to_register<false>(to, form); }
+void handlers::r2p(Lowerer& to, Form& form) { register_to_predicates<false>(to, form); }
+void handlers::up2ur(Lowerer& to, Form& form) { predicates_to_register<true>(to, form); }
+void handlers::ur2up(Lowerer& to, Form& form) { register_to_predicates<true>(to, form); }
 
 }  // namespace warpstack::sass

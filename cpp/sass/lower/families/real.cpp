@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 namespace warpstack::sass {
 namespace {
@@ -73,7 +73,7 @@ void arithmetic(Lowerer& to, Form& form) {
 
 /// The least of two or three values where the predicate holds, else the greatest.
 template <std::size_t n>
-void fmnmx(Lowerer& to, Form& form) {
+void extreme(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const bool keeps_nan = form.take("NAN");
   // Which makes magnitudes of both, and needs their signs before.
@@ -123,7 +123,18 @@ void select_word(Lowerer& to, Slot target, Slot a, Slot b, Condition condition) 
   }
 }
 
-void fsel(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::fadd(Lowerer& to, Form& form) { arithmetic<Operation::add, 2, false>(to, form); }
+void handlers::fmul(Lowerer& to, Form& form) { arithmetic<Operation::mul_lo, 2, false>(to, form); }
+void handlers::ffma(Lowerer& to, Form& form) { arithmetic<Operation::fma, 3, false>(to, form); }
+void handlers::dadd(Lowerer& to, Form& form) { arithmetic<Operation::add, 2, true>(to, form); }
+void handlers::dmul(Lowerer& to, Form& form) { arithmetic<Operation::mul_lo, 2, true>(to, form); }
+void handlers::dfma(Lowerer& to, Form& form) { arithmetic<Operation::fma, 3, true>(to, form); }
+void handlers::fmnmx(Lowerer& to, Form& form) { extreme<2>(to, form); }
+void handlers::fmnmx3(Lowerer& to, Form& form) { extreme<3>(to, form); }
+
+void handlers::fsel(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const Slot target = to.target(form.next());
   const Slot a = to.signed_real_word(form.next());
@@ -135,7 +146,7 @@ void fsel(Lowerer& to, Form& form) {
   to.move(target, value);
 }
 
-void sel(Lowerer& to, Form& form) {
+void handlers::sel(Lowerer& to, Form& form) {
   const bool is_pair = form.take("64");
   const Slot target = to.target(form.next(), is_pair ? 2 : 1);
   if (is_pair) {
@@ -154,7 +165,7 @@ void sel(Lowerer& to, Form& form) {
 
 /// The special-function unit. But for tanh it flushes subnormal values; compilers scale around
 /// that.
-void mufu(Lowerer& to, Form& form) {
+void handlers::mufu(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& operand = form.next();
   const bool of_double = form.left() == "RCP64H" || form.left() == "RSQ64H";
@@ -184,30 +195,12 @@ void mufu(Lowerer& to, Form& form) {
   }
 }
 
-void fchk(Lowerer& to, Form& form) {
+void handlers::fchk(Lowerer& to, Form& form) {
   form.take("DIVIDE");
   const Slot target = to.predicate_target(form.next());
   const Slot a = to.signed_real_word(form.next());
   const Slot b = to.signed_real_word(form.next());
   to.emit(Operation::division_check, Type::f32, target, {a, b});
-}
-
-}  // namespace
-
-Family real_family(std::string_view base) {
-  if (base == "FADD") return arithmetic<Operation::add, 2, false>;
-  if (base == "FMUL") return arithmetic<Operation::mul_lo, 2, false>;
-  if (base == "FFMA") return arithmetic<Operation::fma, 3, false>;
-  if (base == "DADD") return arithmetic<Operation::add, 2, true>;
-  if (base == "DMUL") return arithmetic<Operation::mul_lo, 2, true>;
-  if (base == "DFMA") return arithmetic<Operation::fma, 3, true>;
-  if (base == "FMNMX") return fmnmx<2>;
-  if (base == "FMNMX3") return fmnmx<3>;
-  if (base == "FSEL") return fsel;
-  if (base == "SEL") return sel;
-  if (base == "MUFU") return mufu;
-  if (base == "FCHK") return fchk;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

@@ -1,7 +1,7 @@
 #include <array>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 
 // FADD2, FMUL2 and FFMA2: two values of single precision in a pair of registers.
 
@@ -85,11 +85,8 @@ void arithmetic(Lowerer& to, Form& form) {
 
 }  // namespace
 
-Family real_pair_family(std::string_view base) {
-  if (base == "FADD2") return arithmetic<Operation::add, 2>;
-  if (base == "FMUL2") return arithmetic<Operation::mul_lo, 2>;
-  if (base == "FFMA2") return arithmetic<Operation::fma, 3>;
-  return nullptr;
-}
+void handlers::fadd2(Lowerer& to, Form& form) { arithmetic<Operation::add, 2>(to, form); }
+void handlers::fmul2(Lowerer& to, Form& form) { arithmetic<Operation::mul_lo, 2>(to, form); }
+void handlers::ffma2(Lowerer& to, Form& form) { arithmetic<Operation::fma, 3>(to, form); }
 
 }  // namespace warpstack::sass

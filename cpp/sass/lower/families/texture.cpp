@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
 
 // Textures and surfaces, as ptxas uses them: the object's handle is a word of constant bank 0 or of
@@ -119,32 +119,6 @@ void sample(Lowerer& to, Form& form, bool fetch) {
   to.program().textures.push_back(access);
 }
 
-void tex(Lowerer& to, Form& form) { sample(to, form, false); }
-void tld(Lowerer& to, Form& form) { sample(to, form, true); }
-
-/// Width, height and depth of the texels.
-void txq(Lowerer& to, Form& form) {
-  const Operand& rest = form.next();
-  const Operand& first = form.next();
-  const bool holds_handle = form.take("B");
-  const Slot source = to.word(form.next());  // the handle, or the level
-  if (form.next().text != "TEX_HEADER_DIMENSION") to.refuse("its query is not executed");
-  const Slot object = holds_handle ? object_of(to, source) : take_object(to, form);
-  const std::uint32_t mask = take_mask(to, form);
-  if (mask > 7) to.refuse("only width, height and depth are executed");
-  to.row_follows();
-  std::uint32_t number = 0;
-  for (std::uint8_t query = 0; query < 3; ++query) {
-    if ((mask >> query & 1) == 0) continue;
-    TextureAccess access;
-    access.object = object;
-    access.query = query;
-    set_results(to, rest, first, number++, access.values[0]);
-    to.emit(Action::texture_query, static_cast<std::uint32_t>(to.program().textures.size()));
-    to.program().textures.push_back(access);
-  }
-}
-
 /// Surfaces: raw bytes at a place whose first coordinate counts bytes. The layer is the last one.
 template <bool is_load>
 void surface(Lowerer& to, Form& form) {
@@ -200,13 +174,33 @@ void surface(Lowerer& to, Form& form) {
 
 }  // namespace
 
-Family texture_family(std::string_view base) {
-  if (base == "TEX") return tex;
-  if (base == "TLD") return tld;
-  if (base == "TXQ") return txq;
-  if (base == "SULD") return surface<true>;
-  if (base == "SUST") return surface<false>;
-  return nullptr;
+void handlers::tex(Lowerer& to, Form& form) { sample(to, form, false); }
+void handlers::tld(Lowerer& to, Form& form) { sample(to, form, true); }
+
+/// Width, height and depth of the texels.
+void handlers::txq(Lowerer& to, Form& form) {
+  const Operand& rest = form.next();
+  const Operand& first = form.next();
+  const bool holds_handle = form.take("B");
+  const Slot source = to.word(form.next());  // the handle, or the level
+  if (form.next().text != "TEX_HEADER_DIMENSION") to.refuse("its query is not executed");
+  const Slot object = holds_handle ? object_of(to, source) : take_object(to, form);
+  const std::uint32_t mask = take_mask(to, form);
+  if (mask > 7) to.refuse("only width, height and depth are executed");
+  to.row_follows();
+  std::uint32_t number = 0;
+  for (std::uint8_t query = 0; query < 3; ++query) {
+    if ((mask >> query & 1) == 0) continue;
+    TextureAccess access;
+    access.object = object;
+    access.query = query;
+    set_results(to, rest, first, number++, access.values[0]);
+    to.emit(Action::texture_query, static_cast<std::uint32_t>(to.program().textures.size()));
+    to.program().textures.push_back(access);
+  }
 }
+
+void handlers::suld(Lowerer& to, Form& form) { surface<true>(to, form); }
+void handlers::sust(Lowerer& to, Form& form) { surface<false>(to, form); }
 
 }  // namespace warpstack::sass

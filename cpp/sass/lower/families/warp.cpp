@@ -1,7 +1,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sass/lower/families.h"
+#include "sass/lower/handlers.h"
 #include "simt/lanes/atomics.h"
 
 namespace warpstack::sass {
@@ -16,7 +16,9 @@ void emit_collective(Lowerer& to, Action action, const Collective& collective) {
   to.program().collectives.push_back(collective);
 }
 
-void shfl(Lowerer& to, Form& form) {
+}  // namespace
+
+void handlers::shfl(Lowerer& to, Form& form) {
   Collective collective;
   simt::ShuffleMode mode = simt::ShuffleMode::index;
   if (form.take("UP")) {
@@ -38,7 +40,7 @@ void shfl(Lowerer& to, Form& form) {
   emit_collective(to, Action::shuffle, collective);
 }
 
-void vote(Lowerer& to, Form& form) {
+void handlers::vote(Lowerer& to, Form& form) {
   VoteMode mode = VoteMode::uniform;
   if (form.take("ALL")) {
     mode = VoteMode::all;
@@ -63,7 +65,7 @@ void vote(Lowerer& to, Form& form) {
   emit_collective(to, Action::vote, collective);
 }
 
-void match(Lowerer& to, Form& form) {
+void handlers::match(Lowerer& to, Form& form) {
   Collective collective;
   if (form.take("ALL")) {
     collective.mode = 1;
@@ -88,7 +90,7 @@ void match(Lowerer& to, Form& form) {
   emit_collective(to, Action::match, collective);
 }
 
-void redux(Lowerer& to, Form& form) {
+void handlers::redux(Lowerer& to, Form& form) {
   Collective collective;
   collective.type = form.take("S32") ? Type::s32 : Type::u32;
   const char* operation = "and";
@@ -106,16 +108,6 @@ void redux(Lowerer& to, Form& form) {
   collective.result = to.target(form.next());
   collective.a = to.integer(form.next());
   emit_collective(to, Action::reduce, collective);
-}
-
-}  // namespace
-
-Family warp_family(std::string_view base) {
-  if (base == "SHFL") return shfl;
-  if (base == "VOTE" || base == "VOTEU") return vote;
-  if (base == "MATCH") return match;
-  if (base == "REDUX" || base == "CREDUX") return redux;
-  return nullptr;
 }
 
 }  // namespace warpstack::sass

@@ -34,14 +34,34 @@ TEST(Opcode, AModifierIsAWholeWord) {
   EXPECT_FALSE(has_modifier("IMAD.WIDE.U32", "IMAD"));
 }
 
-TEST(Unit, ConversionsOf64BitsBelongToDoublePrecision) {
-  for (const char* opcode : {"F2F.F64.F32", "F2I.S64.F32", "cvt.f64.f32", "cvt.rzi.s32.f64"}) {
-    EXPECT_EQ(unit_of(opcode, OpClass::sfu), OpClass::fp64) << opcode;
+/// Each row of sass.inc is found by its name, and its columns fit each other.
+TEST(Opcode, RowsOfTheTableAreSound) {
+  constexpr const char* names[] = {
+#define SASS_OPERATION(name, op_class, registers, handler) #name,
+#define SASS_MEMORY(name, space, kind, registers, handler) #name,
+#define SASS_MATRIX(name, factors, warps, handler) #name,
+#include "trace/instructions/sass.inc"
+  };
+  for (std::size_t row = 0; row < std::size(names); ++row) {
+    SCOPED_TRACE(names[row]);
+    const SassOpcode* found = find_sass_opcode(names[row]);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->name, names[row]);
+    EXPECT_EQ(found->row, row);
+    const bool is_memory = found->op_class == OpClass::memory;
+    EXPECT_EQ(found->kind != MemoryKind::none, is_memory);
+    EXPECT_EQ(found->space != MemorySpace::none, is_memory);
+    EXPECT_EQ(found->registers == Registers::data || found->registers == Registers::matrices,
+              is_memory);
+    const bool multiplies = found->op_class == OpClass::tensor;
+    EXPECT_EQ(found->factors != Factors::none, multiplies);
+    EXPECT_EQ(found->registers == Registers::fragments, multiplies);
+    EXPECT_EQ(decode_opcode(std::string(names[row]) + ".E").op_class, found->op_class);
   }
-  for (const char* opcode : {"F2F.F32.F16", "I2F.U32", "MUFU.RCP64H", "cvt.rn.f32.s32"}) {
-    EXPECT_EQ(unit_of(opcode, OpClass::sfu), OpClass::sfu) << opcode;
+  for (const char* name : {"", "A", "ZZZ", "IADD3X", "IADD", "LDG."}) {
+    const SassOpcode* found = find_sass_opcode(name);
+    EXPECT_EQ(found != nullptr, std::string_view(name) == "IADD") << name;
   }
-  EXPECT_EQ(unit_of("cvt.s64.s32", OpClass::integer), OpClass::integer);
 }
 
 }  // namespace

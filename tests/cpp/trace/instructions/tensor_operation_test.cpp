@@ -67,28 +67,28 @@ TEST(TensorUnit, TakesMultiplyAddsAtTheRateOfTheType) {
   a100.rates[static_cast<std::size_t>(TensorType::f16_f32)] = 256;
   a100.rates[static_cast<std::size_t>(TensorType::f64)] = 16;
   // 2048 / 256, 1024 / 256, 256 / 16.
-  EXPECT_EQ(a100.cycles("HMMA.16816.F32"), 8);
-  EXPECT_EQ(a100.cycles("HMMA.1688.F32"), 4);
-  EXPECT_EQ(a100.cycles("DMMA.884"), 16);
+  EXPECT_EQ(a100.cycles(tensor_operation("HMMA.16816.F32")), 8);
+  EXPECT_EQ(a100.cycles(tensor_operation("HMMA.1688.F32")), 4);
+  EXPECT_EQ(a100.cycles(tensor_operation("DMMA.884")), 16);
   // Half a cycle and a part of one are whole ones.
   a100.rates[static_cast<std::size_t>(TensorType::s8)] = 3000;
-  EXPECT_EQ(a100.cycles("IMMA.16832.S8.S8"), 2);
-  EXPECT_EQ(a100.cycles("IMMA.8816.S8.S8"), 1);
+  EXPECT_EQ(a100.cycles(tensor_operation("IMMA.16832.S8.S8")), 2);
+  EXPECT_EQ(a100.cycles(tensor_operation("IMMA.8816.S8.S8")), 1);
   // A type without a rate, and what is not known.
-  EXPECT_EQ(a100.cycles("BMMA.168256.XOR"), 8);
-  EXPECT_EQ(a100.cycles("HMMA.X"), 8);
+  EXPECT_EQ(a100.cycles(tensor_operation("BMMA.168256.XOR")), 8);
+  EXPECT_EQ(a100.cycles(tensor_operation("HMMA.X")), 8);
 }
 
 TEST(TensorUnit, LatencyGrowsWithTheTimeInTheUnit) {
   gpu::TensorUnit h100{.interval = 4};
   h100.rates[static_cast<std::size_t>(TensorType::f16_f32)] = 512;
-  EXPECT_EQ(h100.latency("HMMA.16816.F32", 24), 24);
-  EXPECT_EQ(h100.latency("HMMA.1688.F32", 24), 22);
-  EXPECT_EQ(h100.latency("DMMA.884", 24), 24);
+  EXPECT_EQ(h100.latency(tensor_operation("HMMA.16816.F32"), 24), 24);
+  EXPECT_EQ(h100.latency(tensor_operation("HMMA.1688.F32"), 24), 22);
+  EXPECT_EQ(h100.latency(tensor_operation("DMMA.884"), 24), 24);
   // 16 x 256 x 16 / 512 = 128 cycles, of which nobody in a chain waits for the rest of the
   // pipeline.
-  EXPECT_EQ(h100.latency("HGMMA.64x256x16.F32", 24), 128);
-  EXPECT_EQ(h100.latency("HGMMA.64x8x16.F32", 24), 24);
+  EXPECT_EQ(h100.latency(tensor_operation("HGMMA.64x256x16.F32"), 24), 128);
+  EXPECT_EQ(h100.latency(tensor_operation("HGMMA.64x8x16.F32"), 24), 24);
 }
 
 }  // namespace
