@@ -288,33 +288,36 @@ class Runner:
         shape = self._shape(task)
         kernels, models = self.kernels, self.models
 
-        def of(
-            axis: int, values: Sequence[Any] | npt.NDArray[Any], dtype: Any = object
-        ) -> npt.NDArray[Any]:
+        def numbered(axis: int, values: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[Any]:
             index: list[Any] = [None, None, None]
             index[axis] = slice(None)
-            array = np.empty(len(values), dtype=dtype)
-            array[:] = values
-            return np.broadcast_to(array[tuple(index)], shape).ravel()
+            return np.broadcast_to(np.asarray(values, np.int64)[tuple(index)], shape).ravel()
+
+        def texts(axis: int, values: Sequence[str]) -> Any:
+            # Each is made a text of Arrow once: that takes longer than all the rest of a point.
+            return pd.array(values, dtype="str").take(numbered(axis, range(len(values))))
 
         missing = np.full(shape, np.nan)
         bad = bool(task.error)
+        told = dict.fromkeys(errors.ravel())
+        places = {error: place for place, error in enumerate(told)}
         columns = {
-            "point": of(0, task.numbers, np.int64),
-            "kernel": of(1, [kernel.launch_id for kernel in kernels], np.int64),
-            "name": of(1, [kernel.short_name for kernel in kernels]),
-            "gpu": of(0, [gpu.name for gpu in task.gpus]),
-            "gpu_changes": of(0, ["" if bad else gpu.changes_text for gpu in task.gpus]),
-            "model": of(2, models),
-            "instructions": of(1, [whole_instructions(kernel) for kernel in kernels], np.int64),
+            "point": numbered(0, task.numbers),
+            "kernel": numbered(1, [kernel.launch_id for kernel in kernels]),
+            "name": texts(1, [kernel.short_name for kernel in kernels]),
+            "gpu": texts(0, [gpu.name for gpu in task.gpus]),
+            "gpu_changes": texts(0, ["" if bad else gpu.changes_text for gpu in task.gpus]),
+            "model": texts(2, models),
+            "instructions": numbered(1, [whole_instructions(kernel) for kernel in kernels]),
             **{name: numbers.get(name, missing).ravel() for name in _NUMBERS},
-            "trace_digest": of(1, [kernel.digest for kernel in kernels]),
-            "gpu_digest": of(0, ["" if bad else gpu.digest for gpu in task.gpus]),
-            "version": of(0, [__version__] * len(task.numbers)),
-            "error": errors.ravel(),
+            "trace_digest": texts(1, [kernel.digest for kernel in kernels]),
+            "gpu_digest": texts(0, ["" if bad else gpu.digest for gpu in task.gpus]),
+            "version": texts(1, [__version__] * len(kernels)),
+            "error": pd.array(list(told), dtype="str").take(
+                np.array([places[error] for error in errors.ravel()])
+            ),
         }
-        texts = [name for name, values in columns.items() if values.dtype == object]
-        return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+        return pd.DataFrame(columns)
 
 
 def _same_but_for_caches(gpus: Sequence[Gpu], model: str) -> list[list[int]]:

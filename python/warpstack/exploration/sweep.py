@@ -256,6 +256,8 @@ class Design:
         self._names = list(self.apps)
         self._kernels = list(self.apps.values())
         self._kinds: dict[str, str] = dict.fromkeys(axes, "int64")
+        #: GPUs of points, where all of them are no more than those of one task.
+        self._gpus: dict[int, Gpu] = {}
 
     @classmethod
     def of(
@@ -296,8 +298,10 @@ class Design:
     def gpu_at(self, number: int) -> Gpu | InputError:
         """Return the GPU of a point, as it runs under the profiler, or why it is impossible.
 
-        It is made anew each time: a million of them would take gigabytes.
+        In a large design it is made anew each time: a million of them would take gigabytes.
         """
+        if number in self._gpus:
+            return self._gpus[number]
         return _profiled(self.described_at(number), self.profiler)
 
     def described_at(self, number: int) -> Gpu | InputError:
@@ -369,6 +373,8 @@ class Design:
             if isinstance(gpu, InputError):
                 errors[number] = str(gpu)
                 continue
+            if len(self.points) <= _TASK_POINTS:
+                self._gpus[number] = gpu
             # A digest: a tuple of many values would take a kilobyte of each group.
             text = repr(values_of(gpu, differing)).encode()
             key = hashlib.blake2b(text, digest_size=16).digest()

@@ -167,7 +167,7 @@ class Gpu(GpuValues):
             # Not checked: whoever slows a clock down may get latencies that no simulation takes.
             given = {name: values[name] for name in scaled}
             values["_core"] = values["_core"].changed(given, checked=False)
-            values["_texts"] = _with_texts(values["_texts"], given)
+            values["_pending_texts"] = {**values["_pending_texts"], **given}
         values.update(sources=sources, confidences=confidences, changes=noted)
         return changed
 
@@ -186,7 +186,11 @@ class Gpu(GpuValues):
         given = {}
         for name in sorted(changes.keys() & fields.keys(), key=_place_of_field):
             given[name] = checked_value(fields[name], changes[name], changed.name)
-        values.update(given, _texts=_with_texts(self._texts, given))
+        # The texts are written when a digest is asked for.
+        values.update(given, _pending_texts={**values.get("_pending_texts", {}), **given})
+        if "_written_texts" not in values:
+            values["_written_texts"] = self._texts
+        values.pop("_texts", None)
         try:
             values["_core"] = self._core.changed(given)
         except InputError as error:
@@ -196,6 +200,9 @@ class Gpu(GpuValues):
     @cached_property
     def _texts(self) -> tuple[str, ...]:
         """Each value as the digest has it, in the order of names."""
+        written = vars(self).get("_written_texts")
+        if written is not None:
+            return _with_texts(written, vars(self)["_pending_texts"])
         return tuple(_text_of(name, getattr(self, name)) for name in _places_of_texts())
 
     @cached_property
@@ -204,7 +211,7 @@ class Gpu(GpuValues):
         return CoreGpu(self.values(), checked=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_core", "_texts")
+        derived = ("_core", "_texts", "_written_texts", "_pending_texts")
         return {name: value for name, value in vars(self).items() if name not in derived}
 
     @property
