@@ -28,6 +28,24 @@ need_compiler() {
   exit 1
 }
 
+num_cores() { nproc 2>/dev/null || getconf _NPROCESSORS_ONLN; }
+
+# Has CMake compile through ccache if it is there and works: its folder may be unwritable or full. What the environment says
+# of launchers and ccache is left as it is. Paths in the checkout are compared without it, so that another clone finds the same.
+use_ccache() {
+  [ -z "${CMAKE_CXX_COMPILER_LAUNCHER+set}" ] || return 0
+  command -v ccache >/dev/null || return 0
+  export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR:-1}"
+  # Without these ccache compiles what has a precompiled header anew each time, and what was checked out a moment ago.
+  export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
+  local try works=0
+  try=$(mktemp -d)
+  echo 'int main() {}' >"$try/try.cpp"
+  ccache "${CXX:-c++}" -c "$try/try.cpp" -o "$try/try.o" >/dev/null 2>&1 && works=1
+  rm -rf "$try"
+  [ $works -eq 0 ] || export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+}
+
 # The first interpreter on PATH that is recent enough, makes virtual environments and has its headers.
 find_python() {
   for python in python3 python3.13 python3.12 python3.11 python3.10; do
@@ -58,8 +76,10 @@ install_package() {
   .venv/bin/python -m pip install --quiet cmake ninja $(sed -n 's/^requires = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",')
   # As a wheel, which .ci/run then installs elsewhere, too. The version need not have changed.
   rm -rf build/wheel
+  use_ccache
+  # The launcher is said each time: an earlier one is in the folder's cache, and may no longer be there.
   .venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --config-settings build-dir=build/package \
-    --wheel-dir build/wheel "$@" .
+    --config-settings "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-}" --wheel-dir build/wheel "$@" .
   .venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/wheel/warpstack-*.whl
   .venv/bin/python -m pip install --quiet build/wheel/warpstack-*.whl # what it depends on
 }

@@ -7,6 +7,7 @@ import matplotlib as mpl
 import pytest
 from hypothesis import HealthCheck, settings
 
+import compiler_cache
 import effort
 import warpstack as ws
 from warpstack.cli.common import quiet
@@ -46,6 +47,17 @@ def pytest_configure(config):
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile(effort.tier)
+    compiler_cache.install()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    compiler_cache.use(item.get_closest_marker("real_compilers") is None)
+
+
+def pytest_sessionfinish(session):
+    if not hasattr(session.config, "workerinput"):
+        compiler_cache.make_small()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -12,6 +12,9 @@ from warpstack.cuda import headers, toolchain
 from warpstack.cuda.toolchain import host_code
 from warpstack.errors import InputError
 
+#: What is compiled here is what is tested.
+pytestmark = pytest.mark.real_compilers
+
 SAXPY = r"""
 extern "C" __global__ void saxpy(const float* x, float* y, float a, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -46,6 +46,7 @@ def test_a_few_functions():
 
 
 @pytest.mark.slow
+@pytest.mark.real_compilers  # nothing comes twice
 @pytest.mark.parametrize("option", cpp_functions.OPTIONS)
 def test_functions_of_a_seed_that_changes(option):
     """Further ones, by hand: python tests/python/cpp_functions.py --count 10000 --seed 1."""

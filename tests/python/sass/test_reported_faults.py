@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import compiler_cache
 import warpstack as ws
 from warpstack.cuda.disassembly import find_nvdisasm
 
@@ -60,7 +61,7 @@ def trace(faults, nvcc, tmp_path):
                 "-o",
                 program,
             ]
-            subprocess.run([*command, faults / name], check=True, timeout=300)
+            compiler_cache.nvcc([*command, faults / name])
         words = ["trace", "-o", tmp_path / "out", "--overwrite"]
         if machine_code:
             words += ["--machine-code", machine_code]

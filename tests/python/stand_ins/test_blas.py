@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import compiler_cache
 import warpstack as ws
 from warpstack import _core
 from warpstack.cuda import host
@@ -154,9 +155,7 @@ def test_a_program_of_nvcc(tmp_path, capfd):
         "-o",
         program,
     ]
-    subprocess.run(
-        [*words, HERE / "host_programs" / "blas.cu", "-lcublas"], check=True, timeout=300
-    )
+    compiler_cache.nvcc([*words, HERE / "host_programs" / "blas.cu", "-lcublas"])
     assert not host.trace_program([program], tmp_path / "out").problem()
     said = capfd.readouterr()
     assert said.out.splitlines() == [

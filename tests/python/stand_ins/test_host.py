@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import compiler_cache
 import warpstack as ws
 from effort import rounds
 from strategies import kernels
@@ -51,7 +52,7 @@ def build(nvcc, tmp_path_factory):
         if not program.exists():
             text = HERE / "host_programs" / f"{source}.cu"
             command = [nvcc, "-cudart", "shared", "-lineinfo", *options, "-o", program, text]
-            subprocess.run(command, check=True, timeout=300)
+            compiler_cache.nvcc(command)
         return str(program)
 
     return compile_

@@ -1,11 +1,11 @@
 """Graphs, stream capture and memory pools of host programs."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import compiler_cache
 import warpstack as ws
 from warpstack.cuda import host
 from warpstack.cuda.toolchain import find_nvcc
@@ -42,7 +42,7 @@ def program(tmp_path_factory):
     target = ("-gencode", "arch=compute_75,code=compute_75")
     source = HERE / "host_programs" / "graphs.cu"
     command = [nvcc, "-cudart", "shared", "-lineinfo", *target, "-o", path, source]
-    subprocess.run(command, check=True, timeout=300)
+    compiler_cache.nvcc(command)
     return str(path)
 
 

@@ -1,12 +1,12 @@
 """CUDA programs for compute capability 9.0: clusters of a launch, and tensor maps of the driver."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import compiler_cache
 import warpstack as ws
 from warpstack.cuda import host
 
@@ -30,7 +30,7 @@ def program(tmp_path_factory):
         "-gencode",
         "arch=compute_90,code=compute_90",
     ]
-    subprocess.run([*command, "-o", made, SOURCE], check=True, timeout=300)
+    compiler_cache.nvcc([*command, "-o", made, SOURCE])
     return str(made)
 
 

@@ -1,7 +1,6 @@
 """CUDA host programs as machine code: the cubins of their fat binaries, or what ptxas makes of PTX."""
 
 import functools
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import host_client
 import numpy as np
 import pytest
 
+import compiler_cache
 import warpstack as ws
 from warpstack.cli import main
 from warpstack.cuda import disassembly, host
@@ -157,7 +157,7 @@ def basic(tmp_path_factory):
     program = tmp_path_factory.mktemp("programs") / "basic"
     source = HERE / "host_programs" / "basic.cu"
     command = [nvcc, "-cudart", "shared", "-lineinfo", "-arch=sm_80", "-o", program, source]
-    subprocess.run(command, check=True, timeout=300)
+    compiler_cache.nvcc(command)
     return str(program)
 
 

@@ -1,11 +1,11 @@
 """Relocatable device code and dynamic parallelism of host programs."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import compiler_cache
 import warpstack as ws
 from warpstack.cuda import host
 from warpstack.cuda.disassembly import find_nvdisasm
@@ -109,7 +109,7 @@ def build(tmp_path_factory):
             files = [HERE / "host_programs" / f"{source}.cu" for source in sources]
             options = ["-cudart", "shared", "-rdc=true", "-lineinfo", *arch.split()]
             command = [nvcc, *options, "-o", program, *files, "-lcudadevrt"]
-            subprocess.run(command, check=True, timeout=300)
+            compiler_cache.nvcc(command)
         return str(program)
 
     return compile_
