@@ -78,7 +78,7 @@ class GreedySchedule {
   void missed(std::uint32_t mshrs);
 
  private:
-  struct Warp {
+  struct ScheduledWarp {
     WarpStream stream;
     std::uint64_t age;
     std::uint32_t slot;  ///< of its block
@@ -89,7 +89,7 @@ class GreedySchedule {
     std::uint32_t mshrs;
   };
 
-  [[nodiscard]] Warp& issued() const { return *warps_[issued_]; }
+  [[nodiscard]] ScheduledWarp& issued() const { return *warps_[issued_]; }
   void fill(std::uint32_t slot);
   void remove_issued();
   void return_first_miss();
@@ -100,8 +100,8 @@ class GreedySchedule {
   const RowFlags* flags_;
   std::vector<std::uint32_t> blocks_;
   std::size_t next_block_ = 0;
-  std::vector<std::unique_ptr<Warp>> warps_;  ///< with accesses left; oldest first
-  std::vector<std::uint32_t> left_;           ///< of the block in each slot, its warps in warps_
+  std::vector<std::unique_ptr<ScheduledWarp>> warps_;  ///< with accesses left; oldest first
+  std::vector<std::uint32_t> left_;  ///< of the block in each slot, its warps in warps_
   std::uint64_t next_age_ = 0;
   std::size_t issued_ = nobody;  ///< position in warps_
   std::deque<Miss> misses_;

@@ -39,11 +39,11 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
     for (std::uint32_t w = 0; w < num_warps; ++w) {
       WarpStream stream(*trace_, *flags_, {block, w});
       if (stream.done()) continue;
-      Warp warp{.pace = paces_->before_first,
-                .issue = now,
-                .data = {now, MissEvent::l1_hit},
-                .slot = slot,
-                .stream = std::move(stream)};
+      TimedWarp warp{.pace = paces_->before_first,
+                     .issue = now,
+                     .data = {now, MissEvent::l1_hit},
+                     .slot = slot,
+                     .stream = std::move(stream)};
       auto place = static_cast<std::uint32_t>(warps_.size());
       if (free_.empty()) {
         warps_.push_back(std::move(warp));
@@ -64,7 +64,7 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
 }
 
 void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
-  Warp& warp = warps_[id];
+  TimedWarp& warp = warps_[id];
   // A warp is done when its data are there.
   const bool waits = warp.pace.waits || warp.stream.done();
   num_blocked_ -= warp.is_blocked;
@@ -136,7 +136,7 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
     now_ = now;  // even if nobody issues: who has become ready was not so before
     if (std::max(now, time_) >= end) return nullptr;
     const std::uint32_t id = ages_[chosen];
-    Warp& warp = warps_[id];
+    TimedWarp& warp = warps_[id];
     ready_[chosen / 64] &= ~(std::uint64_t{1} << chosen % 64);
     // What it did since its last access takes its share of the issue slots, once.
     if (warp.pace.instructions > 0) {
@@ -224,7 +224,7 @@ bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, Refer
   return false;
 }
 
-inline void TimedSchedule::note_row(Warp& warp) {
+inline void TimedSchedule::note_row(TimedWarp& warp) {
   if (free_rows_ == none) {
     free_rows_ = static_cast<std::uint32_t>(waiting_rows_.size());
     waiting_rows_.push_back({0, 0, none});
@@ -238,7 +238,7 @@ inline void TimedSchedule::note_row(Warp& warp) {
 
 TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
                                                 std::vector<InstructionCounters>& per_row) {
-  Warp& warp = warps_[issued_];
+  TimedWarp& warp = warps_[issued_];
   const Issued issued{issued_, own_, joined_};
   warp.data = std::max(warp.data, data_);
   if (own_ > 0 || joined_ > 0) ++warp.unknown;

@@ -162,7 +162,7 @@ class TimedSchedule {
   }
   void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
     if (access.flights == 0 && access.joined == 0) return;
-    Warp& warp = warps_[access.warp];
+    TimedWarp& warp = warps_[access.warp];
     Arrival data = warp.data;
     for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
       data = std::max(data, flights_[i].back);
@@ -187,7 +187,7 @@ class TimedSchedule {
     std::uint32_t row;
     std::uint32_t next;  ///< of the same warp, in waiting_rows_; or none
   };
-  struct alignas(64) Warp {
+  struct alignas(64) TimedWarp {
     Pace pace;  ///< since its last access
     ReferenceCycle issue = 0;
     Arrival data;               ///< the last of its data, as far as they are known
@@ -239,7 +239,7 @@ class TimedSchedule {
     ready_[place / 64] |= std::uint64_t{1} << place % 64;
   }
   /// Notes the row of the access that ends, for whose data its warp will wait.
-  void note_row(Warp& warp);
+  void note_row(TimedWarp& warp);
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
   void close_gaps();
@@ -272,7 +272,7 @@ class TimedSchedule {
   std::uint32_t ways_;
   std::size_t next_block_ = 0;
 
-  std::vector<Warp> warps_;
+  std::vector<TimedWarp> warps_;
   std::vector<std::uint32_t> free_;  ///< places in warps_
   std::vector<WaitingRow> waiting_rows_;
   std::uint32_t free_rows_ = none;     ///< the first one free in waiting_rows_, as a list

@@ -55,7 +55,7 @@ class Filter {
         first_local_line_(trace::local_region_sector / l1_sectors_),
         last_of_row_(instructions_.size()),
         first_of_row_(instructions_.size()),
-        sms_(recording.num_sms, Sm(l1_config_)) {
+        sms_(recording.num_sms, ReplayedSm(l1_config_)) {
     begin_profile();
     result_.requests.resize(1);
     result_.bytes.resize(1);
@@ -73,7 +73,7 @@ class Filter {
   FilteredLaunch run() {
     for (const RecordedLine& line : recording_.lines) look_up(line);
     flush();
-    for (const Sm& sm : sms_) {
+    for (const ReplayedSm& sm : sms_) {
       result_.profile.most_read_sectors =
           std::max(result_.profile.most_read_sectors, sm.read_sectors);
     }
@@ -90,8 +90,8 @@ class Filter {
     std::uint32_t request = 0;
     std::uint32_t arrival = 0;  ///< less the round trip
   };
-  struct Sm {
-    explicit Sm(const CacheConfig& config) : l1(config) {}
+  struct ReplayedSm {
+    explicit ReplayedSm(const CacheConfig& config) : l1(config) {}
 
     Cache l1;
     std::array<UnderWay, 256> under_way;  // as TimedSchedule has it
@@ -154,7 +154,7 @@ class Filter {
     const RecordedAccess& access = recording_.accesses[line.access];
     const trace::StaticInstruction& instruction = instructions_[access.row];
     const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
-    Sm& sm = sms_[line.sm];
+    ReplayedSm& sm = sms_[line.sm];
     const std::uint32_t set = sm.l1.set_of(line.line);
     source_ = {line.access, access.row, false, line.time};
     switch (line.kind) {
@@ -170,7 +170,7 @@ class Filter {
     }
   }
 
-  void load(Sm& sm, const RecordedLine& line, std::uint32_t set,
+  void load(ReplayedSm& sm, const RecordedLine& line, std::uint32_t set,
             const trace::StaticInstruction& instruction, bool evict_first) {
     MemoryTotals& totals = result_.profile.totals;
     const bool is_local = line.line >= first_local_line_;
@@ -199,7 +199,7 @@ class Filter {
     }
   }
 
-  void note_hit(const Sm& sm, const RecordedLine& line) {
+  void note_hit(const ReplayedSm& sm, const RecordedLine& line) {
     const std::uint32_t place = waits_.place[line.access];
     if (place == WaitSample::none) return;
     std::int32_t& hit = result_.hit_arrival[place];
@@ -211,7 +211,7 @@ class Filter {
         {place, {under_way.request, after(under_way.arrival, first_time_[place]), false, true}});
   }
 
-  void store(Sm& sm, const RecordedLine& line, std::uint32_t set, bool evict_first) {
+  void store(ReplayedSm& sm, const RecordedLine& line, std::uint32_t set, bool evict_first) {
     MemoryTotals& totals = result_.profile.totals;
     const ByteMasks& bytes = recording_.bytes[line.bytes];
     Cache::Eviction eviction;
@@ -225,7 +225,7 @@ class Filter {
     }
   }
 
-  void write_back(Sm& sm, const Cache::Eviction& eviction) {
+  void write_back(ReplayedSm& sm, const Cache::Eviction& eviction) {
     if (!eviction.dirty) return;
     leave(sm, eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
           eviction.writer);
@@ -233,7 +233,7 @@ class Filter {
 
   /// Writes back what the L1 caches hold, SM by SM.
   void flush() {
-    for (Sm& sm : sms_) {
+    for (ReplayedSm& sm : sms_) {
       sm.l1.flush([&](const Cache::Eviction& line) {
         result_.profile.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
         write_back(sm, line);
@@ -242,8 +242,8 @@ class Filter {
   }
 
   /// A request for sectors of an L1 line, in parts where L2 has other lines.
-  void leave(Sm& sm, std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
-             const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+  void leave(ReplayedSm& sm, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+             bool evict_first, const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
     const std::uint32_t row = kind == Request::Kind::write_back ? writer : source_.row;
     InstructionCounters& counters = result_.profile.per_row[row];
     ++counters.l2_requests;
@@ -340,7 +340,7 @@ class Filter {
   std::uint64_t first_local_line_;
   std::vector<std::uint32_t> last_of_row_;  ///< request that is followed; 0: none yet
   std::vector<std::uint32_t> first_of_row_;
-  std::vector<Sm> sms_;
+  std::vector<ReplayedSm> sms_;
   std::vector<std::uint32_t> first_time_;  ///< of the wait, by place
   Source source_;
   std::uint32_t last_request_ = 0;

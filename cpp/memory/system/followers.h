@@ -83,7 +83,7 @@ class Followers {
   [[nodiscard]] const std::vector<FollowerCounts>& per_row() const { return per_row_; }
 
  private:
-  struct Warp {
+  struct FollowerWarp {
     WarpStream stream;
     std::uint64_t made = 0;    ///< accesses
     std::uint64_t memory = 0;  ///< memory instructions, with those that are no access
@@ -95,14 +95,15 @@ class Followers {
   /// The blocks at one place of the SMs; empty before and after they run.
   struct Block {
     std::vector<LeaderWarp> leader;
-    std::vector<std::vector<std::optional<Warp>>> warps;  ///< by follower, none when done
-    std::size_t running = 0;                              ///< of these warps
+    std::vector<std::vector<std::optional<FollowerWarp>>> warps;  ///< by follower, none when done
+    std::size_t running = 0;                                      ///< of these warps
   };
 
   /// Begins the blocks at a place.
   void open(std::size_t place);
   /// Makes accesses of a warp until `until` are made.
-  void advance(Block& block, std::optional<Warp>& warp, std::size_t follower, std::uint64_t until);
+  void advance(Block& block, std::optional<FollowerWarp>& warp, std::size_t follower,
+               std::uint64_t until);
   /// Requests of one side; of a request, `writer` is the row, `owner` whether an access begins.
   struct Queue {
     std::vector<Request> requests;
