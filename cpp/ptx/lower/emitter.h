@@ -17,7 +17,7 @@
 namespace warpstack::ptx {
 
 /// Turns the instructions of a function into steps. It holds the program under construction; the
-/// families of instructions read operands and emit steps through it.
+/// handlers of instructions read operands and emit steps through it.
 class Emitter {
  public:
   Emitter(const Module& module, const SymbolTable& symbols, const KernelLayout& layout,

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "sass/lower/driver_constants.h"
-#include "sass/lower/families.h"
+#include "sass/lower/instructions.h"
 #include "simt/program/flow_analysis.h"
 
 namespace warpstack::sass {
@@ -63,23 +63,23 @@ Control control_of(const Instruction& instruction) {
 
 }  // namespace
 
-Family find_family(std::string_view base) {
+Handler find_handler(std::string_view base) {
   if (base.starts_with('U') && std::ranges::find(own_uniform, base) == std::end(own_uniform)) {
     base.remove_prefix(1);
     if (base.starts_with('U')) return nullptr;
-    for (const auto part : {integer_family, extreme_family, bit_family, real_family,
-                            conversion_family, narrow_family, predicate_family}) {
-      if (const Family family = part(base)) return family;
+    for (const auto part : {integer_handler, extreme_handler, bit_handler, real_handler,
+                            conversion_handler, narrow_handler, predicate_handler}) {
+      if (const Handler handler = part(base)) return handler;
     }
     return nullptr;
   }
-  constexpr Family (*parts[])(std::string_view) = {
-      integer_family, extreme_family,    bit_family,       real_family,
-      half_family,    conversion_family, predicate_family, movement_family,
-      memory_family,  atomic_family,     control_family,   warp_family,
-      matrix_family,  texture_family,    narrow_family,    real_pair_family};
+  constexpr Handler (*parts[])(std::string_view) = {
+      integer_handler, extreme_handler,    bit_handler,       real_handler,
+      half_handler,    conversion_handler, predicate_handler, movement_handler,
+      memory_handler,  atomic_handler,     control_handler,   warp_handler,
+      matrix_handler,  texture_handler,    narrow_handler,    real_pair_handler};
   for (const auto part : parts) {
-    if (const Family family = part(base)) return family;
+    if (const Handler handler = part(base)) return handler;
   }
   return nullptr;
 }
@@ -114,10 +114,10 @@ void Lowerer::lower(const Instruction& instruction) {
   applied_.assign(instruction.operands.size() + 1, 0);
   if (instruction.is_guarded) guard_ = condition(instruction.guard);
   Form form(instruction);
-  const Family family = find_family(form.base());
-  if (family == nullptr) refuse("this opcode is not executed");
+  const Handler handler = find_handler(form.base());
+  if (handler == nullptr) refuse("this opcode is not executed");
   try {
-    family(*this, form);
+    handler(*this, form);
   } catch (const Refusal&) {
     throw;
   } catch (const InputError& error) {

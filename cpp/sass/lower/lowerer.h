@@ -31,8 +31,8 @@ struct Condition {
 enum Part : std::uint8_t { negation = 1, complement = 2, absolute = 4, suffix = 8 };
 inline constexpr std::uint8_t all_parts = negation | complement | absolute | suffix;
 
-/// Writes the program of a kernel, instruction after instruction. What the families of instructions
-/// (families.h) use to emit steps.
+/// Writes the program of a kernel, instruction after instruction. The handlers of instructions
+/// (instructions.h) emit steps through it.
 class Lowerer {
  public:
   /// `addresses` are those of the sections of variables.

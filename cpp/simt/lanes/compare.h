@@ -1,6 +1,6 @@
 #pragma once
 
-#include "simt/lanes/family.h"
+#include "simt/lanes/lane_functions.h"
 #include "simt/lanes/real.h"
 #include "simt/lanes/values.h"
 

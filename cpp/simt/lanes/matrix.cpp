@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include "simt/program/matrix.h"
 
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "simt/lanes/family.h"
 #include "simt/lanes/half_bits.h"
+#include "simt/lanes/lane_functions.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "simt/lanes/values.h"
 
-// What the families of floats share. The functions of shorter types compute on doubles.
+// What the functions of all float types share. The functions of shorter types compute on doubles.
 
 namespace warpstack::simt::WARPSTACK_ISA {
 

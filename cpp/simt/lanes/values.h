@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "simt/lanes/family.h"
 #include "simt/lanes/half_bits.h"
+#include "simt/lanes/lane_functions.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 
