@@ -6,8 +6,8 @@
 namespace warpstack::memory {
 namespace {
 
-/// Resident warps whose accesses are brought close before their turn: their data lie far apart, too
-/// irregular for the hardware to foresee.
+/// Warps whose accesses are prefetched before their turn: their data lie too irregularly for the
+/// hardware's prefetcher.
 constexpr std::size_t warps_ahead = 4;
 
 }  // namespace
