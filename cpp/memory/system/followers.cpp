@@ -78,7 +78,7 @@ void Followers::open(std::size_t place) {
       std::optional<FollowerWarp>& warp = block.warps[f][w];
       warp.emplace(FollowerWarp{WarpStream(launch_.trace, launch_.flags, {number, w}), 0,
                                 storage.warps(number)[w].memory});
-      // Whom nobody leads makes its accesses at once.
+      // A warp without a leader makes its accesses at once.
       const bool is_led = w < block.leader.size() && block.leader[w].memory > 0;
       advance(block, warp, f, is_led ? 0 : all_of_them);
     }
