@@ -5,14 +5,15 @@
 
 // The functions of the lanes are compiled once per instruction set of the host, each time in a
 // namespace of its own (see CMakeLists.txt), so that no code for a newer processor is shared with
-// the others: what these files and headers define lies in that namespace or has internal linkage.
+// the others. All definitions in these files and headers lie in that namespace or have internal
+// linkage.
 #ifndef WARPSTACK_ISA
 #define WARPSTACK_ISA baseline
 #endif
 
 namespace warpstack::simt::WARPSTACK_ISA {
 
-/// See lanes.h and matrix.h.
+/// See lane_form.h and matrix.h.
 LaneFunction find_lane_function(const LaneForm& form);
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
 

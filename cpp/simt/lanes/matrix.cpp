@@ -84,7 +84,7 @@ void gather_floats(const std::byte* registers, const MatrixFragment& fragment,
     case MatrixElement::bf16:
       convert([](std::uint32_t bits) { return std::bit_cast<float>(bits << 16); });
       break;
-    case MatrixElement::tf32:  // the units do not look at the low bits
+    case MatrixElement::tf32:  // the units ignore the low bits
       convert([](std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); });
       break;
     default:
