@@ -21,12 +21,12 @@ namespace handlers {
 #undef PTX_LANES
 #undef PTX_STEPS
 
-/// Conversions that convert_narrow() does.
+/// Whether convert_narrow() handles this conversion.
 bool is_narrow_conversion(const Instruction& instruction);
 void convert_narrow(Emitter& e, Modifiers& modifiers);
 /// cvt.pack
 void convert_packed(Emitter& e, Modifiers& modifiers);
-/// What the modifiers of an atomic on a vector say besides.
+/// The other modifiers of an atomic on a vector.
 struct AtomicVector {
   std::uint32_t elements = 2;
   bool returns = false;

@@ -38,9 +38,8 @@ void add_with_carry(Emitter& e, const LaneForm& form, std::uint32_t target, std:
   const std::uint32_t flag = e.carry();
   if (carry.in) e.note_read(flag);
   if (carry.out) e.note_written(flag);
-  // The flag is a carry after a subtraction, too, of the complement: 1 without a borrow. The PTX
-  // ISA says borrow; what ptxas makes of it, and the division of __int128 in nvcc's PTX, have a
-  // carry.
+  // After a subtraction, too, the flag is a carry: 1 without a borrow. The PTX ISA says borrow, but
+  // ptxas's code, and the division of __int128 in nvcc's PTX, use a carry.
   const std::uint32_t without = form.operation == Operation::subc ? 1 : 0;
   e.lanes(form, target, {a, b, carry.in ? flag : e.constant(without, 4)});
   e.define_second(carry.out ? flag : e.temporary(4));

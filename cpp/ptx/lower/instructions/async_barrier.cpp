@@ -8,7 +8,7 @@ namespace {
 
 using simt::AsyncBarrier;
 
-/// Orders and scopes: everything is in order here.
+/// Skips orders and scopes: everything is in order here.
 void take_orders(Modifiers& modifiers) {
   for (const char* word : {"release", "acquire", "relaxed", "cta", "cluster"}) {
     modifiers.take(word);
@@ -34,7 +34,7 @@ void arrive(Emitter& e, Modifiers& modifiers, bool drops) {
   AsyncBarrier barrier{.kind = AsyncBarrier::Kind::arrive, .drops = drops};
   const bool expects = modifiers.take("expect_tx");
   modifiers.take("noComplete");
-  // `_`, or nothing where the barrier is in another block: there is no state.
+  // The operand is `_` or missing if the barrier is in another block: there is no state.
   const std::size_t at = e.operand(0).kind == Operand::Kind::address ? 0 : 1;
   if (at == 1) barrier.result = result_of(e, 0, Type::b64);
   if (e.num_operands() > at + 1) {
@@ -47,7 +47,7 @@ void wait(Emitter& e, Modifiers& modifiers) {
   AsyncBarrier barrier{.kind = AsyncBarrier::Kind::wait};
   barrier.by_parity = modifiers.take("parity");
   barrier.state = e.in(2, barrier.by_parity ? Type::u32 : Type::b64);
-  // A hint of how long to wait may follow.
+  // A hint on how long to wait may follow.
   barrier.result = e.out(0, Type::pred);
   emit_barrier(e, modifiers, barrier, 1);
 }

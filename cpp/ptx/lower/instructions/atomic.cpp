@@ -33,7 +33,7 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   }
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
   access.atomic = find_atomic(name, type, space.space != AddressSpace::shared);
-  // f16 and bf16 have minima and maxima of vectors alone.
+  // f16 and bf16 have minima and maxima only for vectors.
   const bool exists = access.atomic != nullptr && (!is_float(type) || name == "add");
   if (!exists) throw Unsupported{"this atomic operation is not supported"};
   const std::size_t first = returns ? 1 : 0;
@@ -41,7 +41,7 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   access.operand_b = e.in(first + 1, type);
   access.operand_c = name == "cas" ? e.in(first + 2, type) : none;
   access.takes_locks = name == "cas" || name == "exch";
-  // The lanes are only counted unless somebody reads the result (add_rows()).
+  // Unless the result is read (add_rows()), the lanes are only counted.
   const bool counts = space.space == AddressSpace::shared && name == "add" &&
                       (type == Type::u32 || type == Type::s32) && e.is_constant(access.operand_b) &&
                       access.operand_b == e.constant(1, 4);

@@ -21,12 +21,12 @@ using simt::TensorMapChange;
 using simt::TensorMapCopy;
 using simt::TensorMapField;
 
-/// The types of PTX whose values tensors of these elements hold.
+/// The types of PTX of the values in tensors of these elements.
 constexpr std::array<Type, simt::num_tensor_elements> types_of_elements = {
     Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64, Type::f16,
     Type::f32, Type::f32, Type::f64, Type::bf16, Type::f32, Type::f32};
 
-/// Where a copy goes to and from, and what comes behind its addresses.
+/// Target and source of a copy, and the operands behind its addresses.
 struct Route {
   bool to_shared = false;
   bool from_global = false;
@@ -188,8 +188,8 @@ void replace(Emitter& e, Modifiers& modifiers) {
 }  // namespace
 
 void bulk_copy(Emitter& e, Modifiers& modifiers, bool reduces) {
-  // Copies finish at once, so waiting for them takes no step, and fetching ahead neither; models
-  // and simulator read of the trace who waits for which groups.
+  // Copies finish at once, so neither waiting for them nor prefetching takes a step. Models and
+  // simulator see in the trace which groups are waited for.
   if (modifiers.take("wait_group")) {
     const auto most = static_cast<std::uint32_t>(e.operand(0).integer);
     e.row().opcode = trace::wait_opcode(e.opcode_text(), most);
@@ -224,7 +224,7 @@ void tensormap(Emitter& e, Modifiers& modifiers) {
          {copy.to.slot, copy.from.slot});
 }
 
-/// A policy of caches, of which no access takes notice.
+/// A cache policy, which accesses ignore.
 void createpolicy(Emitter& e, Modifiers& modifiers) {
   modifiers.take_all();
   e.copy(e.out(0, Type::b64), e.constant(0, 8), Type::b64);

@@ -36,7 +36,8 @@ std::optional<Operation> take_combination(Modifiers& modifiers) {
 
 bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
 
-/// Compares the low or high halves of packed values; a predicate, joined with `c` if asked for.
+/// Compares the low or high halves of packed values. Returns a predicate, combined with `c` if
+/// given.
 std::uint32_t compare_half(Emitter& e, LaneForm form, std::uint32_t a, std::uint32_t b,
                            std::uint32_t c, std::optional<Operation> join, std::uint32_t half) {
   form.type = form.type == Type::f16x2 ? Type::f16 : Type::bf16;
@@ -101,7 +102,7 @@ void setp(Emitter& e, Modifiers& modifiers) {
     finish(e.out(0, Type::pred), holds);
     return;
   }
-  // The first target may be the predicate that both results are joined with.
+  // The first target may be the predicate with which both results are combined.
   const std::uint32_t made = e.temporary_predicate();
   finish(made, holds);
   finish(e.out(1, Type::pred), fails);
@@ -115,7 +116,7 @@ void set(Emitter& e, Modifiers& modifiers) {
   form.flush = modifiers.take("ftz");
   const Type result = modifiers.need_type();
   form.type = modifiers.need_type();
-  // Pairs have a word of two masks as well.
+  // Pairs may also give a word of two masks.
   const bool is_word = result == Type::u32 || result == Type::s32;
   if (is_packed(form.type) ? !is_packed(result) && !is_word : is_packed(result)) {
     throw Unsupported{"set has no results of this type for values of that one"};

@@ -11,7 +11,7 @@
 namespace warpstack::ptx::handlers {
 namespace {
 
-/// What a name stands for that no function of the module has.
+/// The runtime function of a name that no function of the module has.
 RuntimeFunction runtime_function(const std::string& name) {
   if (const auto function = runtime_function_named(name)) return *function;
   if (name == "cudaDeviceSynchronize" || name == "__cudaDeviceSynchronizeDeprecationAvoidance") {
@@ -31,8 +31,8 @@ struct Parameters {
   const std::vector<Variable>* parameters = nullptr;
 };
 
-/// Those of the callee's text, or of the prototype or a target of an indirect call, which is
-/// operand `next`.
+/// From the callee's text, or for an indirect call from its prototype or a target, which operand
+/// `next` names.
 Parameters parameters_of(const Emitter& e, const Operand& callee, std::size_t next) {
   std::string name = callee.name;
   if (callee.kind == Operand::Kind::reg) {
@@ -58,7 +58,7 @@ bool is_register(const Emitter& e, const Operand& argument) {
          (argument.kind != Operand::Kind::variable || !e.variables().is_argument(argument.name));
 }
 
-/// Where the results or arguments of a call lie in the parameter area.
+/// The places of a call's results or arguments in the parameter area.
 std::vector<Call::Piece> pieces(Emitter& e, const Operand& list,
                                 const std::vector<Variable>* formal, std::uint64_t& end) {
   std::vector<Call::Piece> result;
@@ -77,7 +77,7 @@ std::vector<Call::Piece> pieces(Emitter& e, const Operand& list,
   return result;
 }
 
-/// Whether what is called is a function of the module, and not one of CUDA's own.
+/// Whether the callee is a function of the module, and not one of CUDA's own.
 bool calls_text(const Emitter& e, const Operand& callee) {
   return callee.kind == Operand::Kind::reg || e.layout().function_numbers.contains(callee.name);
 }
@@ -97,7 +97,7 @@ void for_registers(Emitter& e, const Operand& list, const std::vector<Call::Piec
 void bra(Emitter& e, Modifiers& modifiers) {
   modifiers.take("uni");
   if (e.operand(0).kind != Operand::Kind::label) throw Unsupported{"its target is not a label"};
-  // The number of an instruction; connect_branches() makes it that of a step.
+  // This is the number of an instruction; connect_branches() replaces it by that of a step.
   e.emit(Action::branch, {}, {}).jump = e.operand(0).index;
 }
 

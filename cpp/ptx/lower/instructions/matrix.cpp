@@ -65,7 +65,7 @@ bool has_matrix_shape(const MatrixShape& shape, MatrixElement element, bool wmma
   return shape.m == 16 && (row_bits == 128 || row_bits == 256);
 }
 
-/// The fragment of a matrix; those of b1 count in modifiers.
+/// The fragment of a matrix; modifiers count single bits of b1.
 MatrixFragment fragment_of(MatrixRole role, MatrixElement element, MatrixShape shape) {
   if (element == MatrixElement::b1) shape.k /= 32;
   switch (role) {
@@ -79,7 +79,7 @@ MatrixFragment fragment_of(MatrixRole role, MatrixElement element, MatrixShape s
   return {role, element, shape.m, shape.n};
 }
 
-/// Registers of a fragment: wmma's f16 ones have eight, which repeat the elements.
+/// Registers of a fragment: f16 fragments of wmma have eight, which repeat elements.
 std::size_t num_registers(const MatrixFragment& fragment, bool wmma) {
   const bool repeats =
       wmma && fragment.element == MatrixElement::f16 && fragment.role != MatrixRole::accumulator;
@@ -161,7 +161,7 @@ void multiply(Emitter& e, Modifiers& modifiers, bool wmma) {
   const MatrixElement d = element_named(modifiers.next());
   const MatrixElement second = element_named(modifiers.next());
   MatrixElement a = second, b = second, c = second;
-  // wmma of f16 names the types of D and C alone.
+  // wmma of f16 only names the types of D and C.
   const bool short_form = wmma && (second == MatrixElement::f16 || second == MatrixElement::f32);
   const std::string_view third = modifiers.next();
   if (short_form && third.empty()) {
@@ -200,7 +200,7 @@ void multiply(Emitter& e, Modifiers& modifiers, bool wmma) {
   }
   e.emit(Action::matrix_multiply, e.program().multiplications, multiply, definitions, uses);
   e.set_class(OpClass::tensor);
-  // The machine multiplies 16 x 8 at most; larger ones are two, of a half of the result each.
+  // The machine multiplies 16 x 8 at most; larger products are two of half the result each.
   const std::size_t parts = shape.m * shape.n > 128 ? 2 : 1;
   const auto half = [parts](const std::vector<std::uint32_t>& all, std::size_t part) {
     const auto size = static_cast<std::ptrdiff_t>(all.size() / parts);
@@ -239,7 +239,7 @@ void access_fragment(Emitter& e, Modifiers& modifiers, bool is_load) {
   if (role == MatrixRole::accumulator ? !accumulates && !both : accumulates) {
     throw Unsupported{"there is no such matrix"};
   }
-  // Accumulators of f32 and s32 have the shapes of any factors.
+  // Accumulators of f32 and s32 may have the shapes of any factors.
   const bool has_shape =
       accumulates ? shape.m * shape.n == 256 || (element == MatrixElement::s32 && shape.m == 8 &&
                                                  shape.n == 8 && shape.k >= 32)

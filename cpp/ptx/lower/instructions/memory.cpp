@@ -55,7 +55,7 @@ std::vector<std::uint32_t> store_sources(Emitter& e, Access& access, const Opera
   return sources;
 }
 
-/// Where a `.param` operand lies: its area's offset, or a computed address.
+/// The place of a `.param` operand: an offset in its area, or a computed address.
 void place_parameter(Emitter& e, ParameterAccess& access, const Operand& operand,
                      const Variables::Offsets& offsets) {
   const Operand& base = base_of(operand);
@@ -87,7 +87,7 @@ void load_parameter(Emitter& e, Type type, std::uint8_t elements) {
   const auto targets = load_targets(e, access, e.operand(0), type);
   e.emit(own ? Action::kernel_parameter : Action::parameter_load, e.program().parameter_accesses,
          access, targets, {access.address});
-  // Kernel parameters are operands from the constant bank, call parameters registers.
+  // Machine code has kernel parameters in the constant bank and call parameters in registers.
   e.fold();
 }
 
@@ -165,8 +165,8 @@ void cp(Emitter& e, Modifiers& modifiers) {
     copies_arrive(e, modifiers);
     return;
   }
-  // Copies finish at once, so waiting for them takes no step; models and simulator read of the
-  // trace who waits for which groups.
+  // Copies finish at once, so waiting for them takes no step. Models and simulator see in the trace
+  // which groups are waited for.
   if (modifiers.take("commit_group") || modifiers.take("wait_all")) return;
   if (modifiers.take("wait_group")) {
     e.row().opcode =
@@ -198,7 +198,7 @@ void cp(Emitter& e, Modifiers& modifiers) {
   if (bypass) e.row().cache_operator = CacheOperator::bypass_l1;
 }
 
-/// Hints that change no value and take no access of the trace.
+/// Hints, which change no value and are no access in the trace.
 void hint(Emitter&, Modifiers& modifiers) { modifiers.take_all(); }
 
 void fence(Emitter& e, Modifiers& modifiers) {

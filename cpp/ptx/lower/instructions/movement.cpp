@@ -66,8 +66,8 @@ void pack(Emitter& e, const Operand& target, const Operand& source, Type type) {
   e.copy(e.out(target, type), joined, type);
 }
 
-/// The state space of a generic address: the number of its word here. The cluster's shared memory
-/// begins with the block's own, in one window.
+/// Takes the state space of a generic address and returns the index of its word in this list. The
+/// cluster's shared memory begins with the block's own, in the same window.
 std::optional<std::size_t> take_window(Modifiers& modifiers) {
   if (modifiers.take("shared::cta")) return 2;
   return modifiers.take_one_of({"global", "const", "shared", "local", "param", "shared::cluster"});
@@ -166,8 +166,8 @@ void cvta(Emitter& e, Modifiers& modifiers) {
   if (*space == 3) window = local_window;
   const std::uint32_t source = e.in(1, type);
   const std::uint32_t target = e.out(0, type);
-  // The addresses of these spaces are generic addresses already. ptxas removes such a cvta, and
-  // makes an addition of the others.
+  // Addresses of these spaces are already generic. ptxas removes such a cvta, and turns others into
+  // an addition.
   if (window == 0 && *space != 4) e.fold_copy(target, source);
   if (*space == 4) {
     if (to) throw Unsupported{"cvta.to.param is not supported"};
@@ -184,7 +184,7 @@ void cvta(Emitter& e, Modifiers& modifiers) {
           {source, e.constant(window, 8)});
 }
 
-/// alloca: the stack grows upwards, so that the address is how much of it was in use.
+/// alloca: the stack grows upwards, so the address is the number of bytes that were in use.
 void stack_allocate(Emitter& e, Modifiers& modifiers) {
   const Type type = modifiers.need_type();
   constexpr std::int64_t usual_alignment = 8;

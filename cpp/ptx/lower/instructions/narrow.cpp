@@ -19,13 +19,13 @@ using simt::NarrowConversion;
 using simt::NarrowFormat;
 using simt::NarrowRounding;
 
-/// A type of cvt: a format, and how many values there are.
+/// A type of cvt: a format and a number of values.
 struct NarrowType {
   std::string_view name;
   NarrowFormat format;
   std::uint32_t count;
 
-  /// f16, bf16 and tf32, which are types of other instructions, too.
+  /// Whether it is f16, bf16 or tf32, which other instructions have, too.
   [[nodiscard]] bool is_short() const { return format >= NarrowFormat::f16; }
 };
 
@@ -45,7 +45,7 @@ const NarrowType* narrow_type_named(std::string_view word) {
   return found == std::end(narrow_types) ? nullptr : found;
 }
 
-/// The register type of so many bits of codes.
+/// The register type that holds the codes.
 Type carrier_type(const NarrowType& type) {
   const std::uint32_t bits = simt::stride_of(type.format) * type.count;
   return bits == 8 ? Type::b8 : bits == 16 ? Type::b16 : Type::b32;
@@ -56,7 +56,7 @@ Type carrier_type(const NarrowType& type) {
                     std::string(source) + " with these modifiers"};
 }
 
-/// What the modifiers of a conversion say.
+/// The modifiers of a conversion.
 struct ConversionWords {
   std::optional<NarrowRounding> rounding;
   bool saturates = false;
@@ -95,7 +95,7 @@ ConversionWords take_words(Modifiers& modifiers) {
   return words;
 }
 
-/// Which conversions to narrow formats there are (PTX ISA, cvt).
+/// Whether this conversion to a narrow format exists (PTX ISA, cvt).
 bool is_conversion(const ConversionWords& words, const NarrowType& target, bool from_f32) {
   const NarrowRounding rounding = *words.rounding;
   const bool is_random = rounding == NarrowRounding::random;
@@ -120,7 +120,7 @@ std::uint32_t narrow(Emitter& e, const NarrowConversion& how, std::uint32_t a, s
   return result;
 }
 
-/// Four values: the random bits of the second pair are where those of the first were.
+/// Converts four values. The random bits of the second pair are moved to the place of the first's.
 void convert_four(Emitter& e, const NarrowConversion& how, const NarrowType& target) {
   const Operand& values = e.operand(1);
   if (values.kind != Operand::Kind::vector || values.elements.size() != 4) {
@@ -210,7 +210,7 @@ bool is_narrow_conversion(const Instruction& instruction) {
 
 void convert_narrow(Emitter& e, Modifiers& modifiers) {
   const ConversionWords words = take_words(modifiers);
-  // The machine makes several operations of a conversion to tf32 with .rna.
+  // The machine needs several operations for a conversion to tf32 with .rna.
   e.set_class(words.rounding == NarrowRounding::away ? OpClass::sfu : OpClass::fp16);
   const NarrowType* const target = narrow_type_named(words.target);
   const NarrowType* const source = narrow_type_named(words.source);

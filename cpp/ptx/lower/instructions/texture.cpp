@@ -13,7 +13,7 @@ void read_level(Emitter& e, const Operand& level) {
   const bool zero =
       (level.kind == Operand::Kind::floating || level.kind == Operand::Kind::integer) &&
       level.integer == 0;
-  if (!zero) e.in(level, Type::b32);  // one level exists, whatever is asked for
+  if (!zero) e.in(level, Type::b32);  // there is only one level
 }
 
 void take_geometry(Modifiers& modifiers, TextureAccess& access) {

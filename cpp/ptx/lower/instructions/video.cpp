@@ -16,8 +16,8 @@ class Video {
  public:
   Video(Emitter& e, std::uint32_t parts) : e_(e), parts_(parts), bits_(32 / parts) {}
 
-  /// Which of the parts of a (the lower ones) and b an operand takes, each a nibble of a selector
-  /// of prmt; by default those of the operand itself.
+  /// The parts of a (the lower ones) and b that an operand takes, as nibbles of a selector of prmt;
+  /// by default the operand's own.
   std::uint32_t selected(const Operand& operand, std::uint32_t a, std::uint32_t b, bool is_second) {
     const std::string_view digits = digits_of(operand, parts_);
     std::uint32_t selector = 0;
@@ -63,7 +63,7 @@ class Video {
                 {above, e_.constant(static_cast<std::uint64_t>(most), 4)});
   }
 
-  /// The word with another part i.
+  /// The word with part i replaced.
   std::uint32_t inserted(std::uint32_t value, std::uint32_t word, std::uint32_t i) {
     return step(Operation::bfi, Type::b32,
                 {value, word, e_.constant(i * bits_, 4), e_.constant(bits_, 4)});
@@ -142,7 +142,7 @@ void simd_video(Emitter& e, Modifiers& modifiers) {
     if (is_distance) {
       value = video.step(Operation::sad, Type::s32, {a, b, e.constant(0, 4)});
     } else if (is_mean) {
-      // Rounded away from zero where it is positive, towards minus infinity where it is not.
+      // Rounds away from zero if the sum is positive, else towards minus infinity.
       const std::uint32_t sum = video.step(Operation::add, Type::s32, {a, b});
       const std::uint32_t is_negative =
           video.step(Operation::shr, Type::u32, {sum, e.constant(31, 4)});

@@ -186,7 +186,7 @@ void scalar_video_set(Emitter& e, Modifiers& modifiers) {
 }
 
 /// a * b + c, with signs, rounded up by one, and shifted. Products of two words and sums have 65
-/// bits; the upper one of an unsigned sum is a carry.
+/// bits; the top bit of an unsigned sum is a carry.
 void scalar_video_mad(Emitter& e, Modifiers& modifiers) {
   scalar_type(modifiers);  // the result's follows from the operands
   const Type a_type = scalar_type(modifiers);
@@ -210,7 +210,7 @@ void scalar_video_mad(Emitter& e, Modifiers& modifiers) {
   WideSteps wide(e);
   const std::uint32_t a = wide.part(e.operand(1), a_type);
   const std::uint32_t b = wide.part(e.operand(2), b_type);
-  // The lower 32 bits are added by themselves, so that 64 bits hold the upper part.
+  // The lower 32 bits are added separately, so that 64 bits hold the upper part.
   const std::uint32_t product = wide.step(Operation::mul_lo, a, b);
   std::uint32_t third = wide.extended(e.in(3, third_type), third_type);
   if (negates_third) third = wide.step(Operation::sub, wide.number(0), third);
@@ -230,12 +230,12 @@ void scalar_video_mad(Emitter& e, Modifiers& modifiers) {
   if (increments) lower = wide.step(Operation::add, lower, wide.number(1));
   upper = wide.step(Operation::add, upper, wide.shifted(Operation::shr, lower, 32));
   lower = low(lower);
-  // upper * 2^32 + lower, shifted: what is above its lower word, and that.
+  // upper * 2^32 + lower, shifted: the part above its lower word, and the lower word.
   std::uint32_t value =
       wide.step(Operation::bit_or, wide.shifted(Operation::shl, upper, 32 - shift),
                 wide.shifted(Operation::shr, lower, shift), Type::b64);
   if (saturates) {
-    // Upper parts beyond 2^31 are beyond every limit, also when they are shifted.
+    // Upper parts beyond 2^31 exceed every limit, even when shifted.
     const std::int64_t beyond = std::int64_t{1} << 30;
     const std::uint32_t held =
         wide.step(Operation::min, wide.step(Operation::max, upper, wide.number(-beyond)),

@@ -54,7 +54,7 @@ bool fits(const Factors& f) {
   return f.a == FactorElement::b1 && f.b == f.a && f.d == FactorElement::s32;
 }
 
-/// N of `m64n128k16`; K is what 32 bytes hold.
+/// N of `m64n128k16`; K is the number of elements in 32 bytes.
 std::uint32_t columns_of(std::string_view shape, const Factors& factors) {
   const auto number = [&shape](char letter) {
     std::uint32_t value = 0;
@@ -66,7 +66,7 @@ std::uint32_t columns_of(std::string_view shape, const Factors& factors) {
   const std::uint32_t n = number('n');
   const std::uint32_t bits = factors.a == FactorElement::b1 ? 1 : bits_of(factors.a);
   const bool is_integer = factors.d == FactorElement::s32;
-  // Those of integers are fewer (PTX ISA, table of shapes of wgmma.mma_async).
+  // Integers have fewer shapes (PTX ISA, table of shapes of wgmma.mma_async).
   const bool has_n = n >= 8 && n <= 256 && n % 8 == 0 && (!is_integer || n <= 24 || n % 16 == 0);
   const std::string named =
       "m64n" + std::to_string(n) + "k" + std::to_string(simt::factor_bytes * 8 / bits);
@@ -86,7 +86,8 @@ bool is_negated(Emitter& e, std::size_t i) {
   return value == -1;
 }
 
-/// The operands behind the factors: whether D counts, signs, and which factors lie by columns.
+/// Takes the operands behind the factors: whether D counts, signs, and which factors are stored by
+/// columns.
 void take_scales(Emitter& e, WarpgroupMultiply& multiply, bool has_signs, bool has_orders) {
   std::size_t next = 3;
   if (e.num_operands() > next) {
@@ -158,7 +159,7 @@ void multiply_async(Emitter& e, Modifiers& modifiers) {
   std::erase(sources, none);
   e.emit(Action::warpgroup_multiply, e.program().warpgroup_multiplications, multiply, definitions,
          uses);
-  // The factors that it reads from shared memory are a row of their own.
+  // Its reads of factors from shared memory are a row of their own.
   trace::StaticInstruction reads;
   reads.opcode = "wgmma.operands.shared";
   reads.op_class = OpClass::memory;
