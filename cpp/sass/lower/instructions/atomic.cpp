@@ -15,7 +15,7 @@ constexpr std::pair<std::string_view, std::string_view> operations[] = {
     {"ADD", "add"}, {"MIN", "min"}, {"MAX", "max"}, {"INC", "inc"},   {"DEC", "dec"},
     {"AND", "and"}, {"OR", "or"},   {"XOR", "xor"}, {"EXCH", "exch"}, {"CAS", "cas"}};
 
-/// The type of an element, and how many there are. Halves are taken two at a time.
+/// The type and number of elements. Halves are taken two at a time.
 struct Elements {
   Type type = Type::u32;
   std::uint32_t count = 1;
@@ -43,7 +43,7 @@ Type type_in(Form& form) {
   return Type::u32;
 }
 
-/// The slot of a value: both words of a 64-bit one together.
+/// The slot of a value; a 64-bit value has both words in one slot.
 Slot operand_of(Lowerer& to, const Operand& operand, Type type) {
   if (bytes_of(type) < 8) return to.word(operand);
   const Slot value = to.temporary();
@@ -67,8 +67,8 @@ void emit_update(Lowerer& to, MemoryAccess access, const Operand* result) {
   }
 }
 
-/// ATOMS.CAST.SPIN: whether the word was as expected, and has been exchanged, as 1 or 0 or, since
-/// sm_100, as a predicate.
+/// ATOMS.CAST.SPIN: gives whether the word was as expected and has been exchanged, as 1 or 0, or
+/// since sm_100 as a predicate.
 void cast(Lowerer& to, Form& form) {
   form.take("SPIN");
   const Type type = type_in(form);
@@ -85,7 +85,7 @@ void cast(Lowerer& to, Form& form) {
   access.operand_c = operand_of(to, form.next(), type);
   access.atomic = simt::find_atomic("cas", type, false);
   access.takes_locks = true;
-  // Results are written beside what they are compared with.
+  // The result is put aside, because it is compared afterwards.
   const Slot old = to.temporary();
   access.result = old;
   to.row_follows();
@@ -101,8 +101,8 @@ void cast(Lowerer& to, Form& form) {
   }
 }
 
-/// Whether an address is one where the memory's units compute: code looks at the predicate, and
-/// updates other places by itself.
+/// Whether the memory's units compute at an address. Code checks the predicate and updates other
+/// places by itself.
 Condition reached_by(Lowerer& to, const MemoryAccess& access, bool is_global) {
   if (access.offset != 0 || access.address == simt::none ||
       access.address_high != access.address + Frame::slot_bytes) {
@@ -114,7 +114,7 @@ Condition reached_by(Lowerer& to, const MemoryAccess& access, bool is_global) {
   simt::Step& step = to.emit(Action::address_query);
   step.operands.target = holds;
   step.operands.source[0] = address;
-  step.operands.immediate = is_global ? 1 : 3;  // whether it is global, or local
+  step.operands.immediate = is_global ? 1 : 3;  // tests for global, or local
   return {holds, !is_global};
 }
 
@@ -156,7 +156,7 @@ void atomic(Lowerer& to, Form& form) {
   }
   set_address(to, access, form.next(), is_64_bits && space != AddressSpace::shared);
   if (counts_lanes) {
-    // Each lane adds one: what the unit gives back of that is not known.
+    // Each lane adds one; the result that the unit returns is not known.
     if (result != nullptr && result->index != zero_register)
       to.refuse("its result is not executed");
     access.operand_b = to.frame().literal(1);

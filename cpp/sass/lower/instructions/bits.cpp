@@ -5,7 +5,7 @@
 namespace warpstack::sass {
 namespace {
 
-/// The table of a function whose operands are inverted beforehand.
+/// The table of a function with operands inverted beforehand.
 std::uint32_t table_with_inverted(std::uint32_t table, bool a, bool b, bool c) {
   return Lowerer::table_of([=](bool x, bool y, bool z) {
     const std::uint32_t row = (x != a ? 4u : 0u) | (y != b ? 2u : 0u) | (z != c ? 1u : 0u);
@@ -21,7 +21,7 @@ std::uint32_t table_in(Lowerer& to, const Operand& operand) {
 }
 
 void logic(Lowerer& to, Slot target, Slot a, Slot b, Slot c, std::uint32_t table) {
-  switch (table) {  // vector code of one operation
+  switch (table) {  // a single vectorized operation
     case 0xc0:
       to.emit(Operation::bit_and, Type::b32, target, {a, b});
       break;
@@ -56,7 +56,7 @@ void lop3(Lowerer& to, Form& form) {
     logic(to, target, to.word(a), to.word(b), to.word(c), table);
     return;
   }
-  // The result comes into being beside its target, which may be the predicate's guard or a source.
+  // The result goes to a temporary first, because its target may be the guard or a source.
   const Slot value = to.temporary();
   logic(to, value, to.word(a), to.word(b), to.word(c), table);
   if (target != Frame::sink) to.move(target, value);
@@ -82,7 +82,7 @@ Condition condition_or_sign(Lowerer& to, const Operand& operand) {
   return {sign, operand.negated};
 }
 
-/// Predicates are words of equal bits, so that the function of words serves them, too.
+/// Predicates are words of equal bits, so the function for words serves them, too.
 void plop3(Lowerer& to, Form& form) {
   if (!form.take("LUT")) to.refuse("only PLOP3.LUT is executed");
   const Operand& p = form.next();
@@ -117,7 +117,7 @@ void plop3(Lowerer& to, Form& form) {
   }
 }
 
-/// Shifts of 64 bits by steps of their own; `high`: the upper word of the result.
+/// Shifts 64 bits with separate steps; `high` gives the upper word of the result.
 void shift_pair(Lowerer& to, Operation operation, Type type, bool high, Slot target, Slot low,
                 Slot upper, Slot count) {
   const Slot words = to.temporary();
@@ -219,7 +219,7 @@ void of_one(Lowerer& to, Form& form) {
   to.emit(operation, Type::b32, target, {value});
 }
 
-/// Position of the leading bit, or how far it must move to be the first.
+/// The position of the leading bit, or the shift that makes it the first.
 void flo(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
   const bool as_shift = form.take("SH");

@@ -6,8 +6,8 @@
 namespace warpstack::sass {
 namespace {
 
-/// A predicate before the target, which must hold besides the guard. The trace's mask is that of
-/// the guard.
+/// Takes a predicate before the target, which must hold in addition to the guard. The trace's mask
+/// is that of the guard.
 void take_condition(Lowerer& to, Form& form) {
   if (!form.more() || !form.peek().is_predicate()) return;
   const Condition condition = to.condition(form.next());
@@ -18,7 +18,7 @@ void take_condition(Lowerer& to, Form& form) {
 
 void branch(Lowerer& to, Form& form) {
   form.take_all({"U", "INC", "DEC"});
-  if (form.take("ANY")) {  // all go where one lane's guard holds
+  if (form.take("ANY")) {  // all lanes go if one lane's guard holds
     const Condition guard = to.guard();
     to.emit(Action::nothing);
     to.guard_off();
@@ -33,8 +33,8 @@ void branch(Lowerer& to, Form& form) {
   }
   const bool when_parted = form.take("DIV");
   if (when_parted || form.take("CONV")) {
-    // All lanes that have come go or stay together. A guard says which of them count: after
-    // `R2UR P1,URZ,R0`, `@!P1 BRA.DIV UR6` goes where the lanes have masks that differ.
+    // All lanes of the path go or stay together. A guard says which of them count: after `R2UR
+    // P1,URZ,R0`, `@!P1 BRA.DIV UR6` branches if the lanes have different masks.
     const Condition guard = to.guard();
     simt::Collective test;
     if (!guard.is_true()) {
@@ -53,7 +53,7 @@ void branch(Lowerer& to, Form& form) {
   to.jump(to.address_of(form.next()));
 }
 
-/// Goes to an address in a register, and a number behind the instruction.
+/// Jumps to the sum of a register, a number and the address behind the instruction.
 void branch_by_register(Lowerer& to, Form& form) {
   take_condition(to, form);
   const Slot place = to.integer(form.next());
@@ -61,7 +61,7 @@ void branch_by_register(Lowerer& to, Form& form) {
   to.computed_jump(place, behind + to.number(form.next()));
 }
 
-/// Where the registers of arguments lie in a thread's argument area, and its result behind them.
+/// The places of argument registers in a thread's argument area; the result is behind them.
 constexpr std::uint32_t first_argument = 4;
 constexpr std::uint32_t argument_registers = 8;
 constexpr std::uint32_t result_at = 4 * argument_registers;
@@ -79,7 +79,7 @@ void emit_argument_access(Lowerer& to, Action action, std::uint32_t offset,
   to.program().parameter_accesses.push_back(access);
 }
 
-/// It comes back to the instruction behind the call.
+/// The call returns to the instruction behind it.
 void call_built_in(Lowerer& to, simt::Call::BuiltIn kind) {
   to.reserve_arguments(result_at + 8);
   emit_argument_access(to, Action::parameter_store, 0, argument_registers);
@@ -96,7 +96,7 @@ void call_built_in(Lowerer& to, simt::Call::BuiltIn kind) {
   }
 }
 
-/// By an address in a register, which may be that of a function of the library.
+/// Calls an address in a register, which may be that of a library function.
 void call_by_address(Lowerer& to, Slot address) {
   const Condition guard = to.guard();
   if (!guard.is_true()) to.refuse("under a guard it is not executed");
@@ -117,7 +117,7 @@ void call_by_address(Lowerer& to, Slot address) {
     call_built_in(to, function.kind);
     to.guard_by(guard);
   }
-  // Others are functions of the module, whose code stands behind the kernel's own.
+  // Other addresses are functions of the module, whose code follows the kernel's own.
   to.guard_by({is_known, true});
   if (to.kernel().labels.empty()) {
     to.emit(Action::trap);
@@ -127,7 +127,7 @@ void call_by_address(Lowerer& to, Slot address) {
   to.guard_by(guard);
 }
 
-/// The address of an instruction, its own one without an operand. Code begins at 0.
+/// The address of an instruction; without an operand, its own. Code begins at 0.
 void lepc(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next(), 2);
   const std::uint32_t address =
@@ -157,7 +157,7 @@ void call(Lowerer& to, Form& form) {
   }
 }
 
-/// To an address in a pair of registers, counted from a function's beginning.
+/// Returns to an address in a pair of registers, relative to the start of a function.
 void ret(Lowerer& to, Form& form) {
   const bool relative = form.take("REL");
   form.take_all({"NODEC", "DEC"});
@@ -174,17 +174,17 @@ void exit(Lowerer& to, Form& form) {
 
 template <Action action>
 void convergence(Lowerer& to, Form& form) {
-  form.take_all({"RECONVERGENT", "RELIABLE"});  // what the compiler knows of the lanes
+  form.take_all({"RECONVERGENT", "RELIABLE"});  // what the compiler knows about the lanes
   take_condition(to, form);
   const Operand& barrier = form.next();
   if (barrier.kind != Operand::Kind::convergence) {
     to.refuse(barrier.text + " is not a convergence barrier");
   }
-  take_condition(to, form);  // that of BREAK comes here
+  take_condition(to, form);  // BREAK has its condition here
   auto& convergences = to.program().convergences;
   to.emit(action, static_cast<std::uint32_t>(convergences.size()));
   convergences.push_back({to.frame().convergence(barrier.index)});
-  // Where lanes meet is where they wait: the place that BSSY names follows from it.
+  // Lanes reconverge where they wait, so the address that BSSY names is not needed.
   if (action == Action::begin_convergence) to.address_of(form.next());
 }
 
@@ -217,7 +217,7 @@ void warpsync(Lowerer& to, Form& form) {
     take_condition(to, form);
     collective.members = to.integer(form.next());
   }
-  // The lanes of a mask run what is up to ENDCOLLECTIVE together, and go on behind it.
+  // The lanes of a mask run the code up to ENDCOLLECTIVE together, and go on behind it.
   if (is_collective) {
     const std::uint32_t behind = to.address_of(form.next());
     const auto& code = to.kernel().code;
@@ -230,14 +230,14 @@ void warpsync(Lowerer& to, Form& form) {
   }
   const auto detail = static_cast<std::uint32_t>(to.program().collectives.size());
   to.emit(Action::warp_sync, detail);
-  // What follows has no mask of its own: it is for the lanes that come together.
+  // The code that follows has no mask of its own: it is for the lanes that arrive together.
   if (is_exclusive) to.emit(Action::separate, detail);
   to.program().collectives.push_back(collective);
 }
 
-/// The barrier's number and, where all of the block are not meant, how many threads it is for. One
-/// register holds both where it is there twice: the number in the lower half, threads in bits 16 to
-/// 27 (what ptxas makes of `bar.sync a, b`).
+/// Takes the barrier's number and, unless it is for the whole block, its number of threads. If the
+/// same register is there twice, it holds both: the number in the lower half, the threads in bits
+/// 16 to 27 (ptxas does so for `bar.sync a, b`).
 void take_barrier(Lowerer& to, Form& form, simt::Barrier& barrier) {
   const Operand& number = form.next();
   const Slot first = to.word(number);
@@ -282,7 +282,7 @@ void bar(Lowerer& to, Form& form) {
   to.program().barriers.push_back(barrier);
 }
 
-/// What the last BAR.RED of the block gave.
+/// The result of the block's last BAR.RED.
 void b2r(Lowerer& to, Form& form) {
   if (!form.take("RESULT")) to.refuse("only B2R.RESULT is executed");
   const Slot result = to.frame().barrier_result();

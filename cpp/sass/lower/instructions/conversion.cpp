@@ -15,7 +15,7 @@ constexpr std::pair<std::string_view, Type> type_names[] = {
     {"U8", Type::u8},   {"S8", Type::s8},     {"U16", Type::u16}, {"S16", Type::s16},
     {"U32", Type::u32}, {"S32", Type::s32},   {"U64", Type::u64}, {"S64", Type::s64}};
 
-/// The types that an opcode names, in its order.
+/// The types that an opcode names, in order.
 std::vector<Type> types_in(Form& form) {
   std::vector<Type> types;
   std::string_view rest = form.instruction().opcode;
@@ -47,11 +47,11 @@ Rounded rounding_in(Form& form) {
   return {};
 }
 
-/// A value of 4 bytes as an operand has it, or one of 8 in one slot.
+/// An operand's value of 4 bytes, or of 8 bytes in one slot.
 Slot source_of(Lowerer& to, const Operand& operand, Type type) {
   if (bytes_of(type) == 8) {
     if (type != Type::f64 && operand.kind == Operand::Kind::integer) {
-      // The upper word of a number whose lower word is 0.
+      // The number is the upper word; the lower word is 0.
       const auto upper = static_cast<std::uint64_t>(static_cast<std::uint32_t>(to.number(operand)));
       Slot value = to.temporary();
       to.emit(Operation::pack, Type::b64, value, {to.frame().literal_pair(upper << 32)});
@@ -103,10 +103,10 @@ Slot source_of(Lowerer& to, const Operand& operand, Type type) {
   return part;
 }
 
-/// Registers of a value of a type.
+/// Number of registers of a value of a type.
 std::uint32_t words_of(Type type) { return bytes_of(type) == 8 ? 2 : 1; }
 
-/// A register holds short integers with their sign in its upper bits.
+/// Registers hold short integers sign-extended.
 void extend_sign(Lowerer& to, Type type, Slot target) {
   if (bytes_of(type) >= 4 || is_float(type) || !is_signed(type)) return;
   to.emit({.operation = Operation::cvt, .type = Type::s32, .source = type}, target, {target});
@@ -127,7 +127,7 @@ void convert(Lowerer& to, LaneForm lane, Slot target, Slot source, Rounding roun
   }
 }
 
-/// The only float or integer of some types.
+/// The only float, or integer, among some types.
 Type only_or(Lowerer& to, const std::vector<Type>& types, bool wants_float, Type otherwise) {
   Type result = Type::none;
   for (const Type type : types) {
@@ -158,8 +158,8 @@ void f2i(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next(), words_of(result));
   const Slot source = source_of(to, form.next(), type);
   const LaneForm lane{.type = result, .source = type, .flush = flush};
-  // NaN becomes zero by .NTZ, else the top bit alone. What cvt makes of it follows from the types
-  // instead, as compilers choose them.
+  // With .NTZ, NaN becomes zero, else only the top bit. The result of cvt depends on the types
+  // instead, in the way that compilers choose them.
   const bool cvt_gives_zero = type != Type::f64 && bytes_of(result) < 8;
   if (nan_to_zero == cvt_gives_zero) return convert(to, lane, target, source, rounded.rounding);
   const Slot value = to.temporary();
@@ -167,7 +167,7 @@ void f2i(Lowerer& to, Form& form) {
   const Slot is_nan = to.temporary();
   to.emit({.operation = Operation::setp, .type = type, .comparison = simt::Comparison::nan}, is_nan,
           {source, source});
-  // In a short integer's register the sign is in the bits above it, too.
+  // A short integer is sign-extended in its register.
   const std::uint32_t bits = 8 * std::min(bytes_of(result), 4u);
   const std::uint32_t top_bit = (is_signed(result) ? ~0u : 1u) << (bits - 1);
   const Slot top = to.frame().literal(nan_to_zero ? 0 : top_bit);
@@ -207,7 +207,7 @@ void frnd(Lowerer& to, Form& form) {
           source, rounded.rounding);
 }
 
-/// A signed or unsigned integer held within a shorter type.
+/// A signed or unsigned integer clamped to a shorter type.
 void i2i(Lowerer& to, Form& form) {
   const std::vector<Type> types = types_in(form);
   if ((types.size() != 2 && types.size() != 1) || is_float(types[0]) || is_float(types.back())) {

@@ -5,12 +5,12 @@
 
 #include "sass/lower/instructions.h"
 
-// Sums, least and greatest of integers: words, pairs of words, and halves or bytes of a word.
+// Sums, minima and maxima of integers: words, pairs of words, and halves or bytes of a word.
 
 namespace warpstack::sass {
 namespace {
 
-/// What an instruction computes with: so many parts of a word, or 64 bits.
+/// The operands of an instruction: a number of parts of a word, or 64 bits.
 struct Parts {
   Type type = Type::s32;
   std::uint32_t count = 1;
@@ -31,7 +31,7 @@ Parts parts_in(Form& form) {
   return {};
 }
 
-/// A source and whether its parts are to be negated, each by itself.
+/// A source, and for each of its parts whether it is negated.
 struct Term {
   Slot slot = Frame::zero;
   bool negated = false;
@@ -46,7 +46,7 @@ Term term_of(Lowerer& to, const Operand& operand, const Parts& parts) {
   return {to.integer(bare), operand.negated};
 }
 
-/// Calls `compute` with the values of each part, and puts what it writes together in `target`.
+/// Calls `compute` with the values of each part, and joins the results in `target`.
 template <std::size_t n, class F>
 void for_parts(Lowerer& to, const Parts& parts, Slot target, const std::array<Term, n>& terms,
                F compute) {
@@ -75,7 +75,7 @@ void for_parts(Lowerer& to, const Parts& parts, Slot target, const std::array<Te
   to.move(target, whole);
 }
 
-/// The lesser where the condition holds, else the greater; with .RELU not below zero.
+/// The minimum where the condition holds, else the maximum; with .RELU at least zero.
 void extreme(Lowerer& to, Type type, bool relu, Condition least, Slot target, Slot a, Slot b) {
   const auto one = [&](Operation operation, Slot result) {
     to.emit({.operation = operation, .type = type, .relu = relu}, result, {a, b});
@@ -91,14 +91,14 @@ void extreme(Lowerer& to, Type type, bool relu, Condition least, Slot target, Sl
           {lesser, greater, to.positive(least)});
 }
 
-/// Predicates that nobody asks for, before or behind the target.
+/// Skips unused predicates before or behind the target.
 void skip_predicates(Lowerer& to, Form& form) {
   while (form.peek().is_predicate()) {
     if (!Lowerer::is_unused(form.next())) to.refuse("its predicates are not executed");
   }
 }
 
-/// The least or greatest of some values; `sums`: of the sum of the first two and the third.
+/// The minimum or maximum of some values; with `sums`, of the sum of the first two and the third.
 template <std::size_t n, bool sums>
 void extremes(Lowerer& to, Form& form) {
   const Parts parts = parts_in(form);
@@ -109,7 +109,7 @@ void extremes(Lowerer& to, Form& form) {
   std::array<Term, n> terms;
   for (Term& term : terms) term = term_of(to, form.next(), parts);
   const Condition least = to.condition(form.next());
-  // A pair can take a carry on, which compilers do not ask for.
+  // A pair can pass a carry on, which compilers do not use.
   if (parts.is_pair() && form.more() && !to.condition(form.next()).is_false()) {
     to.refuse("its last predicate is not executed");
   }
@@ -120,7 +120,7 @@ void extremes(Lowerer& to, Form& form) {
       const Slot first = to.temporary();
       if constexpr (sums) {
         to.emit(Operation::add, Type::u32, first, {values[0], values[1]});
-        if (parts.count > 1) {  // it wraps around within its part
+        if (parts.count > 1) {  // wraps around within the part
           to.emit(Operation::bfe, parts.type, first,
                   {first, Frame::zero, to.frame().literal(parts.bits())});
         }

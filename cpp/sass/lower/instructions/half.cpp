@@ -9,7 +9,8 @@
 namespace warpstack::sass {
 namespace {
 
-/// Two halves of f16 as an operand says: one of them twice, its signs, numbers.
+/// Two f16 halves of an operand, with its swizzle (such as one of them twice) and signs, or of
+/// numbers.
 Slot halves(Lowerer& to, const Operand& operand) {
   Slot value = to.word(to.without(operand, negation | absolute | suffix));
   const auto permute = [&](std::uint32_t selector) {
@@ -23,7 +24,7 @@ Slot halves(Lowerer& to, const Operand& operand) {
   } else if (operand.suffix == "H1_H1") {
     permute(0x3232);
   } else if (operand.suffix == "H0_NH1") {
-    // The other way round, the lower one negated: i times a complex number.
+    // Exchanges the halves and negates the lower one: i times a complex number.
     permute(0x1032);
     const Slot result = to.temporary();
     to.emit(Operation::bit_xor, Type::b32, result, {value, to.frame().literal(0x8000)});
@@ -50,9 +51,8 @@ Slot halves(Lowerer& to, const Operand& operand) {
   return value;
 }
 
-/// The next operand: halves, or two numbers of which the first is the upper half.
-/// Where one of them is not a number the operands are whole words instead, in hexadecimal.
-/// `parts` are applied by the caller.
+/// The next operand: halves, or two numbers of which the first is the upper half. If one of them is
+/// NaN, the operands are whole words in hexadecimal instead. The caller applies `parts`.
 Slot next_halves(Lowerer& to, Form& form, bool is_bf16, std::uint8_t parts = 0) {
   const auto half_of = [is_bf16](double value) -> std::uint32_t {
     if (!is_bf16) return simt::double_to_half(value);
@@ -89,7 +89,7 @@ void arithmetic(Lowerer& to, Form& form) {
   const Operand& d = form.next();
   const Slot target = to.target(d);
   if (!d.suffix.empty()) to.refuse("operand " + d.text + ": its suffix is not executed");
-  // A constant of single precision is rounded by itself: right where nothing is added to it.
+  // A single-precision constant is rounded first, which is correct if nothing is added to it.
   const auto& given = form.instruction().operands;
   if (std::ranges::any_of(given, [](const Operand& o) { return o.suffix == "F32"; }) &&
       (operation != Operation::add || is_bf16 || given[1].index != zero_register ||
@@ -148,14 +148,14 @@ void hfma2(Lowerer& to, Form& form) {
   arithmetic<Operation::fma, 3>(to, form);
 }
 
-/// The lesser of each half where the predicate holds, else the greater.
+/// The minimum of each half where the predicate holds, else the maximum.
 void hmnmx2(Lowerer& to, Form& form) {
   const bool is_bf16 = form.take("BF16_V2");
   const bool flush = form.take("FTZ");
   const bool keeps_nan = form.take("NAN");
   const bool xor_sign = form.take("XORSIGN");
   const Slot target = to.target(form.next());
-  // Which makes magnitudes of both, and needs their signs before.
+  // XORSIGN turns both into magnitudes, so their signs are needed first.
   const std::uint8_t parts = xor_sign ? absolute : 0;
   const Slot a = next_halves(to, form, is_bf16, parts);
   const Slot b = next_halves(to, form, is_bf16, parts);
@@ -169,7 +169,7 @@ void hmnmx2(Lowerer& to, Form& form) {
           target, {a, b});
 }
 
-/// Whether both halves compare, each joined with a predicate: the lower one first.
+/// The comparisons of both halves, each combined with a predicate; the lower one first.
 std::array<Slot, 2> compare_halves(Lowerer& to, Form& form, bool is_bf16,
                                    simt::Comparison comparison, char combination, bool flush) {
   const Slot words[2] = {next_halves(to, form, is_bf16), next_halves(to, form, is_bf16)};
@@ -208,7 +208,7 @@ void hsetp2(Lowerer& to, Form& form) {
   const char combination = combination_in(to, form);
   const Slot targets[2] = {to.predicate_target(form.next()), to.predicate_target(form.next())};
   const auto results = compare_halves(to, form, is_bf16, comparison, combination, flush);
-  // The guard is written last, for it decides about both.
+  // The guard is written last, because it affects both.
   const std::size_t last = targets[0] == to.guard().slot ? 0 : 1;
   to.move(targets[1 - last], results[1 - last]);
   to.move(targets[last], results[last]);

@@ -17,7 +17,7 @@ bool has_sign(const Operand& operand) {
   return !is_number(operand) && (operand.negated || operand.complement);
 }
 
-/// The word of an operand whose sign is applied by the sum.
+/// The word of an operand; the sum applies its sign.
 Slot term(Lowerer& to, const Operand& operand) {
   if (!is_number(operand)) to.applies(operand, negation | complement);
   return to.word(operand);
@@ -57,7 +57,7 @@ void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
   Slot c = s[2];
   if (!sum.second_carry_in.is_false()) {
     if (is_wanted(sum.carry_out)) to.refuse("a carry out with two carries in is not executed");
-    // A predicate that holds is -1, and ~c + 1 is ~(c - 1).
+    // A true predicate is -1, and ~c + 1 is ~(c - 1).
     c = to.temporary();
     to.emit(terms.mask(2) != 0 ? Operation::add : Operation::sub, Type::u32, c,
             {s[2], to.positive(sum.second_carry_in)});
@@ -85,7 +85,7 @@ void add_words(Lowerer& to, const Sum& sum, std::initializer_list<Slot> sources,
 /// a + b of 64 bits with carries, a word at a time.
 void add_pairs_with_carries(Lowerer& to, Slot target, const Operand* carry_out, bool extended,
                             const Operand& a, const Operand& b, Condition carry_in) {
-  // What is carried from word to word is one bit.
+  // Only one bit is carried from word to word.
   if (static_cast<int>(a.negated) + static_cast<int>(b.negated) + static_cast<int>(extended) > 1) {
     to.refuse("more than one of a carry in and negations is not executed");
   }
@@ -191,7 +191,7 @@ void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
     const Slot product = to.temporary();
     to.emit({.operation = Operation::mad_wide, .type = type, .words = true}, product,
             {a, b, Frame::zero});
-    // The complement of a negated addend carries with one.
+    // A negated addend is its complement plus a carry of one.
     simt::Add3Terms low_terms;
     simt::Add3Terms high_terms;
     if (has_sign(c)) {
@@ -220,7 +220,7 @@ void imad_wide(Lowerer& to, Form& form, Type type, bool high) {
 
 void imad(Lowerer& to, Form& form) {
   const Type type = form.take("U32") ? Type::u32 : Type::s32;
-  form.take_all({"MOV", "SHL", "IADD"});  // names for special factors
+  form.take_all({"MOV", "SHL", "IADD"});  // special factors have names
   if (form.take("WIDE")) return imad_wide(to, form, type, false);
   if (form.take("HI")) return imad_wide(to, form, type, true);
   const bool extended = form.take("X");
@@ -287,7 +287,7 @@ void lea(Lowerer& to, Form& form) {
     return;
   }
   const Slot shifted = to.temporary();
-  // The sum has the sign of what is shifted: a negated zero carries.
+  // The sum applies the sign of the shifted value: a negated zero carries.
   to.applies(a, negation | complement);
   Operand sign;
   sign.negated = a.negated;
@@ -295,7 +295,7 @@ void lea(Lowerer& to, Form& form) {
   if (!high) {
     to.emit(Operation::shl, Type::b32, shifted, {to.word(a), to.frame().literal(shift)});
   } else if (sign_extended) {
-    // The upper word is the sign: shifted by 0, all of it.
+    // The upper word is the sign; for a shift of 0, nothing else.
     to.emit(Operation::shr, Type::s32, shifted, {to.word(a), to.frame().literal(32 - shift)});
   } else {
     to.emit({.operation = Operation::shf_l, .type = Type::b32, .clamp = true}, shifted,
@@ -319,7 +319,7 @@ void vabsdiff(Lowerer& to, Form& form) {
   to.emit(Operation::sad, type, target, {a, b, to.integer(form.next())});
 }
 
-/// |a - b| of each byte; with .ACC their sum and c.
+/// |a - b| of each byte; with .ACC their sum plus c.
 void vabsdiff4(Lowerer& to, Form& form) {
   if (!form.take("U8")) to.refuse("only bytes without a sign are executed");
   const bool accumulates = form.take("ACC");

@@ -21,7 +21,7 @@ struct Shape {
   std::uint32_t m, n, k;
 };
 
-// As opcodes name them: the digits of M, N and K. These exist for each kind of element.
+// Shapes as opcodes name them, by the digits of M, N and K, for each kind of element.
 constexpr Shape half_shapes[] = {{"1688", 16, 8, 8}, {"16816", 16, 8, 16}};
 constexpr Shape tf32_shapes[] = {{"1684", 16, 8, 4}, {"1688", 16, 8, 8}};
 constexpr Shape byte_shapes[] = {{"8816", 8, 8, 16}, {"16816", 16, 8, 16}, {"16832", 16, 8, 32}};
@@ -41,13 +41,13 @@ Shape shape_in(Lowerer& to, Form& form, std::span<const Shape> shapes) {
   to.refuse("matrices of this shape and these elements are not executed");
 }
 
-/// The registers of a fragment. Those of ptxas follow each other as those of PTX do.
+/// The registers of a fragment, which in machine code have the same order as in PTX.
 void set_values(Lowerer& to, const Operand& operand, const MatrixFragment& fragment, bool is_target,
                 std::array<std::uint32_t, 8>& values) {
   if (!operand.is_register() || fragment.num_registers() > values.size()) {
     to.refuse("operand " + operand.text + " does not hold a matrix");
   }
-  // The rows and columns of the factors lie as these words say, which are there always.
+  // These words give the order of the factors' rows and columns, and are always there.
   if (fragment.role != MatrixRole::accumulator &&
       operand.suffix == (fragment.role == MatrixRole::a ? "ROW" : "COL")) {
     to.applies(operand, suffix);
@@ -107,7 +107,7 @@ void dmma(Lowerer& to, Form& form) {
   emit_multiply(to, form, shape_in(to, form, double_shapes), element, element, element);
 }
 
-/// Counts the ones in what two rows and columns of bits have in common, or not.
+/// Counts the ones in the `and` or `xor` of rows and columns of bits.
 void bmma(Lowerer& to, Form& form) {
   const Shape shape = shape_in(to, form, bit_shapes);
   simt::MatrixMultiply multiply;
@@ -123,7 +123,7 @@ void imma(Lowerer& to, Form& form) {
                                                                      {"U8", MatrixElement::u8},
                                                                      {"S4", MatrixElement::s4},
                                                                      {"U4", MatrixElement::u4}};
-  // Both types in their order: the same one may be there twice.
+  // Both types in order: the same one may be there twice.
   const std::string_view opcode = form.instruction().opcode;
   MatrixElement types[2] = {};
   std::size_t places[2] = {};

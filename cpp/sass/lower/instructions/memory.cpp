@@ -15,7 +15,7 @@ constexpr std::tuple<std::string_view, std::uint8_t, std::uint8_t, bool> widths[
     {"U8", 1, 1, false}, {"S8", 1, 1, true},  {"U16", 2, 1, false}, {"S16", 2, 1, true},
     {"32", 4, 1, false}, {"64", 4, 2, false}, {"128", 4, 4, false}};
 
-/// Elements are words, so that each has a register of its own.
+/// Elements are words: each has a register of its own.
 void take_width(Form& form, MemoryAccess& access) {
   access.bytes = 4;
   access.elements = 1;
@@ -85,9 +85,9 @@ Slot whole_address(Lowerer& to, const MemoryAccess& access) {
   return address;
 }
 
-/// With .ZFILL the source's address says how much is copied: it lies as many bytes behind a
-/// multiple of the width as are zero at the end. Returns the bytes to copy and makes the address a
-/// multiple.
+/// With .ZFILL the source's address says how much is copied: its distance from a multiple of the
+/// width is the number of zero bytes at the end. Returns the bytes to copy and rounds the address
+/// down.
 Slot take_fill(Lowerer& to, std::uint32_t width, Slot address) {
   const auto in_64_bits = [&](std::uint64_t value) {
     const Slot slot = to.temporary();
@@ -138,7 +138,7 @@ void fence(Lowerer& to, Form& form) {
   to.emit(Action::fence);
 }
 
-/// What changes no value: caches, and waiting for what is done already.
+/// Instructions that change no value: caches, and waits for what is already done.
 template <std::size_t operands>
 void ignore(Lowerer& to, Form& form) {
   form.take_all({"IVALL", "E", "PF1", "PF2", "LE", "DEFER_BLOCKING", "LTC", "IV", "WB", "RS"});
@@ -182,7 +182,7 @@ Handler memory_handler(std::string_view base) {
   if (base == "QSPC") return query_space;
   if (base == "ERRBAR" || base == "CGAERRBAR" || base == "LDGDEPBAR") return ignore<0>;
   if (base == "CCTL") return ignore<1>;    // a place
-  if (base == "DEPBAR") return ignore<3>;  // a barrier, how many may be left, others
+  if (base == "DEPBAR") return ignore<3>;  // a barrier, how many may be pending, others
   return nullptr;
 }
 

@@ -61,10 +61,10 @@ const SpecialName& special_in(Lowerer& to, const Operand& operand) {
 void s2r(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& source = form.next();
-  // Without clusters there is one block in each, and words of constant bank 0 lie where the
-  // smallest of them is looked for.
+  // Without clusters each has one block, and words of constant bank 0 lie where those for the
+  // smallest cluster do.
   if (source.text == "SRZ" || source.text == "SR_CgaSize") return to.move(target, Frame::zero);
-  // The least address that the stack may reach, which code for debugging looks at.
+  // The lowest address that the stack may reach, which debug code checks.
   if (source.text == "SR_LMEMHIOFF") return to.move(target, Frame::zero);
   if (source.text == "SR_SWINHI") {  // the upper word of shared memory's window
     static_assert((simt::shared_window & 0xffffffff) == 0);
@@ -108,7 +108,7 @@ void mov(Lowerer& to, Form& form) {
     return;
   }
   to.move(target, to.integer(form.next()));
-  // A mask of bytes, which is all of them.
+  // The mask of bytes must have all of them.
   if (form.more() && to.number(form.next()) != 0xf) to.refuse("a mask of bytes is not executed");
 }
 
@@ -124,9 +124,9 @@ void rpcmov(Lowerer& to, Form& form) {
   to.move(is_return(d) ? to.frame().return_word(d.text == "Rpc.HI") : to.target(d), value);
 }
 
-/// A vector register as a uniform one. With a predicate the lanes may differ: the first one's value
-/// is taken, and the predicate says which lanes have another one; with .OR, or it did so before.
-/// That is how ptxas goes through the values of lanes one after the other:
+/// Copies a vector register to a uniform one. With a predicate the lanes may differ: the first
+/// one's value is taken, and the predicate becomes true in lanes with another value; with .OR it
+/// also stays true. ptxas uses this to go through the values of lanes one by one:
 ///
 ///     again: @P1 R2UR P0,UR6,R2    // P1: lanes that are left
 ///            @!P0 …                // for the lanes that have this value

@@ -5,7 +5,7 @@
 
 #include "sass/lower/instructions.h"
 
-// F2FP, which packs shorter floats and unpacks them, and I2IP, which packs integers.
+// F2FP, which packs and unpacks shorter floats, and I2IP, which packs integers.
 
 namespace warpstack::sass {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, NarrowFormat> format_names[] = {
     {"E3M2", NarrowFormat::e3m2}, {"E2M1", NarrowFormat::e2m1}, {"E8", NarrowFormat::ue8m0},
     {"F16", NarrowFormat::f16},   {"BF16", NarrowFormat::bf16}, {"TF32", NarrowFormat::tf32}};
 
-/// The formats that an opcode names before its way of packing: target and source.
+/// The target and source formats that an opcode names before its kind of packing.
 struct Formats {
   NarrowFormat target = NarrowFormat::f16;
   NarrowFormat source = NarrowFormat::f16;
@@ -42,7 +42,7 @@ Formats formats_in(Lowerer& to, Form& form) {
     (count == 0 ? formats.target : formats.source) = known->second;
     ++count;
   }
-  // F2FP.PACK_AB and F2FP.BF16.PACK_AB are of single precision, too.
+  // F2FP.PACK_AB and F2FP.BF16.PACK_AB also convert single precision.
   if (count < 2) formats.from_f32 = true;
   if (count > 2 || (count == 2 && formats.from_f32)) to.refuse("it names too many types");
   return formats;
@@ -60,7 +60,7 @@ bool is_zero(const Operand& operand) {
   return operand.kind == Operand::Kind::reg && operand.index == zero_register;
 }
 
-/// The pair into the low bits of the target, below those of C.
+/// Puts the pair into the low bits of the target, below those of C.
 void merge(Lowerer& to, Slot target, Slot pair, const Operand& c, NarrowFormat format) {
   if (is_zero(c)) return to.move(target, pair);
   const Slot above = to.temporary();
@@ -69,7 +69,7 @@ void merge(Lowerer& to, Slot target, Slot pair, const Operand& c, NarrowFormat f
   to.emit(Operation::bit_or, Type::b32, target, {above, pair});
 }
 
-/// Two f32 to f16 or bf16 as cvt does them without .satfinite and random bits.
+/// Two f32 to f16 or bf16, as by cvt without .satfinite and random bits.
 void pack_plain(Lowerer& to, Slot target, Slot upper, Slot lower, const NarrowConversion& how) {
   const Rounding rounding =
       how.rounding == NarrowRounding::zero ? Rounding::zero : Rounding::nearest;
@@ -115,8 +115,8 @@ void pack_halves(Lowerer& to, Form& form, const NarrowConversion& how) {
   merge(to, target, pair, form.next(), how.format);
 }
 
-/// One value of single precision. What becomes of the upper half of a register is known where
-/// nothing is merged.
+/// Converts one single-precision value. The upper half of the register is only known if nothing is
+/// merged.
 void convert_one(Lowerer& to, Form& form, NarrowConversion how, bool merges) {
   how.is_pair = false;
   const Slot target = to.target(form.next());
@@ -174,7 +174,7 @@ void f2fp(Lowerer& to, Form& form) {
   to.refuse("this conversion is not executed");
 }
 
-/// Integers held within shorter ones, side by side below C.
+/// Integers clamped to shorter ones, side by side below C.
 void i2ip(Lowerer& to, Form& form) {
   static constexpr std::pair<std::string_view, std::uint32_t> names[] = {
       {"U16", 16}, {"S16", 16}, {"U8", 8}, {"S8", 8}, {"U4", 4}, {"S4", 4}, {"U2", 2}, {"S2", 2}};

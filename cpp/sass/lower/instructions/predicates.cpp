@@ -20,7 +20,7 @@ void compare_words(Lowerer& to, Comparison comparison, Type type, Slot result, S
   to.emit({.operation = Operation::setp, .type = type, .comparison = comparison}, result, {a, b});
 }
 
-/// The upper words of 64-bit integers: where they are equal, the lower ones decide.
+/// Compares the upper words of 64-bit integers; if they are equal, the lower words decide.
 void compare_extended(Lowerer& to, Comparison comparison, Type type, Slot result, Slot a, Slot b,
                       Condition lower) {
   const Slot differ = to.temporary();
@@ -53,7 +53,7 @@ void isetp(Lowerer& to, Form& form) {
   const Slot a = source(form.next());
   const Slot b = source(form.next());
   const Condition with = to.condition(form.next());
-  // Where it holds, nvdisasm leaves it out.
+  // nvdisasm leaves out a condition that is always true.
   const Condition lower = extended && form.more() ? to.condition(form.next()) : Condition{};
   to.set_predicates(p, q, combination, with, [&](Slot result) {
     if (extended) {
@@ -112,8 +112,8 @@ void fsetp(Lowerer& to, Form& form) {
                     [&](Slot result) { compare_floats(to, comparison, flush, result, a, b); });
 }
 
-/// DSETP.MIN, DSETP.MAX: whether the first operand is the result, for numbers go before NaN, and
-/// whether both operands are NaN.
+/// DSETP.MIN, DSETP.MAX: whether the first operand is the result (numbers win over NaN), and
+/// whether both are NaN.
 void select_extreme(Lowerer& to, Form& form, bool is_min) {
   if (combination_in(to, form) != '&') to.refuse("only the form with AND is executed");
   const Operand& p = form.next();
@@ -130,7 +130,7 @@ void select_extreme(Lowerer& to, Form& form, bool is_min) {
   };
   const simt::OperandSigns signs = signs_of(to, a, b);
   const Slot before = compare(is_min ? Comparison::lt : Comparison::gt, x, y, signs);
-  // -0 is below +0: of equal values the first goes when its sign is that of the extreme.
+  // -0 is below +0: of equal values, the first is taken if it has the sign of the extreme.
   const Slot equal = compare(Comparison::eq, x, y, signs);
   Slot is_negative = a.negated ? Slot{Frame::truth} : Slot{Frame::zero};
   if (!a.absolute) {
@@ -192,7 +192,7 @@ std::uint32_t mask_in(Lowerer& to, const Operand& operand) {
   return static_cast<std::uint32_t>(operand.integer);
 }
 
-/// All predicates of a kind, which some versions of nvdisasm name.
+/// Whether a name, of some versions of nvdisasm, stands for all predicates of a kind.
 bool is_all_predicates(std::string_view name) { return name == "PR" || name == "UPR"; }
 
 void skip_name(Form& form) {
@@ -235,7 +235,7 @@ void r2p(Lowerer& to, Form& form) {
   for (std::uint32_t i = 0; i < true_predicate; ++i) {
     if ((mask >> i & 1) == 0) continue;
     if (to.frame().predicate(i, uniform) == to.guard().slot) {
-      last = i;  // it decides about the others
+      last = i;  // it affects the others
     } else {
       write(i);
     }

@@ -25,7 +25,7 @@ void set_sign(Lowerer& to, simt::OperandSigns& signs, std::uint32_t source,
   if (operand.negated) signs.negate(source);
 }
 
-/// Subnormal values of a result become zero.
+/// Turns subnormal values of a result into zero.
 void flush_result(Lowerer& to, Slot target) {
   const LaneForm negated{.operation = Operation::neg, .type = Type::f32, .flush = true};
   to.emit(negated, target, {target});
@@ -39,7 +39,7 @@ void arithmetic(Lowerer& to, Form& form) {
   const bool saturate = form.take("SAT");
   simt::OperandSigns signs;
   signs.set_rounding(rounding_in(form));
-  // Half of the product. ptxas makes it of two multiplications with small constants.
+  // Half of the product. ptxas generates it for two multiplications with small constants.
   const bool is_halved = operation == Operation::mul_lo && !is_f64 && form.take("D2");
   if (is_halved && (form.instruction().operands.size() != 3 || saturate ||
                     signs.rounding() != Rounding::nearest ||
@@ -71,19 +71,19 @@ void arithmetic(Lowerer& to, Form& form) {
   }
 }
 
-/// The least of two or three values where the predicate holds, else the greatest.
+/// The minimum of two or three values where the predicate holds, else the maximum.
 template <std::size_t n>
 void fmnmx(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
   const bool keeps_nan = form.take("NAN");
-  // Which makes magnitudes of both, and needs their signs before.
+  // XORSIGN turns both into magnitudes, so their signs are needed first.
   const bool xor_sign = n == 2 && form.take("XORSIGN");
   const Slot target = to.target(form.next());
   std::array<Slot, n> values;
   for (Slot& value : values) {
     const Operand& operand = form.next();
     if (!xor_sign) {
-      value = to.signed_real_word(operand);  // not a copy: what is applied is noted by its place
+      value = to.signed_real_word(operand);  // no copy: parts are noted by the operand's place
     } else {
       to.applies(operand, negation);
       value = to.signed_real_word(to.without(operand, absolute));
@@ -140,7 +140,7 @@ void sel(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next(), is_pair ? 2 : 1);
   if (is_pair) {
     const Slot value = to.temporary();
-    // Its numbers have 33 bits, so that they are what their text says.
+    // Its numbers have 33 bits, so their text is exact.
     const Slot a = to.packed(form.next(), true);
     const Slot b = to.packed(form.next(), true);
     to.emit(Operation::selp, Type::b64, value, {a, b, to.positive(to.condition(form.next()))});
@@ -152,13 +152,13 @@ void sel(Lowerer& to, Form& form) {
   select_word(to, target, a, b, to.condition(form.next()));
 }
 
-/// The special-function unit. But for tanh it flushes subnormal values; compilers scale around
+/// The special-function unit. It flushes subnormal values, except for tanh; compilers scale around
 /// that.
 void mufu(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& operand = form.next();
   const bool of_double = form.left() == "RCP64H" || form.left() == "RSQ64H";
-  // A decimal is a number of which the upper word is meant.
+  // Of a decimal number the upper word is meant.
   const Slot source = of_double && operand.kind == Operand::Kind::real
                           ? to.frame().literal(static_cast<std::uint32_t>(
                                 std::bit_cast<std::uint64_t>(operand.real) >> 32))

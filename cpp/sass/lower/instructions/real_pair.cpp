@@ -10,15 +10,15 @@ namespace {
 
 using simt::Rounding;
 
-/// A source: where the values of the lower and upper result are, and their signs.
+/// A source: the slots of the values for the lower and upper result, and their signs.
 struct Halves {
   std::array<Slot, 2> slots{};
   std::array<bool, 2> negated{};
   bool absolute = false;
 };
 
-/// R2.F32x2.HI_LO is a pair, with LO_HI the other way round, and R2.F32 or a number both halves.
-/// A sign is that of both; with .NP the upper one has the other sign.
+/// R2.F32x2.HI_LO is a pair, LO_HI the exchanged pair; R2.F32 or a number stands for both halves. A
+/// sign applies to both; with .NP the upper half has the opposite sign.
 Halves halves_of(Lowerer& to, const Operand& operand) {
   Halves result;
   if (operand.kind == Operand::Kind::real || operand.kind == Operand::Kind::integer) {
@@ -59,7 +59,7 @@ void arithmetic(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next(), 2);
   std::array<Halves, 3> sources;
   for (std::uint32_t i = 0; i < operands; ++i) sources[i] = halves_of(to, form.next());
-  // The target may be among the sources of either half.
+  // The target may be a source of either half.
   std::array<Slot, 2> results{};
   for (std::size_t half = 0; half < 2; ++half) {
     simt::OperandSigns signs;

@@ -3,15 +3,15 @@
 #include "sass/lower/instructions.h"
 #include "sass/lower/memory_operands.h"
 
-// Textures and surfaces, as ptxas uses them: the object's handle is a word of constant bank 0 or of
-// a uniform register, and says both what is sampled and how.
+// Textures and surfaces, as ptxas uses them. The object's handle is a word of constant bank 0 or a
+// uniform register, and says both what is sampled and how.
 
 namespace warpstack::sass {
 namespace {
 
 using simt::TextureAccess;
 
-/// A slot of 64 bits with a handle, of which machine code has the lower word.
+/// A 64-bit slot with a handle; machine code has only the lower word.
 Slot object_of(Lowerer& to, Slot handle) {
   const Slot words = to.temporary();
   to.move(words, handle);
@@ -56,14 +56,14 @@ void take_shape(Lowerer& to, const Operand& operand, TextureAccess& access) {
   to.refuse("its shape " + operand.text + " is not executed");
 }
 
-/// Registers that follow each other from an operand on.
+/// Consecutive registers from an operand on.
 Slot part_of(Lowerer& to, const Operand& operand, std::uint32_t number) {
   const Slot first = to.word(operand);
   return first == Frame::zero ? first : first + number * Frame::slot_bytes;
 }
 
-/// The results that a mask names: the first two go to the second register operand and the one
-/// behind it, the others to the first.
+/// Assigns the results in a mask: the first two go to the second register operand and the register
+/// behind it, the others to the first operand.
 void set_results(Lowerer& to, const Operand& rest, const Operand& first, std::uint32_t number,
                  std::uint32_t& slot) {
   const Slot target = to.target(number < 2 ? first : rest);
@@ -76,9 +76,8 @@ std::uint32_t take_mask(Lowerer& to, Form& form) {
   return static_cast<std::uint32_t>(mask);
 }
 
-/// What is sampled lies in one vector of registers (layer, coordinates) and a second one (with .B
-/// the handle, then the level); with .SCR all of it in two vectors of equal length. One level
-/// exists, whatever is asked for.
+/// The arguments are in one vector of registers (layer, coordinates) and a second one (with .B the
+/// handle, then the level); with .SCR in two vectors of equal length. There is only one level.
 void sample(Lowerer& to, Form& form, bool fetch) {
   TextureAccess access;
   access.fetch = fetch;
@@ -105,7 +104,7 @@ void sample(Lowerer& to, Form& form, bool fetch) {
   };
   for (std::uint32_t i = 0; i < coordinates; ++i) access.coordinates[i] = argument(i);
   if (holds_handle) access.object = object_of(to, argument(coordinates));
-  // The engine gives all four results; those that the mask leaves out go where nobody reads.
+  // The engine gives all four results; those not in the mask go to a slot that is never read.
   std::uint32_t number = 0;
   for (std::uint32_t e = 0; e < 4; ++e) {
     if ((mask >> e & 1) == 0) {
@@ -145,7 +144,7 @@ void txq(Lowerer& to, Form& form) {
   }
 }
 
-/// Surfaces: raw bytes at a place whose first coordinate counts bytes. The layer is the last one.
+/// Surfaces: raw bytes at coordinates, the first of which counts bytes. The layer comes last.
 template <bool is_load>
 void surface(Lowerer& to, Form& form) {
   TextureAccess access;

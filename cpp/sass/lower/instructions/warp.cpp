@@ -10,7 +10,7 @@ namespace {
 using simt::Collective;
 using simt::VoteMode;
 
-/// All operations are those of the lanes that come together.
+/// All operations are for the lanes of the path.
 void emit_collective(Lowerer& to, Action action, const Collective& collective) {
   to.emit(action, static_cast<std::uint32_t>(to.program().collectives.size()));
   to.program().collectives.push_back(collective);
