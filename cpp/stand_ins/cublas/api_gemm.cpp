@@ -9,7 +9,7 @@ using namespace warpstack::cublas;
 
 namespace {
 
-/// A call, whatever its types. Without a batch, `batches` is 1.
+/// A call with any types. Without a batch, `batches` is 1.
 struct Product {
   int operation_a, operation_b;
   int m, n, k;
@@ -76,7 +76,7 @@ void multiply(const Context& context, const Kernels& kernels, const Product& p,
   arguments.c_is_f32 = c_is_f32;
   arguments.alpha = alpha;
   arguments.beta = beta;
-  // A large tile that is mostly outside of C would do more work than small ones.
+  // A large tile mostly outside C would do more work than small ones.
   const bool large = 2 * std::min(p.m, p.n) > kernels.large;
   const int tile = large ? kernels.large : small_tile;
   const auto tiles = [tile](int n) { return (static_cast<std::int64_t>(n) + tile - 1) / tile; };
@@ -174,7 +174,7 @@ Status typed(const char* function, Context* handle, const Product& p, const Type
 
 }  // namespace
 
-// cublasSgemm and cublasDgemm are exported with _v2 at the end, the third form is not.
+// cublasSgemm and cublasDgemm are exported with the suffix _v2, the third form is not.
 #define CUBLAS_GEMMS(S, version, T, run)                                                         \
   CUBLAS_EXPORT Status cublas##S##gemm##version(                                                 \
       Context* handle, int operation_a, int operation_b, int m, int n, int k, const T* alpha,    \

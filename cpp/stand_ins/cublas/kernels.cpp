@@ -21,7 +21,7 @@ extern const char warpstack_vectors_f64_ptx[];
 namespace warpstack::cublas {
 namespace {
 
-/// The header of a fat binary container with one image, and of that image: as fatbinary writes
+/// The headers of a fat binary container with one image, and of that image, as fatbinary writes
 /// them.
 struct ContainerHeader {
   std::uint32_t magic = 0xba55ed50;
@@ -47,12 +47,12 @@ static_assert(sizeof(ContainerHeader) == 16 && sizeof(ImageHeader) == 64);
 
 constexpr int wrapper_magic = 0x466243b1;
 
-/// A file that is registered: the runtime reads the container when it needs it.
+/// A registered file. The runtime reads the container when it needs it.
 struct Registered {
   std::vector<std::byte> container;
   cudart::FatBinaryWrapper wrapper{};
   void** handle = nullptr;
-  std::map<std::string, char> stubs;  ///< the address of a value stands for the kernel
+  std::map<std::string, char> stubs;  ///< the address of a value identifies the kernel
 };
 
 struct Source {

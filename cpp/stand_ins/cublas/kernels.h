@@ -7,7 +7,8 @@
 
 namespace warpstack::cublas {
 
-/// A file of kernels/, which is registered as a fat binary when a kernel of it is first needed.
+/// A file of data/libraries/cublas, registered as a fat binary when one of its kernels is first
+/// needed.
 enum class KernelFile {
   gemm_bf16,
   gemm_f16,
@@ -18,12 +19,12 @@ enum class KernelFile {
   vectors_f64
 };
 
-/// Launches a kernel whose only parameter is *arguments. Throws Failure(execution_failed) when it
-/// fails, of which the runtime has told the user.
+/// Launches a kernel whose only parameter is *arguments. Throws Failure(execution_failed) if it
+/// fails; the runtime has then told the user.
 void launch(KernelFile file, const std::string& kernel, cudart::Dim3 grid, cudart::Dim3 block,
             const void* arguments, cudart::StreamHandle stream);
 
-/// Names of the kernels of an element type, and where they are.
+/// The names of an element type's kernels, and their files.
 template <typename T>
 struct KernelsOf;
 template <>
