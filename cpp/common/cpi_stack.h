@@ -16,7 +16,7 @@ constexpr auto names_of(StackComponent) {
                     "queue");
 }
 
-/// An amount of each component: cycles per instruction, cycles, issue slots.
+/// An amount per component: cycles per instruction, cycles or issue slots.
 template <typename T>
 class CpiStack {
  public:
@@ -28,7 +28,7 @@ class CpiStack {
     for (std::size_t i = 0; i < values_.size(); ++i) values_[i] += other.values_[i];
     return *this;
   }
-  /// From the bottom up.
+  /// The sum from the bottom up.
   [[nodiscard]] T sum() const {
     T result{};
     for (const T& value : values_) result += value;

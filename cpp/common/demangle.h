@@ -7,8 +7,8 @@
 
 namespace warpstack {
 
-/// The readable form of a C++ name, with template arguments and parameters; a name that is not
-/// mangled as it is.
+/// The readable form of a C++ name, with template arguments and parameters. A name that is not
+/// mangled is returned unchanged.
 inline std::string demangled(const std::string& name) {
   int status = 0;
   char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);

@@ -10,12 +10,12 @@
 
 namespace warpstack {
 
-/// An enumeration whose values have names says them beside it, in a constexpr function names_of().
-/// Its values count from 0 without a gap.
+/// An enumeration whose values have names lists them beside it, in a constexpr function names_of().
+/// Its values count from 0 without gaps.
 template <std::size_t count>
 struct EnumNames {
-  std::string_view what;                      ///< how messages call the enumeration
-  std::array<std::string_view, count> names;  ///< of its values in their order
+  std::string_view what;                      ///< the enumeration's name in messages
+  std::array<std::string_view, count> names;  ///< of its values in order
 };
 
 template <typename... Names>
@@ -32,7 +32,7 @@ inline constexpr auto names_in = names_of(Enum{});
 template <NamedEnum Enum>
 inline constexpr std::size_t num_values = names_in<Enum>.names.size();
 
-/// All values in their order.
+/// All values in order.
 template <NamedEnum Enum>
 inline constexpr auto values_of = [] {
   std::array<Enum, num_values<Enum>> values;

@@ -4,8 +4,8 @@
 
 namespace warpstack {
 
-/// Called now and then by every long computation; it throws to abandon the computation (Ctrl-C).
-/// An empty function means that nobody can interrupt.
+/// Called now and then by every long computation; it throws to abandon the computation (Ctrl-C). An
+/// empty function means no interruption.
 using InterruptCheck = std::function<void()>;
 
 }  // namespace warpstack

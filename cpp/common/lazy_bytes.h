@@ -12,8 +12,8 @@
 
 namespace warpstack {
 
-/// Arrays from this size on are mapped, page by page as they are touched, and nothing is reserved
-/// for them; smaller ones come from the heap.
+/// Arrays from this size on are mapped page by page as they are touched, without a reservation;
+/// smaller ones come from the heap.
 inline constexpr std::size_t mapped_bytes = std::size_t{1} << 18;
 
 /// Maps memory without reserving any: pages take memory when they are touched, and begin as zero.
@@ -24,8 +24,8 @@ inline void* map_lazily(std::size_t bytes, void* wanted = nullptr, int more_flag
   return place == MAP_FAILED ? nullptr : place;
 }
 
-/// Makes bytes zero. Whole pages of a long range of memory from map_lazily() go back to the system,
-/// so that the time depends on what was touched and not on the length.
+/// Makes bytes zero. Whole pages of a long range from map_lazily() are returned to the system, so
+/// that the time depends on the touched pages and not on the length.
 inline void zero_mapped(void* begin, std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   if (bytes >= mapped_bytes) {
@@ -64,10 +64,10 @@ inline LazyBytes lazy_bytes(std::size_t size) {
   return {static_cast<std::uint8_t*>(memory), FreeLazyBytes{size}};
 }
 
-/// Makes `bytes` an array of `size` zeros; keeps its memory where the size is the same.
+/// Makes `bytes` an array of `size` zeros. Keeps its memory if the size is the same.
 inline void assign_zeros(LazyBytes& bytes, std::size_t size) {
   if (bytes == nullptr || bytes.get_deleter().size != size) {
-    bytes.reset();  // first gives back what it has
+    bytes.reset();  // frees the old memory first
     bytes = lazy_bytes(size);
   } else if (size >= mapped_bytes) {
     zero_mapped(bytes.get(), size);

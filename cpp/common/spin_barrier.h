@@ -15,8 +15,8 @@ class SpinBarrier {
  public:
   explicit SpinBarrier(std::uint32_t num_threads) : num_threads_(num_threads) {}
 
-  /// Returns when all threads have called it. The last to come calls `then` before the others go
-  /// on. Returns whether this one had to sleep: the last one was late.
+  /// Returns when all threads have called it. The last to arrive calls `then` before the others go
+  /// on. Returns whether this thread had to sleep because the last one was late.
   template <typename Then>
   bool wait(Then then) {
     const std::uint32_t round = round_.load(std::memory_order_acquire);
@@ -37,7 +37,7 @@ class SpinBarrier {
     return true;
   }
 
-  /// For `then`: from now on fewer threads meet. The others go on once more.
+  /// For `then`: from now on fewer threads meet. The others are released once more.
   void shrink(std::uint32_t num_threads) { num_threads_ = num_threads; }
 
  private:

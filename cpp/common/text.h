@@ -15,7 +15,7 @@ inline std::string hexadecimal(std::uint64_t value) {
   return text;
 }
 
-/// A text for messages: cut where it is longer than `most`.
+/// A text for messages, cut if longer than `most`.
 inline std::string shortened(std::string_view text, std::size_t most = 200) {
   return text.size() <= most ? std::string(text) : std::string(text.substr(0, most)) + " ...";
 }

@@ -10,8 +10,8 @@
 
 namespace warpstack {
 
-/// Values that begin as zero bytes, aligned to cache lines. The operating system hands large arrays
-/// out page by page as they are touched, so that what is never used costs nothing.
+/// Values that begin as zero bytes, aligned to cache lines. The operating system provides large
+/// arrays page by page as they are touched, so unused parts cost nothing.
 template <typename T>
 class ZeroedArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -42,7 +42,7 @@ class ZeroedArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
   void clear() {
     const std::size_t size = size_;
-    *this = ZeroedArray();  // first gives back what it has
+    *this = ZeroedArray();  // frees the old memory first
     *this = ZeroedArray(size);
   }
 

@@ -20,7 +20,7 @@ struct SymbolTable;
 /// A module loaded onto a device: its variables have addresses and their initial values.
 class LoadedModule {
  public:
-  /// Throws InputError when the device is full, a variable's initial value names nothing, or there
+  /// Throws InputError when the device is full, an initial value names an unknown symbol, or there
   /// are more constants than a GPU has room for.
   LoadedModule(std::shared_ptr<const Module> module, simt::Device& device);
   ~LoadedModule();
@@ -29,8 +29,9 @@ class LoadedModule {
 
   [[nodiscard]] const Module& module() const { return *module_; }
   [[nodiscard]] simt::Device& device() const { return device_; }
-  /// A kernel made ready to run, at the first call. Throws InputError when there is no such kernel,
-  /// and when an instruction is not supported: it names the instruction, its line and the kernel.
+  /// A kernel ready to run; it is lowered at the first call. Throws InputError when there is no
+  /// such kernel or an instruction is not supported, and names the instruction, its line and the
+  /// kernel.
   const simt::KernelProgram& program(std::string_view kernel);
 
   /// Address and bytes of a `.global` or `.const` variable. Throws InputError for others.
@@ -39,16 +40,16 @@ class LoadedModule {
     std::uint64_t bytes;
   };
   [[nodiscard]] Symbol symbol(std::string_view name) const;
-  /// The kernel whose address in the module's code is this; null: none.
+  /// The kernel at an address of the module's code, or null.
   [[nodiscard]] const Function* kernel_at(std::uint64_t address) const;
   /// Binds a `.texref` or `.surfref` variable. Throws InputError for others.
   void bind_texture(std::string_view name, std::uint64_t texture_object);
-  /// What the texture references are bound to, by number; 0: nothing.
+  /// The objects that texture references are bound to, by number; 0: none.
   [[nodiscard]] std::span<const std::uint64_t> bound_textures() const { return bound_textures_; }
 
  private:
   void place_variables();
-  /// Writes the addresses that initial values contain.
+  /// Writes the addresses in initial values.
   void set_addresses();
   void free_variables();
 
@@ -60,7 +61,7 @@ class LoadedModule {
   std::map<std::string, std::unique_ptr<const simt::KernelProgram>, std::less<>> programs_;
 };
 
-/// One parameter of a kernel: where it lies in the parameter buffer.
+/// The place of a kernel's parameter in the parameter buffer.
 struct ParameterSlot {
   std::string name;
   Type type = Type::none;

@@ -7,7 +7,7 @@
 namespace warpstack::sass {
 namespace {
 
-/// Memory, and the bank of `__constant__` variables, which programs write.
+/// Whether a section is memory or the bank of `__constant__` variables, which programs write.
 bool is_in_memory(const Section& section) { return section.bank() < 0 || section.bank() == 3; }
 
 }  // namespace

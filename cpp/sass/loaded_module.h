@@ -27,8 +27,9 @@ class LoadedModule {
 
   [[nodiscard]] const Module& module() const { return *module_; }
   [[nodiscard]] simt::Device& device() const { return device_; }
-  /// A kernel made ready to run, at the first call. Throws InputError when there is no such kernel,
-  /// and when an instruction is not executed: it names the instruction, its place and the kernel.
+  /// A kernel ready to run; it is lowered at the first call. Throws InputError when there is no
+  /// such kernel or an instruction is not executed, and names the instruction, its place and the
+  /// kernel.
   const simt::KernelProgram& program(std::string_view kernel);
 
   /// Address and bytes of a variable. Throws InputError for others.

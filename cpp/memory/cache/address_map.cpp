@@ -21,7 +21,8 @@ Divisor::Divisor(std::uint64_t value)
       is_power_(std::has_single_bit(value)),
       shift_(static_cast<unsigned>(std::bit_width(value - 1)) - (is_power_ ? 0 : 1)) {
   if (is_power_) return;
-  // Long division of 2^(64 + bits) - 2^64 * value, bit by bit; its upper half is less than value.
+  // Long division of 2^(64 + bits) - 2^64 * value, bit by bit; the dividend's upper half is less
+  // than value.
   std::uint64_t rest = (std::uint64_t{2} << shift_) - value;
   for (int bit = 0; bit < 64; ++bit) {
     const bool carries = rest >> 63 != 0;
@@ -52,7 +53,7 @@ AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
   }
   auto remainders = std::make_shared<Remainders>();
   if (bits_ > 0) {
-    // Remainder of x^k, and of a byte as the sum over its bits.
+    // The remainder of x^k; that of a byte is the sum over its bits.
     const std::uint32_t polynomial = polynomials[bits_ - 1];
     std::uint32_t power = 1;
     for (auto& of_byte : *remainders) {

@@ -9,7 +9,7 @@
 
 namespace warpstack::memory {
 
-/// Division by a number that is fixed early: a shift by powers of two, else a multiplication
+/// Divides by a fixed number: with a shift if it is a power of two, else with a multiplication
 /// (Granlund and Montgomery, PLDI 1994, Figure 4.1).
 class Divisor {
  public:
@@ -42,7 +42,7 @@ class Divisor {
   std::uint64_t value_;
   bool is_power_;
   unsigned shift_;
-  /// The part of 2^(64 + bits) / value, rounded up, above 2^64; bits: those of value - 1.
+  /// 2^(64 + bits) / value - 2^64, rounded up, where `bits` is the bit width of value - 1.
   std::uint64_t reciprocal_ = 0;
 };
 
@@ -72,7 +72,7 @@ class AddressMap {
   }
   [[nodiscard]] std::uint64_t fold(std::uint64_t n) const {
     if (bits_ == 0) return 0;
-    // The upper half of the digits onto the lower one, until one is left.
+    // Folds the upper half of the digits onto the lower one until one digit is left.
     for (unsigned shift = first_fold_; shift >= bits_; shift /= 2) n ^= n >> shift;
     return n & ((std::uint64_t{1} << bits_) - 1);
   }
@@ -85,7 +85,7 @@ class AddressMap {
   Indexing indexing_;
   std::uint64_t buckets_;
   Divisor by_buckets_;
-  unsigned bits_;   ///< of the next power of two; ipoly: of the greatest one that divides
+  unsigned bits_;   ///< of the next power of two; ipoly: of the greatest that divides `buckets`
   Divisor by_odd_;  ///< the other factor, of ipoly
   bool is_split_;
   unsigned first_fold_;  ///< the greatest bits_ * 2^k below 64; unused without bits

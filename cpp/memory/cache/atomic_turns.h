@@ -14,7 +14,7 @@ namespace warpstack::memory {
 /// Lanes of an atomic, by sector of a line.
 using SectorLanes = std::array<trace::AtomicLanes, max_sectors_per_line>;
 
-/// In parts of 1024, whose sums do not depend on the order of the threads.
+/// Rounds to 1/1024, so that sums do not depend on the order of the threads.
 inline double in_parts(double value) { return std::round(1024 * value) / 1024; }
 
 /// What the lanes of an atomic cost, wherever they are counted: in the caches, which hand the sums
@@ -23,20 +23,20 @@ struct AtomicRule {
   /// A sector has a request for each of the lanes that meet in one of its words; otherwise a line
   /// has one.
   bool per_lane = false;
-  double lane_turns = 0;  ///< of a slice of L2, for each lane; 0: one for a request
+  double lane_turns = 0;  ///< of an L2 slice, per lane; 0: one turn per request
 
-  /// Whether a request takes other than one turn.
+  /// Whether a request may take other than one turn.
   [[nodiscard]] bool counts_lanes() const { return per_lane || lane_turns > 0; }
-  /// Requests of a sector, where it has its own.
+  /// The number of requests of a sector if it has requests of its own.
   [[nodiscard]] static std::uint32_t requests_of(trace::AtomicLanes sector) {
     return std::max<std::uint32_t>(sector.word, 1);
   }
-  /// Turns of the slice of L2 for one request of so many lanes.
+  /// Turns that a request of `lanes` lanes takes in its L2 slice.
   [[nodiscard]] double turns_of_request(double lanes) const {
     return std::max(1.0, lane_turns * lanes);
   }
-  /// Lanes of one request for some sectors of a line; where lanes of a word have one each, requests
-  /// share the lanes of their sector.
+  /// Lanes per request for some sectors of a line. With `per_lane`, the lanes of a sector are
+  /// shared out among its requests.
   [[nodiscard]] double lanes_of_request(const SectorLanes& lanes, SectorMask mask) const {
     double sum = 0;
     for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
@@ -45,7 +45,7 @@ struct AtomicRule {
     }
     return sum;
   }
-  /// Turns for all requests for some sectors of a line.
+  /// Turns of all requests for some sectors of a line.
   [[nodiscard]] double turns(const SectorLanes& lanes, SectorMask mask) const {
     if (!per_lane) return turns_of_request(lanes_of_request(lanes, mask));
     double turns = 0;
@@ -58,7 +58,7 @@ struct AtomicRule {
   }
 };
 
-/// The lanes of what one line and another of other size have in common, by sector of the other.
+/// The lanes of the sectors that two lines of different size share, by sector of the next line.
 inline SectorLanes lanes_of_part(const SectorLanes& lanes, std::uint64_t line,
                                  std::uint64_t sectors_per_line, std::uint64_t next_line,
                                  std::uint64_t sectors_per_next_line) {

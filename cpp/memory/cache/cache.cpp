@@ -8,7 +8,7 @@
 namespace warpstack::memory {
 namespace {
 
-/// By sectors per fill unit and mask of sectors, the units that the mask touches.
+/// The fill units that a mask touches, by sectors per unit and mask.
 constexpr auto touched_units = [] {
   std::array<std::array<SectorMask, 256>, max_sectors_per_line + 1> table{};
   for (unsigned size = 1; size <= max_sectors_per_line; ++size) {
@@ -115,7 +115,7 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
       break;
   }
   if (!through && written) {
-    // Without sectors a line has one dirty bit.
+    // A line that is not sectored has one dirty bit.
     state.dirty |= widen(written) & (state.valid | state.partial);
     writers_[slot(set, way)] = writer;
   }

@@ -95,14 +95,14 @@ class Cache {
     if (config_.slices == 1) return static_cast<std::uint32_t>(set_in_slice_(line));
     const std::uint64_t chunk = by_interleave_.quotient(line);
     const std::uint64_t local_chunk = by_slices_.quotient(chunk);
-    // Without the chunks of the other slices.
+    // The line's number if the chunks of other slices are left out.
     const std::uint64_t local = line - (chunk - local_chunk) * lines_per_interleave_;
     const std::uint64_t slice = config_.slice_index == Indexing::modulo
                                     ? chunk - local_chunk * config_.slices
                                     : slice_(chunk);
     return static_cast<std::uint32_t>(slice * sets_per_slice_ + set_in_slice_(local));
   }
-  /// Brings what an access to a line of `set` will touch close.
+  /// Prefetches what an access to a line of `set` will touch.
   void prefetch(std::uint32_t set, std::uint64_t line) const { sets_.prefetch(set, line); }
 
   /// Reads sectors of a line of `set`. A line that makes room is reported through `eviction`, which
@@ -135,20 +135,20 @@ class Cache {
   [[nodiscard]] SectorMask missing(std::uint32_t set, std::uint64_t line, SectorMask mask) const {
     return missing(look(set, line), mask);
   }
-  /// The same of a line that look() has found, or not.
+  /// The same, given the result of look().
   [[nodiscard]] SectorMask missing(const Finding& found, SectorMask mask) const {
     return widen(mask & ~found.valid) & ~found.valid;
   }
   /// What write() would fetch now.
   [[nodiscard]] SectorMask write_fetch(std::uint32_t set, std::uint64_t line, SectorMask mask,
                                        const ByteMasks& bytes) const;
-  /// Whether a line is there or can take a place. Where the line that makes room is reserved, the
-  /// next one in the order is to make room instead.
+  /// Whether a line is there or can take a place. If the line to be replaced is reserved, the next
+  /// one in the replacement order is replaced instead.
   bool make_room(std::uint32_t set, std::uint64_t line) {
     return sets_.find(set, line) >= 0 || sets_.make_room(set);
   }
-  /// The line, which is there, cannot lose its place until it has been released as often as
-  /// reserved: its data are on their way. Only make_room() takes note of that.
+  /// Keeps a resident line, whose data are on their way, from being replaced until it has been
+  /// released as often as reserved. Only make_room() observes this.
   void reserve(std::uint32_t set, std::uint64_t line) { ++reserved(set, line); }
   void release(std::uint32_t set, std::uint64_t line) { --reserved(set, line); }
   /// The slice of a set.
@@ -159,13 +159,13 @@ class Cache {
   void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
   /// Dirty sectors that the cache holds now.
   [[nodiscard]] std::uint64_t dirty_sectors() const;
-  /// Hands the dirty sectors to `write_back`, set by set and in each set the last to make room
-  /// first (with pseudo-LRU: in the order of the ways), and then forgets everything.
+  /// Hands the dirty sectors to `write_back`, set by set and within a set from the line replaced
+  /// last (with pseudo-LRU: in the order of the ways), then forgets everything.
   void flush(const std::function<void(const Eviction&)>& write_back);
   /// Forgets everything.
   void clear();
-  /// Adds all that decides how it goes on: of each set the lines in the order in which they make
-  /// room, wherever they are (with pseudo-LRU, where they are).
+  /// Adds all state that affects later accesses: the lines of each set in replacement order,
+  /// whatever their ways (with pseudo-LRU, also their ways).
   void add_to(Digest& digest);
 
   [[nodiscard]] const CacheConfig& config() const { return config_; }
@@ -215,8 +215,8 @@ class Cache {
   AddressMap set_in_slice_;
   const SectorMask* units_;  ///< by mask of sectors, the fill units that it touches
   SetStore sets_;
-  // By slot: set * ways + way.
-  ZeroedArray<ByteMasks> bytes_;        ///< of partial sectors; empty unless write_validate
+  // Both by slot: set * ways + way.
+  ZeroedArray<ByteMasks> bytes_;  ///< valid bytes of partial sectors; empty unless write_validate
   ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back
 };
 

@@ -5,9 +5,8 @@
 
 namespace warpstack::memory {
 
-// What the access of a line counts in the totals of a kernel: the only place where hits are
-// counted. `asked` and `hit` are sectors of the line. Requests of loads are counted where they are
-// issued.
+// These functions add the access of a line to the totals of a kernel. Only they count hits. `asked`
+// and `hit` are sectors of the line. Requests of loads are counted where they are issued.
 
 /// A load that goes past L1.
 inline void count_l1_bypass(MemoryTotals& totals, SectorMask asked, bool is_local) {

@@ -25,9 +25,9 @@ struct InstructionCounters {
   std::uint64_t dram_sectors = 0;        ///< sectors that these moved between L2 and DRAM
   std::uint64_t shared_wavefronts = 0;   ///< passes through shared memory
   std::array<std::uint64_t, num_miss_events> events{};  ///< active executions by the slowest answer
-  /// Waits for data of the instruction by where the last of what the warp waited for came from, and
-  /// their cycles on the reference machine, at most the latency of that level: less where the line
-  /// was on its way. Of loads and atomics; only the timed order knows.
+  /// Waits of warps for data of this load or atomic, by the level that the last of the data came
+  /// from, and their cycles on the reference machine: at most the latency of that level, less if
+  /// the line was already on its way. Only the timed order fills these in.
   std::array<std::uint64_t, num_miss_events> waits{};
   std::array<std::uint64_t, num_miss_events> wait_cycles{};
 

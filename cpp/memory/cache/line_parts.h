@@ -7,9 +7,9 @@
 
 namespace warpstack::memory {
 
-/// Divides sectors of a line among the lines of the next level, whose size may differ, in order of
-/// their sectors: `visit(line, mask, bytes)`, where `bytes` are the byte masks of the part's
-/// sectors, or null where none are given.
+/// Splits the sectors of a line, in order, among the lines of the next level, whose size may
+/// differ. Calls `visit(line, mask, bytes)`; `bytes` are the byte masks of the part's sectors, or
+/// null if none are given.
 template <typename Visit>
 void for_each_part(std::uint64_t line, SectorMask mask, const ByteMasks* bytes,
                    std::uint32_t sectors_per_line, std::uint32_t sectors_per_next_line,

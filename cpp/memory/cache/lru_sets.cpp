@@ -7,7 +7,8 @@
 namespace warpstack::memory {
 namespace {
 
-/// Lines that go through one member after the other: they stay in the nearest cache.
+/// Lines that pass through all members before the next ones do, so that they stay in the
+/// processor's cache.
 constexpr std::size_t lines_at_a_time = 1 << 12;
 constexpr std::uint64_t max_entries = std::uint64_t{1} << 31;
 
@@ -38,7 +39,7 @@ void CacheFamily::access(std::span<const std::uint64_t> lines, const InterruptCh
     if (first / lines_at_a_time % 64 == 0 && interrupt) interrupt();
     const auto part = lines.subspan(first, std::min(lines_at_a_time, lines.size() - first));
     bool divided = false;       // the member before divides this one
-    std::uint64_t settled = 0;  // accesses to the last line of a set there, which they are here too
+    std::uint64_t settled = 0;  // accesses at depth 0 there, which are at depth 0 here, too
     for (Member& member : members_) {
       if (!divided) {
         pending_.assign(part.begin(), part.end());

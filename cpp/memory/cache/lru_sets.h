@@ -14,14 +14,14 @@ namespace warpstack::memory {
 /// line is its number modulo the number of sets.
 class LruSets {
  public:
-  /// A line number that no access has: it marks free ways.
+  /// Marks free ways; no access has this line number.
   static constexpr std::uint64_t no_line = ~std::uint64_t{0};
 
   LruSets(std::uint64_t sets, std::uint32_t ways)
       : by_sets_(sets), ways_(ways), lines_(sets * ways, no_line) {}
 
-  /// Makes a line its set's last used one and returns how many lines of the set came before it;
-  /// that is the number of ways when it was not there.
+  /// Makes a line the most recently used of its set. Returns how many lines of the set had been
+  /// used more recently, or the number of ways if the line was not there.
   std::uint32_t access(std::uint64_t line) {
     std::uint64_t* set = set_of(line);
     // Each line moves back by one until the place of the accessed one is free.
@@ -57,8 +57,8 @@ class LruSets {
 
 /// Hits of every LRU cache with the given numbers of sets and up to `max_ways` ways on one stream,
 /// from a single pass (Hill and Smith, IEEE Transactions on Computers 38(12), 1989): a line at
-/// depth d of its set is in all caches with more than d ways. A line that was the last one of its
-/// set also is when the set is divided further, so that most accesses end at the smallest caches.
+/// depth d of its set is in all caches with more than d ways. A line that was used last in its set
+/// stays so when the set is divided further, so most accesses end at the smallest caches.
 class CacheFamily {
  public:
   /// `sets`: increasing. Throws InputError on impossible values.

@@ -14,9 +14,9 @@
 
 namespace warpstack::memory {
 
-/// What earlier launches did. One that is equal to an earlier launch and finds L2 as that one found
-/// it does the same and leaves the same, so that it need not run: iterations of an application come
-/// to this soon. Both are found by their digests.
+/// Results of earlier launches. A launch that equals an earlier one and finds L2 in the same state
+/// has the same result and leaves L2 in the same state, so it need not run; iterations of an
+/// application soon reach this point. Launches and states are compared by digest.
 template <typename Result>
 class RepeatedLaunches {
  public:
@@ -25,8 +25,8 @@ class RepeatedLaunches {
         most_kept_(
             std::clamp<std::size_t>(most_bytes / (bytes_per_line * l2.num_lines()), 4, 256)) {}
 
-  /// What a launch with these settings does: run() says so, which leaves L2 as the launch does,
-  /// unless it is known and L2 takes what was left then.
+  /// The result of a launch with these settings. If it is known, L2 takes the state that the launch
+  /// left then; otherwise run() computes it and changes L2 as the launch does.
   template <typename Run>
   Result result_of(const trace::KernelTrace& trace, const std::string& settings, Cache& l2,
                    const Run& run) {
@@ -52,8 +52,9 @@ class RepeatedLaunches {
 
  private:
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
-  static constexpr std::size_t bytes_per_line = 16;  ///< about, of a cache
-  /// After so many in vain nobody looks for a launch any more: its L2 is another each time.
+  static constexpr std::size_t bytes_per_line = 16;  ///< of a cache, about
+  /// A launch is not looked up any more after so many failed tries: it finds L2 in another state
+  /// each time.
   static constexpr std::uint32_t most_tries = 4;
 
   struct Kept {
@@ -64,8 +65,8 @@ class RepeatedLaunches {
 
   std::uint64_t worth_;  ///< sectors
   std::size_t most_kept_;
-  std::unordered_map<std::string, std::uint32_t> tries_;  ///< in vain, by digest of the launch
-  std::list<Kept> kept_;                                  ///< the one used last first
+  std::unordered_map<std::string, std::uint32_t> tries_;  ///< failed ones, by digest of the launch
+  std::list<Kept> kept_;                                  ///< most recently used first
 };
 
 }  // namespace warpstack::memory

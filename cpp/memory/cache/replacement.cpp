@@ -12,7 +12,7 @@ void NibbleOrder::place_last(Word& word, std::uint32_t way, std::uint32_t num_em
   const auto below = [](auto bits) { return (std::uint64_t{1} << bits) - 1; };
   const std::uint64_t order = word ^ identity_;
   const int shift = std::countr_zero(top_bit(order, way)) - 3;
-  // Without the way, its followers move up; then it goes in before the empty ones.
+  // The way is taken out, its followers move up, and it is put in before the empty ones.
   const std::uint64_t others = (order & below(shift)) | (order >> 4 & ~below(shift));
   const unsigned place = last_shift_ - 4 * num_empty;
   const std::uint64_t in_use = below(last_shift_) << 4 | 15;
@@ -42,7 +42,7 @@ void RankOrder::place_last(Word& word, std::uint32_t way, std::uint32_t num_empt
   };
   const std::uint8_t rank = rank_of(way);
   const auto place = static_cast<std::uint8_t>(ways_ - 1 - num_empty);
-  // Those between the two places move on by one, towards where the way was.
+  // The ways between its old and its new place move by one towards the old one.
   for (std::uint32_t i = 0; i < ways_; ++i) {
     std::uint8_t moved = rank_of(i);
     if (moved > rank && moved <= place) {

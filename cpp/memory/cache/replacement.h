@@ -15,8 +15,8 @@ namespace warpstack::memory {
 
 using gpu::Replacement;
 
-/// The order in which up to 16 ways make room, as the nibbles of a word: the way that makes room
-/// last is the low one. Zero is the order of their numbers.
+/// The replacement order of up to 16 ways, as the nibbles of a word: the lowest nibble is the way
+/// that is replaced last. Zero stands for the order of their numbers.
 class NibbleOrder {
  public:
   using Word = std::uint64_t;
@@ -24,19 +24,19 @@ class NibbleOrder {
 
   explicit NibbleOrder(std::uint32_t ways);
 
-  /// The way that makes room next.
+  /// The way that is replaced next.
   [[nodiscard]] std::uint32_t last(Word word) const {
     return static_cast<std::uint32_t>((word ^ identity_) >> last_shift_ & 15);
   }
   [[gnu::always_inline]] void place_first(Word& word, std::uint32_t way) const {
-    // Also where the way is first already: that is unpredictable, and a wrong guess costs more.
+    // Done even if the way is first already: a branch on that is unpredictable and would cost more.
     const std::uint64_t order = word ^ identity_;
     const std::uint64_t top = top_bit(order, way);
     const std::uint64_t before = order & ((top >> 3) - 1);
     const std::uint64_t after = order & (0 - (top << 1));
     word = (after | before << 4 | way) ^ identity_;
   }
-  /// This way makes room next, after the empty ones.
+  /// Makes this way the next to be replaced, after the empty ones.
   void place_last(Word& word, std::uint32_t way, std::uint32_t num_empty) const;
   void ways_of(const Word& word, std::vector<std::uint32_t>& ways) const;
 
@@ -46,16 +46,16 @@ class NibbleOrder {
     constexpr std::uint64_t ones = 0x1111111111111111;
     const std::uint64_t x = order ^ (ones * way);  // zero where the way is
     const std::uint64_t zeros = (x - ones) & ~x & (ones << 3);
-    return zeros & (0 - zeros);  // above it others may seem to be zero
+    return zeros & (0 - zeros);  // nibbles above the lowest match may be false matches
   }
 
   std::uint32_t ways_;
   unsigned last_shift_;
-  std::uint64_t identity_ = 0;  ///< the order of numbers
+  std::uint64_t identity_ = 0;  ///< encodes the order of the ways' numbers
 };
 
-/// The same for up to 32 ways, as the rank of each, 0 for the last to make room: a few vector
-/// instructions update them.
+/// The same for up to 32 ways, as a rank per way; rank 0 is replaced last. A few vector
+/// instructions update the ranks.
 class RankOrder {
  public:
   static constexpr std::uint32_t most_ways = 32;
@@ -79,7 +79,7 @@ class RankOrder {
   void ways_of(const Word& word, std::vector<std::uint32_t>& ways) const;
 
  private:
-  /// A bit for the way of the last rank if it is one of the sixteen from `first`.
+  /// A bit for the way of the last rank if it is among the sixteen ways from `first`.
   [[nodiscard]] std::uint32_t ways_of_last(const Word& word, std::uint32_t first) const {
 #if defined(__SSE2__)
     return static_cast<std::uint32_t>(
@@ -92,7 +92,7 @@ class RankOrder {
     return mask;
 #endif
   }
-  /// Moves the ways of lower rank back by one and that of this rank to the front.
+  /// Moves the way of this rank to the front and those of lower rank back by one.
   void place_first(Word& word, std::uint32_t first, std::uint8_t rank) const {
 #if defined(__SSE2__)
     const __m128i identity = load(identity_, first);
@@ -116,10 +116,10 @@ class RankOrder {
 #endif
 
   std::uint32_t ways_;
-  /// The order of numbers; entries beyond the last way have a rank that no way reaches. Vectors of
-  /// bytes compare with a sign, so that every rank is at most 127.
+  /// The ways in the order of their numbers; entries beyond the last way have a rank that no way
+  /// reaches. Ranks are at most 127, because vectors of bytes compare as signed.
   Word identity_;
-  Word last_;  ///< the rank of the way that makes room next, as a word has it
+  Word last_;  ///< the rank of the way replaced next, as encoded in a word
 };
 
 /// Tree pseudo-LRU. Empty ways come first.
@@ -144,9 +144,10 @@ class TreeOrder {
   void point(std::uint32_t set, std::uint32_t way, bool away);
 
   std::uint32_t ways_;
-  /// By set, the inner nodes of its tree in heap order from 1: whether the right half makes room.
+  /// By set, the inner nodes of its tree in heap order from 1: true if the right half is replaced
+  /// next.
   std::vector<std::uint8_t> tree_;
-  std::vector<std::uint32_t> filled_;  ///< ways that have been filled, by set
+  std::vector<std::uint32_t> filled_;  ///< number of filled ways, by set
 };
 
 }  // namespace warpstack::memory

@@ -25,21 +25,21 @@ void for_each_sector(SectorMask mask, const Visit& visit) {
   for (unsigned rest = mask; rest != 0; rest &= rest - 1) visit(std::countr_zero(rest));
 }
 
-/// Sectors of a line by what is valid and what is dirty.
+/// The state of a line's sectors, a bit each.
 struct alignas(4) LineState {
   SectorMask valid = 0;  ///< every byte is valid
   SectorMask dirty = 0;
   SectorMask partial = 0;     ///< some bytes are valid
-  std::uint8_t reserved = 0;  ///< how often, see Cache::reserve
+  std::uint8_t reserved = 0;  ///< how often: see Cache::reserve
 };
 
-/// Which line is in which way of which set, in which state, and in which order the ways make room.
-/// Empty ways make room first. Threads may work on different sets at once.
+/// The lines in the ways of the sets, their states, and the replacement order of the ways. Empty
+/// ways are filled first. Threads may work on different sets at once.
 ///
-/// Sets of up to 32 ways are records of a few cache lines, searched side by side and without a
-/// branch on what is found: whether an access hits is hard to predict. Larger sets are lists with a
-/// hash table each, so that an access costs the same whatever the associativity. All of it begins
-/// as zero bytes: tags are stored as their complements, orders as differences from the first one.
+/// Sets of up to 32 ways are records of a few cache lines. All ways are compared at once, and no
+/// branch depends on the result, because hits are hard to predict. Larger sets are lists with a
+/// hash table each, so that an access costs the same whatever the associativity. All memory starts
+/// as zero bytes: tags are stored as their complements, orders as differences from the initial one.
 class SetStore {
  public:
   /// `ways` is a power of two for pseudo-LRU.
@@ -51,11 +51,11 @@ class SetStore {
     std::uint32_t way;
     LineState& state;
   };
-  /// Uses a line. One that is absent takes the way that makes room, with an empty state; before
-  /// that, `evict(way)` is called if that way has dirty sectors.
+  /// Uses a line. An absent line takes the way that is replaced next, with an empty state;
+  /// `evict(way)` is called first if that way has dirty sectors.
   template <typename Evict>
   [[gnu::always_inline]] Place access(std::uint32_t set, std::uint64_t line, const Evict& evict) {
-    // The usual ones: LRU, and loops of known length.
+    // The usual cases: LRU, and loops of known length.
     if (usual_groups_ == 2) return access_record<2, true>(nibbles_, set, line, evict);
     if (usual_groups_ == 1) return access_record<1, true>(nibbles_, set, line, evict);
     if (usual_groups_ == 4) return access_record<4, true>(nibbles_, set, line, evict);
@@ -63,7 +63,7 @@ class SetStore {
   }
   /// Whether a line is there, and which sectors of it are valid.
   struct Finding {
-    std::uint32_t way = 0;  ///< of the line, or in a record the one that makes room
+    std::uint32_t way = 0;  ///< of the line; if absent from a record, the way replaced next
     bool is_there = false;
     SectorMask valid = 0;
   };
@@ -73,7 +73,7 @@ class SetStore {
     if (usual_groups_ == 4) return look_into<4>(nibbles_, set, line);
     return look_into_other(set, line);
   }
-  /// access() to what look() has just found.
+  /// access() with the result of look() for the same line.
   template <typename Evict>
   [[gnu::always_inline]] Place access(std::uint32_t set, std::uint64_t line, const Finding& found,
                                       const Evict& evict) {
@@ -108,18 +108,18 @@ class SetStore {
       for (const LineState& state : std::span(states(record(set)), ways_)) visit(state);
     }
   }
-  /// This way makes room next, after the empty ones.
+  /// Makes this way the next to be replaced, after the empty ones.
   void place_last(std::uint32_t set, std::uint32_t way);
-  /// Makes a way that is not reserved the next to make room. Returns whether there is one.
+  /// Makes a way that is not reserved the next to be replaced. Returns whether there is one.
   bool make_room(std::uint32_t set);
-  /// The filled ways of a set and perhaps empty ones, the last to make room first; with pseudo-LRU
+  /// The filled ways of a set, perhaps with empty ones, from the one replaced last; with pseudo-LRU
   /// in the order of their numbers.
   void ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways);
   /// Adds the trees of pseudo-LRU.
   void add_trees_to(Digest& digest) const {
     if (tree_) tree_->add_to(digest);
   }
-  /// Brings what an access will touch close.
+  /// Prefetches what an access will touch.
   void prefetch(std::uint32_t set, std::uint64_t line) const {
     if (form_ == Form::list) {
       __builtin_prefetch(&heads_[chain(set, line)]);
@@ -142,8 +142,8 @@ class SetStore {
   struct alignas(32) Node {
     std::uint64_t tag;
     std::uint32_t next_in_chain;
-    std::uint32_t before;  ///< of the filled ways; no value in the first one
-    std::uint32_t after;   ///< no value in the last one
+    std::uint32_t before;  ///< in the order of the filled ways; unset in the first
+    std::uint32_t after;   ///< unset in the last
     LineState state;
   };
   struct Ends {
@@ -152,8 +152,8 @@ class SetStore {
     std::uint32_t num_filled;
   };
 
-  // A record has the low halves of its tags, the complements of lines, then the high ones, in
-  // groups to be compared at once; then the word of its order; then the states of its ways.
+  // A record has the low halves of its tags (the complements of lines), then the high halves, in
+  // groups that are compared at once; then the word of its order; then the states of its ways.
   [[nodiscard]] std::byte* record(std::uint32_t set) {
     return records_.data() + std::size_t{set} * record_bytes_;
   }
@@ -187,7 +187,7 @@ class SetStore {
     return nodes_[std::size_t{set} * ways_ + way];
   }
 
-  /// A bit for each way that holds the line. `known_groups` is their number or 0.
+  /// A bit for each way that holds the line. `known_groups` is the number of groups, or 0.
   template <std::uint32_t known_groups>
   [[nodiscard]] std::uint32_t search(const std::byte* record, std::uint64_t line) const {
     const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
@@ -239,7 +239,7 @@ class SetStore {
     return use_record<known_groups, is_lru>(order, set, line,
                                             look_into<known_groups>(order, set, line), evict);
   }
-  /// The way of a line, or the one that makes room. No branch depends on which.
+  /// The way of a line, or the way replaced next. No branch depends on which it is.
   template <std::uint32_t known_groups, typename Order>
   [[nodiscard, gnu::always_inline]] Finding look_into(const Order& order, std::uint32_t set,
                                                       std::uint64_t line) const {
@@ -269,7 +269,7 @@ class SetStore {
     const std::uint32_t groups = known_groups > 0 ? known_groups : groups_;
     std::byte* record = this->record(set);
     auto& word = order_word<Order>(record, groups);
-    // One branch, which is easy to predict where lines are rarely dirty.
+    // The only branch; it is easy to predict if lines are rarely dirty.
     const LineState* states = reinterpret_cast<const LineState*>(&word + 1);
     if ((states[found.way].dirty & (std::uint32_t{found.is_there} - 1)) != 0) evict(found.way);
     if (is_lru || policy_ != Replacement::fifo || !found.is_there) {
@@ -320,7 +320,7 @@ class SetStore {
     while (link != 0 && nodes[link - 1].tag != ~line) link = nodes[link - 1].next_in_chain;
     return static_cast<int>(link) - 1;
   }
-  /// An empty way of a large set, or the way that makes room; it becomes the last to make room.
+  /// An empty way of a large set, or the way replaced next; it becomes the one replaced last.
   std::uint32_t way_for_new_line(std::uint32_t set);
   void move_to_chain(std::uint32_t set, std::uint32_t way, std::uint64_t line);
   void unlink(std::uint32_t set, std::uint32_t way) {
@@ -349,16 +349,16 @@ class SetStore {
   Form form_;
   Replacement policy_;
   std::uint32_t groups_ = 0;        ///< of tags in a record
-  std::uint32_t usual_groups_ = 0;  ///< the same for LRU as nibbles, else 0
+  std::uint32_t usual_groups_ = 0;  ///< groups_ if the order is LRU in nibbles, else 0
   std::size_t states_offset_ = 0;
   std::size_t record_bytes_ = 0;
   NibbleOrder nibbles_;
   std::optional<RankOrder> ranks_;
-  std::optional<TreeOrder> tree_;  ///< of pseudo-LRU, whatever the number of ways
+  std::optional<TreeOrder> tree_;  ///< pseudo-LRU, with any number of ways
   ZeroedArray<std::byte> records_;
-  // Large sets have these:
+  // Only for large sets:
   ZeroedArray<Node> nodes_;  ///< by set and way
-  ZeroedArray<Ends> ends_;   ///< by set; the filled ways, the last to make room first
+  ZeroedArray<Ends> ends_;   ///< by set: its filled ways, the one replaced last first
   ZeroedArray<std::uint32_t> heads_;
   std::size_t heads_per_set_ = 0;
   int hash_shift_ = 0;

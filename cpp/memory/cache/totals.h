@@ -9,7 +9,7 @@
 
 namespace warpstack::memory {
 
-/// Sums over a kernel, in 32-byte sectors unless the name says otherwise;
+/// Sums over a kernel, in 32-byte sectors unless the name says otherwise; see
 /// docs/reference/statistics.md.
 enum class Total : std::uint8_t {
   load_instructions,
@@ -51,7 +51,7 @@ constexpr auto names_of(Total) {
       "l2_write_requests", "dram_read_sectors", "dram_write_sectors", "l2_dirty_sectors");
 }
 inline constexpr std::size_t num_totals = num_values<Total>;
-/// The total that counts an instruction which goes through the caches.
+/// The total that counts instructions of this kind, which go through the caches.
 Total total_of(const trace::StaticInstruction& instruction);
 
 class MemoryTotals {

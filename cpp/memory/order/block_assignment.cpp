@@ -19,8 +19,8 @@ std::uint64_t split_mix(std::uint64_t n) {
   return n ^ n >> 31;
 }
 
-/// Plays the launch with turns for time, as SmSchedule plays each SM: which SM has a free slot
-/// first depends on how many accesses each warp has.
+/// Plays the launch in turns, as SmSchedule does for an SM: which SM first has a free slot depends
+/// on how many accesses each warp has.
 class BreadthFirst {
  public:
   BreadthFirst(const trace::KernelTrace& trace, const RowFlags& flags, std::uint32_t num_sms,
@@ -80,7 +80,7 @@ class BreadthFirst {
     return slot;
   }
 
-  /// Runs the SM until the first of its blocks has no access left; returns the turns that takes.
+  /// Runs the SM until the first of its blocks has no access left. Returns the number of turns.
   std::uint64_t play_until_free(std::uint32_t sm) {
     std::uint64_t rounds = ~std::uint64_t{0};
     for (const Slot& slot : slots_[sm]) rounds = std::min(rounds, std::ranges::max(slot));

@@ -17,7 +17,7 @@ namespace warpstack::memory {
 struct LineAccess {
   std::uint64_t line;
   SectorMask mask;
-  std::uint32_t set = 0;  ///< for the caller, who knows the cache
+  std::uint32_t set = 0;  ///< left to the caller, who knows the cache
 };
 
 /// Groups the sectors of an instruction by line, in order of first touch.
@@ -42,7 +42,7 @@ class LineGrouper {
       const std::uint64_t sector = access.sectors[i] - here * sectors_per_line.value();
       if (here != line) {
         line = here;
-        // Only a line inside the range seen so far can have come before.
+        // A line outside the range seen so far is new.
         position = line <= highest && line >= lowest ? find_among_all(line)
                    : is_indexed_                     ? find_or_insert(line)
                                                      : count_;
@@ -63,12 +63,12 @@ class LineGrouper {
   }
   /// Byte masks of the written sectors of a line that group() returned.
   [[nodiscard]] const ByteMasks& bytes(std::size_t position) const { return bytes_[position]; }
-  /// Lanes of an atomic in the sectors of such a line.
+  /// Lanes of an atomic in the sectors of a line that group() returned.
   [[nodiscard]] const SectorLanes& lanes(std::size_t position) const { return lanes_[position]; }
 
  private:
   struct Entry {
-    std::uint32_t stamp = 0;     ///< of the instruction that made the entry
+    std::uint32_t stamp = 0;     ///< identifies the instruction that made the entry
     std::uint32_t position = 0;  ///< in lines_
   };
 
@@ -87,7 +87,7 @@ class LineGrouper {
     }
     return find_or_insert(line);
   }
-  /// Position of a line, or `otherwise` for a new one, which it then has.
+  /// Returns the position of a line. A new line gets the position `otherwise`.
   std::size_t find_or_insert(std::uint64_t line, std::size_t otherwise) {
     const std::size_t mask = table_.size() - 1;
     std::size_t i = (line * 0x9e3779b97f4a7c15 >> 32) & mask;
@@ -106,7 +106,7 @@ class LineGrouper {
   std::vector<SectorLanes> lanes_;
   std::vector<Entry> table_;  ///< open addressing, at most half full; stale stamps are free
   std::uint32_t stamp_ = 0;
-  bool is_indexed_ = false;  ///< the table has the lines so far
+  bool is_indexed_ = false;  ///< the table holds the lines so far
 };
 
 }  // namespace warpstack::memory

@@ -62,7 +62,7 @@ MemoryConfig MemoryConfig::of(const gpu::Gpu& gpu, const CacheOptions& options) 
   config.filter_l1_hits = options.filter_l1_hits;
   config.block_order = options.block_order;
   config.access_order = options.access_order;
-  // A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
+  // A streaming L1 is limited by its request queue (MDM, footnote 2).
   config.l1_mshrs = gpu.has_streaming_l1() ? gpu.noc_queue_entries : gpu.l1_mshrs;
   config.atomics_per_lane = gpu.atomic_requests == gpu::AtomicRequests::per_lane;
   config.atomic_lane_turns = gpu.l2_atomic_lane_turns;

@@ -12,7 +12,7 @@
 
 namespace warpstack::memory {
 
-/// How the memory stage goes about a GPU.
+/// Options of the memory stage that are no property of the GPU.
 struct CacheOptions {
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
@@ -25,23 +25,24 @@ struct MemoryConfig {
   gpu::SmLimits sm;
   CacheConfig l1;  ///< one per SM
   CacheConfig l2;  ///< shared; its size is that of all slices together
-  /// Adaptive L1: L1 and shared memory share `unified_bytes`, and L1 gets what the smallest of
-  /// `carve_outs` (bytes, increasing) that does not cost occupancy leaves. Empty: L1 as configured.
+  /// Adaptive L1: L1 and shared memory share `unified_bytes`. Shared memory gets the smallest of
+  /// `carve_outs` (bytes, increasing) that does not cost occupancy, and L1 the rest. Empty: L1 as
+  /// configured.
   std::uint64_t unified_bytes = 0;
   std::vector<std::uint64_t> carve_outs;
-  bool adaptive_keeps_ways = false;  ///< and changes its sets; else it keeps its sets
+  bool adaptive_keeps_ways = false;  ///< its number of sets changes; else its ways change
   bool l1_caches_global = true;      ///< false: loads of global memory go past L1
   bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
-  std::uint32_t l1_mshrs = 1;     ///< per SM; only the greedy and the timed order ask
-  bool atomics_per_lane = false;  ///< several lanes of one word have a request each
-  double atomic_lane_turns = 0;   ///< of a slice of L2 for each lane of an atomic; 0: one a request
-  // Only the timed order asks:
+  std::uint32_t l1_mshrs = 1;     ///< per SM; only for the greedy and the timed order
+  bool atomics_per_lane = false;  ///< lanes that share a word have a request each
+  double atomic_lane_turns = 0;   ///< of an L2 slice per lane of an atomic; 0: one per request
+  // Only for the timed order:
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;               ///< warp instructions per cycle per SM
   std::uint32_t lsu_queue_entries = 2;  ///< memory instructions in front of L1
-  bool reserves_lines = false;          ///< a line of L1 under way keeps its place
+  bool reserves_lines = false;          ///< a line on its way to L1 keeps its place
 
   static MemoryConfig of(const gpu::Gpu& gpu, const CacheOptions& options = {});
 
@@ -49,8 +50,8 @@ struct MemoryConfig {
   void validate() const;
 };
 
-/// The L1 of a kernel: as configured or, where it adapts, beside the smallest carve-out that costs
-/// no resident block (cache paper, Eq. 7).
+/// The L1 of a kernel: as configured, or if it adapts, what the smallest carve-out that costs no
+/// resident block leaves (cache paper, Eq. 7).
 CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                   std::uint32_t blocks_per_sm);
 

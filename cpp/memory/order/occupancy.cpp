@@ -15,7 +15,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 }  // namespace
 
 std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) {
-  // The system's share is taken for every block, also for those that ask for none.
+  // The system's share is taken for every block, even if it uses no shared memory.
   return round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
                   sm.shared_memory_allocation_bytes);
 }

@@ -14,7 +14,7 @@ constexpr auto names_of(OccupancyLimit) {
                     "registers_per_sm", "shared_memory_kib_per_sm");
 }
 
-/// How many thread blocks of a kernel an SM holds at once, and which resource says so.
+/// How many thread blocks of a kernel an SM holds at once, and which resource limits them.
 struct Occupancy {
   std::uint32_t blocks_per_sm = 0;
   std::uint32_t warps_per_block = 0;
@@ -27,7 +27,7 @@ struct Occupancy {
 std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm);
 
 /// Thread blocks per SM (cache paper, Eq. 3 to 6, with block slots, warp slots and allocation
-/// units). Throws InputError when not a single block fits.
+/// units). Throws InputError if no block fits.
 Occupancy occupancy(const trace::KernelHeader& kernel, const gpu::SmLimits& sm);
 
 }  // namespace warpstack::memory

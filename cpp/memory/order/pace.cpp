@@ -7,7 +7,7 @@
 namespace warpstack::memory {
 namespace {
 
-/// Warps of the sample, evenly over the trace, and how much of each is looked at.
+/// Warps of the sample, spread evenly over the trace, and instructions looked at in each.
 constexpr std::uint64_t most_warps = 16;
 constexpr std::size_t most_instructions = 8192;
 
@@ -34,7 +34,7 @@ class Sample {
 
   void add(const trace::ColumnView& warp) {
     std::ranges::fill(done_, 0.0);
-    ++loads_;  // of another warp before
+    ++loads_;  // loads of the warp before do not count
     PaceSums* since = &first_;
     double issue = 0;
     double start = 0;
@@ -53,7 +53,7 @@ class Sample {
       if (k > 0) issue += 1;
       for (const std::uint16_t reg : instruction.sources) {
         issue = std::max(issue, done_[reg]);
-        // A wait is for all data: a load that came before is mostly there before.
+        // A wait is taken to be for all data: earlier loads have mostly arrived earlier.
         if (load_[reg] == loads_) {
           waited = true;
           ++loads_;
@@ -92,8 +92,8 @@ class Sample {
   std::vector<PaceSums> after_;  ///< by row
   PaceSums first_;
   std::vector<double> done_;         ///< by register
-  std::vector<std::uint64_t> load_;  ///< by register: the loads_ of the load that wrote it
-  std::uint64_t loads_ = 0;          ///< waits so far, which the data of all loads came before
+  std::vector<std::uint64_t> load_;  ///< by register: loads_ when a load wrote it
+  std::uint64_t loads_ = 0;          ///< waits so far; each is for the data of all loads before it
 };
 
 }  // namespace

@@ -7,25 +7,25 @@
 
 namespace warpstack::memory {
 
-/// What a warp does from the issue of an access to that of its next one, on the reference machine:
-/// means over the warps of a sample, of which the first 8192 instructions count. The sample has 16
-/// blocks, evenly over the trace, and of the n-th the warp n, modulo their number; of fewer blocks
-/// all, and of each as many warps, evenly, that there are at most 16.
+/// What a warp does between the issues of two accesses on the reference machine: means over the
+/// first 8192 instructions of the warps of a sample. The sample has 16 blocks, spread evenly over
+/// the trace, and the n-th gives its warp n, modulo their number. If there are fewer blocks, each
+/// gives several warps, spread evenly, at most 16 in all.
 struct Pace {
-  double instructions = 8;  ///< issued, the access included
-  double cycles = 32;       ///< as if all data were there at once
-  bool waits = true;        ///< for the data of its accesses so far
+  double instructions = 8;  ///< issued, including the access
+  double cycles = 32;       ///< if all data were there at once
+  bool waits = true;        ///< for the data of all its accesses so far
 };
 
-/// The pace after an access of each row of the instruction table; rows that no warp of the sample
-/// has keep the defaults.
+/// The pace after an access, by row of the instruction table. Rows that no warp of the sample
+/// executes keep the defaults.
 struct Paces {
   std::vector<Pace> after;
   Pace before_first;
 };
 
-/// An instruction issues a cycle after the one before, or when what it reads is there: after a
-/// cycle from an access, after the normal latency from others.
+/// An instruction issues a cycle after the one before it, or later when its operands are there.
+/// Results of accesses are there after a cycle, others after the normal latency.
 Paces paces_of(const trace::KernelTrace& trace);
 
 }  // namespace warpstack::memory

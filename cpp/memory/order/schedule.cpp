@@ -6,8 +6,8 @@
 namespace warpstack::memory {
 namespace {
 
-/// Resident warps whose accesses are brought close before their turn: their data lie far apart, too
-/// irregular for the hardware to foresee.
+/// Warps whose accesses are prefetched before their turn: their data lie too irregularly for the
+/// hardware's prefetcher.
 constexpr std::size_t warps_ahead = 4;
 
 }  // namespace
@@ -94,7 +94,7 @@ void GreedySchedule::fill(std::uint32_t slot) {
     for (std::uint32_t warp = 0; warp < num_warps; ++warp) {
       WarpStream stream(*trace_, *flags_, {block, warp});
       if (stream.done()) continue;
-      warps_.push_back(std::make_unique<Warp>(std::move(stream), next_age_++, slot));
+      warps_.push_back(std::make_unique<ScheduledWarp>(std::move(stream), next_age_++, slot));
       ++left_[slot];
     }
   }
@@ -107,7 +107,7 @@ const MemoryAccess* GreedySchedule::next() {
   }
   if (warps_.empty()) return nullptr;
   if (issued_ == nobody || issued().waits) {
-    const auto oldest = [this] { return std::ranges::find(warps_, false, &Warp::waits); };
+    const auto oldest = [this] { return std::ranges::find(warps_, false, &ScheduledWarp::waits); };
     auto ready = oldest();
     for (; ready == warps_.end(); ready = oldest()) return_first_miss();
     issued_ = static_cast<std::size_t>(ready - warps_.begin());
@@ -127,7 +127,7 @@ void GreedySchedule::return_first_miss() {
   misses_.pop_front();
   taken_mshrs_ -= miss.mshrs;
   // The access may have been the warp's last.
-  const auto warp = std::ranges::lower_bound(warps_, miss.age, {}, &Warp::age);
+  const auto warp = std::ranges::lower_bound(warps_, miss.age, {}, &ScheduledWarp::age);
   if (warp != warps_.end() && (*warp)->age == miss.age) (*warp)->waits = false;
 }
 

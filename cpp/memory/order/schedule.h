@@ -10,8 +10,8 @@
 #include "memory/order/warp_stream.h"
 #include "trace/columns/kernel_trace.h"
 
-// In which order the warps of an SM access memory. Which SM gets which thread block is in
-// block_assignment.h.
+// The order in which the warps of an SM access memory. block_assignment.h assigns thread blocks to
+// SMs.
 
 namespace warpstack::memory {
 
@@ -47,7 +47,7 @@ class SmSchedule {
   WarpStream* issued_ = nullptr;
 };
 
-/// In which order the resident warps of an SM access memory.
+/// The order in which the resident warps of an SM access memory.
 enum class AccessOrder : std::uint8_t {
   round_robin,  ///< one access each in turn
   greedy,       ///< one warp until it waits for a miss, then the oldest that does not wait
@@ -57,15 +57,15 @@ constexpr auto names_of(AccessOrder) {
   return enum_names("access order", "round_robin", "greedy", "timed");
 }
 
-/// The order of the accesses of one SM as a greedy-then-oldest scheduler and its MSHRs make it,
-/// without times. A warp goes on until an access of it misses; then the oldest warp that waits for
-/// nothing goes on. Misses hold their MSHRs and return in the order in which they left, each when
-/// an MSHR is wanted and none is free, or when all warps wait. So where few warps fill the MSHRs,
-/// only the oldest make progress, and L1 need hold the lines of these alone. A block that has no
-/// access left gives its slot to the SM's next block, whose warps are the youngest.
+/// The order of one SM's accesses under a greedy-then-oldest scheduler with MSHRs, without times. A
+/// warp goes on until one of its accesses misses; then the oldest warp that waits for nothing goes
+/// on. Misses hold their MSHRs and return in the order in which they left: one whenever an MSHR is
+/// wanted and none is free, or all warps wait. So if few warps fill the MSHRs, only the oldest make
+/// progress, and L1 need only hold their lines. A block that has no access left gives its slot to
+/// the SM's next block, whose warps are the youngest.
 class GreedySchedule {
  public:
-  /// As for SmSchedule; `mshrs` is at least 1.
+  /// The parameters are those of SmSchedule; `mshrs` is at least 1.
   GreedySchedule(const trace::KernelTrace& trace, const RowFlags& flags,
                  std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
                  std::uint32_t mshrs);
@@ -78,7 +78,7 @@ class GreedySchedule {
   void missed(std::uint32_t mshrs);
 
  private:
-  struct Warp {
+  struct ScheduledWarp {
     WarpStream stream;
     std::uint64_t age;
     std::uint32_t slot;  ///< of its block
@@ -89,7 +89,7 @@ class GreedySchedule {
     std::uint32_t mshrs;
   };
 
-  [[nodiscard]] Warp& issued() const { return *warps_[issued_]; }
+  [[nodiscard]] ScheduledWarp& issued() const { return *warps_[issued_]; }
   void fill(std::uint32_t slot);
   void remove_issued();
   void return_first_miss();
@@ -100,8 +100,8 @@ class GreedySchedule {
   const RowFlags* flags_;
   std::vector<std::uint32_t> blocks_;
   std::size_t next_block_ = 0;
-  std::vector<std::unique_ptr<Warp>> warps_;  ///< with accesses left; oldest first
-  std::vector<std::uint32_t> left_;           ///< of the block in each slot, its warps in warps_
+  std::vector<std::unique_ptr<ScheduledWarp>> warps_;  ///< those with accesses left, oldest first
+  std::vector<std::uint32_t> left_;  ///< by slot: warps of its block that are in warps_
   std::uint64_t next_age_ = 0;
   std::size_t issued_ = nobody;  ///< position in warps_
   std::deque<Miss> misses_;

@@ -39,11 +39,11 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
     for (std::uint32_t w = 0; w < num_warps; ++w) {
       WarpStream stream(*trace_, *flags_, {block, w});
       if (stream.done()) continue;
-      Warp warp{.pace = paces_->before_first,
-                .issue = now,
-                .data = {now, MissEvent::l1_hit},
-                .slot = slot,
-                .stream = std::move(stream)};
+      TimedWarp warp{.pace = paces_->before_first,
+                     .issue = now,
+                     .data = {now, MissEvent::l1_hit},
+                     .slot = slot,
+                     .stream = std::move(stream)};
       auto place = static_cast<std::uint32_t>(warps_.size());
       if (free_.empty()) {
         warps_.push_back(std::move(warp));
@@ -64,7 +64,7 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
 }
 
 void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
-  Warp& warp = warps_[id];
+  TimedWarp& warp = warps_[id];
   // A warp is done when its data are there.
   const bool waits = warp.pace.waits || warp.stream.done();
   num_blocked_ -= warp.is_blocked;
@@ -133,12 +133,12 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
       wake_until(now);
       chosen = choose();
     }
-    now_ = now;  // even if nobody issues: who has become ready was not so before
+    now_ = now;  // even if no warp issues: warps that become ready were not so before
     if (std::max(now, time_) >= end) return nullptr;
     const std::uint32_t id = ages_[chosen];
-    Warp& warp = warps_[id];
+    TimedWarp& warp = warps_[id];
     ready_[chosen / 64] &= ~(std::uint64_t{1} << chosen % 64);
-    // What it did since its last access takes its share of the issue slots, once.
+    // Its instructions since the last access take issue slots, once.
     if (warp.pace.instructions > 0) {
       issue_slots_ = std::max(issue_slots_, static_cast<double>(warp.begin)) +
                      warp.pace.instructions / order_.issue_width;
@@ -150,7 +150,7 @@ const MemoryAccess* TimedSchedule::next(ReferenceCycle end) {
           waiting_.add(ready, id);
           continue;
         }
-        // Nobody comes before it.
+        // No other warp becomes ready before it.
         waiting_.advance(now, [](std::uint32_t) {});
         now_ = now;
         if (std::max(now, time_) >= end) {
@@ -178,7 +178,7 @@ ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
   if (interrupted_) return std::max(end, time_);
   if (first_ready_from(0) != nobody) return std::max({end, now_, time_, queue_[queue_head_]});
   ReferenceCycle first = waiting_.first();
-  // What L2 has not answered may come at any time from the end of the window on.
+  // Unanswered requests may come back at any time after the window.
   if (num_blocked_ > 0) first = std::min(first, end);
   return first == never ? never : std::max({first, now_, time_, queue_[queue_head_]});
 }
@@ -208,9 +208,9 @@ void TimedSchedule::leave_place(std::uint64_t line, std::uint32_t set) {
 
 bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
   while (time_ < end) {
-    // What this window asked for comes later.
+    // Data that this window asked for come later.
     const ReferenceCycle until = std::max(time_, std::min(first_back_, end));
-    // While the port is busy with data that came before, it is the port that keeps the load.
+    // While the port is busy with earlier data, the load waits for the port.
     if (mshrs_in_use_ < order_.mshrs)
       place_wait_ += until - std::min(until, std::max(time_, port_));
     time_ = until;
@@ -224,7 +224,7 @@ bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, Refer
   return false;
 }
 
-inline void TimedSchedule::note_row(Warp& warp) {
+inline void TimedSchedule::note_row(TimedWarp& warp) {
   if (free_rows_ == none) {
     free_rows_ = static_cast<std::uint32_t>(waiting_rows_.size());
     waiting_rows_.push_back({0, 0, none});
@@ -238,7 +238,7 @@ inline void TimedSchedule::note_row(Warp& warp) {
 
 TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
                                                 std::vector<InstructionCounters>& per_row) {
-  Warp& warp = warps_[issued_];
+  TimedWarp& warp = warps_[issued_];
   const Issued issued{issued_, own_, joined_};
   warp.data = std::max(warp.data, data_);
   if (own_ > 0 || joined_ > 0) ++warp.unknown;

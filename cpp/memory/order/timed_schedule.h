@@ -17,8 +17,8 @@
 
 namespace warpstack::memory {
 
-/// When data are there, and where they came from. The greater is the later; of equally late ones,
-/// that from farther away.
+/// When data arrive, and from where. A later arrival is greater; of two at the same time, the one
+/// from farther away.
 class Arrival {
  public:
   Arrival() = default;
@@ -32,26 +32,26 @@ class Arrival {
   std::uint64_t bits_ = 0;
 };
 
-/// What the timed order asks of an SM.
+/// The parameters of an SM in the timed order.
 struct TimedOrder {
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;
   std::uint32_t queue_entries = 2;  ///< memory instructions in front of L1
   std::uint32_t mshrs = 1;
-  bool reserves_lines = false;  ///< a line under way keeps its place in L1
+  bool reserves_lines = false;  ///< a line on its way keeps its place in L1
 };
 
-/// The order of the accesses of one SM in time, on a machine with the latencies of the reference
-/// machine and with bandwidth for everything but its own port. A warp that has its data and has
-/// done what its pace says issues its next access while the queue in front of L1 has room, in the
-/// scheduler's order; the queue sends a line per cycle to L1. A miss takes an MSHR, and a place
-/// that it keeps, until its data come: from L2 or from DRAM, as L2 said.
+/// The order of one SM's accesses in time, on a machine with the latencies of the reference machine
+/// and unlimited bandwidth everywhere but at the SM's port. A warp that has its data and has done
+/// what its pace says issues its next access, in the scheduler's order, while the queue in front of
+/// L1 has room; the queue sends a line per cycle to L1. A miss holds an MSHR, and reserves a place,
+/// until its data come from L2 or DRAM, as L2 said.
 ///
-/// L2 answers the accesses of a window of time at its end. Nothing comes back in less than the
-/// latency of L2, so that a window as long as that loses nothing.
+/// L2 answers the accesses of a window of time at its end. Nothing comes back before the latency of
+/// L2 is over, so a window of that length loses nothing.
 class TimedSchedule {
  public:
-  /// Cycles that L2 can be asked for at once.
+  /// Length of a window in cycles.
   static constexpr ReferenceCycle window = gpu::ReferenceMachine::l2;
 
   /// `blocks`: positions in the trace, in the order in which the SM takes them. `flags` and `paces`
@@ -60,16 +60,16 @@ class TimedSchedule {
                 std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
                 const TimedOrder& order, std::uint64_t sets, std::uint32_t ways);
 
-  /// Moves to the SM's next access that L1 takes before `end`; or stays at the one that was
-  /// interrupted. Returns null when there is none.
+  /// Moves to the SM's next access that L1 takes before `end`, or stays at an interrupted one.
+  /// Returns null when there is none.
   const MemoryAccess* next(ReferenceCycle end);
-  /// Before this time nothing happens, whatever L2 says; `never`: nothing is left.
+  /// The time before which nothing happens, whatever L2 says; `never` if nothing is left.
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const;
   /// The warp of the access that next() returned last.
   [[nodiscard]] trace::WarpPosition warp() const { return warps_[issued_].stream.position(); }
   [[nodiscard]] ReferenceCycle now() const { return time_; }
   /// Before end_access(): whether the warp waits for data of this access at some time, and whether
-  /// its pace says that it does so before its next one.
+  /// it does so before its next access, according to its pace.
   [[nodiscard]] bool is_waited_for() const { return waited_for_; }
   [[nodiscard]] bool waits_after_this() const {
     return paces_->after[warps_[issued_].stream.current().row].waits;
@@ -89,7 +89,7 @@ class TimedSchedule {
 
   /// Whether L1 can take a line before `end`. If not, the access is interrupted.
   [[nodiscard]] bool takes_line(ReferenceCycle end) const { return time_ < end; }
-  /// A line that misses has to wait for an MSHR and a place.
+  /// Whether a line that misses has to wait for an MSHR or a place.
   [[nodiscard]] bool is_full(std::uint64_t line, std::uint32_t set) const {
     return mshrs_in_use_ >= order_.mshrs || (order_.reserves_lines && under_way_in_[set] >= ways_ &&
                                              place_of(line, set) == places_end(set));
@@ -133,14 +133,14 @@ class TimedSchedule {
 
   /// What settle() asks for later.
   struct Issued {
-    std::uint32_t warp = 0;  ///< position among the warps that ever were resident at once
+    std::uint32_t warp = 0;  ///< in warps_
     std::uint32_t flights = 0;
-    std::uint32_t joined = 0;  ///< flights of others that have to be back, too
+    std::uint32_t joined = 0;  ///< flights of other accesses that it waits for, too
   };
-  /// Ends the access, or a part of it where the rest waits for the next window.
+  /// Ends the access, or the part of it that is not left for the next window.
   Issued end_access(bool interrupted, std::vector<InstructionCounters>& per_row);
-  /// L2's answers to the flights of an access, in their order, for accesses in their order; bytes:
-  /// that come back.
+  /// Takes L2's answer to the next flight, in the order of accesses and of their flights. `bytes`
+  /// is the number of bytes that come back.
   void come_back(bool from_dram, std::uint32_t bytes) {
     Flight& flight = flights_[answered_];
     const ReferenceCycle sent = std::max(flight.sent, port_);
@@ -162,7 +162,7 @@ class TimedSchedule {
   }
   void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
     if (access.flights == 0 && access.joined == 0) return;
-    Warp& warp = warps_[access.warp];
+    TimedWarp& warp = warps_[access.warp];
     Arrival data = warp.data;
     for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
       data = std::max(data, flights_[i].back);
@@ -174,7 +174,7 @@ class TimedSchedule {
     --warp.unknown;
     if (warp.is_blocked) make_ready(access.warp, &per_row);
   }
-  /// Cycles in which a load waited for a place that data from L2, from DRAM left.
+  /// Cycles in which a load waited for a place that was freed by data from L2, and from DRAM.
   [[nodiscard]] const std::array<std::uint64_t, 2>& place_wait_cycles() const {
     return place_wait_cycles_;
   }
@@ -187,14 +187,14 @@ class TimedSchedule {
     std::uint32_t row;
     std::uint32_t next;  ///< of the same warp, in waiting_rows_; or none
   };
-  struct alignas(64) Warp {
+  struct alignas(64) TimedWarp {
     Pace pace;  ///< since its last access
     ReferenceCycle issue = 0;
-    Arrival data;               ///< the last of its data, as far as they are known
-    ReferenceCycle begin = 0;   ///< of what it does since its last access
+    Arrival data;               ///< arrival of the last of its data, as far as known
+    ReferenceCycle begin = 0;   ///< of its work since the last access
     std::uint32_t slot = 0;     ///< of its block
     std::uint32_t unknown = 0;  ///< accesses that L2 has not answered
-    std::uint32_t rows = none;  ///< whose data it has not waited for: the last, in waiting_rows_
+    std::uint32_t rows = none;  ///< last row whose data it has not waited for, in waiting_rows_
     bool is_blocked = false;    ///< until L2 answers
     WarpStream stream;
   };
@@ -216,7 +216,7 @@ class TimedSchedule {
     std::uint64_t line;
     std::uint32_t flights;
   };
-  /// The last miss to a line of those with the same place.
+  /// The last miss among the lines that share this entry.
   struct UnderWay {
     std::uint64_t line = ~std::uint64_t{0};
     Arrival back;
@@ -226,7 +226,7 @@ class TimedSchedule {
   /// Bytes that the port of an SM takes per cycle.
   static constexpr std::uint32_t port_bytes = 32;
   static constexpr std::size_t nobody = ~std::size_t{0};
-  /// Place in ages_ of the warp that issues next of those that are ready.
+  /// Place in ages_ of the ready warp that issues next.
   [[nodiscard]] std::size_t choose() const;
   [[nodiscard]] std::size_t first_ready_from(std::size_t place) const;
   [[nodiscard]] std::size_t last_ready() const;
@@ -238,12 +238,12 @@ class TimedSchedule {
     const std::uint32_t place = places_[warp];
     ready_[place / 64] |= std::uint64_t{1} << place % 64;
   }
-  /// Notes the row of the access that ends, for whose data its warp will wait.
-  void note_row(Warp& warp);
+  /// Notes the row of the access that ends; its warp will wait for its data.
+  void note_row(TimedWarp& warp);
   void fill(std::uint32_t slot, ReferenceCycle now);
   void remove(std::size_t place, ReferenceCycle now);
   void close_gaps();
-  /// Frees what the flight holds that is back first. Returns whether it came from DRAM.
+  /// Frees what the flight that comes back first holds. Returns whether it came from DRAM.
   bool release_first() {
     const bool from_dram = from_l2_.empty() ||
                            (!from_dram_.empty() && from_dram_.front().back < from_l2_.front().back);
@@ -255,7 +255,7 @@ class TimedSchedule {
                            from_dram_.empty() ? never : from_dram_.front().back);
     return from_dram;
   }
-  /// Position in reserved_ of a line's place; places_end() if it keeps none.
+  /// Position in reserved_ of a line's place; places_end() if it has none.
   [[nodiscard]] std::size_t place_of(std::uint64_t line, std::uint32_t set) const;
   [[nodiscard]] std::size_t places_end(std::uint32_t set) const {
     return std::size_t{set} * ways_ + under_way_in_[set];
@@ -272,42 +272,42 @@ class TimedSchedule {
   std::uint32_t ways_;
   std::size_t next_block_ = 0;
 
-  std::vector<Warp> warps_;
+  std::vector<TimedWarp> warps_;
   std::vector<std::uint32_t> free_;  ///< places in warps_
   std::vector<WaitingRow> waiting_rows_;
-  std::uint32_t free_rows_ = none;     ///< the first one free in waiting_rows_, as a list
+  std::uint32_t free_rows_ = none;     ///< first of the list of free entries of waiting_rows_
   std::vector<std::uint32_t> ages_;    ///< places in warps_, oldest first, with gaps: none
   std::vector<std::uint32_t> places_;  ///< in ages_, by place in warps_
-  std::size_t resident_ = 0;           ///< of ages_, without the gaps
-  std::vector<std::uint64_t> ready_;   ///< a bit for each of ages_
+  std::size_t resident_ = 0;           ///< number of warps in ages_, without gaps
+  std::vector<std::uint64_t> ready_;   ///< a bit for each entry of ages_
   WakeTimes waiting_;                  ///< places in warps_ of those that will be ready
-  std::size_t num_blocked_ = 0;        ///< warps that L2 keeps
-  std::vector<std::uint32_t> left_;    ///< warps of the block in each slot
+  std::size_t num_blocked_ = 0;        ///< warps that wait for L2's answer
+  std::vector<std::uint32_t> left_;    ///< by slot: unfinished warps of its block
   std::uint32_t issued_ = 0;           ///< place in warps_
-  bool has_issued_ = false;            ///< and it is still there
+  bool has_issued_ = false;            ///< and that warp is still there
   bool interrupted_ = false;           ///< in the middle of its access
   bool waited_for_ = false;            ///< the access has data that its warp waits for
 
   ReferenceCycle now_ = 0;             ///< until which warps have become ready
   ReferenceCycle time_ = 0;            ///< until which L1 is busy
-  double issue_slots_ = 0;             ///< until which the issue slots are
+  double issue_slots_ = 0;             ///< until which the issue slots are busy
   std::vector<ReferenceCycle> queue_;  ///< when each of the last accesses left the queue
   std::size_t queue_head_ = 0;
 
-  std::vector<Flight> flights_;            ///< that L2 has not answered when the window ends
+  std::vector<Flight> flights_;            ///< of this window
   std::size_t answered_ = 0;               ///< of them
   std::uint32_t own_ = 0;                  ///< flights of the access
   std::uint32_t joined_ = 0;               ///< flights of others that the access waits for
-  std::vector<std::uint32_t> all_joined_;  ///< by accesses of the window
+  std::vector<std::uint32_t> all_joined_;  ///< of all accesses of the window, in order
   std::size_t settled_joined_ = 0;         ///< of them
   Arrival data_;                           ///< of the access, as far as it is known
-  Fifo<Holding> from_l2_;                  ///< in the order of their times, as those from DRAM
+  Fifo<Holding> from_l2_;                  ///< in order of time, as from_dram_
   Fifo<Holding> from_dram_;
-  ReferenceCycle first_back_ = never;  ///< of them all
+  ReferenceCycle first_back_ = never;  ///< the earliest of both
   ReferenceCycle port_ = 0;            ///< until which the port of the SM is busy
   std::uint32_t mshrs_in_use_ = 0;
   std::array<std::uint64_t, 2> place_wait_cycles_{};
-  std::uint64_t place_wait_ = 0;             ///< of the line that waits, so far
+  std::uint64_t place_wait_ = 0;             ///< cycles that the waiting line has waited so far
   std::vector<std::uint32_t> under_way_in_;  ///< lines, by set of L1; empty unless reserved
   std::vector<Reserved> reserved_;           ///< by set and way
   std::array<UnderWay, 256> under_way_;

@@ -15,17 +15,17 @@ namespace warpstack::memory {
 using ReferenceCycle = std::uint64_t;
 inline constexpr ReferenceCycle never = std::numeric_limits<ReferenceCycle>::max();
 
-/// Which of some numbered things happen when: a wheel with a list for each of the next cycles, and
-/// a heap for what comes later. Time does not go back.
+/// A queue of numbered events: a timing wheel with a list for each of the next cycles, and a heap
+/// for later events. Time does not go back.
 class WakeTimes {
  public:
   [[nodiscard]] bool empty() const { return first_ == never; }
-  /// When the first one happens; `never` if there is none.
+  /// The time of the first event; `never` if there is none.
   [[nodiscard]] ReferenceCycle first() const { return first_; }
 
-  /// Makes room for things with numbers below this.
+  /// Makes room for events with numbers below this.
   void reserve(std::size_t things) { next_.reserve(things); }
-  /// What should have happened before happens now.
+  /// An event whose time is over happens now.
   void add(ReferenceCycle time, std::uint32_t id) {
     time = std::max(time, now_);
     first_ = std::min(first_, time);
@@ -40,7 +40,7 @@ class WakeTimes {
     heads_[slot] = id + 1;
     filled_[slot / 64] |= std::uint64_t{1} << slot % 64;
   }
-  /// Calls `happen(id)` for what happens until `now`, that included.
+  /// Calls `happen(id)` for each event until `now`, inclusive.
   template <typename Happen>
   void advance(ReferenceCycle now, const Happen& happen) {
     while (first_ <= now) {
@@ -60,7 +60,7 @@ class WakeTimes {
   }
 
  private:
-  /// Cycles, a power of two: more than most instructions take.
+  /// Cycles of the wheel, a power of two: more than most instructions take.
   static constexpr std::size_t horizon = 512;
   struct Later {
     ReferenceCycle time;
@@ -72,7 +72,7 @@ class WakeTimes {
     const std::size_t begin = now_ % horizon;
     std::size_t word = begin / 64;
     std::uint64_t bits = filled_[word] & ~std::uint64_t{0} << begin % 64;
-    // The last word is the first one again, with the slots before.
+    // The last pass looks at the first word again, at the slots before `begin`.
     for (std::size_t words = 0; words <= filled_.size(); ++words) {
       if (bits != 0) {
         const std::size_t slot = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
@@ -84,12 +84,13 @@ class WakeTimes {
     return never;
   }
 
-  ReferenceCycle now_ = 0;  ///< the wheel has what happens in the `horizon` cycles from here
+  ReferenceCycle now_ = 0;  ///< the wheel holds the `horizon` cycles from here
   ReferenceCycle first_ = never;
   std::array<std::uint64_t, horizon / 64> filled_{};  ///< a bit for each slot
-  std::array<std::uint32_t, horizon> heads_{};        ///< of lists, by slot; from 1, 0 ends a list
-  std::vector<std::uint32_t> next_;                   ///< by number
-  std::vector<Later> later_;                          ///< a heap, the first one on top
+  std::array<std::uint32_t, horizon>
+      heads_{};                      ///< of the lists, by slot: number + 1; 0 ends a list
+  std::vector<std::uint32_t> next_;  ///< by number
+  std::vector<Later> later_;         ///< a heap, the first one on top
 };
 
 }  // namespace warpstack::memory

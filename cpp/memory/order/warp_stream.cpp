@@ -5,8 +5,8 @@
 namespace warpstack::memory {
 namespace {
 
-/// A window of a file-backed warp ends after these numbers of memory instructions or sectors, so
-/// that a resident warp costs a few kilobytes however divergent it is.
+/// The window of a warp in a file ends after so many memory instructions or sectors, so that a
+/// resident warp costs a few kilobytes however divergent it is.
 constexpr std::uint64_t window_instructions = 64;
 constexpr std::uint64_t window_sectors = 256;
 
@@ -36,7 +36,7 @@ bool WarpStream::load_window() {
   if (first.memory == warp_end_.memory) return false;
   trace::ColumnCounts last = warp_end_;
   if (trace_->blocks().spilled()) {
-    // How many sectors a window has is known only from its counts.
+    // The number of a window's sectors is only known from its counts.
     last = first;
     last.memory = std::min(first.memory + window_instructions, warp_end_.memory);
     const trace::ColumnView counts = trace_->blocks().read(position_.block, first, last, scratch_);

@@ -26,7 +26,7 @@ struct RowFlags {
 };
 
 /// The accesses of one warp in program order: instructions of global and local space with at least
-/// one active lane. A file-backed trace is read in windows, so that a resident warp costs a few
+/// one active lane. A trace in a file is read in windows, so that a resident warp costs a few
 /// kilobytes whatever its length.
 class WarpStream {
  public:
@@ -39,7 +39,7 @@ class WarpStream {
   /// The access at the cursor; only while not done(). Valid until advance().
   [[nodiscard]] const MemoryAccess& current() const { return current_; }
   void advance();
-  /// Brings the sectors of the access at the cursor close.
+  /// Prefetches the sectors of the access at the cursor.
   void prefetch() const {
     const std::span<const std::uint64_t> sectors = current_.sectors;
     for (std::size_t i = 0; i < sectors.size(); i += 8) __builtin_prefetch(&sectors[i]);
@@ -50,7 +50,7 @@ class WarpStream {
  private:
   bool load_window();
 
-  // Thousands of warps take turns: what each access needs is together.
+  // Thousands of warps take turns, so what an access needs lies together.
   MemoryAccess current_;
   const RowFlags* flags_;
   trace::WarpPosition position_;

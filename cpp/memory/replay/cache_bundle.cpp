@@ -83,7 +83,7 @@ void CacheBundle::use(std::uint32_t number, Members where, bool evict_first) {
   const Members absent = where & ~lines_[number].resident;
   if (absent != 0) insert(number, absent);
   ++clock_;
-  // Where several lines are to make room next, the line that was named last goes first.
+  // If several lines are marked as next to be replaced, the one marked last goes first.
   lines_[number].last_use = evict_first ? -clock_ : clock_;
 }
 
@@ -191,7 +191,7 @@ BundleOutcome CacheBundle::read(std::uint32_t number, SectorMask mask, bool evic
   });
   if (outcome.missed == 0) return outcome;
   outcome.moved = fetch(sectors, mask);
-  outcome.asks_dram = outcome.missed;  // what misses is fetched
+  outcome.asks_dram = outcome.missed;  // every miss is fetched
   dram_reads_.add_each({outcome.moved.data(), sectors_}, all_);
   return outcome;
 }
@@ -233,7 +233,7 @@ BundleOutcome CacheBundle::write(const Request& request, std::uint32_t number,
   outcome.asks_dram = fetches;
   Planes forwarded{};
   for (std::size_t s = 0; s < sectors_; ++s) {
-    // A miss without a fetch moves what is written.
+    // A miss without a fetch moves the written sectors.
     outcome.moved[s] = fetched[s];
     if (!(mask >> s & 1)) continue;
     outcome.hit[outcome.num_hit++] = hit[s];
@@ -253,7 +253,7 @@ BundleOutcome CacheBundle::serve(const Request& request, std::uint32_t number,
     case Request::Kind::read:
       return read(number, request.mask, request.evict_first);
     case Request::Kind::atomic: {
-      // It reads the old value: a miss always fetches.
+      // An atomic reads the old value, so a miss always fetches.
       const BundleOutcome outcome = read(number, request.mask, request.evict_first);
       write(request, number, bytes);
       return outcome;

@@ -24,9 +24,9 @@ namespace {
 
 using Reference = gpu::ReferenceMachine;
 
-/// Fewer classes of sets would make a sample of too few.
+/// A sample of fewer classes of sets would be too small.
 constexpr std::uint64_t least_classes = 64;
-/// All waits of a launch with fewer accesses are followed.
+/// In a launch with fewer accesses all waits are followed.
 constexpr double most_accesses = 10'000;
 
 bool is_sampled(std::uint64_t number, double share) {
@@ -55,7 +55,7 @@ class Filter {
         first_local_line_(trace::local_region_sector / l1_sectors_),
         last_of_row_(instructions_.size()),
         first_of_row_(instructions_.size()),
-        sms_(recording.num_sms, Sm(l1_config_)) {
+        sms_(recording.num_sms, ReplayedSm(l1_config_)) {
     begin_profile();
     result_.requests.resize(1);
     result_.bytes.resize(1);
@@ -73,7 +73,7 @@ class Filter {
   FilteredLaunch run() {
     for (const RecordedLine& line : recording_.lines) look_up(line);
     flush();
-    for (const Sm& sm : sms_) {
+    for (const ReplayedSm& sm : sms_) {
       result_.profile.most_read_sectors =
           std::max(result_.profile.most_read_sectors, sm.read_sectors);
     }
@@ -88,18 +88,18 @@ class Filter {
   struct UnderWay {
     std::uint64_t line = ~std::uint64_t{0};
     std::uint32_t request = 0;
-    std::uint32_t arrival = 0;  ///< less the round trip
+    std::uint32_t arrival = 0;  ///< without the round trip
   };
-  struct Sm {
-    explicit Sm(const CacheConfig& config) : l1(config) {}
+  struct ReplayedSm {
+    explicit ReplayedSm(const CacheConfig& config) : l1(config) {}
 
     Cache l1;
-    std::array<UnderWay, 256> under_way;  // as TimedSchedule has it
+    std::array<UnderWay, 256> under_way;  // as in TimedSchedule
     std::uint32_t port = 0;               ///< until which it is busy with data that come back
     std::uint32_t last_asking = ~std::uint32_t{0};  ///< access
     std::uint64_t read_sectors = 0;
   };
-  /// The access that is being looked up asks for something.
+  /// The access that is being looked up, which makes the requests.
   struct Source {
     std::uint32_t access = 0;
     std::uint32_t row = 0;
@@ -154,7 +154,7 @@ class Filter {
     const RecordedAccess& access = recording_.accesses[line.access];
     const trace::StaticInstruction& instruction = instructions_[access.row];
     const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
-    Sm& sm = sms_[line.sm];
+    ReplayedSm& sm = sms_[line.sm];
     const std::uint32_t set = sm.l1.set_of(line.line);
     source_ = {line.access, access.row, false, line.time};
     switch (line.kind) {
@@ -170,7 +170,7 @@ class Filter {
     }
   }
 
-  void load(Sm& sm, const RecordedLine& line, std::uint32_t set,
+  void load(ReplayedSm& sm, const RecordedLine& line, std::uint32_t set,
             const trace::StaticInstruction& instruction, bool evict_first) {
     MemoryTotals& totals = result_.profile.totals;
     const bool is_local = line.line >= first_local_line_;
@@ -199,7 +199,7 @@ class Filter {
     }
   }
 
-  void note_hit(const Sm& sm, const RecordedLine& line) {
+  void note_hit(const ReplayedSm& sm, const RecordedLine& line) {
     const std::uint32_t place = waits_.place[line.access];
     if (place == WaitSample::none) return;
     std::int32_t& hit = result_.hit_arrival[place];
@@ -211,7 +211,7 @@ class Filter {
         {place, {under_way.request, after(under_way.arrival, first_time_[place]), false, true}});
   }
 
-  void store(Sm& sm, const RecordedLine& line, std::uint32_t set, bool evict_first) {
+  void store(ReplayedSm& sm, const RecordedLine& line, std::uint32_t set, bool evict_first) {
     MemoryTotals& totals = result_.profile.totals;
     const ByteMasks& bytes = recording_.bytes[line.bytes];
     Cache::Eviction eviction;
@@ -225,7 +225,7 @@ class Filter {
     }
   }
 
-  void write_back(Sm& sm, const Cache::Eviction& eviction) {
+  void write_back(ReplayedSm& sm, const Cache::Eviction& eviction) {
     if (!eviction.dirty) return;
     leave(sm, eviction.line, eviction.dirty, Request::Kind::write_back, false, &eviction.bytes,
           eviction.writer);
@@ -233,7 +233,7 @@ class Filter {
 
   /// Writes back what the L1 caches hold, SM by SM.
   void flush() {
-    for (Sm& sm : sms_) {
+    for (ReplayedSm& sm : sms_) {
       sm.l1.flush([&](const Cache::Eviction& line) {
         result_.profile.totals[Total::l1_flush_sectors] += count_sectors(line.dirty);
         write_back(sm, line);
@@ -241,15 +241,15 @@ class Filter {
     }
   }
 
-  /// A request for sectors of an L1 line, in parts where L2 has other lines.
-  void leave(Sm& sm, std::uint64_t l1_line, SectorMask mask, Request::Kind kind, bool evict_first,
-             const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
+  /// Sends a request for sectors of an L1 line; in parts if L2's lines have another size.
+  void leave(ReplayedSm& sm, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
+             bool evict_first, const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
     const std::uint32_t row = kind == Request::Kind::write_back ? writer : source_.row;
     InstructionCounters& counters = result_.profile.per_row[row];
     ++counters.l2_requests;
     counters.l2_request_sectors += count_sectors(mask);
     if (kind == Request::Kind::read) sm.read_sectors += count_sectors(mask);
-    // A later part of a line is awaited with the first one.
+    // The wait for a line's first part covers its later parts.
     const bool is_awaited = source_.is_awaited && kind != Request::Kind::write_back;
     if (is_awaited) {
       const std::uint32_t sent = after(source_.sent, sm.port) > 0 ? source_.sent : sm.port;
@@ -313,7 +313,7 @@ class Filter {
     continues = true;
   }
 
-  /// By access, in the order in which they were noted.
+  /// Sorts by access; within one, the order in which they were noted remains.
   void sort_asked() {
     std::vector<std::uint32_t>& first = result_.first_asked;
     first.resize(waits_.accesses.size() + 1);
@@ -324,7 +324,7 @@ class Filter {
     for (const AskedBy& one : asked_) {
       FilteredLaunch::Asked& asked = result_.asked[next[one.place]++];
       asked = one.asked;
-      // Before the first request of its row that is followed: that one.
+      // Before the first followed request of its row, that one stands for it.
       if (asked.request == 0) asked.request = first_of_row_[result_.rows[one.place]];
     }
   }
@@ -338,9 +338,9 @@ class Filter {
   std::uint32_t l1_sectors_;
   std::uint32_t l2_sectors_;
   std::uint64_t first_local_line_;
-  std::vector<std::uint32_t> last_of_row_;  ///< request that is followed; 0: none yet
+  std::vector<std::uint32_t> last_of_row_;  ///< last followed request; 0: none yet
   std::vector<std::uint32_t> first_of_row_;
-  std::vector<Sm> sms_;
+  std::vector<ReplayedSm> sms_;
   std::vector<std::uint32_t> first_time_;  ///< of the wait, by place
   Source source_;
   std::uint32_t last_request_ = 0;
@@ -355,7 +355,7 @@ CacheConfig SetSample::grid_of(std::span<const CacheConfig> caches) {
   CacheConfig grid = caches.front();
   std::uint64_t sets = 0;
   for (const CacheConfig& cache : caches) sets = std::gcd(sets, cache.num_sets() / cache.slices);
-  // A hash of the line depends on the number of sets; slices do not.
+  // Hashed set indices depend on the number of sets; slices do not.
   if (grid.set_index != Indexing::modulo) sets = 1;
   grid.ways = 1;
   grid.replacement = Replacement::lru;
@@ -375,7 +375,7 @@ SetSample::SetSample(std::span<const CacheConfig> caches, double share) : grid_(
 WaitSample::WaitSample(const OrderRecording& recording, double share) {
   std::uint32_t warps = 0;
   for (const RecordedAccess& access : recording.accesses) warps = std::max(warps, access.warp + 1);
-  std::vector<std::uint32_t> wait_of_warp(warps, none);  // that has not ended
+  std::vector<std::uint32_t> wait_of_warp(warps, none);  // the wait that has not ended
   std::vector<std::uint32_t> wait_of(recording.accesses.size(), none);
   std::uint32_t seen = 0;
   std::vector<std::uint32_t> sizes;
@@ -416,7 +416,7 @@ FilteredLaunch filter(const OrderRecording& recording, const trace::KernelTrace&
 
 namespace {
 
-/// Positions of the configurations of each L1, in the order of the first ones.
+/// Positions of the configurations of each L1, in the order of their first.
 std::vector<std::vector<std::size_t>> by_l1(std::span<const MemoryConfig> configs) {
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> known;
   std::vector<std::vector<std::size_t>> groups;
@@ -429,7 +429,7 @@ std::vector<std::vector<std::size_t>> by_l1(std::span<const MemoryConfig> config
   return groups;
 }
 
-/// L2 caches, which are made anew only where they differ from those before.
+/// Keeps L2 caches and makes new ones only if the configurations change.
 class L2Caches {
  public:
   std::span<const std::unique_ptr<FamilyL2>> empty_ones(std::span<const CacheConfig> configs) {
@@ -451,7 +451,7 @@ class L2Caches {
   std::vector<std::unique_ptr<FamilyL2>> caches_;
 };
 
-/// Keeps one of equal profiles.
+/// Keeps each different profile once.
 class DistinctProfiles {
  public:
   std::uint32_t number_of(MemoryProfile profile) {
@@ -478,7 +478,7 @@ ReplayedLaunches replay(std::span<const RecordedLaunch> launches,
   for (const MemoryConfig& config : configs) config.validate();
   std::vector<WaitSample> waits;
   for (const RecordedLaunch& launch : launches) {
-    // A short launch has a larger share followed, because waits of few accesses scatter.
+    // A larger share of a short launch is followed, because few waits scatter.
     const auto accesses = static_cast<double>(launch.recording->accesses.size());
     waits.emplace_back(*launch.recording, std::max(share, most_accesses / std::max(accesses, 1.0)));
   }

@@ -21,7 +21,7 @@ ServedLaunch begin_served(const FilteredLaunch& launch, std::size_t num_members)
   served.rows.resize(launch.profile.per_row.size());
   served.missed.resize(launch.requests.size());
   served.asks_dram.resize(launch.requests.size());
-  // What nobody knows of comes from DRAM, as what nobody asked for before.
+  // A request of which nothing is known counts as a first access: DRAM serves it.
   served.missed[0] = served.asks_dram[0] = all_members(num_members);
   return served;
 }
@@ -73,7 +73,7 @@ class BundledL2 final : public FamilyL2 {
     ServedLaunch served = begin_served(launch, caches_.num_members());
     numbers_.resize(launch.requests.size());
     for (std::size_t i = 1; i < numbers_.size(); ++i) {
-      // Often one line is asked for several times in a row.
+      // The same line is often asked for several times in a row.
       const std::uint64_t line = launch.requests[i].line;
       numbers_[i] =
           i > 1 && line == launch.requests[i - 1].line ? numbers_[i - 1] : caches_.number_of(line);
@@ -116,7 +116,7 @@ class BundledL2 final : public FamilyL2 {
   }
 
  private:
-  /// What L2Port counts of requests and sectors.
+  /// The counts of requests and sectors that L2Port makes.
   struct Hits {
     MemoryTotals of_all;
     MemberCounter read_requests;
@@ -169,7 +169,7 @@ double ratio(std::uint64_t a, std::uint64_t b) {
   return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
 }
 
-/// Scales what was followed of each row to all of its requests.
+/// Scales the followed requests of each row to all of its requests.
 void estimate_rows(const FilteredLaunch& launch, const ServedLaunch& served, std::size_t member,
                    MemoryProfile& profile) {
   std::uint64_t all_requests = 0;
@@ -214,7 +214,7 @@ void estimate_totals(const FilteredLaunch& launch, const MemoryTotals& part,
   profile.totals[Total::dram_write_sectors] = scaled(part[Total::dram_write_sectors], all);
 }
 
-/// Answers and waits of the accesses that are followed.
+/// Answers and waits of the followed accesses.
 struct RowWaits {
   std::uint64_t asking = 0;
   std::uint64_t waiting = 0;
@@ -238,7 +238,7 @@ class WaitCounter {
     for (std::size_t wait = 0; wait + 1 < waits_.begin.size(); ++wait) {
       count_answers(wait);
       if (!is_timed_) continue;
-      // Members of which all requests of the wait had the same answers wait alike.
+      // Members with equal answers to all requests of a wait wait alike.
       for (Members rest = all_; rest != 0;) rest &= ~count_wait(wait, rest);
     }
     return std::move(rows_);
@@ -262,11 +262,10 @@ class WaitCounter {
     }
   }
 
-  /// Counts a wait of the first of some members and of those for which it is the same, and returns
-  /// these.
+  /// Counts the wait of the first of some members and of all others that wait alike. Returns them.
   Members count_wait(std::size_t wait, Members members) {
     const auto first = static_cast<std::size_t>(std::countr_zero(members));
-    // Where data are equally late, those from farther away count, as in Arrival.
+    // Of equally late data those from farther away count, as in Arrival.
     std::int32_t latest = -1;
     std::size_t source = 0;
     const auto arrive = [&](std::int32_t time, std::size_t from) {
@@ -306,7 +305,7 @@ class WaitCounter {
   std::vector<RowWaits> rows_;
 };
 
-/// Scales what was followed to all accesses of each row.
+/// Scales the waits of followed accesses to all accesses of each row.
 void estimate_waits(const FilteredLaunch& launch, const std::vector<RowWaits>& rows,
                     std::size_t member, MemoryProfile& profile) {
   std::uint64_t all_asking = 0;

@@ -8,11 +8,11 @@
 #include "memory/replay/family_replay.h"
 #include "memory/replay/member_counter.h"
 
-// What L2 caches make of what leaves L1.
+// L2 caches serve what leaves L1.
 
 namespace warpstack::memory {
 
-/// What several L2 caches said about the requests of a launch that are followed.
+/// The answers of several L2 caches to the followed requests of a launch.
 struct ServedLaunch {
   struct Row {
     std::uint64_t requests = 0;
@@ -41,12 +41,12 @@ class FamilyL2 {
   [[nodiscard]] virtual std::uint64_t dirty_sectors(std::size_t member) const = 0;
 };
 
-/// L2 caches for configurations that differ in size and ways only, in their order: together in
-/// bundles where they can be (cache_bundle.h), else one by one.
+/// L2 caches for configurations that differ in size and ways only, in their order: in bundles if
+/// possible (cache_bundle.h), else one by one.
 std::vector<std::unique_ptr<FamilyL2>> family_l2s(std::span<const CacheConfig> configs);
 
 /// The profiles of a launch with each member of an L2. What was not followed is estimated by row,
-/// but for the dirty sectors that L2 keeps, which are counted where `has_all_sets`.
+/// except the dirty sectors that L2 keeps, which are counted if `has_all_sets`.
 std::vector<MemoryProfile> profiles_of(const FilteredLaunch& launch, const WaitSample& waits,
                                        bool is_timed, FamilyL2& l2, bool has_all_sets);
 

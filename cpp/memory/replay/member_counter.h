@@ -8,7 +8,7 @@
 
 namespace warpstack::memory {
 
-/// A bit for each of up to 32 caches that are asked the same.
+/// A bit for each of up to 32 caches that get the same requests.
 using Members = std::uint32_t;
 inline constexpr std::size_t most_members = 32;
 
@@ -24,8 +24,8 @@ void for_each_member(Members members, const Visit& visit) {
   }
 }
 
-/// A count for each member. What all of them count costs as little as one count: most requests hit
-/// in all caches or miss in all.
+/// A count per member. An event of all members costs as little as one count: most requests hit in
+/// all caches or miss in all.
 class MemberCounter {
  public:
   void add(Members members, Members all, std::int64_t count = 1) {
@@ -35,7 +35,7 @@ class MemberCounter {
     }
     for_each_member(members, [&](std::size_t member) { of_each_[member] += count; });
   }
-  /// Adds one for each of several sets of members, of which many are equal.
+  /// Adds one for each of several sets of members, many of which are equal.
   void add_each(std::span<const Members> several, Members all) {
     for (std::size_t i = 0; i < several.size();) {
       std::size_t next = i + 1;

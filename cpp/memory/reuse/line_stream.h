@@ -19,14 +19,14 @@ class LineSink {
   virtual void end_stream() = 0;
 };
 
-/// An L1 cache of lines that keeps load hits out of the stream to L2. Stores go through it.
+/// An L1 cache that keeps load hits out of the stream to L2. Stores go through it.
 struct LineFilter {
   std::uint64_t sets = 1;
   std::uint32_t ways = 1;
   bool allocate_stores = false;  ///< a store that misses brings its line in
 };
 
-/// Which accesses of a kernel are a stream of lines.
+/// How a kernel's accesses become streams of lines.
 struct LineStreamConfig {
   std::uint32_t num_sms = 1;
   std::uint32_t blocks_per_sm = 1;   ///< resident at once
@@ -42,9 +42,9 @@ struct LineStreamConfig {
 /// stage (MemorySystem): blocks go to SMs round robin, SmSchedule orders each SM, the SMs take
 /// turns. An instruction accesses each line that it touches once, in order of first touch.
 ///
-/// The streams of SMs hold what L1 caches see: loads that do not bypass L1, and stores. The merged
-/// stream holds all accesses, or with a filter those that leave the L1 caches: load misses and
-/// loads that bypass, stores, and atomics, which drop L1's copy.
+/// The streams of SMs hold what L1 caches see: stores, and loads that do not bypass L1. The merged
+/// stream holds all accesses, or with a filter those that leave the L1 caches: load misses,
+/// bypassing loads, stores, and atomics, which drop L1's copy.
 void stream_lines(const trace::KernelTrace& trace, const LineStreamConfig& config, LineSink& sink,
                   const InterruptCheck& interrupt = {});
 

@@ -14,9 +14,9 @@ constexpr std::uint64_t page_words = 64;
 constexpr std::uint64_t book_pages = 64;
 constexpr std::uint64_t page_bits = word_bits * page_words;
 constexpr std::uint64_t book_bits = page_bits * book_pages;
-/// Times per line when the bits have moved together: the more, the rarer the moves.
+/// Times per line after compaction: the more, the rarer are compactions.
 constexpr std::uint64_t times_per_line = 4;
-/// Accesses ahead whose table entries are brought close.
+/// How many accesses ahead table entries are prefetched.
 constexpr std::size_t lookahead = 24;
 
 /// Bits set in a word, without relying on a population count instruction.
@@ -93,7 +93,7 @@ std::uint64_t StackDistances::count_after(std::uint64_t time) const {
   const std::uint64_t word = time / word_bits;
   const std::uint64_t page = word / page_words;
   const std::uint64_t book = page / book_pages;
-  // No bit is set from now_ on, so that short distances look at few counts.
+  // No bit is set from now_ on, so short distances look at few counts.
   const std::uint64_t words = std::min((page + 1) * page_words, now_ / word_bits + 1);
   const std::uint64_t pages = std::min((book + 1) * book_pages, now_ / page_bits + 1);
   const std::uint64_t books = now_ / book_bits + 1;
@@ -104,7 +104,7 @@ std::uint64_t StackDistances::count_after(std::uint64_t time) const {
 }
 
 void StackDistances::compact() {
-  // Ranks of the old times; the order of last accesses is all that distances depend on.
+  // Ranks of the old times: distances depend only on the order of last accesses.
   std::vector<std::uint64_t> before(bits_.size() + 1, 0);
   for (std::size_t w = 0; w < bits_.size(); ++w) before[w + 1] = before[w] + word_count_[w];
   for (Entry& entry : table_) {

@@ -14,11 +14,11 @@ inline constexpr std::uint64_t cold_access = ~std::uint64_t{0};
 /// Exact LRU stack distances: how many other lines were touched since the last access to a line
 /// (cache paper, Section 2.3, Table 1).
 ///
-/// Each line owns one bit at the time of its last access, so that a distance is the number of bits
-/// set after it. Counts over words, pages of 64 words and books of 64 pages make that a few short
-/// sums; only the number of books grows, by one per 65 thousand lines. When all times are used, the
-/// bits move together; at least three quarters of the times are free then, so that a move costs
-/// each access a constant.
+/// Each line owns one bit at the time of its last access, so a distance is the number of bits set
+/// after it. Counts over words, pages of 64 words and books of 64 pages make that a few short sums;
+/// only the number of books grows, by one per 65 thousand lines. When all times are used up, the
+/// bits move together; then at least three quarters of the times are free, so compaction costs each
+/// access a constant.
 class StackDistances {
  public:
   StackDistances();

@@ -10,7 +10,7 @@
 
 namespace warpstack::memory {
 
-/// What an access does: distances are counted apart for each kind.
+/// The kind of an access; distances are counted separately for each.
 enum class AccessKind : std::uint8_t { load, store, atomic };
 inline constexpr std::size_t num_access_kinds = 3;
 

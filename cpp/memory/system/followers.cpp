@@ -75,10 +75,10 @@ void Followers::open(std::size_t place) {
     block.warps[f].resize(num_warps);
     block.running += num_warps;
     for (std::uint32_t w = 0; w < num_warps; ++w) {
-      std::optional<Warp>& warp = block.warps[f][w];
-      warp.emplace(Warp{WarpStream(launch_.trace, launch_.flags, {number, w}), 0,
-                        storage.warps(number)[w].memory});
-      // Whom nobody leads makes its accesses at once.
+      std::optional<FollowerWarp>& warp = block.warps[f][w];
+      warp.emplace(FollowerWarp{WarpStream(launch_.trace, launch_.flags, {number, w}), 0,
+                                storage.warps(number)[w].memory});
+      // A warp without a leader makes its accesses at once.
       const bool is_led = w < block.leader.size() && block.leader[w].memory > 0;
       advance(block, warp, f, is_led ? 0 : all_of_them);
     }
@@ -93,7 +93,7 @@ void Followers::follow(const trace::WarpPosition& leader, bool is_last) {
   ++mine.made;
   for (std::size_t f = 0; f < block.warps.size(); ++f) {
     if (leader.warp >= block.warps[f].size()) continue;
-    std::optional<Warp>& warp = block.warps[f][leader.warp];
+    std::optional<FollowerWarp>& warp = block.warps[f][leader.warp];
     if (!warp) continue;
     advance(
         block, warp, f,
@@ -107,14 +107,14 @@ void Followers::finish() {
   while (next_ < state_.size()) open(next_++);
   for (Block& block : state_) {
     for (std::size_t f = 0; f < block.warps.size(); ++f) {
-      for (std::optional<Warp>& warp : block.warps[f]) {
+      for (std::optional<FollowerWarp>& warp : block.warps[f]) {
         if (warp) advance(block, warp, f, all_of_them);
       }
     }
   }
 }
 
-void Followers::advance(Block& block, std::optional<Warp>& warp, std::size_t follower,
+void Followers::advance(Block& block, std::optional<FollowerWarp>& warp, std::size_t follower,
                         std::uint64_t until) {
   while (!warp->stream.done() && warp->made < until) {
     access(warp->stream.current(), follower);

@@ -15,24 +15,24 @@
 
 namespace warpstack::memory {
 
-/// What followers of a launch ask for, by row: all of it is counted, none of it estimated.
+/// The requests of a launch's followers for a row. All are counted, none estimated.
 struct FollowerCounts {
   std::uint64_t sectors = 0;
   std::uint64_t requests = 0;       ///< lines of L1
-  std::uint64_t dram_requests = 0;  ///< of these, with a sector that missed in L2
-  std::uint64_t dram_sectors = 0;   ///< that these moved between L2 and DRAM
-  std::uint64_t l2_events = 0;      ///< accesses that left the SM and that L2 served
-  std::uint64_t dram_events = 0;    ///< and those that waited for DRAM
+  std::uint64_t dram_requests = 0;  ///< those with a sector that missed in L2
+  std::uint64_t dram_sectors = 0;   ///< moved by these between L2 and DRAM
+  std::uint64_t l2_events = 0;      ///< accesses that left the SM and were served by L2
+  std::uint64_t dram_events = 0;    ///< accesses that waited for DRAM
 };
 
 /// The SMs that follow a leader, an SM of the sample that is simulated itself (sampling.h). The
-/// n-th block of a follower runs beside the n-th block of the leader: each of its warps has
-/// made the same share of its accesses as the leader's warp at the same place. Of two warps of
-/// equal length, both make their n-th access at one time.
+/// n-th block of a follower runs beside the n-th block of the leader: each of its warps has always
+/// made the same share of its accesses as the leader's warp at the same place. Two warps of equal
+/// length make their n-th accesses at the same time.
 ///
-/// Followers have no L1. If an access touches as many lines as the leader's did, those that hit in
-/// the leader's L1 hit in theirs; otherwise each line leaves the SM. So L2 holds what it would hold
-/// if all SMs were simulated, up to the order of accesses that are close together in time.
+/// Followers have no L1. If an access touches as many lines as the leader's, the lines that hit in
+/// the leader's L1 count as hits; otherwise each line leaves the SM. So L2 holds what it would hold
+/// if all SMs were simulated, up to the order of accesses that are close in time.
 class Followers {
  public:
   /// What all followers of a launch share; must outlive them.
@@ -42,16 +42,16 @@ class Followers {
     const CacheConfig& l1;
     const Cache& l2;
     bool l1_caches_global;
-    bool keeps_bytes;  ///< somebody asks which bytes requests write
+    bool keeps_bytes;  ///< L2 asks which bytes requests write
     AtomicRule atomics;
   };
 
-  /// `leader`, `followers`: positions in the trace of the blocks of the SMs, in the order in which
-  /// they take them. Of the followers so many come before the leader in the order of SMs.
+  /// `leader` and `followers` are the blocks of the SMs (positions in the trace), in the order in
+  /// which they take them. `num_before` followers come before the leader in the order of SMs.
   Followers(const Launch& launch, const std::vector<std::uint32_t>& leader,
             std::vector<std::vector<std::uint32_t>> followers, std::size_t num_before);
 
-  /// Whether an SM comes before the leader where several access L2 in one turn, or after it.
+  /// Whether an SM comes before or after the leader when several access L2 in one turn.
   enum class Side : std::uint8_t { before, after };
 
   // A batch of turns, as in Sm:
@@ -73,9 +73,9 @@ class Followers {
     }
   }
 
-  /// A line of the leader's access went to its L1, which held it or did not.
+  /// Notes whether a line of the leader's access hit in its L1.
   void note_line(bool hit) { hits_.push_back(hit); }
-  /// The leader's access is complete; `is_last`: its warp has no other.
+  /// The leader's access is complete; `is_last` says that its warp has no other.
   void follow(const trace::WarpPosition& leader, bool is_last);
   /// The leader has no access left.
   void finish();
@@ -83,27 +83,29 @@ class Followers {
   [[nodiscard]] const std::vector<FollowerCounts>& per_row() const { return per_row_; }
 
  private:
-  struct Warp {
+  struct FollowerWarp {
     WarpStream stream;
     std::uint64_t made = 0;    ///< accesses
-    std::uint64_t memory = 0;  ///< memory instructions, with those that are no access
+    std::uint64_t memory = 0;  ///< memory instructions, including those without an access
   };
   struct LeaderWarp {
     std::uint64_t made = 0;
     std::uint64_t memory = 0;
   };
-  /// The blocks at one place of the SMs; empty before and after they run.
+  /// The n-th blocks of all SMs; empty before and after they run.
   struct Block {
     std::vector<LeaderWarp> leader;
-    std::vector<std::vector<std::optional<Warp>>> warps;  ///< by follower, none when done
-    std::size_t running = 0;                              ///< of these warps
+    std::vector<std::vector<std::optional<FollowerWarp>>> warps;  ///< by follower; empty when done
+    std::size_t running = 0;                                      ///< number of unfinished `warps`
   };
 
-  /// Begins the blocks at a place.
+  /// Begins the blocks at place n.
   void open(std::size_t place);
-  /// Makes accesses of a warp until `until` are made.
-  void advance(Block& block, std::optional<Warp>& warp, std::size_t follower, std::uint64_t until);
-  /// Requests of one side; of a request, `writer` is the row, `owner` whether an access begins.
+  /// Makes accesses of a warp until there are `until`.
+  void advance(Block& block, std::optional<FollowerWarp>& warp, std::size_t follower,
+               std::uint64_t until);
+  /// The requests of one side. In these, `writer` is the row, and `owner` says whether an access
+  /// begins.
   struct Queue {
     std::vector<Request> requests;
     std::vector<std::uint32_t> first_of_turn;
@@ -121,10 +123,10 @@ class Followers {
                : 1;
   }
   void access(const MemoryAccess& access, std::size_t follower);
-  /// `lanes`: of an atomic, null for others.
+  /// `lanes` are those of an atomic, null for other accesses.
   void leave(Queue& queue, std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
              bool evict_first, const ByteMasks* bytes, const SectorLanes* lanes, std::uint32_t row);
-  /// Counts what L2 said of a request; for all of them, in order.
+  /// Counts the outcome of a request; called for all of them, in order.
   void count(Queue& queue, const Request& request, const Outcome& outcome);
   void end_access(Queue& queue);
 
@@ -141,12 +143,12 @@ class Followers {
   std::uint32_t l1_sectors_;
   std::uint32_t l2_sectors_;
   std::uint64_t first_local_line_;
-  std::array<SectorMask, 256> units_{};  ///< by mask of sectors, what a miss of L1 asks for
+  std::array<SectorMask, 256> units_{};  ///< by mask of sectors: what an L1 miss asks for
 
   std::size_t num_before_;
   std::array<Queue, 2> queues_;  ///< by side
   std::vector<ByteMasks> bytes_;
-  std::vector<double> turns_;  ///< of the atomics whose bytes these are
+  std::vector<double> turns_;  ///< of atomics; parallel to bytes_
   std::size_t turn_ = 0;
   std::vector<FollowerCounts> per_row_;
 };

@@ -27,7 +27,7 @@ class L2Port {
   }
 
  private:
-  static constexpr std::uint32_t no_writer = 0;  // nobody asks whose sectors L2 writes back
+  static constexpr std::uint32_t no_writer = 0;  // L2's write-backs are counted for no row
 
   [[gnu::always_inline]] Outcome read(const Request& request) {
     Cache::Eviction eviction;
@@ -50,7 +50,7 @@ class L2Port {
         result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
   }
 
-  /// Atomics read the old value, so that a miss always fetches.
+  /// Atomics read the old value, so a miss always fetches.
   Outcome read_modify_write(const Request& request, const ByteMasks& bytes) {
     Cache::Eviction eviction;
     const Cache::ReadResult read =

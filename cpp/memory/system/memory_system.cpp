@@ -48,7 +48,7 @@ class Simulation {
     if (failure_) std::rethrow_exception(failure_);
     flush();
   }
-  /// The sum over all SMs; see MemoryProfile.
+  /// The sums over all SMs; see MemoryProfile.
   [[nodiscard]] std::array<std::uint64_t, 2> place_wait_cycles() const {
     std::array<std::uint64_t, 2> sum{};
     for (const auto& sm : sms_) {
@@ -72,13 +72,13 @@ class Simulation {
  private:
   using Sms = std::vector<std::unique_ptr<Sm>>;
 
-  /// Requests of a batch: enough to make the threads' meetings cheap, and few enough to stay in a
+  /// Requests of a batch: enough to make synchronization cheap, and few enough to stay in a
   /// processor's cache between the two steps.
   static constexpr std::size_t most_requests = 32768;
-  /// Accesses of a batch: where they suddenly miss, it takes 64 MiB.
+  /// Accesses of a batch: if they suddenly miss, it takes 64 MiB.
   static constexpr std::size_t most_accesses = 65536;
   static constexpr std::size_t least_requests = 8192;
-  /// Whether to ask the caller, who may wait for a lock. A batch of the timed order is short.
+  /// Whether to ask the caller, which may wait for a lock. Batches of the timed order are short.
   bool is_time_to_ask() { return !timed_ || batch_++ % 32 == 0; }
 
   void work(std::size_t id) {
@@ -100,8 +100,8 @@ class Simulation {
     }
   }
 
-  /// The SMs of a part: they stay with their thread, so that their state stays in its processor's
-  /// cache. Those that ran last come first: more of their state is still there.
+  /// Runs the SMs of a part. They stay with their thread, so that their state stays in its
+  /// processor's cache. Those that ran last come first: more of their state is still cached.
   void run_sms(std::size_t part, bool is_backward) {
     Batch& batch = workers_[part].batch;
     batch = {};
@@ -118,8 +118,8 @@ class Simulation {
     }
   }
 
-  /// Batches of the timed order are so short that threads lose more than they save where others
-  /// want the processors, too, and one has to wait for another to get its own back.
+  /// Batches of the timed order are so short that threads cost more than they save if other
+  /// programs use the processors, too, and threads wait for one that has lost its processor.
   void give_up_late_threads() {
     ++meetings_;
     constexpr std::uint64_t some = 4;
@@ -152,7 +152,7 @@ class Simulation {
     }
     if (timed_) {
       finished_ = most_turns_ == 0 && first == never;
-      // L2 may have to answer, though nothing else is left.
+      // L2 may still have to answer although nothing else is left.
       if (first != never) end_ = std::max(end_, first) + TimedSchedule::window;
       give_up_late_threads();
       return;
@@ -175,7 +175,7 @@ class Simulation {
       worker.asking.push_back(sm.get());
     }
     for (std::size_t turn = 0; turn < most_turns_; ++turn) {
-      // Sets of L2 lie far apart: what the next turn will touch is brought close.
+      // Sets of L2 lie far apart, so what the next turn touches is prefetched.
       for (const Sm* sm : worker.asking) prefetch(*sm, turn + 1, part);
       for (Sm* sm : worker.asking) {
         serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker);
@@ -191,7 +191,7 @@ class Simulation {
     }
   }
 
-  /// Serves those requests of an SM from `first` to before `last` whose sets are in a part.
+  /// Serves the requests [first, last) of an SM whose sets belong to a part.
   void serve(Sm& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker) {
     L2Port port(l2_, worker.totals);
     std::vector<Outcome>& outcomes = sm.outcomes(part);
@@ -219,17 +219,17 @@ class Simulation {
 
   MakeSm make_sm_;
   bool timed_;
-  Sms sms_;  ///< each made by the thread that runs it
+  Sms sms_;  ///< each is made by the thread that runs it
   Cache& l2_;
   std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
   std::size_t num_threads_ = workers_.size();
   SpinBarrier barrier_{static_cast<std::uint32_t>(workers_.size())};
   std::uint64_t meetings_ = 0;           ///< in the timed order
-  std::atomic<std::uint64_t> late_ = 0;  ///< threads that slept until another one came
+  std::atomic<std::uint64_t> late_ = 0;  ///< times that a thread slept until another one came
   std::optional<trace::WarpPosition> observed_;
   const InterruptCheck& interrupt_;
   ReferenceCycle end_ = TimedSchedule::window;  ///< of a batch, in the timed order
-  std::size_t turns_ = 64;                      ///< of a batch, in the others
+  std::size_t turns_ = 64;                      ///< of a batch, in the other orders
   std::size_t most_turns_ = 0;                  ///< of an SM in the batch
   std::size_t batch_ = 0;                       ///< of the first thread
   bool finished_ = false;
@@ -292,14 +292,15 @@ std::vector<double> requests_per_sector(const trace::KernelTrace& trace,
   return result;
 }
 
-/// A launch with fewer costs little as it is.
+/// A launch with fewer sectors costs little anyway.
 constexpr std::uint64_t least_sampled_sectors = 20'000;
 
 std::optional<std::uint32_t> block_of(const std::optional<trace::WarpPosition>& observed) {
   return observed ? std::optional(observed->block) : std::nullopt;
 }
 
-/// Whether the leaders execute every load that any SM executes: of others nobody knows the hits.
+/// Whether the leaders execute every load that any SM executes; the hits of other loads would be
+/// unknown.
 bool have_all_loads(const trace::KernelTrace& trace, const RowFlags& flags,
                     const std::vector<trace::RowCounts>& counts,
                     const std::vector<SampleGroup>& groups,
@@ -375,8 +376,8 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
       is_whole ? trace.row_counts() : count_rows(trace, flags, blocks_of_sms);
 
   std::erase_if(blocks_of_sms, [](const auto& blocks) { return blocks.empty(); });
-  // A thread needs some work to be worth its start, and in the timed order, whose windows are
-  // short, to be worth that the others wait for it.
+  // A thread needs enough work to be worth its start, and in the timed order, whose windows are
+  // short, to be worth the others' waits for it.
   constexpr std::uint64_t sectors_per_thread = 100'000;
   constexpr std::uint64_t sms_per_thread = 8;
   constexpr std::uint64_t most_threads = 255;

@@ -19,14 +19,13 @@ namespace warpstack::memory {
 class OrderRecorder;
 struct OrderRecording;
 
-/// What a sample leaves uncertain: half the widths of intervals of 95 % confidence, relative to the
-/// value.
+/// The uncertainty of a sample: half widths of 95 % confidence intervals, relative to the value.
 struct SampleErrors {
-  double requests = 0;  ///< of what leaves L1
+  double requests = 0;  ///< of requests that leave L1
   double waits = 0;     ///< of the cycles that warps wait for data from L2 and DRAM
 };
 
-/// How a sample of the SMs stands for all (sampling.h). Where all were simulated, it is empty.
+/// How a sample of the SMs stands for all (sampling.h); empty if all were simulated.
 struct SampleSummary {
   /// A simulated SM.
   struct Sm {
@@ -34,12 +33,12 @@ struct SampleSummary {
     MemoryTotals totals;  ///< its own
   };
   std::vector<Sm> sms;
-  std::uint32_t working_sms = 0;  ///< that have blocks
+  std::uint32_t working_sms = 0;  ///< SMs that have blocks
   SampleErrors errors;
   std::vector<SampleErrors> row_errors;  ///< by row of the static instruction table
 };
 
-/// One access of the observed warp, without what L1 writes back later.
+/// One access of the observed warp, without later write-backs of L1.
 struct ObservedAccess {
   std::uint32_t row = 0;
   std::uint32_t l2_requests = 0;
@@ -53,21 +52,22 @@ struct MemoryProfile {
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;  ///< by row of the static instruction table
   Occupancy occupancy;
-  std::uint64_t l1_size_bytes = 0;           ///< as simulated, where L1 adapts
-  std::uint64_t simulated_blocks = 0;        ///< of the traced ones
+  std::uint64_t l1_size_bytes = 0;           ///< as simulated, also if L1 adapts
+  std::uint64_t simulated_blocks = 0;        ///< traced blocks that were simulated
   std::uint64_t simulated_instructions = 0;  ///< warp instructions of these blocks
-  std::vector<ObservedAccess> observed;      ///< in program order; empty when no warp was observed
-  /// Turns by slice of L2: one for each request, of an atomic what AtomicRule says.
+  std::vector<ObservedAccess> observed;      ///< in program order; empty if no warp was observed
+  /// Turns by slice of L2: one for each request, or for an atomic as many as AtomicRule says.
   std::vector<double> slice_turns;
-  /// By row: mean requests of an atomic's sector where MemoryConfig::atomics_per_lane, at least 1;
-  /// 0 where the sectors of a line share a request.
+  /// By row: mean requests per sector of an atomic with MemoryConfig::atomics_per_lane, at least 1;
+  /// 0 if the sectors of a line share a request.
   std::vector<double> atomic_lanes;
-  /// Cycles of the reference machine in which a load waited for a place in its set of L1, by where
-  /// the data came from that made room: L2, DRAM. Sums over the SMs; only the timed order knows.
+  /// Cycles of the reference machine in which loads waited for a place in their set of L1, by the
+  /// source of the data whose arrival freed it: L2, DRAM. Sums over the SMs; only in the timed
+  /// order.
   std::array<std::uint64_t, 2> place_wait_cycles{};
-  /// Sectors that the SM which gets most reads from L2.
+  /// The most sectors that one SM reads from L2.
   std::uint64_t most_read_sectors = 0;
-  /// Where a part of the SMs was simulated (sampling.h).
+  /// Set if only a part of the SMs was simulated (sampling.h).
   SampleSummary sample;
 };
 
@@ -75,9 +75,9 @@ struct MemoryProfile {
 /// GPUMech, Section V). The SMs take turns, one warp instruction each, in the order that
 /// SmSchedule, GreedySchedule or TimedSchedule says. L2 keeps its contents from kernel to kernel.
 ///
-/// An SM's L1 does not depend on the other SMs, nor a set of L2 on the other sets: the SMs run a
-/// number of turns each and note what leaves them, then the sets of L2 take these requests in the
-/// order of turns. Both steps run in parallel; the result does not depend on the threads.
+/// An SM's L1 does not depend on other SMs, nor a set of L2 on other sets. So the SMs run a number
+/// of turns each and note what leaves them; then the sets of L2 take these requests in the order of
+/// turns. Both steps run in parallel; the result does not depend on the threads.
 class MemorySystem {
  public:
   /// `num_threads` 0: as many as the machine runs at once. Throws InputError on impossible
@@ -89,19 +89,19 @@ class MemorySystem {
   /// Records the accesses of warp `observed`. Throws InputError when a thread block does not fit on
   /// an SM. Calls from several threads run one after another.
   ///
-  /// With `share` below 1 about that part of the SMs of a large launch is simulated, and the others
-  /// follow (sampling.h): in the timed order, and unless L2 loses lines that are used again, for
-  /// then the order of accesses of all SMs matters.
+  /// With `share` below 1, about that part of the SMs of a large launch is simulated, and the
+  /// others follow (sampling.h). This is only done in the timed order, and not if L2 loses lines
+  /// that are used again: then the order of accesses of all SMs matters.
   MemoryProfile run(const trace::KernelTrace& trace,
                     std::optional<trace::WarpPosition> observed = {},
                     const InterruptCheck& interrupt = {}, double share = 1);
-  /// The same of all SMs, on one thread, and in which order they access their L1 caches.
+  /// Runs all SMs on one thread, and records the order in which they access their L1 caches.
   OrderRecording record(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
-  /// Leaves about that in L2 which run() would, in a fraction of its time: L2 sees all accesses of
-  /// the kernel, warp by warp, without an L1 that keeps hits from it.
+  /// Leaves L2 about as run() would, in a fraction of the time: L2 sees all accesses of the kernel,
+  /// warp by warp, without an L1 that filters hits.
   void warm(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
-  /// Puts L2 back to what it was before the last launch, if that one was sampled; so that it can
-  /// run again with more SMs. Returns whether it was.
+  /// If the last launch was sampled, restores L2 to its state before it, so that it can run again
+  /// with more SMs. Returns whether it was sampled.
   bool undo_sampled();
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {

@@ -44,7 +44,7 @@ OrderRecording OrderRecorder::take(bool is_timed, MemoryProfile reference) {
       result.atomic_turns[slice] -= static_cast<double>(sm->plain_requests_[slice]);
     }
   }
-  // By turn: where its lines are; then where its next line goes.
+  // By turn: where its lines begin; then where its next line goes.
   std::vector<std::size_t> place(turns + 1);
   for (const auto& sm : sms_) {
     for (const std::uint64_t turn : sm->turns_) ++place[turn + 1];

@@ -15,34 +15,34 @@ struct RecordedLine {
   enum class Kind : std::uint8_t { load, store, atomic };
 
   std::uint64_t line;  ///< of L1
-  std::uint32_t time;  ///< on the reference machine, modulo 2^32; in the timed order
+  std::uint32_t time;  ///< on the reference machine, modulo 2^32; only in the timed order
   std::uint32_t access;
-  std::uint32_t bytes;  ///< position of the byte masks of what is written; 0: a load
+  std::uint32_t bytes;  ///< position of the byte masks of a write; 0: a load
   SectorMask mask;
   Kind kind;
-  std::uint16_t sm;  ///< among those that have blocks
+  std::uint16_t sm;  ///< counted among the SMs that have blocks
 };
 
 /// A warp instruction of a recorded order.
 struct RecordedAccess {
   std::uint32_t row;
-  std::uint32_t warp;  ///< of the launch
-  std::uint32_t sent;  ///< when its last line was sent; as RecordedLine::time
-  bool is_awaited;     ///< by its warp
-  bool ends_wait;      ///< its warp waits then for all data that it has asked for
+  std::uint32_t warp;  ///< its number in the launch
+  std::uint32_t sent;  ///< when its last line was sent; see RecordedLine::time
+  bool is_awaited;     ///< its warp waits for its data
+  bool ends_wait;      ///< after it, its warp waits for all data that it has asked for
 };
 
-/// The order in which a launch accessed its L1 caches on one GPU, over all SMs, and what the caches
-/// did there. Within the order nothing depends on hits, so that other caches can be asked about it
+/// The order in which all SMs accessed their L1 caches in a launch on one GPU, and the profile
+/// there. The order itself does not depend on hits, so it can be replayed on other caches
 /// (family_replay.h).
 struct OrderRecording {
   bool is_timed = false;
-  std::size_t num_sms = 0;               ///< that have blocks
-  std::vector<RecordedLine> lines;       ///< of all SMs, in the order in which L2 would be asked
+  std::size_t num_sms = 0;               ///< SMs that have blocks
+  std::vector<RecordedLine> lines;       ///< of all SMs, in the order in which L2 gets them
   std::vector<RecordedAccess> accesses;  ///< SM by SM, in order
-  std::vector<ByteMasks> bytes;          ///< the first one is of nothing
+  std::vector<ByteMasks> bytes;          ///< the first entry is empty
   std::vector<double> atomic_turns;      ///< of L2's slices; see MemoryProfile::slice_turns
-  MemoryProfile reference;               ///< on the GPU that the order is from
+  MemoryProfile reference;               ///< on the GPU of the recording
 };
 
 /// Notes the accesses of one SM.
@@ -51,7 +51,7 @@ class SmRecorder {
   SmRecorder(const std::vector<std::uint32_t>& first_warp_of_block, std::size_t l2_slices)
       : first_warp_(&first_warp_of_block), plain_requests_(l2_slices) {}
 
-  /// The running access touches a line in a turn of the SM; turns come in order.
+  /// Notes that the running access touches a line in a turn of the SM; turns come in order.
   void line(std::uint64_t turn, std::uint64_t line, SectorMask mask, RecordedLine::Kind kind,
             std::uint64_t time, const ByteMasks* bytes) {
     std::uint32_t position = 0;
@@ -68,7 +68,7 @@ class SmRecorder {
     accesses_.push_back({row, (*first_warp_)[warp.block] + warp.warp,
                          static_cast<std::uint32_t>(sent), is_awaited, ends_wait});
   }
-  /// A request that is not atomic asks a slice of L2.
+  /// Counts a request, other than an atomic, to a slice of L2.
   void ask(std::uint32_t slice) { ++plain_requests_[slice]; }
 
  private:

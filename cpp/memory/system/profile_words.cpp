@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t words_per_row = 9 + 3 * num_miss_events + 1;
 constexpr std::size_t words_per_observed = 6;
-/// Words of a sample, for each row and for each simulated SM.
+/// Words of a sample per row and per simulated SM.
 constexpr std::size_t words_per_row_errors = 2;
 constexpr std::size_t words_per_sm = 1 + num_totals;
 /// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks, waits

@@ -8,8 +8,8 @@
 
 namespace warpstack::memory {
 
-/// A memory profile as a sequence of 64-bit words, to be kept in a file: a change of the sequence
-/// changes the format version of the caches that keep it.
+/// A memory profile as a sequence of 64-bit words for a file. A change of the sequence needs a new
+/// format version of the caches on disk that keep it.
 std::vector<std::uint64_t> words_of(const MemoryProfile& profile);
 
 /// The profile that words_of() wrote. Throws InputError when the words are not such a profile.

@@ -19,7 +19,7 @@ MemoryProfile bound_of(const MemoryProfile& profile, double sign) {
   for (InstructionCounters& row : bound.per_row) {
     scale(row.l2_requests, requests);
     scale(row.l2_request_sectors, requests);
-    // What reaches DRAM is known of all SMs, and is a part of what leaves L1.
+    // Requests to DRAM are known for all SMs, and are a part of those that leave L1.
     row.dram_requests = std::min(row.dram_requests, row.l2_requests);
     const std::uint64_t all = row.events[0] + row.events[1] + row.events[2];
     scale(row.events[1], requests);

@@ -12,7 +12,7 @@
 namespace warpstack::memory {
 namespace {
 
-/// A sample of fewer SMs does not tell its error.
+/// A sample of fewer SMs does not allow an estimate of its error.
 constexpr std::size_t least_leaders = 3;
 
 /// Quantile 0.975 of Student's t distribution.
@@ -29,8 +29,8 @@ double student(std::size_t degrees) {
   return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n);
 }
 
-/// The number that leads a group of so many: another one from group to group, so that what repeats
-/// over SMs does not always meet the same.
+/// The position of a group's leader. It changes from group to group, so that patterns which repeat
+/// over SMs do not always meet the same position.
 std::size_t leader_of_group(std::size_t group, std::size_t size) { return group * 7 / 3 % size; }
 
 std::uint64_t scaled(double count) {
@@ -47,7 +47,7 @@ std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> b
   const auto per_group = static_cast<std::size_t>(
       std::clamp(std::round(1 / share), 1.0, static_cast<double>(std::max<std::size_t>(sms, 1))));
   if (per_group == 1 || sms < least_leaders * 2) return {};
-  // Neighbours with as many blocks, which then run as many at the same time.
+  // Groups neighbours with as many blocks, which run as many at the same time.
   std::vector<std::size_t> order(sms);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater<>(),
@@ -57,7 +57,7 @@ std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> b
     const std::size_t blocks = blocks_of_sms[order[first]].size();
     std::size_t last = first;
     while (last < sms && blocks_of_sms[order[last]].size() == blocks) ++last;
-    // Groups of nearly equal size.
+    // Makes groups of nearly equal size.
     const std::size_t count = (last - first + per_group - 1) / per_group;
     for (std::size_t g = 0; g < count; ++g) {
       const std::size_t begin = first + (last - first) * g / count;
@@ -106,7 +106,7 @@ double ratio_error(std::span<const double> weights, std::span<const double> x,
 
 namespace {
 
-/// The errors of what leaves L1, per line, and of the cycles that are waited, per access.
+/// The errors of requests that leave L1, per line, and of waited cycles, per access.
 SampleErrors errors_of(std::span<const double> weights,
                        std::span<const InstructionCounters> of_leaders) {
   std::vector<double> lines;
@@ -128,7 +128,7 @@ SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const Make
                                      const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
                                      const Followers::Launch& launch, Cache& l2)
     : instructions_(launch.trace.instructions()), l2_(l2), known_slice_turns_(l2.config().slices) {
-  // In the order of the SMs, in which L2 takes their requests.
+  // L2 takes requests in the order of the SMs.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
   for (SampleGroup& group : groups) {
     std::vector<std::vector<std::uint32_t>> followers;
@@ -202,8 +202,8 @@ void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::siz
   }
 }
 
-// Sectors of a line that are fetched one after the other are no loss: the same request has to miss
-// again.
+// A loss is counted only if the same request misses again: sectors of a line may be fetched one
+// after the other.
 void SampledSimulation::note_miss(std::uint64_t line_and_sectors) {
   if ((line_and_sectors >> 8) * 0x9e3779b97f4a7c15 >> 60 != 0) return;
   repeated_misses_ += !missed_lines_.insert(line_and_sectors).second;
@@ -239,7 +239,7 @@ void SampledSimulation::estimate(std::span<const trace::RowCounts> counts,
 
 void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& counts,
                                      InstructionCounters& all) const {
-  // Weighted sums over the leaders, and what is known of all SMs.
+  // Weighted sums over the leaders, and counts known for all SMs.
   using Levels = std::array<double, num_miss_events>;
   constexpr auto l2 = static_cast<std::size_t>(MissEvent::l2_hit);
   constexpr auto dram = static_cast<std::size_t>(MissEvent::dram);
@@ -272,7 +272,7 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
     }
   }
   if (lines == 0) {
-    // Stores that only followers execute: all their lines go to L2.
+    // Only followers execute this store: all its lines go to L2.
     lines = requests = static_cast<double>(all.requests);
     sectors = static_cast<double>(all.sectors);
     events[l2] = known[0];
@@ -281,17 +281,16 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
   const double by_lines = ratio(static_cast<double>(all.requests), lines);
   all.l2_requests = scaled(by_lines * requests);
   all.l2_request_sectors = scaled(by_lines * sectors);
-  // A follower may ask for a line that it has, which L2 has lost.
+  // A follower may ask for a line that its own L1 would have, but L2 has lost.
   if (all.dram_requests > all.l2_requests) {
     all.dram_sectors =
         scaled(static_cast<double>(all.dram_sectors) * static_cast<double>(all.l2_requests) /
                static_cast<double>(all.dram_requests));
     all.dram_requests = all.l2_requests;
   }
-  // The first of several SMs that want a line waits for DRAM; the leaders may be the first more
-  // often than others. How many lines came from DRAM is known of all SMs, but not in how many
-  // accesses: the lines that miss L1 together in a leader do not miss together in those that
-  // follow.
+  // The first of several SMs that want a line waits for DRAM, and leaders may be first more often
+  // than others. The number of lines from DRAM is known for all SMs, but not the number of
+  // accesses: lines that miss L1 together in a leader do not miss together in its followers.
   const double left = events[l2] + events[dram];
   const double to_dram = dram_requests > 0
                              ? std::min(events[dram] * static_cast<double>(all.dram_requests) /
@@ -329,7 +328,7 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
   for (std::size_t i = 0; i < num_totals; ++i) {
     profile.totals[static_cast<Total>(i)] = scaled(sums[i]);
   }
-  // What misses in L2 is known of all SMs.
+  // Misses of L2 are known for all SMs.
   constexpr std::array<std::array<Total, 2>, 4> hits_of = {{
       {Total::l2_read_sector_hits, Total::l2_read_sectors},
       {Total::l2_write_sector_hits, Total::l2_write_sectors},
@@ -343,7 +342,7 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
   for (const Total total : {Total::dram_read_sectors, Total::dram_write_sectors}) {
     profile.totals[total] = of_all[total];
   }
-  // Which slices are busier than others is seen best in the requests of all SMs.
+  // The requests of all SMs show best which slices are busier than others.
   const double known = std::accumulate(known_slice_turns_.begin(), known_slice_turns_.end(), 0.0);
   for (const double turns : known_slice_turns_) {
     profile.slice_turns.push_back(turns * ratio(slice_turns_of_all_, known));

@@ -19,26 +19,27 @@
 
 namespace warpstack::memory {
 
-/// An SM of the sample and the SMs that it stands for: neighbours with as many blocks, itself
-/// included. Numbers are those of SMs that have blocks.
+/// An SM of the sample and the SMs that it stands for: itself and neighbours with as many blocks.
+/// SMs are numbered among those that have blocks.
 struct SampleGroup {
   std::size_t leader = 0;
   std::vector<std::size_t> followers;  ///< increasing
   [[nodiscard]] double weight() const { return 1 + static_cast<double>(followers.size()); }
 };
 
-/// Divides SMs, given by their blocks, into groups, of which `share` of all SMs are the leaders.
-/// The SM that runs `observed_block` leads its group. Empty where a sample would be too small to
-/// tell its error: all SMs are to be simulated then.
+/// Divides SMs, given by their blocks, into groups, so that `share` of all SMs are leaders. The SM
+/// that runs `observed_block` leads its group. Empty if the sample would be too small to estimate
+/// its error: then all SMs must be simulated.
 std::vector<SampleGroup> sample_of(std::span<const std::vector<std::uint32_t>> blocks_of_sms,
                                    double share, std::optional<std::uint32_t> observed_block);
 
-/// Half the width of the interval of 95 % confidence of a ratio, relative to it: the sum of
-/// weight * y over that of weight * x, estimated from a sample without replacement. 0 of nothing.
+/// Half the width of the 95 % confidence interval of a ratio, relative to the ratio: the sum of
+/// weight * y over that of weight * x, estimated from a sample without replacement. 0 for an empty
+/// sum.
 double ratio_error(std::span<const double> weights, std::span<const double> x,
                    std::span<const double> y);
 
-/// A launch whose leaders are simulated: on one thread, window by window as MemorySystem does it.
+/// Simulates the leaders of a launch on one thread, window by window as MemorySystem does.
 class SampledSimulation {
  public:
   using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
@@ -47,14 +48,13 @@ class SampledSimulation {
                     const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
                     const Followers::Launch& launch, Cache& l2);
 
-  /// Returns false, early where it can, if L2 loses many lines that are used again: which ones
-  /// depends on the order of accesses of all SMs, which followers do not know well enough.
+  /// Returns false, as early as possible, if L2 loses many lines that are used again: which lines
+  /// are lost depends on the order of accesses of all SMs, which followers do not know well enough.
   [[nodiscard]] bool run(std::optional<trace::WarpPosition> observed,
                          const InterruptCheck& interrupt);
 
-  /// Writes what the sample says of all SMs into the profile: the counters of rows and totals that
-  /// depend on caches, turns of slices, waits for places, and errors. `counts` are those of all
-  /// blocks.
+  /// Writes the estimates for all SMs into the profile: the counters of rows and totals that depend
+  /// on caches, turns of slices, waits for places, and errors. `counts` are those of all blocks.
   void estimate(std::span<const trace::RowCounts> counts, MemoryProfile& profile) const;
 
  private:
@@ -78,10 +78,10 @@ class SampledSimulation {
   const std::vector<trace::StaticInstruction>& instructions_;
   Cache& l2_;
   std::vector<Leader> leaders_;
-  std::vector<double> known_slice_turns_;  ///< of the requests that L2 gets
-  double slice_turns_of_all_ = 0;          ///< as the leaders stand for it
-  MemoryTotals of_followers_;              ///< what L2 and DRAM do for them
-  // Every 16th line, by its hash, is followed:
+  std::vector<double> known_slice_turns_;  ///< of all requests that L2 gets
+  double slice_turns_of_all_ = 0;          ///< estimated from the leaders
+  MemoryTotals of_followers_;              ///< counts of L2 and DRAM for followers
+  // Of every 16th line, chosen by a hash:
   std::unordered_set<std::uint64_t> missed_lines_;
   std::uint64_t repeated_misses_ = 0;
 };

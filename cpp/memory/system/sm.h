@@ -25,12 +25,12 @@
 
 namespace warpstack::memory {
 
-/// One warp instruction of a batch: its requests follow those of the one before.
+/// One warp instruction of a batch. Its requests follow those of the one before.
 struct IssuedAccess {
   std::uint32_t row;
   std::uint32_t first_request;
   bool is_observed;
-  bool goes_on = false;  ///< in the next batch
+  bool goes_on = false;  ///< is continued in the next batch
 };
 
 using Schedule = std::variant<SmSchedule, GreedySchedule, TimedSchedule>;
@@ -50,12 +50,12 @@ inline Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& fla
   return TimedSchedule(
       trace, flags, paces, std::move(blocks), blocks_per_sm,
       {config.scheduler, config.issue_width, config.lsu_queue_entries, config.l1_mshrs,
-       // Where lines take their places with their data, none is taken before.
+       // Lines that take their place with their data reserve none before.
        config.reserves_lines && l1.allocation == Allocation::on_miss},
       l1.num_sets(), l1.ways);
 }
 
-/// Accesses of the timed order that are so many cycles apart reach L2 in the order of SMs.
+/// Accesses within so many cycles of the timed order reach L2 in the order of SMs.
 inline constexpr ReferenceCycle cycles_of_turn = 8;
 inline constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
 
@@ -85,7 +85,7 @@ class alignas(128) Sm {
     if (timed_) issued_.reserve(usual_requests);
   }
 
-  // `schedule_` and `timed_`, which points into it, stay where they are.
+  // `timed_` points into `schedule_`, so an Sm cannot move.
   Sm(const Sm&) = delete;
   Sm& operator=(const Sm&) = delete;
 
@@ -103,9 +103,9 @@ class alignas(128) Sm {
     run(std::get<GreedySchedule>(schedule_), turns, observed, worker);
   }
   [[nodiscard]] const TimedSchedule* timed() const { return timed_; }
-  /// In the timed order: these follow the SM from now on.
+  /// In the timed order: `followers` follow the SM from now on.
   void lead(Followers* followers) { followers_ = followers; }
-  /// Its accesses are noted from now on.
+  /// `recorder` notes its accesses from now on.
   void record(SmRecorder* recorder) { recorder_ = recorder; }
   /// In the timed order: when something may happen next; see TimedSchedule.
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
@@ -250,7 +250,7 @@ class alignas(128) Sm {
     if (timed_->done()) followers_->finish();
   }
 
-  /// Ends an access that a recorder or followers have to know of.
+  /// Ends an access, and tells the recorder and the followers.
   [[gnu::noinline]] void end_noted_access(std::vector<InstructionCounters>& per_row) {
     const IssuedAccess& access = accesses_.back();
     const trace::WarpPosition warp = timed_->warp();
@@ -268,7 +268,7 @@ class alignas(128) Sm {
     }
   }
 
-  /// What follows leaves in a turn before this one at the latest.
+  /// Begins the turns before this one that have not begun.
   void begin_turns_until(std::size_t turn) {
     while (turn_ < turn) first_of_turn_[turn_++] = static_cast<std::uint32_t>(requests_.size());
   }
@@ -280,7 +280,7 @@ class alignas(128) Sm {
     next_turn_ = turn_ < turns_of_window ? begin + turn_ * cycles_of_turn : never;
   }
 
-  /// In the timed order: the lines of a load, of which some may be left for the next batch.
+  /// In the timed order: loads lines; some may be left for the next batch.
   void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
     std::size_t taken = 0;
     for (; taken < lines.size() && timed_->takes_line(end_); ++taken) {
@@ -312,8 +312,8 @@ class alignas(128) Sm {
     return access < accesses_.size() ? accesses_[access].first_request : requests_.size();
   }
 
-  /// Finds the sets of L1 for all lines first: those of a scattered access come close at the same
-  /// time. The SMs take turns so quickly that little of an L1 stays close in between.
+  /// Finds the sets of L1 for all lines first, so that those of a scattered access are prefetched
+  /// together. The SMs take turns so quickly that little of an L1 stays cached in between.
   void find_sets(std::span<LineAccess> lines) const {
     for (LineAccess& access : lines) access.set = l1_.set_of(access.line);
     if (lines.size() < 2) return;
@@ -371,8 +371,8 @@ class alignas(128) Sm {
     }
   }
 
-  /// Visits the lines of an instruction as they are; or with allocation on fill, first those that
-  /// L1 holds.
+  /// Visits the lines of an instruction in order; with allocation on fill, those that L1 holds
+  /// first.
   template <typename Visit>
   void in_order_of_allocation(std::span<const LineAccess> lines, Visit visit) {
     if (l1_.config().allocation == Allocation::on_miss || lines.size() == 1) {
@@ -441,7 +441,8 @@ class alignas(128) Sm {
     }
   }
 
-  /// Tells a recorder of a line and when it is sent: after its cycle, which a load has not had yet.
+  /// Tells the recorder of a line and the time it is sent: after its cycle, which a load has not
+  /// taken yet.
   void record(const LineAccess& access, RecordedLine::Kind kind, const ByteMasks* bytes = nullptr) {
     if (recorder_) note_line(access, kind, bytes);
   }
@@ -462,7 +463,7 @@ class alignas(128) Sm {
           eviction.writer);
   }
 
-  /// Notes a request for sectors of an L1 line, in parts where L2 has other lines.
+  /// Notes a request for sectors of an L1 line; in parts if L2's lines have another size.
   [[gnu::always_inline]] void leave(std::uint64_t l1_line, SectorMask mask, Request::Kind kind,
                                     bool evict_first, bool is_awaited,
                                     const ByteMasks* bytes = nullptr, std::uint32_t writer = 0) {
@@ -522,10 +523,10 @@ class alignas(128) Sm {
   AtomicRule atomics_;
   Divisor sets_per_thread_;
   bool is_flushing_ = false;
-  std::uint32_t misses_ = 0;  ///< of the access being looked up: lines that its warp waits for
+  std::uint32_t misses_ = 0;  ///< lines of the current access that its warp waits for
   std::vector<IssuedAccess> accesses_;
   std::vector<TimedSchedule::Issued> issued_;  ///< of the accesses, in the timed order
-  std::array<std::uint32_t, turns_of_window> first_of_turn_{};  ///< requests
+  std::array<std::uint32_t, turns_of_window> first_of_turn_{};  ///< by turn, in requests_
   std::size_t turn_ = 0;
   ReferenceCycle next_turn_ = 0;  ///< when it begins
   ReferenceCycle end_ = 0;
@@ -537,7 +538,7 @@ class alignas(128) Sm {
   ObservedAccess seen_before_;  ///< of the access that was interrupted
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
-  std::vector<double> turns_;  ///< of the atomics whose bytes these are
+  std::vector<double> turns_;  ///< of atomics; parallel to bytes_
   // The atomic that is being looked up:
   std::uint64_t atomic_line_ = 0;
   const SectorLanes* atomic_lanes_ = nullptr;

@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::uint32_t no_writer = 0;
 
-/// By mask of sectors of an L2 line, those that L1 asks for: its fill unit as a whole.
+/// By mask of sectors of an L2 line: the sectors that L1 asks for, in whole fill units.
 std::array<SectorMask, 256> asked_of_l2(const MemoryConfig& config) {
   const std::uint32_t unit = config.l1.sector_bytes / trace::sector_bytes;
   const std::uint32_t sectors = config.l2.line_bytes / trace::sector_bytes;
   std::array<SectorMask, 256> asked{};
   for (std::uint32_t mask = 0; mask < asked.size(); ++mask) {
     for (std::uint32_t s = 0; s < sectors; ++s) {
-      // A unit that is longer than the line fills the line.
+      // A unit longer than the line fills the line.
       const std::uint32_t first = s / unit * unit;
       for (std::uint32_t t = first; t < first + unit && t < sectors; ++t) {
         if (mask >> t & 1) asked[mask] |= static_cast<SectorMask>(1u << s);

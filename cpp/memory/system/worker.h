@@ -17,12 +17,12 @@ class Sm;
 
 /// What the SMs of a part did in a batch.
 struct Batch {
-  std::size_t most_turns = 0;  ///< of an SM
+  std::size_t most_turns = 0;  ///< the most turns of one SM
   std::size_t requests = 0;
   ReferenceCycle next_event = never;  ///< in the timed order
 };
 
-/// What a thread works with, and what it counts: the sum over the threads is the profile.
+/// The working state and the counts of a thread; the sum over the threads is the profile.
 struct alignas(128) Worker {
   Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
       : per_row(rows), slice_turns(l2_slices), grouper(l1_line_bytes) {}
@@ -30,7 +30,7 @@ struct alignas(128) Worker {
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;
   std::vector<double> slice_turns;  ///< see MemoryProfile
-  std::vector<Sm*> asking;          ///< with requests in the batch
+  std::vector<Sm*> asking;          ///< SMs with requests in the batch
   Batch batch;
   LineGrouper grouper;
 };

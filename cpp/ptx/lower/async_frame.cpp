@@ -1,6 +1,6 @@
 #include "ptx/lower/draft.h"
 
-// The frame of a function, continued: where the operands of asynchronous operations lie.
+// The frame of a function, continued: the places of operands of asynchronous operations.
 
 namespace warpstack::ptx {
 

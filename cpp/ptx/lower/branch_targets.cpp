@@ -6,18 +6,18 @@
 #include "ptx/lower/draft.h"
 #include "simt/program/flow_analysis.h"
 
-// Branches: their targets, their successors, and where the lanes of a warp meet again.
+// Branches: their targets, their successors and their reconvergence points.
 
 namespace warpstack::ptx {
 namespace {
 
-/// The step is nothing but the end of the kernel.
+/// Whether a step only ends the kernel.
 bool exits_at(const FunctionDraft& draft, std::uint32_t step) {
   if (!draft.is_kernel || step >= draft.result.steps.size()) return draft.is_kernel;
   return draft.result.steps[step].action == Action::exit && draft.result.steps[step].guard == none;
 }
 
-/// Makes targets of branches steps and lists the successors of each step.
+/// Turns targets of branches into steps and lists the successors of each step.
 void list_successors(FunctionDraft& draft, KernelProgram& program) {
   const auto end = static_cast<std::uint32_t>(draft.result.steps.size());
   draft.successors.resize(end);
@@ -29,8 +29,8 @@ void list_successors(FunctionDraft& draft, KernelProgram& program) {
       case Action::branch:
         step.jump = draft.first_step[step.jump];
         if (exits_at(draft, step.jump)) {
-          // Machine code exits on the spot, and so must a simulation: lanes on their way to the
-          // kernel's end keep nobody waiting at a barrier.
+          // Machine code exits on the spot, and so must a simulation: no barrier may wait for lanes
+          // on their way to the kernel's end.
           step.action = Action::exit;
           if (step.num_rows > 0) draft.rows[step.first_row].instruction.opcode = "exit";
           next.push_back(end);
@@ -60,7 +60,7 @@ void list_successors(FunctionDraft& draft, KernelProgram& program) {
   }
 }
 
-/// Steps from which `to` can be reached, itself among them.
+/// Steps from which `to` can be reached, including `to`.
 std::vector<bool> leading_to(const Successors& previous, std::uint32_t to) {
   std::vector<bool> leads(previous.size(), false);
   std::vector<std::uint32_t> work{to};
@@ -77,9 +77,9 @@ std::vector<bool> leading_to(const Successors& previous, std::uint32_t to) {
   return leads;
 }
 
-/// Successors without the ways that lead only to early exits: lanes that are gone keep nobody
-/// from meeting. The exit that most steps can reach is the natural one, the others are early.
-/// Steps that cannot reach it keep all their ways.
+/// Successors without the edges that lead only to early exits: lanes that have exited need not
+/// reconverge. The exit that most steps can reach is the regular one, all others are early. Steps
+/// that cannot reach it keep all their edges.
 Successors without_early_exits(const FunctionDraft& draft) {
   const auto end = static_cast<std::uint32_t>(draft.result.steps.size());
   Successors previous(end);
@@ -116,7 +116,7 @@ void connect_branches(FunctionDraft& draft, KernelProgram& program) {
   list_successors(draft, program);
   const auto end = static_cast<std::uint32_t>(draft.result.steps.size());
   for (std::uint32_t i = 0; i + 1 < end; ++i) {
-    // Lanes that call different functions meet behind the call.
+    // Lanes that call different functions reconverge behind the call.
     if (draft.result.steps[i].action == Action::indirect_call)
       draft.result.steps[i + 1].reconverges = true;
   }

@@ -28,8 +28,8 @@ struct PendingRow {
   std::vector<std::uint32_t> sources;
 };
 
-/// A function under construction. The operands of its steps, and of the steps' entries in the
-/// program's tables, are numbers of values until place_values() makes them places in the frame.
+/// A function under construction. The operands of its steps, and of their entries in the program's
+/// tables, are numbers of values until place_values() replaces them by places in the frame.
 struct FunctionDraft {
   FunctionDraft(const Function& function, bool kernel) : text(function), is_kernel(kernel) {}
 
@@ -44,14 +44,14 @@ struct FunctionDraft {
   std::map<std::uint32_t, std::uint32_t> aliases;  ///< folded copies: target to source
 };
 
-/// Makes targets of branches steps, and finds where branches reconverge.
+/// Turns targets of branches into steps, and finds where branches reconverge.
 void connect_branches(FunctionDraft& draft, KernelProgram& program);
 
 /// Gives values their places in the frame: constants first, then registers.
 void place_values(FunctionDraft& draft, KernelProgram& program);
 
 /// Numbers the registers of the rows for the whole kernel and adds the rows to the program.
-/// Registers of the trace are numbered from `first_register` on, which is moved behind them. A
+/// Registers of the trace are numbered from `first_register` on, which is then set behind them. A
 /// folded copy shares the number of its source when both are written once.
 void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first_register);
 
@@ -60,7 +60,7 @@ constexpr std::uint64_t align(std::uint64_t offset, std::uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-/// Makes the values that a step of an asynchronous operation names places in the frame.
+/// Replaces the values that a step of an asynchronous operation names by places in the frame.
 void place_async_operands(const Step& step, KernelProgram& program,
                           const std::vector<std::uint32_t>& offsets);
 

@@ -122,7 +122,7 @@ void Emitter::prepare_guard() {
   reg.index = *instruction_->guard;
   std::uint32_t guard = value_of(reg);
   note_read(guard);
-  // An instruction of several steps must not change its own guard between them.
+  // An instruction of several steps must not change its own guard in between.
   if (names_register(instruction_->operands, reg.index)) {
     const std::uint32_t value = guard;
     guard = temporary_predicate();
@@ -415,10 +415,10 @@ void Emitter::add_part(StaticInstruction row, std::vector<std::uint32_t> destina
 
 std::string Emitter::opcode_text() const { return instruction_->full_opcode(); }
 
-/// A row as the instruction's own, without registers.
+/// The instruction's own row, without registers.
 PendingRow Emitter::new_row() const {
   PendingRow row{row_, {}, {}};
-  // The line in the file that the kernel itself is in.
+  // The line in the file of the kernel itself.
   row.instruction.source_line =
       instruction_->outermost.line != 0 ? instruction_->outermost.line : instruction_->source.line;
   return row;
@@ -447,7 +447,7 @@ void Emitter::add_pending_rows() {
     row.instruction.opcode = std::move(operation.opcode);
     row.instruction.op_class = operation.op_class;
     row.destinations = row_destinations_;
-    // Later operations of a sequence work on what the first ones made.
+    // Later operations of a sequence use the results of the first ones.
     row.sources = &operation == sequence.data() ? row_sources_ : row_destinations_;
   }
   if (draft_.rows.size() == first) {

@@ -17,19 +17,19 @@
 namespace warpstack::ptx {
 
 /// Turns the instructions of a function into steps. It holds the program under construction; the
-/// families of instructions read operands and emit steps through it.
+/// handlers of instructions read operands and emit steps through it.
 class Emitter {
  public:
   Emitter(const Module& module, const SymbolTable& symbols, const KernelLayout& layout,
           KernelProgram& program, const Function& function, bool is_kernel);
 
-  /// Registers of the trace are numbered from `first_register` on, which is moved behind them.
+  /// Registers of the trace are numbered from `first_register` on, which is then set behind them.
   ProgramFunction run(std::uint32_t& first_register);
 
   // ---- the instruction at hand ----
 
   [[nodiscard]] const Opcode& opcode() const { return *opcode_; }
-  /// Its name in the text, with modifiers.
+  /// The opcode as in the text, with modifiers.
   [[nodiscard]] std::string opcode_text() const;
   [[nodiscard]] const Instruction& instruction() const { return *instruction_; }
   [[nodiscard]] std::size_t num_operands() const { return instruction_->operands.size(); }
@@ -50,11 +50,11 @@ class Emitter {
   std::uint32_t temporary(std::uint32_t bytes);
   std::uint32_t temporary_predicate();
   std::uint32_t constant(std::uint64_t bits, std::uint32_t bytes);
-  /// A predicate that holds in all lanes, or in none: a bit for each.
+  /// A predicate that holds in all lanes, or in none.
   std::uint32_t predicate_constant(bool holds);
   /// The carry flag, which instructions with `.cc` write.
   std::uint32_t carry();
-  /// How many bytes of the thread's stack are in use, 64 bits wide.
+  /// The number of bytes of the thread's stack in use, 64 bits wide.
   std::uint32_t stack_top();
   /// Bytes of a value in a lane: 4 or 8.
   [[nodiscard]] std::uint32_t width_of(std::uint32_t value) const {
@@ -99,35 +99,35 @@ class Emitter {
   /// Stops the launch when the predicate holds in a lane of the instruction.
   void trap_where(std::uint32_t predicate);
   void copy(std::uint32_t target, std::uint32_t source, Type type);
-  /// The form that the instruction's row in the table begins.
+  /// A form with the operation of the instruction's row in the table.
   [[nodiscard]] LaneForm form() const { return {.operation = opcode_->operation}; }
-  /// The step of an instruction whose operands are those of its signature.
+  /// Emits the step of an instruction whose operands follow its signature.
   void apply(const LaneForm& form);
 
   // ---- rows of the trace ----
 
   void set_class(OpClass op_class) { row_.op_class = op_class; }
-  /// What the rows of the instruction have in common.
-  /// With an opcode where that is not the instruction's own.
+  /// What the instruction's rows have in common. It has an opcode if that is not the instruction's
+  /// own.
   [[nodiscard]] StaticInstruction& row() { return row_; }
   /// Notes that the rows read a value, or write one.
   void note_read(std::uint32_t value);
   void note_written(std::uint32_t value) { row_destinations_.push_back(value); }
   /// Values that the rows read so far.
   [[nodiscard]] const std::vector<std::uint32_t>& values_read() const { return row_sources_; }
-  /// The rows belong to the last step so far, and not to the instruction's last.
+  /// Attaches the rows to the last step so far instead of the instruction's last.
   void set_row_step() { row_step_ = draft_.result.steps.size() - 1; }
-  /// What a function does before it returns, besides: its results leave their registers, and its
-  /// stack what it has allocated.
+  /// Emits what a function does before it returns: it stores results from registers and frees its
+  /// stack.
   void leave_function();
-  /// The instruction has no row: machine code has none for it.
+  /// The instruction gets no row, because machine code has none for it.
   void fold() { is_folded_ = true; }
   /// Folds the copy of a value.
   void fold_copy(std::uint32_t target, std::uint32_t source);
-  /// Adds a row of an instruction that is several of the same class in the machine. The constants
+  /// Adds a row of an instruction that the machine executes as several of the same class. Constants
   /// among the values are left out.
   void add_part(std::vector<std::uint32_t> destinations, std::vector<std::uint32_t> sources);
-  /// The same of another kind: what the instruction does besides.
+  /// Adds a row of another kind.
   void add_part(StaticInstruction row, std::vector<std::uint32_t> destinations,
                 std::vector<std::uint32_t> sources);
 
@@ -135,7 +135,7 @@ class Emitter {
   struct Part {
     std::vector<std::uint32_t> destinations;
     std::vector<std::uint32_t> sources;
-    std::optional<StaticInstruction> row;  ///< nothing: as the instruction's own
+    std::optional<StaticInstruction> row;  ///< empty: the instruction's own
   };
 
   void declare_registers();
@@ -166,7 +166,7 @@ class Emitter {
   bool guard_negated_ = false;
   bool is_folded_ = false;
   StaticInstruction row_;
-  std::optional<std::size_t> row_step_;  ///< nothing: the instruction's last step
+  std::optional<std::size_t> row_step_;  ///< empty: the instruction's last step
   std::vector<std::uint32_t> row_destinations_;
   std::vector<std::uint32_t> row_sources_;
   std::vector<Part> parts_;

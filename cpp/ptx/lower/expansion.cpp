@@ -31,7 +31,7 @@ Type last_type(const Instruction& instruction) {
   return Type::none;
 }
 
-/// Quotients and remainders: an estimate by the reciprocal, then corrections. Those of 32 bits
+/// Quotients and remainders: an estimate from the reciprocal, then corrections. For 32 bits they
 /// differ in the last operations.
 std::vector<TraceRow> integer_division(std::uint32_t bytes, std::string_view last, int count) {
   if (bytes == 8) {
@@ -57,7 +57,7 @@ bool is_approximate(const Instruction& instruction) { return instruction.has("ap
 }  // namespace
 
 // The lengths are those of the fast path in the machine code of compute capability 7.5 to 9.0; the
-// slow paths (subnormal operands) are calls that few warps take.
+// slow paths (subnormal operands) are calls that few warps make.
 
 std::vector<TraceRow> expand_div(const Instruction& instruction) {
   switch (const Type type = last_type(instruction)) {

@@ -16,10 +16,10 @@ struct TraceRow {
   OpClass op_class;
 };
 
-/// The machine operations of a PTX instruction that is a sequence of them. Most instructions have
-/// one, named as in the text; divisions, square roots and reciprocals are sequences around a
-/// special function unit, as ptxas makes them (docs/explanation/functional-simulation.md has the
-/// table). Empty when this form of the instruction is one operation.
+/// The machine operations of a PTX instruction that becomes a sequence. Most instructions are one
+/// operation, named as in the text; ptxas turns divisions, square roots and reciprocals into
+/// sequences around a special function unit (docs/explanation/functional-simulation.md has the
+/// table). Empty if this form of the instruction is one operation.
 using Expansion = std::vector<TraceRow> (*)(const Instruction& instruction);
 
 std::vector<TraceRow> expand_div(const Instruction& instruction);

@@ -5,7 +5,7 @@
 #include "simt/program/flow_analysis.h"
 #include "trace/instructions/coalescing.h"
 
-// The frame of a function: where its values lie.
+// The frame of a function: the places of its values.
 
 namespace warpstack::ptx {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 /// Bytes of one unit of a frame: a 32-bit value of 32 lanes.
 constexpr std::uint32_t unit_bytes = 128;
 
-/// Makes the values that steps and their entries in tables name places in the frame.
+/// Replaces the values that steps and their entries in tables name by places in the frame.
 void patch(FunctionDraft& draft, KernelProgram& program,
            const std::vector<std::uint32_t>& offsets) {
   const auto place = [&offsets](std::uint32_t& value) {
@@ -131,7 +131,7 @@ void place_values(FunctionDraft& draft, KernelProgram& program) {
   const Allocation32 places = allocate_registers(draft.successors, draft.effects, units, counts);
   draft.result.pressure = places.pressure;
   std::vector<std::uint32_t> offsets(draft.values.size() + 1,
-                                     0);  // one more: operands that a step lacks name value 0
+                                     0);  // one more, because missing operands name value 0
   std::uint32_t end = 0;
   for (const std::uint8_t width : {2, 1}) {
     for (std::size_t v = 0; v < draft.values.size(); ++v) {

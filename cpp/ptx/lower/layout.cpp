@@ -9,7 +9,7 @@
 namespace warpstack::ptx {
 namespace {
 
-/// Variables that an instruction names anywhere in its operands.
+/// Visits the variables that an instruction names anywhere in its operands.
 template <class F>
 void for_each_name(const Operand& operand, F f) {
   if (operand.kind == Operand::Kind::variable) f(operand.name);
@@ -85,7 +85,7 @@ void find_functions(const Module& module, const Function& kernel, KernelLayout& 
       }
     }
     if (!indirect) continue;
-    // Tables of function addresses lie in variables.
+    // Variables may hold tables of function addresses.
     for (const Variable& variable : module.variables) {
       for (const AddressInitializer& address : variable.addresses) add_named(address.symbol);
     }
@@ -124,7 +124,7 @@ void place_shared(const Module& module, KernelLayout& layout, KernelProgram& pro
     end = (end + variable.alignment - 1) / variable.alignment * variable.alignment;
     layout.shared[{owner, variable.name}] = end;
     program.shared_variables.push_back({variable.name, end, variable.size});
-    // More than any block has: a launch says so. The sum of very many would not fit 64 bits.
+    // A launch refuses more than a block has. The bound keeps the sum of very many within 64 bits.
     end = std::min(end + variable.size, std::uint64_t{1} << 48);
   };
   for (const Variable& variable : module.variables) {

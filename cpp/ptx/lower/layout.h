@@ -11,14 +11,13 @@
 
 namespace warpstack::ptx {
 
-/// Which functions a kernel reaches, and where its shared variables lie.
+/// The functions that a kernel reaches, and the places of its shared variables.
 struct KernelLayout {
   std::vector<const Function*> functions;  ///< 0: the kernel
   std::map<std::string, std::uint32_t, std::less<>> function_numbers;
   std::map<std::pair<const Function*, std::string>, std::uint64_t> shared;  ///< null: of the module
-  /// Bytes at the beginning of a thread's local memory for what `alloca` gives; 0: no function has
-  /// it. How much of them is in use is a value of each function; calls have it as a further
-  /// argument.
+  /// Bytes at the start of a thread's local memory for `alloca`; 0: no function uses it. The number
+  /// of bytes in use is a value of each function, and calls pass it as a further argument.
   std::uint32_t stack_bytes = 0;
 };
 
@@ -26,10 +25,10 @@ struct KernelLayout {
 /// calls through registers, all functions whose address is taken.
 void find_functions(const Module& module, const Function& kernel, KernelLayout& layout);
 
-/// What cudaLimitStackSize usually is.
+/// The usual value of cudaLimitStackSize.
 inline constexpr std::uint32_t usual_stack_bytes = 1024;
 
-/// Reserves the stack of the threads where one of the functions allocates on it.
+/// Reserves the stack of the threads if one of the functions allocates on it.
 void reserve_stack(KernelLayout& layout);
 
 /// Lays out the shared variables that the kernel's functions own or name.
@@ -41,7 +40,7 @@ struct ThreadNeeds {
   std::uint32_t registers = 0;
 };
 
-/// Needs of the deepest chain of calls; sets KernelProgram::recursive.
+/// The needs of the deepest chain of calls. Sets KernelProgram::recursive.
 ThreadNeeds needs_of_calls(KernelProgram& program);
 
 /// Throws the InputError of a function that needs too much local memory.

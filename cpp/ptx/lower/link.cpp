@@ -9,7 +9,7 @@
 #include "ptx/lower/lower.h"
 #include "simt/program/flow_analysis.h"
 
-// Kernels made of functions: what a kernel reaches, and what it needs as a whole.
+// Links functions into kernels: what a kernel reaches, and what it needs as a whole.
 
 namespace warpstack::ptx {
 namespace {

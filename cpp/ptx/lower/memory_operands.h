@@ -18,7 +18,7 @@ struct Address {
   std::int64_t offset = 0;
 };
 
-/// What an address operand's offset is added to. Throws Unsupported for other operands.
+/// The base to which an address operand's offset is added. Throws Unsupported for other operands.
 const Operand& base_of(const Operand& operand);
 Address address(Emitter& e, const Operand& operand);
 
@@ -31,7 +31,7 @@ void take_address(Emitter& e, Access& access, const Operand& operand) {
   access.offset = at.offset;
 }
 
-/// The same of an asynchronous operation, in a state space.
+/// The same for an asynchronous operation, in a state space.
 simt::AddressOperand address_operand(Emitter& e, const Operand& operand, AddressSpace space);
 
 /// State space and memory ordering of an access.
@@ -44,9 +44,9 @@ struct MemoryModifiers {
   bool releases = false;
 };
 
-/// Reads them and the cache modifiers, which the trace's row gets.
+/// Reads them and the cache modifiers, which go into the trace's row.
 MemoryModifiers take_space(Emitter& e, Modifiers& modifiers);
-/// Elements of a vector: 1, or those that `.v2`, `.v4` or `.v8` says.
+/// Elements of a vector: 1, or as `.v2`, `.v4` or `.v8` says.
 std::uint8_t take_elements(Modifiers& modifiers);
 
 /// The operands of a vector, or the operand itself.

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "ptx/lower/families.h"
+#include "ptx/lower/instructions.h"
 
 namespace warpstack::ptx {
 namespace {
@@ -25,9 +25,9 @@ constexpr Expansion one_row = nullptr;
 
 constexpr Opcode opcodes[] = {
 #define PTX_LANES(mnemonic, handler, operation, signature, row_class, expansion) \
-  {mnemonic, families::handler, row_classes::row_class, Operation::operation, signature, expansion},
+  {mnemonic, handlers::handler, row_classes::row_class, Operation::operation, signature, expansion},
 #define PTX_STEPS(mnemonic, handler, row_class) \
-  {mnemonic, families::handler, row_classes::row_class, Operation::mov, "", one_row},
+  {mnemonic, handlers::handler, row_classes::row_class, Operation::mov, "", one_row},
 #include "ptx/lower/opcodes.inc"
 #undef PTX_LANES
 #undef PTX_STEPS

@@ -16,8 +16,8 @@ class Emitter;
 class Modifiers;
 
 /// Types of the result and the sources of an instruction that is one step of the lanes, a letter
-/// each: `t` the type that the instruction names, `s` the second type that it names, `u` u32, `i`
-/// s32, `p` a predicate. "ttu" is shl, whose count is a u32.
+/// each: `t` the type that the instruction names, `s` its second type, `u` u32, `i` s32, `p` a
+/// predicate. shl, whose count is a u32, has "ttu".
 class Signature {
  public:
   consteval Signature(const char* letters) : letters_(letters) {
@@ -37,7 +37,7 @@ class Signature {
   std::string_view letters_;
 };
 
-/// The class of the trace's rows, which may follow from the type that the instruction names.
+/// The class of the trace's rows, which may depend on the type that the instruction names.
 struct RowClass {
   OpClass op_class = OpClass::unknown;
   bool by_type = false;

@@ -5,13 +5,13 @@
 
 #include "ptx/lower/draft.h"
 
-// The rows that a function's steps write into the trace: the registers that they name.
+// The registers in the rows that a function's steps write into the trace.
 
 namespace warpstack::ptx {
 namespace {
 
-/// The value at the beginning of each value's chain of folded copies: itself when it is not one.
-/// Copies in a circle, which nothing has given a value, share one of them.
+/// The first value of each value's chain of folded copies; the value itself if it is no copy.
+/// Copies in a cycle, which never get a value, share one of them.
 std::vector<std::uint32_t> origins(const FunctionDraft& draft,
                                    const std::vector<std::uint32_t>& writes) {
   std::vector<std::uint32_t> origin(draft.values.size(), none);
@@ -50,7 +50,7 @@ void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first
   const auto append = [&](std::vector<std::uint16_t>& registers, std::uint32_t value) {
     value = origin[value];
     for (std::uint32_t i = 0; i < draft.values[value].units; ++i) {
-      // 255 is the zero register of the machine's own names; 16 bits must do for the rest.
+      // 255 is the zero register of the machine's own names; numbers must fit 16 bits.
       const std::uint32_t n = (number[value] + i) % 65000;
       registers.push_back(static_cast<std::uint16_t>(n < trace::zero_register ? n : n + 1));
     }

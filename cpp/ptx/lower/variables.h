@@ -8,7 +8,7 @@
 
 namespace warpstack::ptx {
 
-/// Where the variables that a function names lie.
+/// The places of the variables that a function names.
 class Variables {
  public:
   Variables(const Module& module, const SymbolTable& symbols, const KernelLayout& layout,
@@ -21,8 +21,8 @@ class Variables {
 
   using Offsets = std::map<std::string, std::uint64_t>;
 
-  /// Places the function's own variables in its areas of parameters and local memory, whose sizes
-  /// `result` receives.
+  /// Places the function's own variables in its parameter area and local memory, and writes their
+  /// sizes to `result`.
   void place(ProgramFunction& result);
 
   /// Offsets of parameters of this function and of its calls, in its parameter area.
@@ -31,18 +31,18 @@ class Variables {
   [[nodiscard]] const Offsets& kernel_parameters() const { return kernel_parameters_; }
   /// Offsets of local variables.
   [[nodiscard]] const Offsets& local() const { return local_; }
-  /// The piece of the parameter area that a `.param` variable of a call is. Throws Unsupported for
-  /// other names.
+  /// The piece of the parameter area of a call's `.param` variable. Throws Unsupported for other
+  /// names.
   [[nodiscard]] Call::Piece argument(const std::string& name) const;
-  /// Whether a name is a `.param` variable that calls can have as an argument.
+  /// Whether a name is a `.param` variable that can be an argument of calls.
   [[nodiscard]] bool is_argument(const std::string& name) const {
     return argument_bytes_.contains(name);
   }
   /// A piece of the parameter area for an argument of a call that is not a `.param` variable. `end`
-  /// is where the pieces of this call end, 0 before the first, and is moved behind the new one.
+  /// is the end of this call's pieces, 0 before the first, and is set behind the new one.
   Call::Piece temporary_argument(const Variable& parameter, std::uint64_t& end);
-  /// The parameter that functions have besides their own where threads allocate on their stacks:
-  /// how many bytes of the stack are in use.
+  /// The additional parameter of functions when threads allocate on their stacks: the bytes of the
+  /// stack in use.
   static Variable stack_parameter();
   /// Bytes of the parameter area.
   [[nodiscard]] std::uint32_t parameter_bytes() const;
@@ -51,7 +51,7 @@ class Variables {
   [[nodiscard]] std::uint64_t static_address(const std::string& name) const;
 
  private:
-  /// Where a variable begins, behind others that end at `end`; all of them fit local memory.
+  /// The start of a variable behind others that end at `end`; all of them fit local memory.
   [[nodiscard]] std::uint64_t placed(const Variable& variable, std::uint64_t end,
                                      const char* what) const;
 

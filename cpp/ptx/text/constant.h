@@ -12,7 +12,7 @@ struct Constant {
   Type type = Type::s64;  ///< s64, u64, f64, or f32 for a `0f…` literal and its negative
 
   [[nodiscard]] bool is_floating() const { return is_float(type); }
-  /// The number, also of an integer.
+  /// The value as a number, for integers, too.
   [[nodiscard]] double number() const;
 };
 
@@ -22,7 +22,7 @@ bool starts_constant(const Token& token);
 /// Reads a constant expression, with the operators and precedences of C. Throws InputError.
 Constant parse_constant(Lexer& lexer);
 
-/// Reads one that has no operators of lower precedence than `*`: a term of a sum.
+/// Reads a term of a sum: an expression without operators of lower precedence than `*`.
 Constant parse_constant_term(Lexer& lexer);
 
 /// Reads a sequence of `+ term` and `- term`, possibly empty, whose terms are integers.

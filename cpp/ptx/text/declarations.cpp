@@ -5,7 +5,7 @@
 #include "ptx/text/constant.h"
 #include "ptx/text/parser.h"
 
-// Variables and registers: types, alignments, dimensions, and the names that they get.
+// Variables and registers: types, alignments, dimensions and names.
 
 namespace warpstack::ptx {
 namespace {
@@ -31,7 +31,7 @@ std::uint32_t Parser::parse_alignment() {
 
 DeclarationHead Parser::parse_head(bool is_parameter) {
   DeclarationHead head;
-  bool is_pointer = false;  // `.ptr .global .align 16` describes what a parameter points to
+  bool is_pointer = false;  // `.ptr .global .align 16` describes the target of a parameter
   while (lexer_.at(Token::Kind::directive)) {
     const std::string_view word = lexer_.token().text;
     const Type type = type_named(word);

@@ -11,7 +11,7 @@
 namespace warpstack::ptx {
 namespace {
 
-/// Directives that stand behind a declaration without a semicolon.
+/// Directives that may follow a declaration without a semicolon.
 bool begins_module_item(std::string_view word) {
   static constexpr std::string_view words[] = {"extern", "visible", "weak",  "common",      "entry",
                                                "func",   "global",  "const", "shared",      "tex",
@@ -166,7 +166,7 @@ std::size_t Parser::declare_function(const Function& function) {
   return index;
 }
 
-/// Connects the names of the scope's labels; those of outer scopes stay for them.
+/// Resolves names of the scope's labels; other names are left to the outer scopes.
 void Parser::close_scope() {
   const Scope scope = scopes_.close();
   std::size_t kept = scope.first_pending;

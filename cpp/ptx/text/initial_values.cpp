@@ -28,7 +28,7 @@ void Parser::parse_initial_value(Variable& variable, std::vector<std::uint64_t> 
     if (braces) expect("}", "of the initial value");
     return;
   }
-  // Bytes that a list of each level may fill, and at the end those of one element.
+  // Bytes that a list of each level may fill, and last the bytes of one element.
   std::vector<std::uint64_t> extents(dimensions.size() + 1);
   extents.back() = bytes_of(variable.type);
   for (std::size_t i = dimensions.size(); i-- > 0;) extents[i] = extents[i + 1] * dimensions[i];

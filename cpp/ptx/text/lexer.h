@@ -42,17 +42,18 @@ class Lexer {
 
   /// The token to be read next.
   [[nodiscard]] const Token& token() const { return token_; }
-  /// Line of the token read last: where something is missing, rather than the next line.
+  /// Line of the last token read. Messages use it, rather than the next line, when something is
+  /// missing.
   [[nodiscard]] std::uint32_t last_line() const { return last_line_; }
-  /// Goes on to the next token and returns this one.
+  /// Returns the current token and moves to the next.
   Token take();
   /// Takes the token if it is this symbol.
   bool accept(std::string_view symbol);
-  /// Goes on to the first token of the next line.
+  /// Moves to the first token of the next line.
   void skip_line();
-  /// Goes on behind the semicolon that ends a statement of which `within` is a token, whatever
-  /// stands before it. Returns false where there is none before a label or the end of a scope; then
-  /// the lexer must not be used any more.
+  /// Skips past the semicolon that ends the statement of which `within` is a token, whatever comes
+  /// before it. Returns false if there is none before a label or the end of a scope; then the lexer
+  /// must not be used any more.
   bool skip_statement(const Lexer& within);
 
   [[nodiscard]] bool at(Token::Kind kind) const { return token_.kind == kind; }

@@ -12,7 +12,7 @@
 namespace warpstack::ptx {
 namespace {
 
-/// Which definition of a name counts: the strongest.
+/// The strongest definition of a name counts.
 int strength(Linkage linkage) {
   switch (linkage) {
     case Linkage::external:
@@ -50,7 +50,7 @@ class Linker {
  private:
   using Renames = std::unordered_map<std::string, std::string>;
 
-  /// Notes the names that others see, and those that they see under another name.
+  /// Notes the names that other modules see, and those that they see under another name.
   void collect(const Module& module) {
     const auto note = [this](const auto& items) {
       for (const auto& item : items) {
@@ -121,10 +121,10 @@ class Linker {
     }
   }
 
-  /// Gives the names and files in a function's body those of the linked module.
+  /// Changes names and files in a function's body to those of the linked module.
   static void adapt(Function& function, Renames renames, std::uint32_t first_file) {
     for (const auto* own : {&function.variables, &function.parameters, &function.returns}) {
-      for (const Variable& variable : *own) renames.erase(variable.name);  // it is nearer
+      for (const Variable& variable : *own) renames.erase(variable.name);  // it hides the outer one
     }
     for (Instruction& instruction : function.body) {
       rename(instruction.operands, renames);
@@ -138,7 +138,7 @@ class Linker {
     for (Variable& variable : function.variables) rename(variable.addresses, renames);
   }
 
-  /// Adds a function or variable, or makes it one with that of its name.
+  /// Adds a function or variable, or merges it with the one of the same name.
   template <class Item>
   void merge(Item item, std::vector<Item>& items, bool is_function) {
     const auto [place, is_new] =
@@ -160,7 +160,7 @@ class Linker {
     if (is_larger(item, first) ? now >= before : now > before) first = std::move(item);
   }
 
-  /// The larger of common variables and declarations of one name counts.
+  /// Of common variables and declarations with one name, the larger counts.
   static bool is_larger(const Variable& a, const Variable& b) {
     return a.linkage == b.linkage && a.linkage != Linkage::weak &&
            std::pair(a.size, a.alignment) > std::pair(b.size, b.alignment);
@@ -203,7 +203,7 @@ class Linker {
   Module linked_;
   std::unordered_map<std::string, Place> places_;  ///< by name in the linked module
   std::unordered_set<std::string> taken_;          ///< names in the linked module
-  std::unordered_set<std::string> all_names_;      ///< also those that are replaced
+  std::unordered_set<std::string> all_names_;      ///< including replaced ones
   std::unordered_map<std::string, std::string> aliases_;
 };
 

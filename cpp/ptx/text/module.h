@@ -30,14 +30,14 @@ std::string_view name_of(Space space);
 /// `none` for a word that names no state space of variables. The word comes without its dot.
 Space space_named(std::string_view word);
 
-/// Who sees a name of module scope (PTX ISA, Section 10.6). `local`: without a directive, this
-/// module alone.
+/// The visibility of a name of module scope (PTX ISA, Section 10.6). `local`, without a directive:
+/// only this module.
 enum class Linkage : std::uint8_t { local, visible, weak, common, external };
 
 /// A part of a variable's initial value that is the address of another variable.
 struct AddressInitializer {
-  std::uint32_t offset = 0;      ///< where in the variable
-  std::string symbol;            ///< whose address
+  std::uint32_t offset = 0;      ///< in the variable
+  std::string symbol;            ///< the symbol whose address it is
   std::int64_t addend = 0;       ///< added to it
   bool generic = false;          ///< `generic(symbol)`: a generic address
   std::uint32_t bytes = 8;       ///< size of the field
@@ -108,7 +108,7 @@ struct Operand {
   bool paired = false;
 };
 
-/// Where a PTX instruction comes from.
+/// The source position of a PTX instruction.
 struct SourcePosition {
   std::uint32_t file = 0;  ///< number of a `.file` directive; 0: unknown
   std::uint32_t line = 0;
@@ -122,9 +122,10 @@ struct Instruction {
   bool guard_negated = false;          ///< `@!p`
   std::uint32_t line = 0;              ///< in the PTX text
   SourcePosition source;
-  /// Where the outermost caller of inlined code is; equal to `source` elsewhere.
+  /// The outermost caller of inlined code; equal to `source` for other code.
   SourcePosition outermost;
-  /// Why the text of the instruction could not be read: lower() refuses it. Empty: it was read.
+  /// Why the text of the instruction could not be read, so that lower() refuses it. Empty: it was
+  /// read.
   std::string problem;
 
   /// "ld.global.v4.f32"
@@ -167,11 +168,11 @@ struct Function {
   std::uint32_t object = 0;  ///< see Module::objects
 };
 
-/// Whether calls of one can be calls of the other: kind, spaces and sizes of results and
+/// Whether calls of one can be calls of the other: equal kind, spaces and sizes of results and
 /// parameters.
 bool same_signature(const Function& a, const Function& b);
 
-/// A parsed PTX file, or several that link() has made one.
+/// A parsed PTX file, or several that link() has joined.
 struct Module {
   std::uint32_t version = 0;  ///< 85 for 8.5
   std::string target;         ///< "sm_75"
@@ -180,7 +181,8 @@ struct Module {
   std::vector<std::string> files;  ///< of `.file` directives; entry 0 is empty
   /// Names of the linked files for messages; empty: `file` alone.
   std::vector<std::string> objects;
-  /// What `.alias` directives call functions of this module: other modules may do so, too.
+  /// Other names that `.alias` directives give functions of this module; other modules may use
+  /// them, too.
   std::vector<std::pair<std::string, std::string>> aliases;
   std::vector<Variable> variables;
   std::vector<Function> functions;
@@ -199,7 +201,7 @@ struct Module {
 
 /// Reads a PTX file: directives, declarations, and instructions in their syntactic form. What an
 /// instruction means, and whether it is supported, is decided later, by lower(). An instruction
-/// that cannot be read has a `problem` when its end is certain, so that other kernels can run.
+/// that cannot be read gets a `problem` if its end is certain, so that other kernels can run.
 ///
 /// Throws InputError with `file`, line, what was expected and what was found.
 Module parse(std::string_view text, std::string file);

@@ -46,7 +46,7 @@ Operand named_operand(Operand::Kind kind, std::string_view name) {
   return result;
 }
 
-/// What an error says without the file and line, which lower() names.
+/// An error's message without file and line, which lower() adds.
 std::string reason_of(const InputError& error, const std::string& file) {
   const std::string text = error.what();
   const std::size_t line = file.size() + 1;
@@ -71,8 +71,8 @@ std::uint32_t Parser::register_index(std::string_view name, Symbol& symbol) {
   return symbol.index;
 }
 
-/// Reads an instruction. One that is not understood gets a problem, and the rest of the text
-/// counts.
+/// Reads an instruction. One that is not understood gets a problem, and the rest of the text is
+/// read.
 void Parser::parse_instruction(std::optional<Token> opcode) {
   const Lexer begin = lexer_;
   const std::size_t size = function_.body.size();
@@ -171,7 +171,7 @@ void Parser::parse_operands() {
 
 void Parser::end_instruction() {
   if (lexer_.accept(";")) return;
-  // What begins a line begins the next instruction, too.
+  // A token at the start of a line also starts the next instruction.
   is_unended_ = lexer_.token().line > lexer_.last_line() && !lexer_.at(Token::Kind::symbol);
   lexer_.fail_expected("';' after the operands of " + function_.body.back().full_opcode());
 }

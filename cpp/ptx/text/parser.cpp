@@ -201,7 +201,7 @@ void Parser::finish() {
     }
   }
   if (aliases_.empty()) return;
-  // Everybody names the function that an alias stands for; the alias disappears.
+  // Replaces aliases by the functions that they stand for.
   std::unordered_map<std::string_view, std::string_view> targets;
   for (const Alias& alias : aliases_) {
     for (const std::string& name : {alias.name, alias.target}) {

@@ -21,7 +21,7 @@ namespace warpstack::ptx {
 struct PendingLabel {
   bool in_list = false;        ///< in a target list, else an operand
   std::uint32_t owner = 0;     ///< index of the list or of the instruction
-  std::uint32_t position = 0;  ///< in it
+  std::uint32_t position = 0;  ///< in that list or instruction
   std::uint32_t line = 0;
   std::string_view name;
 };
@@ -30,7 +30,7 @@ struct PendingLabel {
 struct PendingName {
   std::string_view name;
   std::uint32_t line = 0;
-  bool is_function = false;  ///< it has to be one
+  bool is_function = false;  ///< it must be a function
 };
 
 /// A variable without type and size.
@@ -48,9 +48,8 @@ struct DeclarationHead {
 inline constexpr std::uint64_t max_variable_bytes = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t max_file_number = 1 << 16;
 
-/// Reads a module by recursive descent. Each idea of the text has a file of its own that defines
-/// the members for it: parser.cpp the file's directives, declarations.cpp, initial_values.cpp,
-/// functions.cpp and operands.cpp.
+/// Reads a module by recursive descent. The members are defined by topic: parser.cpp has the file's
+/// directives; the others are declarations.cpp, initial_values.cpp, functions.cpp and operands.cpp.
 class Parser {
  public:
   Parser(std::string_view text, std::string file);
@@ -104,7 +103,7 @@ class Parser {
   void parse_instruction(std::optional<Token> opcode);
   void read_instruction(std::optional<Token> opcode);
   std::uint32_t guard_register(const Token& name);
-  /// Connects the names of the scope's labels; those of outer scopes stay for them.
+  /// Resolves names of the scope's labels; other names are left to the outer scopes.
   void close_scope();
   void declare_local_variable(Variable variable, std::string_view name);
   std::uint32_t register_index(std::string_view name, Symbol& symbol);
@@ -149,7 +148,7 @@ class Parser {
   Scopes scopes_;
   bool is_unended_ = false;  ///< an instruction lacks its semicolon
   std::vector<PendingLabel> pending_labels_;
-  std::unordered_map<std::string, std::uint32_t> local_names_;  ///< to the last suffix tried
+  std::unordered_map<std::string, std::uint32_t> local_names_;  ///< by name: the last suffix tried
   SourceLines lines_;
 };
 

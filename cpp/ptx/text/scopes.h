@@ -12,7 +12,7 @@
 
 namespace warpstack::ptx {
 
-/// What a name of a function stands for.
+/// The meaning of a name in a function.
 struct Symbol {
   enum class Kind : std::uint8_t { reg, variable, label, targets, prototype };
   Kind kind = Kind::reg;
@@ -36,9 +36,9 @@ struct RegisterRange {
 struct Scope {
   std::unordered_map<std::string_view, Symbol> symbols;
   std::unordered_map<std::string_view, RegisterRange> ranges;  ///< by prefix
-  /// Smallest member number of each prefix that the declared names could be read as.
+  /// By prefix: the smallest member number as which a declared name could be read.
   std::unordered_map<std::string_view, std::uint64_t> smallest_members;
-  std::size_t first_pending = 0;  ///< label that the scope may declare
+  std::size_t first_pending = 0;  ///< first label that the scope may declare
   std::uint32_t line = 0;         ///< of its brace
 };
 

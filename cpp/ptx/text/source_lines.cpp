@@ -10,7 +10,7 @@ constexpr int max_inline_depth = 64;
 void SourceLines::set(const Location& at, std::optional<Location> caller) {
   location_ = at;
   outermost_ = at.position();
-  // Only the direct caller is given. That it was inlined itself, another .loc has said.
+  // Only the direct caller is given. If that was inlined itself, an earlier .loc has said so.
   if (!caller) {
     if (!inlined_at_.empty()) inlined_at_.erase(location_);
     return;

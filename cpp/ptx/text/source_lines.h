@@ -10,8 +10,8 @@
 
 namespace warpstack::ptx {
 
-/// A source position that `.loc` gives, with the column: what the call site of inlined code is
-/// recognised by.
+/// A source position from `.loc`, with the column, by which the call site of inlined code is
+/// recognised.
 struct Location {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
@@ -20,17 +20,17 @@ struct Location {
   [[nodiscard]] SourcePosition position() const { return {file, line}; }
 };
 
-/// Where the instructions of a function come from: what its `.loc` directives say.
+/// The source positions of a function's instructions, from its `.loc` directives.
 class SourceLines {
  public:
   /// From here on, code comes from `at`, which was inlined into `caller` if there is one.
   void set(const Location& at, std::optional<Location> caller);
-  /// Forgets where code was inlined: another function begins.
+  /// Forgets where code was inlined, because another function begins.
   void forget_callers() { inlined_at_.clear(); }
   void clear();
 
   [[nodiscard]] SourcePosition source() const { return location_.position(); }
-  /// Where the outermost caller of inlined code is.
+  /// The position of the outermost caller of inlined code.
   [[nodiscard]] SourcePosition outermost() const { return outermost_; }
 
  private:
@@ -43,7 +43,7 @@ class SourceLines {
 
   Location location_;
   SourcePosition outermost_;
-  /// Where code that `.loc` once placed there was inlined.
+  /// For a position of an earlier `.loc`: where that code was inlined.
   std::unordered_map<Location, Location, Hash> inlined_at_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace warpstack::ptx {
 
-/// A special register, and the part of the operand that its name decides.
+/// A special register, and what its name says about the operand.
 struct SpecialRegister {
   Special special;
   bool is_vector = false;   ///< has components: `%tid.x`
@@ -17,7 +17,7 @@ struct SpecialRegister {
 
 /// Empty for a name that is not a special register (PTX ISA, Section 10). The name starts with `%`.
 std::optional<SpecialRegister> special_register_named(std::string_view name);
-/// The name without `%`; of `%envreg` and `%pm` without their number.
+/// The name without `%`; `%envreg` and `%pm` also lose their number.
 std::string_view name_of(Special special);
 
 }  // namespace warpstack::ptx

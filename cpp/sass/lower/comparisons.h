@@ -8,7 +8,7 @@ namespace warpstack::sass {
 /// Takes the modifier that names a comparison. Throws when there is none.
 simt::Comparison comparison_in(Lowerer& to, Form& form);
 
-/// Takes the modifier that says how a result and a predicate are joined: '&', '|' or '^'.
+/// Takes the modifier that says how a result and a predicate are combined: '&', '|' or '^'.
 char combination_in(Lowerer& to, Form& form);
 
 }  // namespace warpstack::sass

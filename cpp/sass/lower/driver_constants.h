@@ -4,8 +4,8 @@
 
 namespace warpstack::sass {
 
-/// Where a launch finds what the driver puts into constant bank 0, before the parameters. The
-/// places are those that ptxas reads for the special registers and address spaces of PTX.
+/// The places of what the driver puts into constant bank 0 before the parameters: those that ptxas
+/// reads for the special registers and address spaces of PTX.
 struct DriverConstants {
   static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
 
@@ -16,18 +16,18 @@ struct DriverConstants {
   std::uint32_t stack_top = 0x28;      ///< the end of a thread's local memory
   std::uint32_t dynamic_shared_bytes = 0x2c;
   std::uint32_t launch_number = 0x30;  ///< 64 bits
-  std::uint32_t constants = 0x50;      ///< 64 bits: where bank 3, of `.const` variables, lies
+  std::uint32_t constants = 0x50;      ///< 64 bits: address of bank 3, of `.const` variables
   std::uint32_t workspace = 0x8c;      ///< of a grid-wide barrier: the upper word, then the lower
-  std::uint32_t descriptor = 0x118;    ///< 64 bits: how memory is cached, which changes no value
+  std::uint32_t descriptor = 0x118;    ///< 64 bits: how memory is cached; changes no value
   // From sm_90 on.
   std::uint32_t reserved_shared_bytes = nowhere;
   std::uint32_t num_sms = nowhere;
-  std::uint32_t is_cluster = nowhere;  ///< 1 where the launch has clusters
+  std::uint32_t is_cluster = nowhere;  ///< 1 if the launch has clusters
   std::uint32_t cluster_size = nowhere;
   std::uint32_t num_clusters = nowhere;
   std::uint32_t cluster_blocks = nowhere;
-  /// Words from the first to the second lie 0xa0 bytes further down for each SR_CgaSize, which is 0
-  /// here.
+  /// Words from first_moved to before end_moved lie 0xa0 bytes further down for each SR_CgaSize,
+  /// which is 0 here.
   std::uint32_t first_moved = nowhere;
   std::uint32_t end_moved = nowhere;
 
@@ -43,7 +43,7 @@ struct DriverConstants {
            is_in(is_cluster, 4) || is_in(cluster_size, 12) || is_in(num_clusters, 12) ||
            is_in(cluster_blocks, 4);
   }
-  /// Whether it is one that code reads at a place which SR_CgaSize is part of.
+  /// Whether code reads a word at a place that depends on SR_CgaSize.
   [[nodiscard]] constexpr bool is_moved(std::uint32_t offset) const {
     return first_moved != nowhere && offset >= first_moved && offset < end_moved && has(offset);
   }

@@ -9,7 +9,7 @@
 
 namespace warpstack::sass {
 
-/// An instruction whose modifiers are taken one after the other: what is left in the end is not
+/// An instruction whose modifiers are taken one by one. Modifiers that are left at the end are not
 /// understood.
 class Form {
  public:
@@ -21,12 +21,12 @@ class Form {
   /// Takes a modifier if it is there.
   bool take(std::string_view modifier);
   void take_all(std::initializer_list<std::string_view> modifiers);
-  /// The modifier that is not taken; empty when all are.
+  /// The first modifier that is not taken; empty when all are.
   [[nodiscard]] std::string_view left() const { return left_.empty() ? "" : left_.front(); }
 
   /// The next operand. `more()` says whether there is one.
   [[nodiscard]] bool more() const { return next_ < instruction_->operands.size(); }
-  /// The same without going on; where there is none, an operand that is nothing.
+  /// The next operand without moving on; an empty operand if there is none.
   [[nodiscard]] const Operand& peek() const {
     static const Operand nothing;
     return more() ? instruction_->operands[next_] : nothing;

@@ -25,7 +25,7 @@ Frame::Frame(const Kernel& kernel) {
   };
   for (const Instruction& instruction : kernel.code) {
     for (const Operand& operand : instruction.operands) count(operand);
-    // Functions of the library find their arguments in registers that the code need not name.
+    // Library functions find their arguments in registers that the code need not name.
     if (instruction.opcode.starts_with("CALL.ABS")) registers = std::max(registers, 16u);
   }
   take(7);

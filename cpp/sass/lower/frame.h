@@ -11,8 +11,8 @@
 
 namespace warpstack::sass {
 
-/// Where registers, predicates, constants and intermediate values of a kernel lie in the frame of a
-/// warp: each in a slot of 32 words. A 64-bit value takes two slots that follow each other.
+/// The slots of a kernel's registers, predicates, constants and intermediate values in the frame of
+/// a warp, of 32 words each. A 64-bit value takes two consecutive slots.
 class Frame {
  public:
   using Slot = std::uint32_t;
@@ -20,7 +20,7 @@ class Frame {
 
   explicit Frame(const Kernel& kernel);
 
-  // Two slots of zeros (RZ, URZ), one of true predicates (PT), four that are written and never
+  // Two slots of zeros (RZ, URZ), one of true predicates (PT), and four that are written but never
   // read.
   static constexpr Slot zero = 0;
   static constexpr Slot truth = 2 * slot_bytes;
@@ -33,17 +33,17 @@ class Frame {
   Slot convergence(std::uint32_t index);
   /// The result of a bar.red, which B2R reads.
   Slot barrier_result();
-  /// A word of Rpc, the register of return addresses, in which sm_100 also puts words aside.
+  /// A word of Rpc, the register of return addresses, in which sm_100 also saves words.
   Slot return_word(bool upper);
   Slot literal(std::uint32_t word);
   Slot literal_pair(std::uint64_t value);
   Slot constant(std::uint32_t bank, std::uint32_t offset);
   Slot constant_pair(std::uint32_t bank, std::uint32_t offset);
-  /// Two slots for a value that lives within an instruction.
+  /// Two slots for a value that lives only within an instruction.
   Slot temporary();
   void end_instruction() { used_temporaries_ = 0; }
 
-  /// Size of the frame, and its bytes at the beginning.
+  /// Size of the frame, and its initial bytes.
   [[nodiscard]] std::uint32_t bytes() const { return end_; }
   [[nodiscard]] std::vector<std::byte> initial_bytes() const;
   [[nodiscard]] const std::vector<simt::FrameConstant>& constants() const { return constants_; }

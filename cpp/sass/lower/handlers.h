@@ -8,8 +8,8 @@ namespace warpstack::sass {
 /// Emits the steps of an instruction.
 using Handler = void (*)(Lowerer& to, Form& form);
 
-/// The handlers that trace/instructions/sass.inc names. The files of `families/` define them; one
-/// that is missing does not link.
+/// The handlers that trace/instructions/sass.inc names. The files of `instructions/` define them;
+/// one that is missing does not link.
 namespace handlers {
 
 #define SASS_OPERATION(name, op_class, registers, handler) void handler(Lowerer& to, Form& form);

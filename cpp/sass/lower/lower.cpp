@@ -12,14 +12,14 @@
 namespace warpstack::sass {
 namespace {
 
-/// The stack of each thread where functions call themselves and nobody says how deep.
+/// The stack of each thread if functions call themselves to an unknown depth.
 constexpr std::uint64_t recursive_stack_bytes = std::uint64_t{64} << 10;
 
-/// From sm_90 on a kernel's shared memory begins with these bytes, which are the system's.
+/// From sm_90 on a kernel's shared memory begins with these bytes of the system's.
 constexpr std::uint64_t reserved_shared_bytes = 1024;
 constexpr std::uint32_t first_arch_with_reserved_bytes = 90;
 
-/// More functions than this in a kernel's code are not looked through.
+/// Kernels with more functions than this are not analysed.
 constexpr std::size_t max_functions = 512;
 
 template <class T>
@@ -28,8 +28,8 @@ void put(std::vector<std::byte>& bytes, std::size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-/// Whether a function that the kernel reaches may call itself, directly or by others: what the
-/// cubin says of local memory is no bound then. Calls by register reach any function.
+/// Whether a function that the kernel reaches may call itself, directly or through others. Then the
+/// cubin's size of local memory is no bound. Calls by register reach any function.
 bool is_recursive(const Kernel& kernel) {
   std::vector<std::uint32_t> starts{0};
   for (const auto& [name, address] : kernel.labels) starts.push_back(address);
@@ -64,7 +64,7 @@ bool is_recursive(const Kernel& kernel) {
   return false;
 }
 
-/// What depends on the cluster, and the workspace of a grid that synchronizes.
+/// Adds the words that depend on the cluster, and the workspace of a grid that synchronizes.
 void add_cluster_words(const DriverConstants& places, simt::KernelProgram& program) {
   using simt::Special;
   auto& words = program.launch_words;
@@ -80,7 +80,7 @@ void add_cluster_words(const DriverConstants& places, simt::KernelProgram& progr
   words.push_back({places.num_sms, Special::nsmid, 0});
 }
 
-/// Whether a kernel calls functions whose frames its own stack size cannot count.
+/// Whether a kernel calls functions whose frames are not counted in its stack size.
 bool calls_by_address(const Kernel& kernel) {
   return !kernel.labels.empty() && std::ranges::any_of(kernel.code, [](const Instruction& each) {
     return each.opcode.starts_with("CALL") && !each.operands.empty() &&
@@ -88,7 +88,7 @@ bool calls_by_address(const Kernel& kernel) {
   });
 }
 
-/// Whether a kernel moves its stack pointer, R1, by what is known when it runs: alloca.
+/// Whether a kernel moves its stack pointer, R1, by an amount known only at run time (alloca).
 bool moves_stack(const Kernel& kernel, std::uint32_t stack_top) {
   constexpr std::uint32_t stack_pointer = 1;
   bool has_stack = false;
@@ -116,7 +116,7 @@ void add_banks(const Module& module, const Kernel& kernel, const SectionAddresse
                simt::KernelProgram& program) {
   program.constant_banks.resize(8);
   std::vector<std::byte>& first = program.constant_banks[0].bytes;
-  // What lies before the parameters is the driver's: zero, as far as it is not filled here.
+  // Bytes before the parameters are the driver's: zero, unless filled in here.
   first.resize(kernel.parameter_base);
   const DriverConstants places = driver_constants(module.arch);
   if (places.reserved_shared_bytes != DriverConstants::nowhere) {
@@ -199,7 +199,7 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
         {"(static)", program.reserved_shared_bytes, program.shared_bytes});
   }
   program.uses_dynamic_shared = true;
-  // Where there is dynamic shared memory, ptxas has rounded up what lies before it.
+  // If there is dynamic shared memory, ptxas has rounded up the size before it.
   program.dynamic_shared_offset = found->shared_bytes;
   program.recursive = is_recursive(*found);
   program.local_bytes = found->local_bytes + (program.recursive ? recursive_stack_bytes : 0);
@@ -219,7 +219,7 @@ std::string problem_of(const Instruction& instruction, std::uint32_t arch) {
   kernel.name = "form";
   kernel.code.push_back(instruction);
   kernel.code.front().address = 0;
-  // Targets of jumps need not be there.
+  // Jumps may have targets that do not exist.
   const bool jumps =
       instruction.opcode.starts_with("BRA") || instruction.opcode.starts_with("CALL");
   for (Operand& operand : kernel.code.front().operands) {

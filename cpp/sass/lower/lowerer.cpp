@@ -30,8 +30,8 @@ std::string operands_text(const Instruction& instruction) {
   return shortened(text);
 }
 
-/// Its control fields with the operands of `DEPBAR.LE SB0, 0x1, {4,3}`: the barrier that is
-/// counted, how many may hold it, and barriers that must be free.
+/// The control fields, with the operands of `DEPBAR.LE SB0, 0x1, {4,3}`: the counted barrier, how
+/// many may hold it, and barriers that must be free.
 Control control_of(const Instruction& instruction) {
   Control control = instruction.control;
   if (!instruction.opcode.starts_with("DEPBAR")) return control;
@@ -199,7 +199,7 @@ std::uint32_t Lowerer::address_word(const Operand& operand) const {
     address += label->second;
   } else if (place != addresses_.end()) {
     address += place->second + (symbol == module_.symbols.end() ? 0 : symbol->second.offset);
-  } else if (name != kernel_.name) {  // which begins at 0
+  } else if (name != kernel_.name) {  // the kernel begins at 0
     refuse("operand " + operand.text + ": there is no variable or function of this name");
   }
   return static_cast<std::uint32_t>(is_high ? address >> 32 : address);
@@ -375,7 +375,7 @@ void Lowerer::check_place(const Operand& constant, std::uint32_t bytes) const {
 std::int64_t Lowerer::number(const Operand& operand) const {
   if (operand.kind != Operand::Kind::integer)
     refuse("operand " + operand.text + " is not a number");
-  // Numbers of 64 bits have wrapped around where they do not have the sign of their text.
+  // A 64-bit number has wrapped around if its sign differs from that of its text.
   const bool has_wrapped =
       operand.integer != 0 && (operand.integer < 0) != operand.text.starts_with('-');
   if (has_wrapped || operand.integer < std::numeric_limits<std::int32_t>::min() ||
@@ -484,7 +484,7 @@ void Lowerer::combine(const Operand& p, const Operand& q, char combination, Cond
         [&](bool a, bool b, bool) { return apply(opposite ? !a : a, with.negated ? !b : b); });
     emit(Operation::lop3, Type::b32, target, {result, other, Frame::zero}, table);
   };
-  // The guard is written last, for it decides about all of these.
+  // The guard is written last, because it affects all of these.
   const bool second_is_guard = second == guard_.slot;
   if (!is_unused(q) && !second_is_guard) write(second, true);
   write(first, false);

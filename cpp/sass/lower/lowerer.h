@@ -18,7 +18,7 @@ using simt::Operation;
 using simt::Type;
 using Slot = Frame::Slot;
 
-/// A predicate operand: its slot, and whether it counts the other way round.
+/// A predicate operand: its slot, and whether it is negated.
 struct Condition {
   Slot slot = Frame::truth;
   bool negated = false;
@@ -27,12 +27,13 @@ struct Condition {
   [[nodiscard]] bool is_false() const { return slot == Frame::truth && negated; }
 };
 
-/// What an operand has besides its value. Who reads the value applies them, or they are refused.
+/// Parts of an operand besides its value. The reader of the value applies them, or they are
+/// refused.
 enum Part : std::uint8_t { negation = 1, complement = 2, absolute = 4, suffix = 8 };
 inline constexpr std::uint8_t all_parts = negation | complement | absolute | suffix;
 
-/// Writes the program of a kernel, instruction after instruction. What the families of instructions
-/// (families.h) use to emit steps.
+/// Writes the program of a kernel, instruction after instruction. The handlers of instructions
+/// (instructions.h) emit steps through it.
 class Lowerer {
  public:
   /// `addresses` are those of the sections of variables.
@@ -43,45 +44,45 @@ class Lowerer {
 
   // ---- sources ----
 
-  /// A register, a constant or a number, whatever its sign says.
+  /// A register, a constant or a number, without its sign.
   Slot word(const Operand& operand);
   /// The same with its sign: -a, ~a.
   Slot integer(const Operand& operand);
   /// Numbers are f32.
   Slot real_word(const Operand& operand);
-  /// Signs of a float by steps of their own, for operations that know none.
+  /// A float with its signs applied in separate steps, for operations without signs.
   Slot signed_real_word(const Operand& operand);
   /// A 64-bit operand; numbers are extended.
   Slot pair(const Operand& operand);
-  /// A 64-bit operand of the instructions of sm_120, in one slot. Numbers have 64 bits where
-  /// `is_wide`; else those of which it is not known how they are extended are refused.
+  /// A 64-bit operand of sm_120 instructions, in one slot. Numbers have 64 bits if `is_wide`;
+  /// otherwise those whose extension is unknown are refused.
   Slot packed(const Operand& operand, bool is_wide = false);
   /// Numbers are f64, or the upper word of one.
   Slot real_pair(const Operand& operand);
   Condition condition(const Operand& operand);
-  /// The slot of a predicate that counts as it is.
+  /// The slot of the predicate with its negation applied.
   Slot positive(const Operand& operand) { return positive(condition(operand)); }
   Slot positive(Condition condition);
 
   /// An operand of the instruction without some of its parts, which the caller applies.
   Operand without(const Operand& operand, std::uint8_t parts);
-  /// Says that the caller applies these parts of an operand of the instruction.
+  /// Notes that the caller applies these parts of an operand of the instruction.
   void applies(const Operand& operand, std::uint8_t parts);
   /// Goes past an operand that changes no value.
   void skip(Form& form) { applies(form.next(), all_parts); }
-  /// Throws where the registers from an operand on are no tuple of 2 or 4: the first of a tuple is
+  /// Throws unless the registers from an operand on are a tuple of 2 or 4, whose first register is
   /// a multiple of its size. RZ stands for all zeros.
   void check_tuple(const Operand& operand, std::uint32_t words) const;
-  /// Throws where a constant does not lie at a multiple of its bytes.
+  /// Throws if a constant is not aligned to its size.
   void check_place(const Operand& constant, std::uint32_t bytes) const;
-  /// Throws where the architecture has no such uniform register.
+  /// Throws if the architecture has no such uniform register.
   void check_uniform(const Operand& operand) const;
   /// A number that fits 32 bits, with or without a sign.
   std::int64_t number(const Operand& operand) const;
 
   // ---- targets ----
 
-  /// The slot of a register; one that nobody reads for RZ.
+  /// The slot of a register; for RZ, one that is never read.
   Slot target(const Operand& operand) const;
   /// The first slot of a tuple of registers.
   Slot target(const Operand& operand, std::uint32_t words) const {
@@ -94,27 +95,27 @@ class Lowerer {
 
   // ---- steps ----
 
-  /// Arithmetic. Throws when the form does not exist.
+  /// Emits arithmetic. Throws when the form does not exist.
   simt::Step& emit(const LaneForm& form, Slot target, std::initializer_list<Slot> sources,
                    std::uint32_t immediate = 0);
   simt::Step& emit(Operation operation, Type type, Slot target, std::initializer_list<Slot> sources,
                    std::uint32_t immediate = 0);
-  /// Another action, with its entry in its table.
+  /// Emits another action with its entry in its table.
   simt::Step& emit(Action action, std::uint32_t detail = simt::none);
   void move(Slot target, Slot source) { emit(Operation::mov, Type::b32, target, {source}); }
-  /// The step that the trace's row belongs to is the next one.
+  /// Attaches the trace's row to the next step.
   void row_follows() { row_step_ = function_.steps.size(); }
-  /// The current instruction's further steps run in all lanes of its path, or only where it holds.
+  /// Makes further steps of the instruction run in all lanes of the path, or under another guard.
   void guard_off() { guard_ = {}; }
   void guard_by(Condition condition) { guard_ = condition; }
-  /// They run where a condition holds besides the guard.
+  /// Makes them run where a condition holds in addition to the guard.
   void require(Condition condition);
   [[nodiscard]] Condition guard() const { return guard_; }
-  /// Goes on at an address of the kernel.
+  /// Emits a jump to an address of the kernel.
   void jump(std::uint32_t address);
 
   /// Writes comparison results: `compare` emits one into a slot. P and Q are the result and its
-  /// opposite, each combined with `with` by and, or, xor.
+  /// negation, each combined with `with` by and, or, xor.
   template <class F>
   void set_predicates(const Operand& p, const Operand& q, char combination, Condition with,
                       F compare) {
@@ -123,7 +124,7 @@ class Lowerer {
     compare(result);
     if (!plain) combine(p, q, combination, with, result);
   }
-  /// What of lop3's table a function of three bits is.
+  /// The lop3 table of a function of three bits.
   template <class F>
   static std::uint32_t table_of(F f) {
     std::uint32_t table = 0;
@@ -133,10 +134,10 @@ class Lowerer {
     return table;
   }
 
-  /// Whether the driver fills a word of constant bank 0 that is known; `moved`: at a place that the
-  /// code makes of SR_CgaSize.
+  /// Whether a constant is a known word of bank 0 that the driver fills; `moved`: at a place
+  /// computed from SR_CgaSize.
   bool reads_driver_word(const Operand& constant, bool moved);
-  /// Bytes per lane for the arguments of functions of the library.
+  /// Bytes per lane for arguments of library functions.
   void reserve_arguments(std::uint32_t bytes) { function_.parameter_bytes = bytes; }
   [[nodiscard]] const Module& module() const { return module_; }
   [[nodiscard]] std::uint32_t arch() const { return module_.arch; }
@@ -146,7 +147,7 @@ class Lowerer {
   [[noreturn]] void refuse(const std::string& what) const;
   /// The address of a jump's target: a number, or a function of the kernel.
   std::uint32_t address_of(const Operand& operand) const;
-  /// Goes on at an address in a slot.
+  /// Emits a jump to an address in a slot.
   void computed_jump(Slot index, std::int64_t offset);
 
   [[nodiscard]] static bool is_unused(const Operand& operand) {
@@ -173,7 +174,7 @@ class Lowerer {
   Frame frame_;
   const Instruction* instruction_ = nullptr;
   Condition guard_;
-  std::vector<std::uint8_t> applied_;  ///< parts of each operand, of the guard behind them
+  std::vector<std::uint8_t> applied_;  ///< parts of each operand, then of the guard
   std::size_t row_step_ = 0;
   std::vector<std::uint32_t> first_steps_;                      ///< of each instruction
   std::vector<std::pair<std::uint32_t, std::uint32_t>> jumps_;  ///< step, address

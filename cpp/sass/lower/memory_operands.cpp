@@ -12,7 +12,7 @@ Operand register_of(Operand::Kind kind, std::uint32_t index) {
   return operand;
 }
 
-/// Two slots with the sum of two pairs, the second of which may be a word.
+/// Two slots with the sum of two pairs; the second may be a word.
 Slot sum_of_pairs(Lowerer& to, Slot a, bool a_is_pair, Slot b) {
   const Slot sum = to.temporary();
   const Slot carry = to.temporary();

@@ -9,7 +9,7 @@ namespace warpstack::sass {
 /// `is_64_bits`: the opcode says that registers are pairs.
 void set_address(Lowerer& to, simt::MemoryAccess& access, const Operand& operand, bool is_64_bits);
 
-/// Takes the modifiers of caches and of the order of accesses, which change no value.
+/// Takes the modifiers for caches and memory order, which change no value.
 void take_order(Form& form, simt::MemoryAccess& access);
 
 }  // namespace warpstack::sass

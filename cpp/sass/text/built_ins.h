@@ -7,14 +7,14 @@
 
 namespace warpstack::sass {
 
-/// A function of the device's library that code calls by its address, which a constant bank holds.
+/// A library function that code calls by its address in a constant bank.
 struct BuiltIn {
   std::string_view name;
   simt::Call::BuiltIn kind;
   std::uint32_t address;  ///< ours: the driver chooses others
 };
 
-/// All of them, for calls whose target is known when they run.
+/// All of them, for calls whose target is only known at run time.
 inline constexpr BuiltIn built_ins[] = {
     {"vprintf", simt::Call::BuiltIn::print, 0xffff0000},
     {"__assertfail", simt::Call::BuiltIn::assert_fail, 0xffff0010},

@@ -15,10 +15,11 @@ namespace warpstack::sass {
 namespace {
 
 constexpr std::uint64_t max_section_bytes = std::uint64_t{4} << 30;
-/// The most zeros between the .hex of a listing, which are kept: a small file must not fill memory.
+/// The most zeros between .hex lines of a listing. They are stored, and a small file must not fill
+/// memory.
 constexpr std::uint64_t max_gap_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t max_bank_bytes = std::uint64_t{64} << 10;
-/// Volta's is not checked; earlier ones have instructions of eight bytes.
+/// Volta is not tested; earlier architectures have instructions of eight bytes.
 constexpr std::uint32_t first_arch = 75;
 /// The registers of a thread: R0 to R254.
 constexpr std::uint32_t max_registers = 255;
@@ -28,7 +29,7 @@ constexpr std::uint32_t no_barrier = 7;
 constexpr std::size_t most_text = 1000;
 constexpr std::string_view blanks = " \t";
 
-/// Instructions behind which control never goes on.
+/// Instructions after which control never continues.
 constexpr std::string_view last_opcodes[] = {"EXIT", "RET", "BRA", "BRX",
                                              "JMP",  "JMX", "BPT", "KILL"};
 
@@ -214,8 +215,8 @@ class ListingParser {
     }
   }
 
-  /// A symbol may stand before its section, and an address before its symbol. Of a cubin, addresses
-  /// may be those of functions of the driver that are not called.
+  /// A symbol may come before its section, and an address before its symbol. Addresses in a cubin
+  /// may be those of driver functions that are not called.
   void check_symbols() {
     for (const auto& [name, symbol] : module_.symbols) {
       const auto section = section_sizes_.find(symbol.section);
@@ -315,7 +316,7 @@ class ListingParser {
     kernel_ = nullptr;
   }
 
-  /// Code with USETMAXREG changes the number while it runs.
+  /// USETMAXREG changes the number at run time.
   void check_registers(const Kernel& done) const {
     std::uint32_t most = 0;
     const Instruction* user = nullptr;
@@ -339,7 +340,7 @@ class ListingParser {
     }
   }
 
-  /// The issue logic of an SM has barriers 0 to 5 for what a warp waits for.
+  /// An SM's issue logic has scoreboard barriers 0 to 5.
   void check_barriers(const Instruction& instruction) const {
     const auto check = [this](const char* what, std::uint32_t number) {
       if (number > last_barrier && number != no_barrier) {
@@ -432,7 +433,8 @@ class ListingParser {
     kernel().code.push_back(std::move(result));
     in_instruction_ = false;
   }
-  /// The place of the comma behind the operand at `at`, or the end; commas in brackets are its own.
+  /// The position of the comma behind the operand at `at`, or the end; commas in brackets belong to
+  /// the operand.
   static std::size_t end_of_operand(std::string_view operands, std::size_t at) {
     std::size_t depth = 0;
     for (; at < operands.size() && (operands[at] != ',' || depth > 0); ++at) {

@@ -75,17 +75,17 @@ struct Parameter {
 struct Kernel {
   std::string name;
   std::uint32_t registers = 0;
-  std::uint64_t shared_bytes = 0;  ///< from sm_90 on with those that are the system's
+  std::uint64_t shared_bytes = 0;  ///< from sm_90 on including the system's
   std::uint64_t local_bytes = 0;
   std::uint32_t max_threads = 1024;
   std::uint32_t parameter_base = 0;  ///< in constant bank 0
   std::uint64_t parameter_bytes = 0;
   std::vector<Parameter> parameters;
-  std::map<std::string, std::uint32_t, std::less<>> labels;  ///< functions in its code
+  std::map<std::string, std::uint32_t, std::less<>> labels;  ///< of functions in its code
   std::vector<Instruction> code;
 };
 
-/// Bytes of a section that hold the address of a variable, or a part of it.
+/// Bytes of a section that hold a variable's address, or a part of it.
 struct AddressField {
   std::uint64_t offset = 0;
   std::string symbol;
@@ -94,7 +94,7 @@ struct AddressField {
   std::uint64_t bytes = 8;
 };
 
-/// Memory or a constant bank.
+/// A section: memory or a constant bank.
 struct Section {
   std::string name;
   std::uint64_t size = 0;
@@ -103,7 +103,7 @@ struct Section {
 
   /// Number of the constant bank; -1 for memory.
   [[nodiscard]] int bank() const;
-  /// The kernel that the bank belongs to; empty: it is every kernel's.
+  /// The kernel that the bank belongs to; empty: all kernels.
   [[nodiscard]] std::string_view kernel() const;
 };
 
@@ -113,13 +113,13 @@ struct Symbol {
   std::uint64_t bytes = 0;
 };
 
-/// What the user has given: the listing itself, or a cubin that it was made of.
+/// The user's input: the listing itself, or the cubin that it was made from.
 enum class TextOf : std::uint8_t { listing, cubin };
 
-/// A module of machine code, as its listing has it.
+/// A module of machine code, from its listing.
 struct Module {
   std::string file;
-  TextOf source = TextOf::cubin;          ///< what messages name places of
+  TextOf source = TextOf::cubin;          ///< the input whose places messages name
   std::string target;                     ///< "sm_80"
   std::uint32_t arch = 0;                 ///< 80
   std::vector<std::string> source_files;  ///< number 1 is the first
@@ -133,11 +133,11 @@ struct Module {
   [[nodiscard]] std::string place_of(const Instruction& instruction) const;
 };
 
-/// Reads a listing (python/warpstack/cuda/disassembly.py says what is in it). Throws InputError
-/// that names the line (of a cubin: the kernel and the address), the field and the value of what it
-/// does not understand, and of what does not fit together: kernels, sections, symbols and labels
-/// that are there twice, symbols beyond their section, parameters beyond their bank or within each
-/// other, registers and barriers that the kernel does not have, code without an end.
+/// Reads a listing (python/warpstack/cuda/disassembly.py describes it). Throws InputError that
+/// names the line (of a cubin: the kernel and the address), the field and the value of what it does
+/// not understand, or what is inconsistent: duplicate kernels, sections, symbols and labels,
+/// symbols beyond their section, parameters beyond their bank or overlapping, registers and
+/// barriers that the kernel does not have, code without an end.
 Module parse(std::string_view text, std::string file, TextOf source = TextOf::listing);
 
 /// Reads one operand. Throws InputError without a place.

@@ -45,7 +45,7 @@ std::optional<double> real_in(std::string_view text) {
 
 struct RegisterName {
   std::string_view prefix;
-  std::string_view zero;  ///< the one whose number is `last`
+  std::string_view zero;  ///< name of the register with number `last`
   Operand::Kind kind;
   std::uint32_t last;
 };
@@ -85,7 +85,7 @@ bool read_register(std::string_view text, Operand& operand) {
   throw InputError("operand " + std::string(text) + ": " + why);
 }
 
-/// What stands in brackets: registers and a number, with + between them.
+/// Reads the inside of brackets: registers and a number, joined by +.
 void read_place(std::string_view inside, std::string_view text, Operand& operand) {
   while (!inside.empty()) {
     const std::size_t plus = inside.find('+', 1);

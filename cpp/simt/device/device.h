@@ -14,11 +14,11 @@ struct Device {
   explicit Device(std::uint64_t memory_bytes) : memory(memory_bytes, AllocationLayout::apart) {}
 
   DeviceMemory memory;
-  /// Addresses in traces are those of memory(); otherwise those of allocations back to back, as a
-  /// GPU's are: what caches make of them does not depend on the gaps.
+  /// Traces have the addresses of `memory`, gaps included. Otherwise they have those of allocations
+  /// back to back, as on a GPU, so that caches do not see the gaps.
   bool records_gaps = true;
   TextureTable textures;
-  /// Receives what kernels print, line by line or in part; null: standard output.
+  /// Receives what kernels print, in whole or partial lines; null: standard output.
   std::function<void(std::string_view)> print;
 };
 

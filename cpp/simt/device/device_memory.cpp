@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t granularity = 256;
 /// Memory that a GPU maps at once.
 constexpr std::uint64_t large_page = std::uint64_t{2} << 20;
-/// Bytes of gaps, powers of two, and of all of them together.
+/// Bytes of a gap, which are powers of two, and of all gaps together.
 constexpr std::uint64_t least_gap = std::uint64_t{4} << 10;
 constexpr std::uint64_t greatest_gap = std::uint64_t{32} << 20;
 constexpr std::uint64_t all_gaps = std::uint64_t{3} << 30;
@@ -42,13 +42,13 @@ std::uint64_t addresses_left() {
     return ~std::uint64_t{0};
   }
   std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;  // all that is mapped is the first number
+  std::ifstream("/proc/self/statm") >> pages;  // the first number: all mapped pages
   const std::uint64_t taken = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return limit.rlim_cur - std::min<std::uint64_t>(taken, limit.rlim_cur);
 }
 
-/// Maps the arena at the device's own base where that is free, so that a device address is a host
-/// address too. Null when there is no address space left.
+/// Maps the arena at the device's own base if that is free, so that device addresses are host
+/// addresses, too. Null when there is no address space left.
 std::byte* map_arena(std::uint64_t bytes) {
 #ifdef MAP_FIXED_NOREPLACE
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
@@ -73,11 +73,11 @@ DeviceMemory::DeviceMemory(std::uint64_t capacity, AllocationLayout layout)
 DeviceMemory::~DeviceMemory() { munmap(arena_, span_); }
 
 void DeviceMemory::reserve(AllocationLayout layout) {
-  const std::uint64_t most = addresses_left() / 2;  // maps of what is written need some, too
+  const std::uint64_t most = addresses_left() / 2;  // the maps of written bytes need some, too
   span_ = capacity_ + (layout == AllocationLayout::apart ? all_gaps : 0);
   if (most < span_) span_ = std::max(most / granularity * granularity, granularity);
   while (arena_ == nullptr) {
-    // Where there is not enough for all, the gaps take at most a quarter.
+    // If there is not enough for all, gaps take at most a quarter.
     const std::uint64_t gaps =
         layout == AllocationLayout::apart ? std::min(all_gaps, span_ / 4) : 0;
     capacity_ = std::min(capacity_, (span_ - gaps) / granularity * granularity);
@@ -89,7 +89,7 @@ void DeviceMemory::reserve(AllocationLayout layout) {
 }
 
 std::uint64_t DeviceMemory::next_gap() const {
-  // A sixteenth is kept for small gaps, of which there may be millions.
+  // A sixteenth is kept for small gaps: there may be millions.
   const std::uint64_t kept = gaps_ / 16;
   if (gaps_left_ > kept) {
     return std::clamp(std::bit_floor((gaps_left_ - kept) / 64), least_gap, greatest_gap);
@@ -179,7 +179,7 @@ void DeviceMemory::free(std::uint64_t address) {
   allocations_.erase(found);
   used_ -= size;
   ++changes_;
-  // Whole pages go back to the system.
+  // Whole pages are returned to the system.
   constexpr std::uint64_t page = 4096;
   const std::uint64_t first = (address + page - 1) / page * page;
   const std::uint64_t last = (address + size) / page * page;
@@ -223,7 +223,7 @@ bool DeviceMemory::is_mapped(std::uint64_t address) const {
   if (place >= capacity_) return false;
   const std::uint64_t first = device_base + place / large_page * large_page;
   const std::uint64_t last = std::min(first + large_page, device_base + capacity_);
-  // It is not if all of it is one free range.
+  // Nothing is in use if one free range covers all of it.
   const auto next = free_.upper_bound(first);
   if (next == free_.begin()) return true;
   const auto& [begin, size] = *std::prev(next);

@@ -17,13 +17,13 @@ struct Allocation {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;   ///< as asked for; an access beyond is out of bounds
   std::string name;          ///< of a variable; empty for an allocation
-  std::uint64_t packed = 0;  ///< where it would begin if allocations lay back to back
-  std::uint64_t gap = 0;     ///< bytes behind it that belong to nobody
-  /// One entry per byte, 0 until it is written; null once all of it is known to be written.
+  std::uint64_t packed = 0;  ///< its address if allocations lay back to back
+  std::uint64_t gap = 0;     ///< unused bytes behind it
+  /// One entry per byte, 0 until it is written; null once all bytes are known to be written.
   LazyBytes written;
 };
 
-/// How allocations lie.
+/// How allocations are laid out.
 enum class AllocationLayout : std::uint8_t {
   packed,  ///< back to back, as on a GPU
   apart    ///< with gaps, so that an access beyond one does not fall into the next
@@ -33,28 +33,28 @@ enum class AllocationLayout : std::uint8_t {
 /// bounds. Device address a lies at host address data(a). It is not safe to use one from several
 /// threads.
 ///
-/// With gaps an allocation keeps the alignment, up to 2 MiB, that it has back to back. The gaps
-/// take addresses and no memory. They are of 32 MiB at first, and the smaller the more there are,
-/// down to 4 KiB.
+/// With gaps an allocation keeps the alignment, up to 2 MiB, that it has back to back. Gaps take
+/// addresses but no memory. They have 32 MiB at first, and shrink to 4 KiB as their number grows.
 class DeviceMemory {
  public:
-  /// Reserves address space for `capacity` bytes and the gaps; pages are committed when touched.
-  /// Where the process may not reserve so much, gaps are smaller, and then the capacity is.
-  /// Throws std::bad_alloc when it may reserve next to nothing.
+  /// Reserves address space for `capacity` bytes and the gaps; pages are committed when touched. If
+  /// the process may not reserve so much, first the gaps and then the capacity are reduced. Throws
+  /// std::bad_alloc when it may reserve next to nothing.
   explicit DeviceMemory(std::uint64_t capacity, AllocationLayout layout = AllocationLayout::packed);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   /// Allocates uninitialised memory at a multiple of 256 (as cudaMalloc does). 0 bytes are allowed
-  /// and have an address of their own. Throws InputError, with what is free, when none fits.
+  /// and have an address of their own. Throws InputError, which says what is free, when there is no
+  /// room.
   std::uint64_t allocate(std::uint64_t bytes, std::string name = {});
   /// Throws InputError when no allocation starts at `address`.
   void free(std::uint64_t address);
   /// Bytes in allocations, and the arena's size.
   [[nodiscard]] std::uint64_t used() const { return used_; }
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
-  /// Whether an address lies in the arena, in an allocation or not.
+  /// Whether an address lies in the arena, inside or outside of allocations.
   [[nodiscard]] bool contains(std::uint64_t address) const {
     return address >= device_base && address - device_base < span_;
   }
@@ -69,11 +69,10 @@ class DeviceMemory {
   /// The allocation that holds `address`, or null.
   [[nodiscard]] Allocation* find(std::uint64_t address);
   [[nodiscard]] const Allocation* find(std::uint64_t address) const;
-  /// Whether a GPU lets a kernel access `address`: it lies in a page of 2 MiB that an allocation
-  /// uses.
+  /// Whether a GPU lets a kernel access `address`, that is, an allocation uses its page of 2 MiB.
   [[nodiscard]] bool is_mapped(std::uint64_t address) const;
-  /// What an address would be if allocations lay back to back; one between allocations counts as
-  /// the nearer one's.
+  /// The address if allocations lay back to back; one between allocations belongs to the nearer
+  /// one.
   [[nodiscard]] std::uint64_t packed(std::uint64_t address) const;
   /// Grows with every allocation and every free.
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
@@ -84,7 +83,7 @@ class DeviceMemory {
   void write(std::uint64_t address, const void* source, std::uint64_t bytes);
   void read(std::uint64_t address, void* target, std::uint64_t bytes) const;
   void fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes);
-  /// Bytes that nobody has written stay so in the copy.
+  /// Bytes that were never written are not written in the copy, either.
   void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
 
   /// Notes that bytes of an allocation have been written.
@@ -104,7 +103,7 @@ class DeviceMemory {
   [[nodiscard]] const Allocation* nearest(std::uint64_t address) const;
   void reserve(AllocationLayout layout);
   [[nodiscard]] std::uint64_t next_gap() const;
-  /// Takes addresses for `needed` bytes and a gap, and sets where they are.
+  /// Reserves addresses for `needed` bytes and a gap, and notes them in `allocation`.
   void place(Allocation& allocation, std::uint64_t needed);
   static void give_back(Ranges& ranges, std::uint64_t address, std::uint64_t bytes);
 
@@ -112,8 +111,8 @@ class DeviceMemory {
   std::uint64_t capacity_ = 0;
   std::uint64_t asked_ = 0;      ///< the capacity that was asked for
   std::uint64_t span_ = 0;       ///< bytes of the arena
-  std::uint64_t gaps_ = 0;       ///< of it, all gaps together may have so many
-  std::uint64_t gaps_left_ = 0;  ///< of those
+  std::uint64_t gaps_ = 0;       ///< bytes of it that all gaps together may take
+  std::uint64_t gaps_left_ = 0;  ///< those not taken yet
   std::uint64_t used_ = 0;
   std::uint64_t changes_ = 0;
   std::map<std::uint64_t, Allocation> allocations_;  ///< by address

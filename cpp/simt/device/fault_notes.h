@@ -15,7 +15,7 @@ enum class OnFault : std::uint8_t {
   proceed,  ///< notes it and goes on as a GPU does
 };
 
-/// A fault that a launch went on after, at one source line (PTX line without line information).
+/// A fault after which a launch went on, at a source line (PTX line without line information).
 struct Note {
   std::string kind;   ///< "out-of-bounds", "divergent barrier", …
   std::string place;  ///< of the first occurrence: kernel, line, block and thread
@@ -29,8 +29,8 @@ struct Note {
 /// Collects the notes of a launch: one per kind and line, with the text of the first occurrence.
 class NoteBook {
  public:
-  /// The note of this kind at an instruction; a new one has the count 0. `kind` is a literal.
-  /// `line` gives the instruction's source line, which instructions may share.
+  /// The note of this kind at an instruction; a new one has the count 0. `kind` is a string
+  /// literal. `line` returns the instruction's source line, which instructions may share.
   template <class Line>
   Note& note(std::string_view kind, const void* instruction, const Line& line) {
     const auto [known, is_new] = by_instruction_.try_emplace({instruction, kind}, 0);

@@ -13,17 +13,17 @@ namespace warpstack::simt {
 
 using trace::LaneAddresses;
 
-/// Thrown where a block cannot run ahead of its turn, because what it does depends on how far the
-/// launch is, or because others see it at once: it reads a clock, prints, allocates.
+/// Thrown when a block that runs ahead of its turn does something whose outcome depends on the
+/// progress of the launch, or that others see at once: it reads a clock, prints or allocates.
 struct NeedsItsTurn {};
 
-/// Device memory as blocks see it that run ahead of their turn: what they write stays here until
-/// commit(), and what they read is noted, so that the launch can tell whether blocks before them
-/// have changed it. The memory itself must not change in the meantime; several views of it may be
-/// in use at once.
+/// Device memory as seen by blocks that run ahead of their turn. Their writes stay here until
+/// commit(), and their reads are noted, so that the launch can tell whether earlier blocks have
+/// changed what they read. The memory itself must not change in the meantime; several views of it
+/// may be in use at once.
 ///
-/// Lines are copied when they are first written. A device address a then stands for the host
-/// address data(a) + delta of its line.
+/// Lines are copied when they are first written. A device address a then lies at the host address
+/// data(a) + delta of its line.
 class MemoryView {
  public:
   /// Reserves address space, 9/32 of what is allocated now. Throws std::bad_alloc.
@@ -37,7 +37,7 @@ class MemoryView {
     return memory_.end() - device_base <= num_deltas_ * line_bytes;
   }
 
-  /// Forgets all that was written and read. `notes_reads`: somebody will ask conflicts_with().
+  /// Forgets all writes and reads. Reads are only noted with `notes_reads`, for conflicts_with().
   void begin(bool notes_reads);
 
   /// Host address of bytes that lie in one allocation. Throws NeedsItsTurn when they lie in two
@@ -45,8 +45,8 @@ class MemoryView {
   std::byte* place(std::uint64_t address, std::uint32_t bytes, bool reads, bool writes);
 
   /// The same for the lanes of a load or store, whose addresses are multiples of `bytes`, a power
-  /// of two up to 64. `moved` gets for each lane the device address whose host address would be its
-  /// bytes' if the memory reached so far; see HostRange.
+  /// of two up to 64. `moved` gets, for each lane, the device address that would correspond to the
+  /// host address of its bytes if the memory reached so far; see HostRange.
   void place_lanes(const LaneAddresses& lanes, std::uint32_t bytes, bool writes,
                    LaneAddresses& moved);
 
@@ -57,19 +57,19 @@ class MemoryView {
   /// Notes what the lanes of a load read.
   void note_reads(const LaneAddresses& lanes, std::uint32_t bytes);
 
-  /// Notes that bytes are read, and returns where they lie if that is one range; null otherwise.
+  /// Notes that bytes are read. Returns where they lie if that is one range, else null.
   std::byte* read_range(std::uint64_t address, std::uint64_t bytes);
-  /// Notes that bytes are written, all of them, and returns where, if they lie in one line; null
-  /// otherwise, and notes nothing.
+  /// If bytes lie in one line, notes that all are written and returns where they lie; else returns
+  /// null.
   std::byte* write_range(std::uint64_t address, std::uint64_t bytes);
 
-  /// Whether all of these bytes have been written here, or are in the allocation's own map.
+  /// Whether all of these bytes have been written, here or according to the allocation's own map.
   [[nodiscard]] bool is_written(const Allocation& allocation, std::uint64_t address,
                                 std::uint32_t bytes) const;
 
-  /// Whether something that was read here has been written in `earlier`.
+  /// Whether anything that was read here has been written in `earlier`.
   [[nodiscard]] bool conflicts_with(const MemoryView& earlier) const;
-  /// Puts what was written into the memory.
+  /// Copies what was written into the memory.
   void commit();
 
  private:

@@ -7,9 +7,9 @@
 
 namespace warpstack::simt {
 
-/// The text that printf makes of a format and the argument buffer of vprintf: each argument at a
-/// multiple of its size, 4 or 8 bytes. `read_argument` copies bytes of the buffer, `read_text`
-/// reads a string argument. Conversions that printf does not know are copied.
+/// The output of printf for a format and the argument buffer of vprintf, in which each argument
+/// lies at a multiple of its size, 4 or 8 bytes. `read_argument` copies bytes of the buffer,
+/// `read_text` reads a string argument. Unknown conversions are copied.
 std::string format_text(
     std::string_view format,
     const std::function<std::uint64_t(std::uint64_t, std::uint32_t)>& read_argument,

@@ -8,8 +8,7 @@ namespace warpstack::simt {
 
 enum class AddressMode : std::uint8_t { wrap, clamp, mirror, border };  // cudaTextureAddressMode
 
-/// What a texture or surface object refers to: memory of the device with a shape, and how it is
-/// sampled.
+/// The target of a texture or surface object: device memory with a shape, and how it is sampled.
 struct Texture {
   enum class Format : std::uint8_t { sint, uint, floating };
 
@@ -18,7 +17,7 @@ struct Texture {
   std::array<std::uint64_t, 3> size{1, 1, 1};  ///< texels
   std::uint64_t row_bytes = 0;                 ///< distance of rows
   std::uint64_t slice_bytes = 0;               ///< distance of slices, or layers
-  std::uint64_t layers = 0;                    ///< of one or two dimensions each; 0: not layered
+  std::uint64_t layers = 0;                    ///< each of one or two dimensions; 0: not layered
   bool cube = false;  ///< six layers are the faces of a cube: +x, -x, +y, …
   Format format = Format::floating;
   std::uint32_t channels = 1;       ///< 1, 2 or 4
@@ -30,8 +29,8 @@ struct Texture {
   bool normalized_read = false;  ///< integers become floats in [0, 1] or [-1, 1]
 };
 
-/// What stands for a texel in a trace: the aligned word that holds its first byte. A texel of more
-/// bytes lies within the same sector.
+/// In a trace the aligned word that holds its first byte stands for a texel. A larger texel lies
+/// within the same sector.
 inline constexpr std::uint32_t texel_word_bytes = 4;
 
 /// Texture and surface objects by handle. Handles are small numbers that are never reused, never 0.

@@ -15,7 +15,7 @@ namespace warpstack::simt {
 // Reads of textures as functions of memory. The instructions that ask for them are in
 // texture_unit.h.
 
-/// A texture or surface access that the device cannot do: the message says why, without the place.
+/// A texture or surface access that the device cannot do. The message says why, but not where.
 class TextureFault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,13 +24,13 @@ class TextureFault : public std::runtime_error {
 /// Addresses of the words that texels were read from; reads append to it.
 struct TouchedWords : std::vector<std::uint64_t> {
   using vector::vector;
-  /// The last texel with a byte that nobody has written.
+  /// The last texel with a byte that was never written.
   std::optional<std::uint64_t> unwritten;
 };
 
-/// The four channels of a texture at a point, as bits (floats, or integers when the format is one
-/// and is not read as normalised floats). Filtering uses the hardware's 8-bit fractions (CUDA C++
-/// Programming Guide, "Texture Fetching"). Throws TextureFault.
+/// The four channels of a texture at a point, as bits of floats, or of integers if the format is an
+/// integer format that is not read as normalised floats. Filtering uses the hardware's 8-bit
+/// fractions (CUDA C++ Programming Guide, "Texture Fetching"). Throws TextureFault.
 std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& texture,
                                     std::uint32_t dimensions,
                                     const std::array<float, 3>& coordinates, TouchedWords& touched);
@@ -41,13 +41,13 @@ std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& te
                                    const std::array<std::int64_t, 3>& position,
                                    TouchedWords& touched);
 
-/// A layer of a layered texture, or a face of a cube, as a texture of its own. The nearest one is
-/// taken when no layer has that number. Throws TextureFault when the texture has no layers.
+/// A layer of a layered texture, or a face of a cube, as a texture of its own. A number out of
+/// range gives the nearest layer. Throws TextureFault when the texture has no layers.
 Texture layer_of(const Texture& texture, std::int64_t layer);
 
-/// Cube `cube` of a cubemap in the direction of a vector (CUDA C++ Programming Guide, "Cubemap
-/// Textures"): of equal components x decides before y before z. Filters end at a face's edges.
-/// Throws TextureFault.
+/// Samples cube `cube` of a cubemap in the direction of a vector (CUDA C++ Programming Guide,
+/// "Cubemap Textures"). Among equal components x decides before y before z. Filters end at a face's
+/// edges. Throws TextureFault.
 std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Texture& texture,
                                          const std::array<float, 3>& direction, std::int64_t cube,
                                          TouchedWords& touched);

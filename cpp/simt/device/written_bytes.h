@@ -15,13 +15,13 @@ using trace::warp_size;
 /// Which bytes of a block's shared memory, or of its threads' local memory, have been written.
 class WrittenBytes {
  public:
-  /// None of `bytes` bytes is written yet. 0 bytes count as written: nothing is checked then.
+  /// Marks all of `bytes` bytes as not written. With 0 bytes nothing is checked.
   void reset(std::uint64_t bytes) {
     assign_zeros(memory_, (bytes + 63) / 64 * sizeof(std::uint64_t));
     words_ = reinterpret_cast<std::uint64_t*>(memory_.get());
     missing_ = bytes;
   }
-  /// All bytes have been written: there is nothing left to check or to note.
+  /// Whether all bytes have been written, so that nothing is left to check or to note.
   [[nodiscard]] bool whole() const { return missing_ == 0; }
 
   void mark(std::uint64_t address, std::uint64_t bytes) {
@@ -41,7 +41,7 @@ class WrittenBytes {
     return found != 0;
   }
 
-  /// Accesses of a warp within the memory: `bytes` is a power of two up to 32, the addresses are
+  /// Accesses of a warp within the memory. `bytes` is a power of two up to 32; the addresses are
   /// multiples of it.
   void mark_lanes(const LaneAddresses& lanes, std::uint32_t bytes) {
     const std::uint64_t pattern = (std::uint64_t{1} << bytes) - 1;
@@ -49,7 +49,7 @@ class WrittenBytes {
     std::uint64_t bits = 0;
     for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
       const std::uint64_t address = lanes.address[std::countr_zero(rest)];
-      if (address / 64 != word) {  // neighbours share a word as a rule
+      if (address / 64 != word) {  // neighbours mostly share a word
         if (bits != 0) add(word, bits);
         word = address / 64;
         bits = 0;
@@ -85,7 +85,7 @@ class WrittenBytes {
     }
   }
 
-  LazyBytes memory_;                ///< of large arrays only what is touched takes memory
+  LazyBytes memory_;                ///< of large arrays only touched pages take memory
   std::uint64_t* words_ = nullptr;  ///< one bit per byte
   std::uint64_t missing_ = 0;
 };

@@ -7,9 +7,9 @@
 namespace warpstack::simt {
 
 /// The function of an atomic, reduction or warp-wide reduction ("add", "cas", "inc", …) on values
-/// of a type, or null when PTX has none. Values are the bits, zero-extended. `flush`: an addition
-/// of f32 flushes subnormal values, as the units of global memory do; those of shared memory do
-/// not.
+/// of a type, or null when PTX has none. Values are the bits, zero-extended. With `flush`, an
+/// addition of f32 flushes subnormal values, as the units of global memory do and those of shared
+/// memory do not.
 AtomicFunction find_atomic(std::string_view operation, Type type, bool flush);
 
 }  // namespace warpstack::simt

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <algorithm>
 #include <bit>
@@ -64,7 +64,7 @@ struct Bfe {
     if (length <= msb) {
       const Unsigned<T> field = (Unsigned<T>{1} << length) - 1;
       result = (result & field);
-      // Bits beyond the operand's end repeat the sign, as those beyond the field do.
+      // Bits beyond the operand's end repeat the sign, like bits beyond the field.
       const u32 present = std::min(length, msb + 1 - position);
       if (present <= msb) result |= fill & ~((Unsigned<T>{1} << present) - 1);
     } else if (position > 0) {
@@ -148,7 +148,7 @@ struct Cnot {
     return a == 0 ? 1 : 0;
   }
 };
-/// The table's rows are chosen outside the loop, so that the loop can be vector code.
+/// The table's rows are selected outside the loop, so that the loop can be vectorized.
 void run_lop3(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   u32 rows[8];
   for (u32 row = 0; row < 8; ++row) rows[row] = ((operands.immediate >> row) & 1) != 0 ? ~0u : 0u;
@@ -235,7 +235,7 @@ struct Selp {
     return c.bits != 0 ? a : b;
   }
 };
-/// Integers hold the values of floats too: what is selected is bits.
+/// Float values are selected as integers, too: only their bits are moved.
 template <class C>
 struct Slct {
   template <class T>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "simt/lanes/family.h"
+#include "simt/lanes/lane_functions.h"
 #include "simt/lanes/real.h"
 #include "simt/lanes/values.h"
 
@@ -63,8 +63,7 @@ struct CompareFlushed {
   }
 };
 
-/// What `choose` gives for a comparison of its template argument; null for those that only floats
-/// have.
+/// Calls `choose` with a comparison as its template argument; null for those that only floats have.
 template <class Choose>
 LaneFunction of_ordered_comparison(Comparison comparison, const Choose& choose) {
   switch (comparison) {
@@ -82,7 +81,7 @@ LaneFunction of_ordered_comparison(Comparison comparison, const Choose& choose) 
   }
 }
 
-/// The same of all comparisons.
+/// The same for all comparisons.
 template <class Choose>
 LaneFunction of_comparison(Comparison comparison, const Choose& choose) {
   switch (comparison) {

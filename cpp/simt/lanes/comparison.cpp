@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <type_traits>
 

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <bit>
 #include <cmath>
@@ -49,7 +49,7 @@ struct ConvertInteger {
   }
 };
 
-/// Floats to integers: the nearest value of the type; PTX ISA on cvt for what becomes of NaN.
+/// Floats to integers: the nearest value of the type. For NaN see the PTX ISA on cvt.
 template <class D, bool flush>
 struct ConvertToInteger {
   template <class S>
@@ -149,7 +149,7 @@ struct ConvertToPair {
     return {low.bits | (u32{high.bits} << 16)};
   }
 };
-/// .rni and its kin with a float as result.
+/// .rni and the like with a float as result.
 template <bool flush, bool saturate>
 struct RoundIntegral {
   template <class T>

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {
 
-/// An operation on f16 or bf16: F computes on doubles, once rounded to odd where inexact.
+/// An operation on f16 or bf16. F computes on doubles and rounds inexact results to odd.
 template <class F, bool flush, bool saturate, bool relu>
 struct Short {
   template <class T>

@@ -9,9 +9,9 @@
 
 namespace warpstack::simt {
 
-// binary16 (f16) and bfloat16 as bits. Arithmetic happens in double, where the product and sum of
-// such values is exact or nearly so, and is rounded once. `static`: lanes/ is compiled for
-// several instruction sets, whose copies must not be merged.
+// binary16 (f16) and bfloat16 as bits. Arithmetic is done in double, where products and sums of
+// such values are exact or nearly so, and is rounded once. `static`: lanes/ is compiled for several
+// instruction sets, whose copies must not be merged.
 
 static inline double half_to_double(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
@@ -29,7 +29,7 @@ static inline double half_to_double(std::uint16_t bits) {
 
 static inline float half_to_float(std::uint16_t bits) {
   const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
-  // The exponent's bias grows by 112, also that of a subnormal value.
+  // Increases the exponent's bias by 112, for subnormal values, too.
   std::uint32_t result = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   if ((bits & 0x7c00) == 0x7c00) result = magnitude | 0x7f800000u;
   return std::bit_cast<float>(result | (bits & 0x8000u) << 16);
@@ -39,7 +39,7 @@ static inline double bfloat_to_double(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Rounds to a format of `fraction_bits` and least normal exponent `min_exponent` (of 2), largest
+/// Rounds to a format with `fraction_bits` and normal exponents (of 2) from `min_exponent` to
 /// `max_exponent`. Returns the bits without the sign.
 static inline std::uint32_t round_to_format(double magnitude, bool negative, int fraction_bits,
                                             int min_exponent, int max_exponent, Rounding rounding) {
@@ -81,8 +81,8 @@ static inline std::uint16_t double_to_bfloat(double value, Rounding rounding = R
   return static_cast<std::uint16_t>(bits | (negative ? 0x8000u : 0u));
 }
 
-/// a * b + c such that one rounding to a shorter format gives the correctly rounded result: the
-/// double sum is rounded to odd, which keeps what a later rounding needs to know.
+/// a * b + c, rounded to odd in double, so that a later rounding to a shorter format gives the
+/// correctly rounded result.
 static inline double fma_to_odd(double a, double b, double c) {
   const double product = a * b;  // exact for 11- and 8-bit significands
   const double sum = product + c;
@@ -92,7 +92,7 @@ static inline double fma_to_odd(double a, double b, double c) {
   if (error == 0) return sum;
   auto bits = std::bit_cast<std::uint64_t>(sum);
   if ((bits & 1) != 0) return sum;
-  // Towards zero first, then odd: the magnitude decreases when the error opposes the sum.
+  // Rounds towards zero first, then to odd: the magnitude decreases if the error opposes the sum.
   if ((error < 0) == (sum > 0)) --bits;
   return std::bit_cast<double>(bits | 1);
 }

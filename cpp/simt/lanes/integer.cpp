@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <cstdint>
 
@@ -104,7 +104,7 @@ struct Sad {
 struct Div {
   template <class T>
   static T apply(T a, T b) {
-    if (b == 0) return static_cast<T>(-1);  // what the hardware's sequence gives
+    if (b == 0) return static_cast<T>(-1);  // as the hardware's sequence gives
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) return static_cast<T>(Unsigned<T>{0} - static_cast<Unsigned<T>>(a));
     }

@@ -2,8 +2,8 @@
 #include "simt/program/lane_form.h"
 #include "simt/program/matrix.h"
 
-// lanes/ is compiled for several instruction sets of the computer that runs the simulation; here
-// the functions of lanes.h, matrix.h and warpgroup.h choose the copy that it has.
+// lanes/ is compiled for several instruction sets of the host; the functions of lane_form.h,
+// matrix.h and matrix_descriptor.h here choose the copy for this host.
 
 namespace warpstack::simt {
 

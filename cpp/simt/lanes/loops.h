@@ -11,11 +11,11 @@ namespace warpstack::simt::WARPSTACK_ISA {
 
 // Lanes are independent, also when the target is a source: `ivdep`.
 
-/// Loops of cheap functions compute every lane and keep what the mask says; the compiler makes
-/// vector code of them. Others compute the active lanes alone, as all do when these are few.
+/// Loops of cheap functions compute every lane and keep the results under the mask; the compiler
+/// vectorizes them. Others compute only the active lanes, as all do when these are few.
 enum class Cost : u8 { cheap, high };
 
-/// Calls `f` with lanes, the active ones among them, and whether it is to change them.
+/// Calls `f` with lanes, among them all active ones, and whether it is to change each.
 template <class F>
 inline void for_lanes(const LaneMask& mask, F f) {
   if (mask.few) {
@@ -72,7 +72,7 @@ constexpr LaneFunction costly() {
   return &run<F, D, Cost::high, S...>;
 }
 
-/// Functions that also want `operands.immediate`; active lanes alone.
+/// For functions that also take `operands.immediate`; computes only active lanes.
 template <class F, class D, class... S>
 void run_with_immediate(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   auto* const d = reinterpret_cast<Stored<D>*>(registers + operands.target);
@@ -87,7 +87,7 @@ void run_with_immediate(std::byte* registers, const LaneOperands& operands, cons
   call(std::index_sequence_for<S...>{});
 }
 
-/// Float functions in a rounding mode other than to nearest, `operands.immediate`.
+/// For float functions in a rounding mode other than to nearest, given by `operands.immediate`.
 template <class F, class D, class... S>
 void run_directed(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include "simt/program/matrix.h"
 
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "simt/lanes/family.h"
 #include "simt/lanes/half_bits.h"
+#include "simt/lanes/lane_functions.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {
@@ -84,7 +84,7 @@ void gather_floats(const std::byte* registers, const MatrixFragment& fragment,
     case MatrixElement::bf16:
       convert([](std::uint32_t bits) { return std::bit_cast<float>(bits << 16); });
       break;
-    case MatrixElement::tf32:  // the units do not look at the low bits
+    case MatrixElement::tf32:  // the units ignore the low bits
       convert([](std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); });
       break;
     default:

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include "simt/program/narrow.h"
 
@@ -8,21 +8,21 @@
 
 #include "simt/lanes/loops.h"
 
-// Conversions to and from formats of few bits. How a GPU uses random bits where the ISA shows it
-// in a figure alone is what was seen on sm_100.
+// Conversions to and from formats of few bits. Where the ISA only has a figure for the use of
+// random bits, this follows what was seen on sm_100.
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {
 
 using Wide = NarrowConversion::Wide;
 
-/// How the numbers of a format lie.
+/// The encoding of a format.
 struct FloatLayout {
   int fraction = 0;     ///< bits
   int bias = 0;         ///< of the exponent
   u32 largest = 0;      ///< code of the largest number
-  u32 nan = 0;          ///< what a NaN becomes, in its place
-  u32 infinity = 0;     ///< code of what is larger than the largest number, without .satfinite
+  u32 nan = 0;          ///< what a NaN becomes
+  u32 infinity = 0;     ///< code of numbers that are too large, without .satfinite
   u32 sign = 0;         ///< 0: there is none
   int random_bits = 0;  ///< of .rs
   int shift = 0;        ///< of the code in its place
@@ -49,7 +49,7 @@ FloatLayout layout_of(NarrowFormat format) {
   }
 }
 
-/// The code of a finite magnitude, which may be above the largest. `random`: of .rs.
+/// The code of a finite magnitude, which may be above the largest. `random` is for .rs.
 u32 rounded_magnitude(u32 bits, const FloatLayout& layout, NarrowRounding rounding, bool negative,
                       u32 random) {
   const bool is_normal = bits >> 23 != 0;
@@ -74,7 +74,7 @@ u32 rounded_magnitude(u32 bits, const FloatLayout& layout, NarrowRounding roundi
       increments = rest != 0 && !negative;
       break;
     case NarrowRounding::random:
-      // They are added to the first of the bits that are cut off.
+      // They are added to the highest of the bits that are cut off.
       increments = ((rest >> (shift - layout.random_bits)) + random) >> layout.random_bits != 0;
       break;
   }
@@ -108,7 +108,7 @@ u32 narrow_exponent(f32 value, const NarrowConversion& how) {
   const bool up = how.rounding == NarrowRounding::up;
   const u32 fraction = magnitude & 0x7fffffu;
   u32 exponent = magnitude >> 23;
-  // 2^-127 and 0 have the same code, so that subnormal numbers are above it or not.
+  // 2^-127 and 0 share a code, so subnormal numbers may be above it.
   const bool is_above = exponent == 0 ? fraction > 0x400000u : fraction != 0;
   if (up && is_above && exponent != 0xff) ++exponent;
   return std::min(exponent, largest);

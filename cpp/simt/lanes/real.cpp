@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include "simt/lanes/real.h"
 
@@ -35,7 +35,7 @@ struct RealSqrt {
     return std::sqrt(a);
   }
 };
-/// Sign operations leave NaNs as they are but for f32's flush.
+/// Sign operations leave NaNs unchanged, except for f32's flush.
 template <bool flush>
 struct RealAbs {
   template <class T>
@@ -106,14 +106,14 @@ LaneFunction function_of(const LaneForm& form) {
                        : cheap<Real<F, false, false>, First, T...>();
 }
 
-/// Functions of the C library: active lanes alone, no directed rounding.
+/// Functions of the C library: only for active lanes, without directed rounding.
 template <class F, class T>
 LaneFunction library_function(const LaneForm& form) {
   if (form.saturate || form.relu || form.rounding != Rounding::nearest) return nullptr;
   return form.flush ? costly<Real<F, true, false>, T, T>() : costly<Real<F, false, false>, T, T>();
 }
 
-/// A function that the processor rounds correctly, of some operands.
+/// A function of some operands that the processor rounds correctly.
 template <class F, int operands>
 LaneFunction rounded_function(const LaneForm& form) {
   const auto choose = [&]<class T>(T) -> LaneFunction {
@@ -198,7 +198,7 @@ LaneFunction testp(const LaneForm& form) {
   return nullptr;
 }
 
-/// Functions that exist for f32 alone.
+/// Functions that exist only for f32.
 LaneFunction approximation(const LaneForm& form) {
   switch (form.operation) {
     case Operation::sin:

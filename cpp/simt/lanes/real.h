@@ -6,7 +6,7 @@
 
 #include "simt/lanes/values.h"
 
-// What the families of floats share. The functions of shorter types compute on doubles.
+// What the functions of all float types share. The functions of shorter types compute on doubles.
 
 namespace warpstack::simt::WARPSTACK_ISA {
 
@@ -16,7 +16,7 @@ inline T not_a_number() {
   if constexpr (std::is_same_v<T, f64>) return std::bit_cast<f64>(u64{0x7ff8000000000000});
 }
 
-/// Subnormal values become zero of the same sign.
+/// Turns subnormal values into zero of the same sign.
 inline f32 flushed(f32 value) {
   const f32 zero = std::bit_cast<f32>(std::bit_cast<u32>(value) & 0x80000000u);
   return std::fabs(value) < FLT_MIN ? zero : value;
@@ -30,7 +30,7 @@ inline T saturated(T value) {
   return value > T{0} ? (value < T{1} ? value : T{1}) : T{0};  // NaN becomes 0
 }
 
-/// .relu: the greater of the value and +0, where -0 is below +0; NaN stays.
+/// .relu: the greater of the value and +0. -0 is below +0; NaN stays NaN.
 inline f64 clipped(f64 value) { return std::signbit(value) && value == value ? 0 : value; }
 
 /// An operation on f32 or f64 with .ftz and .sat. The hardware has one f32 NaN, 0x7fffffff.
@@ -118,7 +118,7 @@ struct RealExtreme {
     }
     const auto x = std::bit_cast<Bits>(a);
     const auto y = std::bit_cast<Bits>(b);
-    const T equal = std::bit_cast<T>(is_min ? x | y : x & y);  // differ in the sign of zero alone
+    const T equal = std::bit_cast<T>(is_min ? x | y : x & y);  // differ at most in the sign of zero
     T value = is_min ? (a < b ? a : b) : (a > b ? a : b);
     value = a == b ? equal : value;
     value = a != a ? (keep_nan ? a : b) : value;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "simt/lanes/family.h"
 #include "simt/lanes/half_bits.h"
+#include "simt/lanes/lane_functions.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 
@@ -35,7 +35,7 @@ struct predicate {
   u32 bits;
 };
 
-/// What a lane holds of a T.
+/// A T as a lane's register holds it.
 template <class T>
 using Stored = std::conditional_t<sizeof(T) == 8, u64, u32>;
 
@@ -66,7 +66,7 @@ inline double number(bf16 value) { return bfloat_to_double(value.bits); }
 inline float number(f32 value) { return value; }
 inline double number(f64 value) { return value; }
 
-/// A T nearest to a double, or rounded otherwise.
+/// The T nearest to a double, or rounded in another mode.
 template <class T>
 inline T rounded(double value, Rounding rounding = Rounding::nearest) {
   if constexpr (std::is_same_v<T, f16>) {
@@ -119,7 +119,7 @@ LaneFunction for_integer(Type type, F f) {
       return nullptr;
   }
 }
-/// 16, 32 and 64 bits, the widths of arithmetic.
+/// The same for 16, 32 and 64 bits, the widths of arithmetic.
 template <class F>
 LaneFunction for_arithmetic(Type type, F f) {
   if (bytes_of(type) < 2) return nullptr;
@@ -131,7 +131,7 @@ LaneFunction for_arithmetic(Type type, F f) {
     }
   });
 }
-/// The bits of any type of 16, 32 or 64 bits, or of a predicate.
+/// The same for the bits of any type of 16, 32 or 64 bits, or of a predicate.
 template <class F>
 LaneFunction for_bits(Type type, F f) {
   if (type == Type::pred) return f(u32{});

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <algorithm>
 #include <bit>
@@ -53,7 +53,7 @@ float float_of(const FactorRow& row, FactorElement element, std::uint32_t k) {
       return e4m3_to_float(element_of<std::uint8_t>(row, k));
     case FactorElement::e5m2:  // the upper half of an f16
       return half_to_float(static_cast<std::uint16_t>(element_of<std::uint8_t>(row, k) << 8));
-    default:  // tf32: the units do not look at the low bits
+    default:  // tf32: the units ignore the low bits
       return std::bit_cast<float>(element_of<std::uint32_t>(row, k) & 0xffffe000u);
   }
 }

@@ -1,4 +1,4 @@
-// Compiled once per instruction set of the host, see lanes/family.h.
+// Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
 #include <bit>
 #include <cfenv>
@@ -9,7 +9,7 @@
 #include "simt/lanes/loops.h"
 #include "simt/lanes/real.h"
 
-// What machine code computes with: 64-bit values in two registers, sources with signs, carries in
+// Arithmetic of machine code: 64-bit values in two registers, sources with signs, carries in
 // predicates.
 
 namespace warpstack::simt::WARPSTACK_ISA {
@@ -48,7 +48,7 @@ void run_words(std::byte* registers, const LaneOperands& operands, const LaneMas
   call(std::index_sequence_for<S...>{});
 }
 
-/// The sign bits of a source: what stays of them, and what changes.
+/// The sign bits of a source that stay, and those that change.
 template <class T>
 struct SignMask {
   using Bits = Stored<T>;
@@ -103,7 +103,7 @@ void run_add3(std::byte* registers, const LaneOperands& operands, const LaneMask
   });
 }
 
-/// A sum of three words, a carry and what the terms say; how often it leaves 32 bits.
+/// A sum of three words, a carry and the terms' number, and how often it leaves 32 bits.
 template <bool only_second_carry>
 void run_add3_carry(std::byte* registers, const LaneOperands& operands, const LaneMask& mask) {
   const Add3Terms terms{operands.immediate};
@@ -154,7 +154,7 @@ void run_unpack(std::byte* registers, const LaneOperands& operands, const LaneMa
   for_lanes(mask, [&](u32 lane, bool active) { store_words<u64>(d, lane, s[lane], active); });
 }
 
-/// A special-function unit sees the upper word alone; what it gives begins a Newton iteration.
+/// A special-function unit only sees the upper word; its result starts a Newton iteration.
 struct RcpHi {
   static u32 apply(u32 a) {
     const f64 value = flushed(std::bit_cast<f64>(u64{a} << 32));
@@ -185,8 +185,8 @@ struct CosTurns {
 };
 
 /// Whether an operand is not a normal number, or the quotient or the remainder of a Newton step
-/// leaves the normal numbers. Where exactly a GPU begins to be careful is not documented; the
-/// result is the same on both ways.
+/// leaves the normal numbers. From where on exactly a GPU takes the slow path is not documented;
+/// both paths give the same result.
 struct DivisionCheck {
   static predicate apply(f32 a, f32 b) {
     const auto x = static_cast<s32>(std::bit_cast<u32>(a) >> 23 & 255);

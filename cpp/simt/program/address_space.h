@@ -12,12 +12,12 @@ inline constexpr std::uint64_t device_base = 0x0000'7000'0000'0000;
 inline constexpr std::uint64_t shared_window = 0x0000'6f00'0000'0000;
 inline constexpr std::uint64_t local_window = 0x0000'6f00'0100'0000;
 
-/// Most blocks of a cluster, with what CUDA calls non-portable sizes.
+/// The most blocks of a cluster, including what CUDA calls non-portable sizes.
 inline constexpr std::uint64_t max_cluster_blocks = 16;
 
-/// Addresses of the shared memory of a cluster (`shared::cluster`): those below the first of these
-/// are the block's own, as those of `shared::cta` are; above it each rank of the cluster has a
-/// window. Behind the window of generic addresses of shared memory they lie in the same order.
+/// Addresses of the shared memory of a cluster (`shared::cluster`). Those below cluster_offset are
+/// the block's own, like those of `shared::cta`; from there on, each rank of the cluster has a
+/// window. Generic addresses have the same order behind the window of shared memory.
 inline constexpr std::uint64_t cluster_offset = 2 * trace::window_bytes;
 
 [[nodiscard]] constexpr bool in_cluster(std::uint64_t shared_address) {
@@ -30,7 +30,7 @@ inline constexpr std::uint64_t cluster_offset = 2 * trace::window_bytes;
 [[nodiscard]] constexpr std::uint32_t rank_of_address(std::uint64_t shared_address) {
   return static_cast<std::uint32_t>((shared_address - cluster_offset) / trace::window_bytes);
 }
-/// Where an address lies in the shared memory of its block, whichever that is.
+/// The offset of an address in the shared memory of its block, whichever block that is.
 [[nodiscard]] constexpr std::uint64_t offset_in_block(std::uint64_t shared_address) {
   return in_cluster(shared_address) ? (shared_address - cluster_offset) % trace::window_bytes
                                     : shared_address;

@@ -7,9 +7,9 @@
 #include "simt/program/operand.h"
 #include "simt/program/tensor_map.h"
 
-// What programs of compute capability 9.0 say about operations that go on without the warp:
-// barriers in shared memory, copies of whole blocks and tiles, products of four warps. Here all of
-// them are done when they are issued; their waits wait for other warps alone.
+// Asynchronous operations of programs of compute capability 9.0: barriers in shared memory, copies
+// of whole blocks and tiles, products of four warps. Here all of them are done when they are
+// issued; their waits only wait for other warps.
 
 namespace warpstack::simt {
 
@@ -23,19 +23,19 @@ struct AsyncBarrier {
     arrive,    ///< also arrive.expect_tx, arrive_drop
     wait,      ///< test_wait, try_wait
     pending,   ///< pending_count of a state
-    copies     ///< cp.async.mbarrier.arrive: expects one arrival more, which the copies make
+    copies     ///< cp.async.mbarrier.arrive: expects one more arrival, made by the copies
   };
   Kind kind = Kind::init;
-  bool drops = false;      ///< later phases expect fewer, too
+  bool drops = false;      ///< later phases expect fewer arrivals, too
   bool by_parity = false;  ///< wait: `state` is a parity, not what arrive returned
   AddressOperand address{};
   std::uint32_t count = none;   ///< slot of the arrivals; none: 1
-  std::uint32_t bytes = none;   ///< slot of what is expected or complete; none: 0
+  std::uint32_t bytes = none;   ///< slot of the bytes expected or complete; none: 0
   std::uint32_t state = none;   ///< slot of a state or parity
   std::uint32_t result = none;  ///< slot: arrive's state, wait's predicate, the pending count
 };
 
-/// cp.async.bulk: `bytes` from one place to another, by each active lane.
+/// cp.async.bulk: each active lane copies `bytes` from one place to another.
 struct BulkCopy {
   AddressOperand to;
   AddressOperand from;
@@ -55,7 +55,7 @@ struct TensorCopy {
   AddressOperand map{.space = AddressSpace::generic};
   std::array<std::uint32_t, 5> coordinates{};  ///< slots
   AddressOperand barrier{.space = AddressSpace::local};
-  std::uint32_t blocks = none;  ///< as of BulkCopy
+  std::uint32_t blocks = none;  ///< as in BulkCopy
   /// The functions of a reduction, by TensorElement; null in a plain copy.
   std::array<AtomicFunction, num_tensor_elements> reductions{};
   bool reduces = false;
@@ -103,12 +103,12 @@ struct WarpgroupMultiply {
   bool saturate = false;
   bool negate_a = false;
   bool negate_b = false;
-  bool transpose_a = false;                 ///< A lies in shared memory by columns
-  bool transpose_b = false;                 ///< B lies there by rows
+  bool transpose_a = false;                 ///< A is stored by columns in shared memory
+  bool transpose_b = false;                 ///< B is stored by rows
   std::uint32_t a_descriptor = none;        ///< slot; none: A is in registers
   std::array<std::uint32_t, 4> a_values{};  ///< slots
   std::uint32_t b_descriptor = none;        ///< slot
-  std::uint32_t accumulates = none;         ///< slot of a predicate; it does not hold: D = A * B
+  std::uint32_t accumulates = none;         ///< slot of a predicate; if false: D = A * B
   std::vector<std::uint32_t> d_values;      ///< slots
 };
 

@@ -7,8 +7,8 @@
 namespace warpstack::simt {
 namespace {
 
-/// Without "cuda" or "__cudaCDP2" before them and without the ending of the variants for per-thread
-/// default streams.
+/// Names without the prefix "cuda" or "__cudaCDP2" and without the suffix of the variants for
+/// per-thread default streams.
 constexpr std::array<std::pair<std::string_view, RuntimeFunction>, 28> names{{
     {"GetParameterBuffer", RuntimeFunction::get_parameter_buffer},
     {"GetParameterBufferV2", RuntimeFunction::get_parameter_buffer_v2},

@@ -40,7 +40,7 @@ enum class RuntimeFunction : std::uint8_t {
 };
 
 /// The function with this name in PTX: "__cudaCDP2LaunchDeviceV2" of CUDA 12 and later, or
-/// "cudaLaunchDeviceV2". Nothing for others.
+/// "cudaLaunchDeviceV2". Empty for other names.
 std::optional<RuntimeFunction> runtime_function_named(std::string_view name);
 
 /// A thread that calls the runtime, and the memory that it sees.
@@ -53,9 +53,9 @@ class RuntimeCaller {
   [[nodiscard]] virtual std::uint64_t thread() const = 0;
   /// The bytes of argument `i`. Throws RuntimeFault when the call has fewer.
   [[nodiscard]] virtual std::span<const std::byte> argument(std::size_t i) const = 0;
-  /// Host address of what the thread may write through a generic address; a fault where it may not.
+  /// Host address of bytes that the thread may write at a generic address; a fault if it may not.
   virtual std::byte* writable(std::uint64_t address, std::uint32_t bytes) = 0;
-  /// New device memory. Throws InputError when the device is full.
+  /// Allocates device memory. Throws InputError when the device is full.
   virtual std::uint64_t allocate(std::uint64_t bytes) = 0;
   /// Throws InputError when there is no such memory.
   virtual void release(std::uint64_t address) = 0;
@@ -67,7 +67,7 @@ class RuntimeFault : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What answers these calls during a launch.
+/// Answers these calls during a launch.
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;

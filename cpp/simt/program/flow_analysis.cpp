@@ -219,7 +219,7 @@ Allocation32 allocate_registers(const Successors& successors,
         touch(value, blocks.first[b + 1] - 1);
       }
     }
-    // The pressure counts what is live after each step, holes left out.
+    // The pressure counts values that are live after each step, without holes.
     std::vector<std::uint64_t> live(
         live_out.begin() + static_cast<std::ptrdiff_t>(b * words),
         live_out.begin() + static_cast<std::ptrdiff_t>((b + 1) * words));
@@ -300,7 +300,7 @@ void find_stretches(ProgramFunction& function) {
     step.stretch = behind == longest ? longest : static_cast<std::uint8_t>(behind + 1);
     if (step.num_rows > 0) row = step.first_row;
     behind = step.stretch;
-    if (step.reconverges) {  // it can only be the first of a stretch
+    if (step.reconverges) {  // such a step can only be the first of a stretch
       behind = 0;
       row = none;
     }

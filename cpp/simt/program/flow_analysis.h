@@ -6,8 +6,8 @@
 
 #include "simt/program/program.h"
 
-// What is found out about a function before it runs: where diverged lanes meet again, and which
-// values may share registers. What lanes do at a branch is in branches.h.
+// Analysis of a function before it runs: where diverged lanes reconverge, and which values may
+// share registers. branches.h has what lanes do at a branch.
 
 namespace warpstack::simt {
 
@@ -20,9 +20,9 @@ using Successors = std::vector<std::vector<std::uint32_t>>;
 /// end cannot be reached count as if each led to it.
 std::vector<std::uint32_t> post_dominators(const Successors& successors);
 
-/// Fills in Step::stretch: how many steps from this one on are arithmetic of all lanes of a path,
-/// at none of which lanes meet others, with rows of the trace that follow each other. A warp
-/// executes such steps in one go. Without it each is executed by itself, and all else is the same.
+/// Fills in Step::stretch: the number of steps from this one on that are arithmetic of all lanes of
+/// a path, without reconvergence, and with consecutive rows of the trace. A warp executes such
+/// steps in one go. Without it each step is executed by itself, with the same results.
 void find_stretches(ProgramFunction& function);
 
 /// What a step does to the function's values.
@@ -37,8 +37,8 @@ struct Allocation32 {
   std::vector<std::uint32_t> unit;  ///< first 32-bit unit of each value; ~0: never used
   std::uint32_t num_units = 0;
   /// Largest number of units that a thread has live at any step, predicates aside. The machine's
-  /// registers are 32 bits wide whatever the values are, so this and not `num_units` is what counts
-  /// for occupancy.
+  /// registers are 32 bits wide whatever the values are, so this and not `num_units` counts for
+  /// occupancy.
   std::uint32_t pressure = 0;
 };
 
@@ -47,12 +47,11 @@ struct Allocation32 {
 /// register of the hardware's (predicates).
 ///
 /// Two values of one width that are never live at the same time in one thread may share a place.
-/// That is enough although the lanes of a warp run in turns on one frame: an instruction writes its
-/// active lanes alone, and lane l of a place of width w has the bytes from 4 w l to 4 w (l + 1) of
-/// it for all values there, so each lane's part of the frame belongs to its thread, whatever the
-/// others do while it waits. Between a place of one unit and one of two that would not hold, for
-/// lane 2 l of the one lies in lane l of the other. Values of different widths therefore never
-/// share a unit, live or not.
+/// That is enough although the lanes of a warp run in turns on one frame: an instruction writes
+/// only its active lanes, and lane l of a place of width w always has its bytes 4 w l to 4 w (l +
+/// 1), so each lane's part of the frame belongs to its thread, whatever the others do while it
+/// waits. This would not hold between places of one and of two units, because lane 2 l of the one
+/// lies in lane l of the other. So values of different widths never share a unit, live or not.
 Allocation32 allocate_registers(const Successors& successors,
                                 std::span<const DefinitionsAndUses> steps,
                                 std::span<const std::uint8_t> units,

@@ -17,12 +17,12 @@ struct LaneOperands {
   std::uint32_t target = 0;
   std::uint32_t target2 = 0;  ///< second result: a carry
   std::array<std::uint32_t, 4> source{};
-  /// lop3's table, or a Rounding other than `nearest`; for `LaneForm::signs` and add3 see there.
+  /// lop3's table, or a Rounding other than `nearest`; see also OperandSigns and Add3Terms.
   std::uint32_t immediate = 0;
 };
 
-/// `LaneOperands::immediate` of forms with `LaneForm::signs`: the rounding, and what becomes of
-/// each source's sign before the operation.
+/// `LaneOperands::immediate` of forms with `LaneForm::signs`: the rounding, and the change of each
+/// source's sign before the operation.
 struct OperandSigns {
   std::uint32_t bits = 0;
 
@@ -39,8 +39,8 @@ struct OperandSigns {
   }
 };
 
-/// `LaneOperands::immediate` of add3 and add3_carry: sources of which the complement is added, and
-/// a number that is added to the sum.
+/// `LaneOperands::immediate` of add3 and add3_carry: which sources are complemented, and a number
+/// that is added to the sum.
 struct Add3Terms {
   std::uint32_t bits = 0;
 
@@ -52,7 +52,7 @@ struct Add3Terms {
   [[nodiscard]] constexpr std::uint32_t addend() const { return bits >> 4; }
 };
 
-/// At most four lanes: one after the other they are done sooner than vector code does all 32.
+/// At most four lanes: computing them one by one is faster than vector code for all 32.
 constexpr bool is_few(std::uint32_t lanes) {
   for (int i = 0; i < 4; ++i) lanes &= lanes - 1;
   return lanes == 0;
@@ -61,10 +61,10 @@ constexpr bool is_few(std::uint32_t lanes) {
 /// The lanes that an instruction changes.
 struct LaneMask {
   std::uint32_t bits = 0;
-  /// Lanes outside `bits` may be overwritten: nobody reads them.
+  /// Lanes outside `bits` may be overwritten, because nobody reads them.
   bool all = false;
   bool few = true;  ///< see is_few()
-  /// ~0 for the lanes of `bits`; not set when these are few.
+  /// ~0 for the lanes of `bits`; unset when these are few.
   alignas(64) std::array<std::uint32_t, 32> lanes{};
 
   void set(std::uint32_t mask) {
@@ -85,8 +85,8 @@ enum class Operation : std::uint8_t {
   abs,
   add,
   add3,        ///< see Add3Terms
-  add3_carry,  ///< source[3] is a carry in, target2 a carry out (predicates); `high`: target is the
-               ///< predicate of a carry of two, and nothing else
+  add3_carry,  ///< source[3] is a carry in, target2 a carry out (predicates); `high`: the only
+               ///< result is target, the predicate of a carry of two
   addc,        ///< source[2] is the carry in, target2 the carry out (0 or 1)
   bfe,
   bfi,
@@ -104,7 +104,7 @@ enum class Operation : std::uint8_t {
   cvt,        ///< from `source` to `type`
   cos_turns,  ///< cos(2 pi a)
   div,
-  division_check,  ///< whether the quotient needs more care than a Newton step
+  division_check,  ///< whether the quotient needs more than a Newton step
   dp2a,            ///< `high`
   dp4a,
   ex2,
@@ -126,11 +126,11 @@ enum class Operation : std::uint8_t {
   mul_wide,
   narrow,  ///< see NarrowConversion; `LaneForm` says nothing else
   neg,
-  pack,  ///< 64 bits in one slot, of those in two
+  pack,  ///< joins two slots to 64 bits in one
   popc,
   prmt,  ///< `mode`
   rcp,
-  rcp_hi,  ///< upper word of 1 / a, of the upper word of a
+  rcp_hi,  ///< upper word of 1 / a, given the upper word of a
   rem,
   rsqrt,
   rsqrt_hi,
@@ -146,7 +146,7 @@ enum class Operation : std::uint8_t {
   slct,  ///< by the sign of `source`
   sqrt,
   sub,
-  subc,  ///< the same of the complement of source[1]: a carry of 0 is a borrow
+  subc,  ///< as addc, with source[1] complemented: a carry of 0 is a borrow
   szext,
   tanh,
   testp,  ///< `mode`
@@ -193,14 +193,14 @@ struct LaneForm {
   bool propagate_nan = false;  ///< min.NaN, max.NaN
   bool xor_sign = false;       ///< .xorsign.abs
   bool relu = false;           ///< .relu
-  /// 64-bit operands lie in two slots of 32-bit words, the upper words in the slot behind that of
-  /// the lower ones: the registers of machine code.
+  /// 64-bit operands lie in two slots of 32-bit words, lower words first, like the registers of
+  /// machine code.
   bool words = false;
-  bool signs = false;  ///< `LaneOperands::immediate` are OperandSigns
+  bool signs = false;  ///< `LaneOperands::immediate` holds OperandSigns
 };
 
-/// The function of a form, or null when it does not exist. The results are those of the PTX ISA;
-/// approximate instructions give the correctly rounded value or the nearest that the C library has.
+/// The function of a form, or null when it does not exist. Results are those of the PTX ISA;
+/// approximate instructions give the correctly rounded value or the C library's nearest one.
 LaneFunction find_lane_function(const LaneForm& form);
 
 }  // namespace warpstack::simt

@@ -49,8 +49,8 @@ struct MatrixPosition {
 };
 
 /// Which elements of a matrix the registers of a warp hold (PTX ISA, "Matrix fragments for mma"):
-/// tiles of 8 rows (of B: 8 columns) by 4 registers, whose lane 4 * g + t holds what lies in row g
-/// and register t. wmma, whose layout the ISA leaves open, takes the same one, with more tiles.
+/// tiles of 8 rows (of B: 8 columns) by 4 registers. Lane 4 * g + t holds row g, register t. wmma,
+/// whose layout the ISA leaves open, uses the same one, with more tiles.
 struct MatrixFragment {
   MatrixRole role = MatrixRole::a;
   MatrixElement element = MatrixElement::none;
@@ -64,7 +64,7 @@ struct MatrixFragment {
   [[nodiscard]] constexpr std::uint32_t per_register() const {
     return 8 * register_bytes() / bits_of(element);
   }
-  /// Elements of a lane that are neighbours in a row (of B: in a column).
+  /// Neighbouring elements in a row (of B: in a column) that a lane holds.
   [[nodiscard]] constexpr std::uint32_t per_tile() const {
     return role == MatrixRole::accumulator ? 2 : per_register();
   }
@@ -75,8 +75,8 @@ struct MatrixFragment {
   [[nodiscard]] constexpr std::uint32_t num_registers() const {
     return num_tiles() * per_tile() / per_register();
   }
-  /// Where the first element of a lane's part of a tile lies. The others follow in the row, of B in
-  /// the column.
+  /// The position of the first element of a lane's part of a tile. The others follow in the row (of
+  /// B: in the column).
   [[nodiscard]] constexpr MatrixPosition position(std::uint32_t tile, std::uint32_t lane) const {
     const std::uint32_t g = lane / 4;
     const std::uint32_t along = lane % 4 * per_tile();
@@ -95,8 +95,8 @@ struct MatrixFragment {
 /// D = A * B + C by a warp.
 struct MatrixMultiply {
   MatrixFragment a, b, c, d;
-  bool saturate = false;  ///< .satfinite
-  bool by_and = false;    ///< b1: ones in the conjunction are counted, else in the exclusive or
+  bool saturate = false;                    ///< .satfinite
+  bool by_and = false;                      ///< b1: counts the ones of `and`, else of `xor`
   std::array<std::uint32_t, 8> a_values{};  ///< slots
   std::array<std::uint32_t, 8> b_values{};
   std::array<std::uint32_t, 8> c_values{};
@@ -104,9 +104,9 @@ struct MatrixMultiply {
 };
 
 /// Multiplies and accumulates; all lanes take part. Products are exact and added to C in the order
-/// of increasing k. Sums are f32 for accumulators of f16 and f32, and those of f16 are rounded
-/// once, at the end; f64 for f64; integers are exact, and wrap around or saturate at the end. The
-/// ISA leaves the order and the precision of sums open.
+/// of increasing k. Sums are f32 for accumulators of f16, which are rounded once at the end, and of
+/// f32; f64 for f64. Integer sums are exact and wrap around or saturate at the end. The ISA leaves
+/// the order and the precision of sums open.
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
 
 }  // namespace warpstack::simt

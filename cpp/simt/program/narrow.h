@@ -4,14 +4,14 @@
 
 namespace warpstack::simt {
 
-/// Formats of few bits that cvt knows, and what else it rounds an f32 to.
+/// The narrow formats of cvt, and the other formats to which it rounds an f32.
 enum class NarrowFormat : std::uint8_t {
   e4m3,
   e5m2,
   e2m3,
   e3m2,
   e2m1,
-  ue8m0,  ///< exponents alone, without a sign
+  ue8m0,  ///< only exponents, without a sign
   s2f6,   ///< 64ths, in two's complement
   f16,
   bf16,
@@ -23,14 +23,14 @@ enum class NarrowRounding : std::uint8_t {
   away,     ///< to nearest, ties away from zero
   zero,
   up,
-  random,  ///< .rs: away from zero where random bits and those that are cut off carry
+  random,  ///< .rs: away from zero if random bits plus the cut-off bits carry
 };
 
 /// `LaneOperands::immediate` of the operations narrow and widen.
 ///
-/// narrow rounds the f32 of source[0], or its two halves, and for a pair the f32 of source[1],
+/// narrow rounds the f32 of source[0], or its two halves, and for a pair also the f32 of source[1],
 /// which becomes the lower one. source[2] holds the scales of a pair (two ue8m0), or random bits.
-/// widen makes two f16 or bf16 of a pair in source[0], each times its scale in source[1].
+/// widen converts a pair in source[0] to two f16 or bf16, each times its scale in source[1].
 struct NarrowConversion {
   /// The type of the other side: f32, or a pair of f16 or bf16.
   enum class Wide : std::uint8_t { f32, f16x2, bf16x2 };
@@ -39,7 +39,7 @@ struct NarrowConversion {
   Wide wide = Wide::f32;
   NarrowRounding rounding = NarrowRounding::nearest;
   bool is_pair = true;
-  bool saturates = false;  ///< .satfinite: what is too large becomes the largest number
+  bool saturates = false;  ///< .satfinite: numbers that are too large become the largest
   bool clips = false;      ///< .relu
   bool is_scaled = false;
 
@@ -60,7 +60,7 @@ struct NarrowConversion {
   }
 };
 
-/// Bits from one value of a pair to the next.
+/// Bits between the values of a pair.
 constexpr std::uint32_t stride_of(NarrowFormat format) {
   switch (format) {
     case NarrowFormat::e2m1:

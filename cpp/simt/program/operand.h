@@ -4,7 +4,7 @@
 
 namespace warpstack::simt {
 
-/// Stands for the absence of a register, a row or a table entry.
+/// Means that there is no register, row or table entry.
 inline constexpr std::uint32_t none = ~std::uint32_t{0};
 
 enum class AddressSpace : std::uint8_t { global, shared, local, generic };

@@ -22,7 +22,7 @@ namespace warpstack::simt {
 enum class Action : std::uint8_t {
   lanes,    ///< Step::function
   nothing,  ///< prefetches, cache hints
-  sleep,    ///< nanosleep: for as many ticks as the first source says
+  sleep,    ///< nanosleep: for the ticks in the first source
   fence,
   special,           ///< reads a special register
   local_address,     ///< address of a local variable
@@ -50,9 +50,9 @@ enum class Action : std::uint8_t {
   begin_convergence,
   converge,
   leave_convergence,
-  divergence_test,  ///< whether the lanes that come together, as far as a predicate holds, are
-                    ///< others than those of a mask
-  separate,         ///< lanes of different masks go on apart
+  divergence_test,  ///< whether the lanes of the path for which a predicate holds differ from a
+                    ///< mask
+  separate,         ///< lanes with different masks go on separately
   matrix_multiply,
   matrix_transpose,  ///< movmatrix
   matrix_load,       ///< ldmatrix
@@ -69,7 +69,7 @@ enum class Action : std::uint8_t {
   trap,
   async_barrier,       ///< mbarrier
   bulk_copy,           ///< cp.async.bulk, cp.reduce.async.bulk
-  tensor_copy,         ///< the same of tiles of tensors
+  tensor_copy,         ///< the same for tiles of tensors
   tensor_map,          ///< tensormap.replace
   tensor_map_copy,     ///< tensormap.cp_fenceproxy
   warpgroup_multiply,  ///< wgmma.mma_async
@@ -80,12 +80,12 @@ enum class Action : std::uint8_t {
   cluster_rank,  ///< getctarank
 };
 
-/// Operations of async_operations.h.
+/// Whether an action is an operation of async_operations.h.
 [[nodiscard]] constexpr bool is_async(Action action) {
   return action >= Action::async_barrier && action <= Action::warpgroup_wait;
 }
 
-/// One step of a program: usually an instruction of the text; some take several.
+/// One step of a program. Most instructions of the text take one step, some several.
 struct Step {
   LaneFunction function = nullptr;
   LaneOperands operands;  ///< byte offsets of slots in the function's frame
@@ -95,10 +95,10 @@ struct Step {
   Action action = Action::lanes;
   bool guard_negated = false;
   bool begins = false;  ///< first step of its instruction
-  /// Lanes may wait for others here: it is the reconvergence point of a branch.
+  /// Lanes may wait for others here, because it is the reconvergence point of a branch.
   bool reconverges = false;
-  /// How many steps from this one on do nothing but compute, and follow each other whatever
-  /// happens; see find_stretches().
+  /// How many steps from this one on only compute and always follow each other; see
+  /// find_stretches().
   std::uint8_t stretch = 0;
   std::uint32_t jump = none;           ///< branch target
   std::uint32_t reconvergence = none;  ///< of a branch: its immediate post-dominator
@@ -115,8 +115,8 @@ struct MemoryAccess {
   bool sign_extend = false;      ///< of loaded elements, to the register's width
   std::uint32_t address = none;  ///< slot; none: the address is `offset` alone
   bool address_is_64_bits = true;
-  /// Slot of the upper words of addresses whose lower words are in `address`; none: they are not
-  /// apart.
+  /// Slot of the upper words of addresses whose lower words are in `address`; none: `address` has
+  /// both.
   std::uint32_t address_high = none;
   std::int64_t offset = 0;
   std::array<std::uint32_t, 8> values{};      ///< slots: targets of a load, sources of a store
@@ -125,17 +125,17 @@ struct MemoryAccess {
   bool strong = false;  ///< volatile, relaxed, acquire, release or atomic
   bool acquires = false;
   bool releases = false;
-  bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may be spinning
+  bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may spin
   std::uint32_t result = none;  ///< of an atomic; none: reduction
   std::uint32_t operand_b = none;
   std::uint32_t operand_c = none;
-  /// Results and operands of an atomic on a vector, for its elements behind the first.
+  /// Results and operands of an atomic on a vector, for its elements after the first.
   std::array<std::uint32_t, 7> more_results{none, none, none, none, none, none, none};
   std::array<std::uint32_t, 7> more_operands{none, none, none, none, none, none, none};
-  std::uint32_t second_address = none;  ///< async_copy: where from; `address` is where to
+  std::uint32_t second_address = none;  ///< source of an async_copy; `address` is its target
   bool second_is_64_bits = true;
   std::int64_t second_offset = 0;
-  std::uint32_t source_bytes = none;  ///< slot: async_copy that fills the rest with zeros
+  std::uint32_t source_bytes = none;  ///< slot, for an async_copy that fills the rest with zeros
 };
 
 enum class ShuffleMode : std::uint8_t { up, down, butterfly, index };
@@ -176,14 +176,15 @@ struct FragmentAccess {
   bool address_is_64_bits = true;
   std::int64_t offset = 0;
   std::uint32_t stride = none;  ///< slot: elements between rows (columns); none: dense
-  std::uint8_t registers = 0;   ///< the later ones repeat the first
+  std::uint8_t registers = 0;   ///< later ones repeat the first ones
   std::array<std::uint32_t, 8> values{};
 
-  /// The elements of a lane's part of a tile are neighbours in memory.
+  /// Whether the elements of a lane's part of a tile are neighbours in memory.
   [[nodiscard]] bool is_contiguous() const {
     return column_major == (fragment.role == MatrixRole::b);
   }
-  /// 16-bit tiles that lie the other way are read along memory and transposed by the lanes.
+  /// Whether this is a 16-bit tile in the other order, read along memory and transposed by the
+  /// lanes.
   [[nodiscard]] bool is_exchanged() const {
     return !is_contiguous() && bits_of(fragment.element) == 16;
   }
@@ -202,7 +203,7 @@ struct Barrier {
   std::uint32_t threads = none;  ///< slot; none: all of the block
   std::uint32_t predicate = none;
   std::uint32_t result = none;
-  bool may_diverge = false;  ///< lanes of a warp may come apart, which is a fault otherwise
+  bool may_diverge = false;  ///< lanes of a warp may arrive separately; otherwise a fault
 };
 
 /// A variable in the shared memory of a block.
@@ -230,10 +231,9 @@ struct ParameterAccess {
   std::uint32_t bank = 0;  ///< of a bank_load
 };
 
-/// Lanes that wait for each other by a barrier of their warp: each keeps in a slot the mask of
-/// those that it waits for. `begin_convergence` sets it to the lanes that come together,
-/// `leave_convergence` takes lanes out of it, and at `converge` they go on together when all that
-/// are left have come.
+/// A convergence barrier of a warp. Each lane keeps in a slot the mask of the lanes that it waits
+/// for. `begin_convergence` sets it to the lanes of the path, `leave_convergence` removes lanes,
+/// and at `converge` the lanes go on together when all remaining ones have come.
 struct Convergence {
   std::uint32_t members = none;  ///< slot
 };
@@ -253,7 +253,7 @@ struct Call {
   std::vector<Piece> results;
 };
 
-/// Goes on at targets[(index + offset) >> shift]. The index is a word.
+/// Jumps to targets[(index + offset) >> shift]. The index is a word.
 struct IndexedBranch {
   std::uint32_t index = none;  ///< slot
   std::int64_t offset = 0;
@@ -261,10 +261,10 @@ struct IndexedBranch {
   std::vector<std::uint32_t> targets;
 };
 
-/// Constants that instructions name by their place in a bank of them.
+/// A bank of constants, which instructions name by their offset in it.
 struct ConstantBank {
-  std::vector<std::byte> bytes;  ///< unless they lie in the memory of the device
-  std::uint64_t address = 0;     ///< where in the memory of the device; 0: not there
+  std::vector<std::byte> bytes;  ///< empty if the bank lies in device memory
+  std::uint64_t address = 0;     ///< in device memory; 0: not there
   std::uint64_t size = 0;        ///< there
 };
 
@@ -275,7 +275,7 @@ struct LaunchWord {
   std::uint8_t component = 0;
 };
 
-/// A slot of the kernel's frame whose lanes hold a word of a constant bank from the beginning.
+/// A slot of the kernel's frame whose lanes hold a word of a constant bank from the start.
 struct FrameConstant {
   std::uint32_t slot = 0;
   std::uint32_t bank = 0;
@@ -307,7 +307,7 @@ struct TextureAccess {
 /// have its addresses.
 void make_texel_access(trace::StaticInstruction& row, Action action, const TextureAccess& access);
 
-/// What messages say of an instruction of the source text. It is known by its address, too.
+/// How messages describe an instruction of the source text. Its address also identifies it.
 struct SourceInstruction {
   std::string source;  ///< "bfs.cu:12"; empty without line information
   std::string place;   ///< in the program's own text: "PTX line 45"
@@ -336,20 +336,20 @@ struct KernelProgram {
   std::vector<ProgramFunction> functions;      ///< 0: the kernel
   std::vector<trace::StaticInstruction> rows;  ///< of the trace
   std::uint64_t shared_bytes = 0;              ///< static
-  /// Before the static ones: bytes that the code's addresses count and that are the system's. They
-  /// are in no size that users see.
+  /// The system's bytes before the static ones. The code's addresses count them; sizes that users
+  /// see do not.
   std::uint64_t reserved_shared_bytes = 0;
   std::vector<SharedVariable> shared_variables;  ///< static ones, by offset
   std::uint64_t dynamic_shared_offset = 0;
   bool uses_dynamic_shared = false;
   std::uint64_t local_bytes = 0;  ///< per thread, all frames of the deepest chain of calls
-  bool grows_stack = false;  ///< what it needs is known when it runs: LaunchOptions::stack_bytes
+  bool grows_stack = false;  ///< its needs are only known at run time: LaunchOptions::stack_bytes
   std::uint32_t registers_per_thread = 0;
   std::uint32_t max_threads = 1024;
   /// Blocks of a cluster that the kernel asks for; 0: the launch says.
   std::array<std::uint64_t, 3> required_cluster{0, 0, 0};
   bool recursive = false;
-  bool synchronizes_grid = false;  ///< looks for the workspace of a cooperative launch
+  bool synchronizes_grid = false;  ///< uses the workspace of a cooperative launch
 
   std::vector<MemoryAccess> memory;
   std::vector<ParameterAccess> parameter_accesses;
@@ -372,8 +372,8 @@ struct KernelProgram {
   std::vector<WarpgroupWait> warpgroup_waits;
   std::vector<ConstantBank> constant_banks;  ///< by number
   std::vector<LaunchWord> launch_words;      ///< of bank 0
-  std::uint32_t parameter_offset = none;     ///< of the parameters in bank 0; none: not there
-  std::uint32_t stack_top = none;            ///< of the bytes of a thread's local memory in bank 0
+  std::uint32_t parameter_offset = none;  ///< offset of the parameters in bank 0; none: not there
+  std::uint32_t stack_top = none;  ///< offset in bank 0 of the size of a thread's local memory
   std::vector<FrameConstant> frame_constants;                 ///< of functions[0]
   std::vector<std::uint64_t> local_offsets;                   ///< of Action::local_address
   std::map<std::uint64_t, std::uint32_t> function_addresses;  ///< to `functions`

@@ -17,7 +17,7 @@ namespace warpstack::simt {
 using trace::LaneAddresses;
 using trace::warp_size;
 
-// Values of single lanes in the registers of a warp, whose layout lanes.h explains.
+// Access to single lanes of a warp's registers, whose layout lane_form.h explains.
 
 inline constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
 
@@ -67,7 +67,7 @@ inline std::uint64_t read_value(const std::byte* place, std::uint32_t bytes) {
   }
 }
 
-/// Gives the lanes of `mask` one value.
+/// Gives all lanes of `mask` the same value.
 inline void broadcast(std::byte* registers, std::uint32_t slot, std::uint32_t bytes,
                       std::uint32_t mask, std::uint64_t value) {
   if (mask == all_lanes && bytes == 8) {
@@ -84,7 +84,7 @@ inline void broadcast(std::byte* registers, std::uint32_t slot, std::uint32_t by
   }
 }
 
-/// A value of `bytes` as it stands in a register.
+/// A value of `bytes` as a register holds it.
 inline std::uint64_t extended(std::uint64_t value, std::uint32_t bytes, bool sign_extend) {
   if (!sign_extend || bytes == 8) return value;
   const std::uint32_t shift = 64 - 8 * bytes;
@@ -109,7 +109,7 @@ inline std::uint32_t predicate_bits(const std::byte* predicate) {
   return bits;
 }
 
-/// Lanes of `lanes` that hold the same 32-bit value in a slot as the first of them.
+/// Those of `lanes` whose 32-bit value in a slot equals that of the first.
 inline std::uint32_t alike(const std::byte* registers, std::uint32_t slot, std::uint32_t lanes) {
   const std::uint32_t value = lane_u32(registers, slot, std::countr_zero(lanes));
   std::uint32_t same = 0;

@@ -4,8 +4,8 @@
 
 namespace warpstack::simt {
 
-/// The values of the machine that a thread can read, with the names of PTX (PTX ISA, Section 10).
-/// Those of several dimensions are read by component: `%tid.x` is {tid, 0}.
+/// The special registers, with the names of PTX (PTX ISA, Section 10). Those of several dimensions
+/// are read by component: `%tid.x` is {tid, 0}.
 enum class Special : std::uint8_t {
   tid,
   ntid,

@@ -7,7 +7,8 @@
 namespace warpstack::simt {
 namespace {
 
-/// What a CUtensorMap holds here. All zeros are a map of rank 1, which tensormap.replace fills in.
+/// The layout of a CUtensorMap here. All zeros are a map of rank 1, which tensormap.replace fills
+/// in.
 struct Layout {
   std::uint64_t address;
   std::uint64_t strides[TensorMap::max_rank - 1];
@@ -64,7 +65,7 @@ TensorMap TensorMap::unpack(std::span<const std::byte, bytes> packed) {
     map.box[d] = layout.box[d];
     map.steps[d] = layout.steps[d];
   }
-  // Bytes that are not of a map: check() finds them.
+  // If the bytes are no map, check() finds out.
   map.rank = static_cast<std::uint8_t>(layout.last_dimension + 1);
   map.element = static_cast<TensorElement>(layout.element);
   map.interleave = layout.interleave;

@@ -45,8 +45,8 @@ constexpr std::uint32_t bytes_of(TensorElement element) {
 
 constexpr bool is_float(TensorElement element) { return element >= TensorElement::f16; }
 
-/// How rows of a tile lie in shared memory: without an order of their own, or with the 16-byte
-/// pieces of 32, 64 or 128 bytes exchanged, so that columns are without bank conflicts.
+/// The order of a tile's rows in shared memory: plain, or with the 16-byte pieces of 32, 64 or 128
+/// bytes exchanged, so that columns have no bank conflicts.
 enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
 
 /// Where a byte of shared memory lies under a swizzle: bits 4 to 6 of its address change with bits
@@ -80,21 +80,21 @@ struct TensorMap {
   std::array<std::uint64_t, max_rank - 1> strides{};  ///< bytes, of the dimensions from 1 on
   std::array<std::uint32_t, max_rank> sizes{};        ///< elements; 0 stands for 2^32
   std::array<std::uint32_t, max_rank> box{};          ///< elements
-  std::array<std::uint32_t, max_rank> steps{};        ///< every how many elements are copied
+  std::array<std::uint32_t, max_rank> steps{};        ///< every how-manieth element is copied
   std::uint8_t rank = 1;
   TensorElement element = TensorElement::u8;
   std::uint8_t interleave = 0;  ///< 0: none, others are refused
   Swizzle swizzle = Swizzle::none;
-  bool fills_nan = false;  ///< what lies outside the tensor: not a number, else zero
+  bool fills_nan = false;  ///< elements outside the tensor are NaN, else zero
 
-  /// As a CUtensorMap.
+  /// The map as a CUtensorMap.
   [[nodiscard]] std::array<std::byte, bytes> pack() const;
   [[nodiscard]] static TensorMap unpack(std::span<const std::byte, bytes> packed);
 
   /// Changes a field as tensormap.replace does. `value` is the rank less one, a number of
   /// TensorElement or Swizzle, a stride in bytes. Throws InputError that names a wrong value.
   void replace(TensorMapField field, std::uint32_t ordinal, std::uint64_t value);
-  /// Throws InputError that names the first field which a copy cannot work with.
+  /// Throws InputError that names the first field with which a copy cannot work.
   void check() const;
 
   /// Elements of the tile in shared memory along a dimension.

@@ -12,20 +12,20 @@ namespace warpstack::simt {
 namespace {
 
 // Rounds are turns of all warps of a block. A block that runs alone is watched for a sixteenth of
-// the rounds that it has run without, so that what does not spin costs nothing.
+// the rounds that it has run unwatched, so that blocks which do not spin cost nothing.
 constexpr std::uint32_t most_patience = turns_in_a_row;
-/// Once a block of the launch has been found to spin.
+/// The same once a block of the launch has been found to spin.
 constexpr std::uint32_t short_patience = 64;
 constexpr std::uint32_t fewest_watched_rounds = 64;
 constexpr std::uint32_t most_watched_rounds = 256;
-/// Long stretches of a block that looks at memory of others, after which these get turns although
-/// it is not known to spin.
+/// Long stretches in which a block looks at other blocks' memory, after which those get turns
+/// although it is not known to spin.
 constexpr std::uint32_t most_doubts = 16;
 /// Rounds of a loop of a warp whose whole state is compared while its block runs alone.
 constexpr std::uint32_t few_states = 32;
 
-/// Times that waits of held warps are given up, one after the other and without any arrival at a
-/// barrier in between, after which they count as a deadlock.
+/// Times that waits of held warps are given up in a row, without any arrival at a barrier in
+/// between, before they count as a deadlock.
 constexpr std::uint64_t most_fruitless = 1024;
 
 }  // namespace
@@ -39,7 +39,7 @@ bool BlockRunner::run_to_end() {
       patience_.rounds = short_patience;
       return false;
     }
-    // What others do is seldom worth another look.
+    // Watching again rarely helps, so it is done less often.
     rounds = std::min(2 * rounds, most_patience);
     patience_.rounds = std::max(patience_.rounds, rounds);
   }
@@ -115,7 +115,7 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
 void BlockRunner::start_checks() {
   block_.shared_written.reset(options_.check_uninitialized ? block_.shared.size() : 0);
   if (!block_.shared_written.whole()) {
-    // Nobody writes the gaps between variables.
+    // The gaps between variables are never written.
     std::uint64_t end = 0;
     for (const SharedVariable& variable : program_.shared_variables) {
       block_.shared_written.mark(end, variable.offset - end);
@@ -169,7 +169,7 @@ bool BlockRunner::run(std::uint32_t rounds) {
       block_.warps, [](const Warp& warp) { return warp.state == Warp::State::done; });
   if (block_.done) warps_.held().check_end();
   const std::uint64_t wake = first_wake(block_);
-  // Where blocks take turns, others may do what a held warp waits for.
+  // If blocks take turns, others may do what a held warp waits for.
   if (!has_run && !block_.done && wake == ~std::uint64_t{0} && !(execution_.in_turns && holds())) {
     report_deadlock();
   }

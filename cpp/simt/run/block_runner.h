@@ -11,11 +11,11 @@
 
 namespace warpstack::simt {
 
-/// How long blocks of a launch run before somebody looks whether they wait for others. Blocks that
+/// How long blocks of a launch run before it is checked whether they wait for others. Blocks that
 /// run for long raise it.
 struct Patience {
   std::uint32_t rounds = 1024;  ///< of a block
-  std::uint32_t doubts = 0;     ///< long stretches in which a block looked at memory of others
+  std::uint32_t doubts = 0;     ///< long stretches in which a block looked at other blocks' memory
 
   bool operator==(const Patience&) const = default;
 };
@@ -32,7 +32,7 @@ class BlockRunner {
         recorder_(execution),
         spaces_(execution, faults_),
         warps_(execution, faults_, recorder_, spaces_) {}
-  /// Runs blocks ahead of their turn, for the launch that `trunk` records.
+  /// For blocks that run ahead of their turn, in the launch that `trunk` records.
   BlockRunner(Execution& execution, const Recorder& trunk)
       : execution_(execution),
         program_(execution.program),
@@ -49,8 +49,8 @@ class BlockRunner {
   void start(std::uint64_t number);
   /// Runs the block until it ends, and returns true, or until it only waits for others.
   bool run_to_end();
-  /// Gives the warps of the block turns, one after the other, until none of them can go on, at most
-  /// `rounds` times. Returns false when there was none that could.
+  /// Gives the warps of the block turns, one after the other, until none can go on, at most
+  /// `rounds` times. Returns false if no warp could go on.
   bool run(std::uint32_t rounds);
 
   /// The time at which the first of a block's warps that are asleep goes on; none: all ones.
@@ -59,14 +59,14 @@ class BlockRunner {
   /// (…)"
   std::string waits_of(bool of_spinning);
 
-  /// No warp of the block can go on: lets held ones go on that may do so without what they wait
-  /// for. Returns false when there is none.
+  /// Called when no warp of the block can go on: lets held warps go on that may give up their wait.
+  /// Returns false if there is none.
   bool give_up_waits();
-  /// Whether that may still help: not when it has led to nothing for long.
+  /// Whether giving up waits may still help: not if it has led to nothing for long.
   bool may_give_up();
   [[noreturn]] void report_deadlock();
 
-  /// Faults so far that the launch went on after.
+  /// Faults so far after which the launch went on.
   [[nodiscard]] const std::vector<Note>& notes() const { return faults_.notes(); }
   [[nodiscard]] Recorder& recorder() { return recorder_; }
   [[nodiscard]] AddressSpaces& spaces() { return spaces_; }
@@ -75,7 +75,7 @@ class BlockRunner {
  private:
   void start_warp(Warp& warp, std::uint32_t number);
   void start_checks();
-  /// Follows the block's warps for a while: do they only wait for other blocks?
+  /// Watches the block's warps for a while. Returns whether they only wait for other blocks.
   bool is_spinning(std::uint32_t rounds);
   /// Whether a warp of the block is held.
   [[nodiscard]] bool holds() const;
@@ -90,7 +90,7 @@ class BlockRunner {
   WarpRunner warps_;
   Patience patience_;
 
-  std::uint64_t fruitless_ = 0;      ///< times that waits were given up without an event since
+  std::uint64_t fruitless_ = 0;      ///< times that waits were given up without a later event
   std::uint64_t events_before_ = 0;  ///< Execution::async_events at the last of them
 };
 

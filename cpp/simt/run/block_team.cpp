@@ -7,11 +7,11 @@
 namespace warpstack::simt {
 namespace {
 
-/// A member whose columns are larger takes no further block of its own accord.
+/// A member whose columns are larger takes no further block beyond its share.
 constexpr std::uint64_t most_kept_bytes = std::uint64_t{64} << 20;
 
-// A block that sees memory as it was may run for ever. It ends when it has executed many times as
-// many warp instructions as the first member, and more than this.
+// A block that sees old memory may run for ever. It ends when it has executed many times as many
+// warp instructions as the first member, and more than this.
 constexpr std::uint64_t many_times = 16;
 constexpr std::uint64_t most_lost_instructions = std::uint64_t{1} << 23;
 
@@ -49,7 +49,7 @@ BlockTeam::BlockTeam(Execution& launch, Recorder& recorder, std::uint32_t num_me
   for (std::uint32_t i = 0; i < num_members; ++i) {
     members_.push_back(std::make_unique<Member>(*this, launch, recorder, i == 0));
   }
-  // Signals are for the threads of the program whose kernel runs here, which has its handlers.
+  // Signals are for the threads of the program whose kernel runs here; it has its handlers.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -113,8 +113,8 @@ void BlockTeam::run_share(Member& member) {
   } catch (const NeedsItsTurn&) {
     share.has_failed = share.needs_its_turn = true;
   } catch (...) {
-    // A fault of the kernel, or what looks like one because the blocks ran too early; or a memory
-    // that is too small for so much at once. In its turn it comes again if it is real.
+    // This is a fault of the kernel, or looks like one because the blocks ran too early, or memory
+    // is too small for so much at once. A real fault comes again when it is its turn.
     share.has_failed = true;
   }
 }
@@ -178,7 +178,7 @@ BlockTeam::Outcome BlockTeam::run(const Round& round, Patience& patience) {
 }
 
 bool BlockTeam::holds(std::size_t member, const Patience& before) const {
-  // When somebody looks whether a block spins depends on the blocks before it.
+  // The time at which a block is watched for spinning depends on earlier blocks.
   if (begin_patience_ != before) return false;
   const MemoryView& view = members_[member]->view;
   return std::none_of(members_.begin(), members_.begin() + static_cast<std::ptrdiff_t>(member),
@@ -205,7 +205,7 @@ BlockTeam::Outcome BlockTeam::commit(Patience& patience) {
 }
 
 void BlockTeam::store_records() {
-  // What cannot be stored makes the launch fail: nothing is tried again.
+  // If storing fails, the launch fails: nothing is tried again.
   const std::size_t count = std::exchange(num_waiting_, 0);
   for (std::size_t i = 0; i < count; ++i) recorder_.store(waiting_[i]);
 }

@@ -19,11 +19,11 @@ namespace warpstack::simt {
 /// Runs blocks of a plain launch on several threads, with the outcome of one after the other.
 ///
 /// Each member of the team takes consecutive blocks and runs them one after the other on a view of
-/// memory as it was at the beginning of the round. Then, in the order of the blocks, what a member
-/// wrote is put into memory and what it recorded into the trace, as long as no member before it has
-/// written what it read. From the first one on whose blocks would have read something else, or did
-/// something that must wait for their turn, everything is thrown away, and the launch runs these
-/// blocks as if nothing had happened.
+/// memory as it was at the start of the round. Then, in the order of the blocks, each member's
+/// writes go into memory and its records into the trace, as long as no earlier member has written
+/// what it read. From the first member whose blocks would have read other values, or did something
+/// that must wait for their turn, all is discarded, and the launch runs these blocks as if nothing
+/// had happened.
 class BlockTeam {
  public:
   /// `recorder` is that of the launch. Throws std::bad_alloc when there is no address space for the
@@ -40,20 +40,20 @@ class BlockTeam {
   };
   struct Outcome {
     std::uint64_t blocks = 0;  ///< that have run, from the first on
-    bool all = false;          ///< nothing was thrown away
-    /// Not even the first blocks could run ahead of their turn: they read clocks, print, wait.
+    bool all = false;          ///< nothing was discarded
+    /// Not even the first blocks could run ahead of their turn: they read clocks, print or wait.
     bool is_hopeless = false;
   };
   /// Runs at least as many blocks as there are members and at most as many as the round has. Throws
   /// what LaunchOptions::interrupt throws.
   Outcome run(const Round& round, Patience& patience);
 
-  /// Gives the recorder what blocks of the last round have recorded; it is called before anything
-  /// else is recorded.
+  /// Gives the recorder the records of the last round. Must be called before anything else is
+  /// recorded.
   void store_records();
 
  private:
-  /// Blocks of a member in a round, and what became of them.
+  /// A member's blocks in a round, and their outcome.
   struct Share {
     std::uint64_t first = 0;
     std::uint64_t blocks = 0;
@@ -61,7 +61,7 @@ class BlockTeam {
     bool may_end_early = false;
     bool has_failed = false;
     bool needs_its_turn = false;
-    std::uint64_t begin = 0;              ///< warp instructions of the member before
+    std::uint64_t begin = 0;              ///< warp instructions of the member before the round
     std::uint64_t warp_instructions = 0;  ///< of the blocks
   };
 
@@ -74,7 +74,7 @@ class BlockTeam {
     std::optional<BlockRunner> runner;
     RecordedBlocks records;
     Share share;
-    std::thread thread;  ///< the first member has none: it is the launch's
+    std::thread thread;  ///< none for the first member, which uses the launch's
   };
 
   /// Thrown by members that must not go on.
@@ -85,7 +85,7 @@ class BlockTeam {
   void begin_round(const Round& round, const Patience& patience);
   /// Waits until all other members have ended their shares.
   void wait();
-  /// Whether a member that comes after others has seen what it would have seen behind them.
+  /// Whether a member has seen what it would have seen after the earlier members.
   bool holds(std::size_t member, const Patience& before) const;
   Outcome commit(Patience& patience);
   void stop();
@@ -104,9 +104,9 @@ class BlockTeam {
   std::uint64_t round_ = 0;
   std::size_t num_working_ = 0;
   bool quits_ = false;
-  std::atomic<bool> enough_{false};     ///< the last member ends after the block at hand
-  std::atomic<bool> abandoned_{false};  ///< the round will be thrown away
-  std::atomic<std::uint64_t> most_instructions_{0};  ///< of a member, which gives up behind them
+  std::atomic<bool> enough_{false};     ///< the last member ends after its current block
+  std::atomic<bool> abandoned_{false};  ///< the round will be discarded
+  std::atomic<std::uint64_t> most_instructions_{0};  ///< limit of a member, which then gives up
 };
 
 }  // namespace warpstack::simt

@@ -17,28 +17,28 @@
 namespace warpstack::simt {
 namespace {
 
-/// Rounds of a block before the others get their turns, if it does not wait earlier.
+/// Rounds of a block before others get a turn, unless it waits earlier.
 constexpr std::uint32_t rounds_in_turns = 256;
 
 constexpr std::uint64_t most_quiet_turns = std::uint64_t{1} << 16;
 constexpr std::uint64_t watched_quiet_turns = 256;
-/// Rounds of a loop in the same state, for each path of the warp, that count as a proof.
+/// Rounds of a loop in the same state, per path of the warp, that prove an endless wait.
 constexpr std::uint32_t circles_of_proof = 64;
-/// Warp instructions without news of any block after which a launch is given up without one.
+/// Warp instructions without news of any block after which a launch is given up without proof.
 constexpr std::uint64_t most_circling = std::uint64_t{1} << 24;
-/// How far clocks go on in the meantime: 18 minutes, so that time-outs end.
+/// How far clocks are set forward meanwhile: 18 minutes, so that time-outs end.
 constexpr std::uint64_t most_skipped_time = std::uint64_t{1} << 40;
 
-/// A launch is long enough for a team from so many shares with a trace on: threads take time to
-/// begin, and their memory to be touched for the first time.
+/// Shares from which on a traced launch is long enough for a team: starting threads and first
+/// touching their memory take time.
 constexpr std::uint64_t least_shares = 32;
-/// Threads that run blocks ahead of their turn: each is compared with all before it.
+/// Most threads that run blocks ahead of their turn: each is compared with all before it.
 constexpr std::uint64_t most_members = 16;
 
-/// Warps of the GPUs that hold most: 144 SMs of 64 (GH100).
+/// Warps of the largest GPU: 144 SMs of 64 (GH100).
 constexpr std::uint64_t most_resident_warps = 144 * 64;
 
-/// A block that has ended keeps what it gives to the trace.
+/// A finished block keeps only what goes into the trace.
 void let_go(Block& block) {
   for (Warp& warp : block.warps) {
     warp.file = {};
@@ -152,7 +152,7 @@ void GridRunner::run_as_team() {
   } else if (outcome.is_hopeless) {
     alone_until_ = num_blocks_;
   } else {
-    // Blocks of a launch often depend on each other as those before them did.
+    // Blocks of a launch often depend on each other in the same way as earlier ones.
     alone_until_ = started_ + most_alone_;
     most_alone_ = std::min(2 * most_alone_, num_blocks_);
   }
@@ -251,7 +251,7 @@ void GridRunner::detect_all(bool on) {
 }
 
 void GridRunner::look_for_standstill() {
-  if (execution_.async_events != events_seen_) {  // somebody came to a barrier that holds others
+  if (execution_.async_events != events_seen_) {  // an arrival at a barrier that holds others
     events_seen_ = execution_.async_events;
     detect_all(false);
     quiet_turns_ = 0;

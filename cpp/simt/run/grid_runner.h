@@ -16,8 +16,8 @@
 
 namespace warpstack::simt {
 
-/// Runs the blocks of a launch: one after the other, or in turns when they cooperate, form clusters
-/// or when one is found to wait for others.
+/// Runs the blocks of a launch one after the other, or in turns if they cooperate, form clusters,
+/// or one is found to wait for others.
 class GridRunner {
  public:
   explicit GridRunner(Execution& execution)
@@ -40,33 +40,33 @@ class GridRunner {
   /// The trace, if the launch makes one.
   std::optional<KernelTrace> run();
 
-  /// Faults so far that the launch went on after.
+  /// Faults so far after which the launch went on.
   [[nodiscard]] const std::vector<Note>& notes() const { return runner_.notes(); }
 
  private:
-  /// Runs the next block to its end, or until it only waits for others, which then take turns.
+  /// Runs the next block until it ends, or only waits for others; then all take turns.
   void run_alone();
-  /// Whether several threads are worth their while for the next blocks.
+  /// Whether several threads pay off for the next blocks.
   [[nodiscard]] bool is_worth_a_team() const;
   /// Runs the next blocks on several threads.
   void run_as_team();
   /// Gives each resident block a turn, and lets more of them begin.
   void run_in_turns();
-  /// Lets blocks begin until `wanted` are there or as many as the GPU holds.
+  /// Starts blocks until `wanted` are resident, or as many as the GPU holds.
   void start_blocks(std::uint64_t wanted);
   /// Hands finished blocks to the recorder, which takes them in the order of their numbers.
   void store_finished();
   void store_block();
   void show_progress();
-  /// Blocks that a thread of a team runs at a time; 0: one, which is long.
+  /// Blocks that a thread of a team runs at a time; 0: a single long one.
   [[nodiscard]] std::uint64_t blocks_at_a_time() const;
-  /// The mean of those that have run, and of what others have run of theirs.
+  /// The mean over finished blocks and the finished parts of others.
   [[nodiscard]] std::uint64_t instructions_per_block() const;
-  /// Blocks that have not ended are as many as the GPU holds: how many?
+  /// The largest number of unfinished blocks, as many as the GPU holds.
   [[nodiscard]] std::uint64_t most_blocks() const;
-  /// No warp of all blocks that take turns can go on. Returns false for a deadlock.
+  /// Called when no warp of the blocks that take turns can go on. Returns false for a deadlock.
   bool give_up_all_waits();
-  /// No block has ended for some time: finds out whether one can.
+  /// Called when no block has ended for some time: finds out whether one can.
   void look_for_standstill();
   void detect_all(bool on);
   [[noreturn]] void report_standstill(bool is_certain);
@@ -80,16 +80,16 @@ class GridRunner {
 
   const bool has_clusters_;
   const unsigned num_threads_;       ///< for blocks that need not wait for their turn
-  std::unique_ptr<BlockTeam> team_;  ///< null until it is worth its while
-  std::uint64_t alone_until_ = 1;    ///< the block before which none runs ahead of its turn
-  std::uint64_t most_alone_ = 1;     ///< blocks that run alone when the team has failed again
+  std::unique_ptr<BlockTeam> team_;  ///< null until it pays off
+  std::uint64_t alone_until_ = 1;    ///< no block before this one runs ahead of its turn
+  std::uint64_t most_alone_ = 1;     ///< blocks to run alone when the team fails again
 
   std::uint64_t started_ = 0;   ///< blocks
-  std::uint64_t stored_ = 0;    ///< the same, in the trace
-  std::deque<Block> resident_;  ///< that take turns, and those behind one of them that have ended
+  std::uint64_t stored_ = 0;    ///< blocks in the trace
+  std::deque<Block> resident_;  ///< those that take turns, and finished ones behind them
 
   // While no block ends:
-  std::uint64_t events_seen_ = 0;  ///< Execution::async_events when somebody last looked
+  std::uint64_t events_seen_ = 0;  ///< Execution::async_events at the last look
   std::uint64_t quiet_turns_ = 0;
   std::uint64_t quiet_limit_ = 64;
   std::uint64_t watched_turns_ = 0;  ///< 0: nobody is watched

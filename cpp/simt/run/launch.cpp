@@ -13,7 +13,7 @@
 namespace warpstack::simt {
 namespace {
 
-/// The stack begins at a multiple of this: functions store vectors at places that they count from
+/// The stack begins at a multiple of this, because functions store vectors at fixed distances from
 /// it.
 constexpr std::uint64_t stack_alignment = 16;
 
@@ -64,7 +64,7 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   }
 }
 
-/// Where the blocks of a cooperative launch count who has come to the barrier of the grid.
+/// The memory in which blocks of a cooperative launch count arrivals at the grid's barrier.
 class GridWorkspace {
  public:
   explicit GridWorkspace(Execution& execution) : execution_(execution) {
@@ -130,7 +130,7 @@ LaunchResult launch(Device& device, const KernelProgram& program,
   try {
     result.trace = grid.run();
   } catch (...) {
-    tell();  // they may be what led to the error
+    tell();  // they may have led to the error
     throw;
   }
   tell();

@@ -11,7 +11,7 @@
 namespace warpstack::simt {
 namespace {
 
-/// Warp instructions between looks at the step limit and for an interruption.
+/// Warp instructions between checks of the step limit and for an interruption.
 constexpr std::uint64_t check_interval = std::uint64_t{1} << 18;
 /// nanosleep takes at most a millisecond (PTX ISA, Section 9.7.12.17).
 constexpr std::uint32_t longest_sleep = 1'000'000;
@@ -45,7 +45,7 @@ void WarpRunner::run(Warp& warp) {
     next_check_ = execution_.warp_instructions + check_interval;
   }
   if (execution_.warp_instructions > options_.step_limit) report_step_limit(warp);
-  // Near the limit a turn is shorter.
+  // Turns are shorter near the limit.
   const std::uint64_t rest = options_.step_limit - execution_.warp_instructions;
   std::uint64_t left = rest < turn_steps ? rest + 1 : turn_steps;
   while (warp.state == Warp::State::ready) {

@@ -25,10 +25,10 @@
 namespace warpstack::simt {
 
 /// Steps of a warp before the others of its block get a turn. Warps stay about as close together as
-/// on a GPU, so that a race shows here what it shows there as a rule.
+/// on a GPU, so that a race mostly has the same outcome as there.
 inline constexpr std::uint64_t turn_steps = 16;
-/// Turns of a warp without a wait after which its lanes that wait for spinning ones go ahead, and
-/// after which a block of a cooperative launch makes room for the others.
+/// Turns of a warp without a wait after which lanes that wait for spinning ones go ahead, and a
+/// block of a cooperative launch makes room for the others.
 inline constexpr std::uint32_t turns_in_a_row = (1u << 20) / turn_steps;
 
 /// Runs warps: fetches their steps and hands them to the units of the engine.
@@ -38,7 +38,7 @@ class WarpRunner {
 
   /// Runs a warp until it waits, is done, or has had its turn.
   void run(Warp& warp);
-  /// Who knows what held warps wait for.
+  /// The unit that knows what held warps wait for.
   [[nodiscard]] AsyncUnit& held() { return async_; }
 
  private:
@@ -47,11 +47,11 @@ class WarpRunner {
   /// All actions but arithmetic. Moves the warp on.
   void act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
   void perform(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
-  /// The warp does not run before the longest of its lanes' times is over.
+  /// Puts the warp to sleep for the longest of its lanes' times.
   void sleep(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
   void set_mask(std::uint32_t mask, std::uint32_t live);
-  /// How many lanes the mask has. It is kept, because counting takes a call on processors of which
-  /// the compiler only knows that they are x86-64.
+  /// The number of lanes in the mask. The last one is kept, because on plain x86-64 counting takes
+  /// a call.
   std::uint64_t lanes_in(std::uint32_t mask);
   [[noreturn]] void report_step_limit(const Warp& warp) const;
 

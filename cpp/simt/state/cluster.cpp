@@ -71,7 +71,7 @@ void arrive_at_cluster(Warp& warp, std::uint32_t mask) {
 }
 
 bool cluster_has_come(Execution& execution, const Warp& warp, std::uint32_t mask) {
-  // Lanes that have come alone wait for the rest of their warp, too.
+  // Lanes that arrive alone also wait for the rest of their warp.
   const std::uint64_t needed =
       warp.async.cluster_arrivals + ((warp.async.cluster_lanes & mask) != 0 ? 1 : 0);
   for (std::uint64_t rank = 0; rank < cluster_blocks(execution.cluster); ++rank) {

@@ -12,19 +12,19 @@ namespace warpstack::simt {
 [[nodiscard]] std::uint64_t cluster_blocks(const Dim3& cluster);
 /// Consecutive blocks of the grid that consist of whole clusters.
 [[nodiscard]] std::uint64_t consecutive_blocks(const Dim3& grid, const Dim3& cluster);
-/// Throws InputError when the grid does not consist of such clusters, or they are too large.
+/// Throws InputError if the grid does not consist of such clusters, or they are too large.
 void check_cluster(const Dim3& grid, const Dim3& cluster);
 
 /// Position of a block in its cluster.
 [[nodiscard]] Dim3 index_in_cluster(const Block& block, const Dim3& cluster);
 [[nodiscard]] std::uint32_t rank_in_cluster(const Block& block, const Dim3& cluster);
 
-/// The block of a rank in the cluster of the block that runs; null when it is over.
+/// The block of a rank in the cluster of the running block; null if it has ended.
 [[nodiscard]] Block* block_of_rank(Execution& execution, std::uint64_t rank);
 
-/// A warp, or a part of it, comes to the barrier of its cluster.
+/// A warp, or a part of it, arrives at the barrier of its cluster.
 void arrive_at_cluster(Warp& warp, std::uint32_t mask);
-/// Whether all other warps of the cluster that are not done have come as often as this one.
+/// Whether all unfinished warps of the cluster have arrived as often as this one.
 [[nodiscard]] bool cluster_has_come(Execution& execution, const Warp& warp, std::uint32_t mask);
 
 }  // namespace warpstack::simt

@@ -21,14 +21,14 @@ namespace warpstack::simt {
 
 inline constexpr std::size_t num_barriers = 16;
 
-/// A barrier of a block: who has come.
+/// The arrivals at a barrier of a block.
 struct BarrierState {
   std::uint32_t warps = 0;    ///< that have arrived
   std::uint32_t threads = 0;  ///< needed; 0: all of the block
   std::uint32_t count = 0;    ///< lanes whose predicate holds
   bool all = true;
 
-  /// What a bar.red gives.
+  /// The result of a bar.red.
   [[nodiscard]] std::uint64_t value(BarrierKind kind) const {
     if (kind == BarrierKind::all) return all ? ~std::uint64_t{0} : 0;
     if (kind == BarrierKind::any) return count > 0 ? ~std::uint64_t{0} : 0;
@@ -36,21 +36,21 @@ struct BarrierState {
   }
 };
 
-/// What the instructions of a block have completed at one of its mbarriers.
+/// What a block's instructions have completed at one of its mbarriers.
 struct PhaseCount {
   std::uint32_t barrier = 0;  ///< its address in shared memory
   std::uint32_t made = 0;     ///< completions, see trace::PhaseStep
-  std::uint32_t ended = 0;    ///< of these, until the end of its last phase
+  std::uint32_t ended = 0;    ///< those until the end of its last phase
 };
 
-/// A copy that has moved bytes which no phase of its mbarrier expected yet.
+/// A copy that has moved bytes which no phase of its mbarrier has expected so far.
 struct UnexpectedBytes {
   std::uint64_t barrier = 0;  ///< offset in shared memory
   const SourceInstruction* copy = nullptr;
   std::string place;
 };
 
-/// A thread block with all that is its own.
+/// A thread block with its state.
 struct Block {
   std::uint64_t number = 0;
   Dim3 index{};
@@ -60,14 +60,14 @@ struct Block {
   std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
   std::array<BarrierState, num_barriers> barriers{};
   std::vector<PhaseCount> phases;
-  std::vector<UnexpectedBytes> unexpected;  ///< the first for each mbarrier
+  std::vector<UnexpectedBytes> unexpected;  ///< only the first for each mbarrier
   bool done = false;
 
   /// "(0, 1, 0)"
   [[nodiscard]] std::string text() const;
 };
 
-/// A launch that runs: what the parts of the engine share.
+/// A running launch: the state that the parts of the engine share.
 struct Execution {
   Execution(Device& device, const KernelProgram& program, std::span<const std::byte> parameters,
             const LaunchOptions& options, std::span<const std::uint64_t> bound_textures)
@@ -90,14 +90,14 @@ struct Execution {
             thread / options.block[0] / options.block[1]};
   }
 
-  /// What clocks show: an executed warp instruction takes one tick.
+  /// The time that clocks show: a warp instruction takes one tick.
   [[nodiscard]] std::uint64_t time() const { return warp_instructions + skipped_time; }
   void skip_time_to(std::uint64_t later) {
     if (later > time()) skipped_time = later - warp_instructions;
   }
 
-  /// Called before something whose outcome depends on how far the launch is, or which others see at
-  /// once. Throws NeedsItsTurn in a block that runs ahead of its turn.
+  /// Called before an operation whose outcome depends on the progress of the launch, or that others
+  /// see at once. Throws NeedsItsTurn in a block that runs ahead of its turn.
   void need_turn() const {
     if (view != nullptr) throw NeedsItsTurn{};
   }
@@ -114,16 +114,16 @@ struct Execution {
   std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;
-  std::uint64_t skipped_time = 0;  ///< in which warps only slept or watched the clock
+  std::uint64_t skipped_time = 0;  ///< while warps only slept or watched the clock
   MemoryView* view = nullptr;      ///< of blocks that run ahead of their turn; null for others
-  bool in_turns = false;           ///< several blocks are there and wait for each other
+  bool in_turns = false;           ///< several resident blocks wait for each other
   Sightings sightings;             ///< of warps that are watched
-  std::uint64_t async_events = 0;  ///< that may let a held warp go on
+  std::uint64_t async_events = 0;  ///< number of events that may let a held warp go on
   std::deque<Block>* resident = nullptr;  ///< the blocks that take turns
   RaceBudget race_budget;
   std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h
   std::vector<std::byte> first_frame;                  ///< of a warp that begins
-  Block block;                                         ///< that runs
+  Block block;                                         ///< the running one
 };
 
 }  // namespace warpstack::simt

@@ -13,7 +13,7 @@ namespace warpstack::simt {
 /// "lane 3", "lanes 0-7, 16", for messages.
 std::string lanes_text(std::uint32_t lanes);
 
-/// Says where faults of a kernel are, and stops the launch or notes them.
+/// Locates faults of a kernel, and stops the launch or notes them.
 class Faults {
  public:
   explicit Faults(const Execution& execution) : execution_(execution) {}
@@ -26,12 +26,12 @@ class Faults {
   /// "kernel bfs (bfs.cu:12, …), block (0, 0, 0), thread (3, 0, 0)"
   [[nodiscard]] std::string place_of(const Warp& warp, const Step& step, std::uint32_t lane) const;
 
-  /// Throws InputError. `what` makes the message, which names no place.
+  /// Throws InputError. `what` returns the message without a place.
   [[noreturn]] void stop(const Warp& warp, const Step& step, std::uint32_t lane,
                          const std::string& what) const;
 
-  /// A fault that a GPU may let pass: stops the launch, or notes it and returns. `kind` is a
-  /// literal.
+  /// Handles a fault that a GPU may let pass: stops the launch, or notes it and returns. `kind` is
+  /// a string literal.
   template <class What>
   void diagnose(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
                 const What& what) {
@@ -39,7 +39,7 @@ class Faults {
     note(warp, step, lane, kind, what);
   }
 
-  /// Notes what a launch goes on after whatever `on_fault` says.
+  /// Notes a fault after which a launch goes on, whatever `on_fault` says.
   template <class What>
   void note(const Warp& warp, const Step& step, std::uint32_t lane, std::string_view kind,
             const What& what) {
@@ -51,12 +51,12 @@ class Faults {
     note.what = what();
   }
 
-  /// What tells notes apart: the source line, without line information the place in the program.
+  /// The key of notes: the source line, or without line information the place in the program.
   [[nodiscard]] static const std::string& line_of(const SourceInstruction& text) {
     return text.source.empty() ? text.place : text.source;
   }
 
-  /// Faults so far that the launch went on after.
+  /// Faults so far after which the launch went on.
   [[nodiscard]] const std::vector<Note>& notes() const { return book_.notes(); }
   [[nodiscard]] NoteBook& book() { return book_; }
 

@@ -29,7 +29,7 @@ struct LaunchOptions {
   /// clusters.
   Dim3 cluster{0, 0, 0};
   std::uint64_t dynamic_shared_bytes = 0;
-  /// Local memory of a thread whose kernel does not say how much it needs (cudaLimitStackSize).
+  /// Local memory of a thread if the kernel does not say how much it needs (cudaLimitStackSize).
   std::uint64_t stack_bytes = 1024;
   bool trace = true;
   /// All blocks are resident and take turns, so that the grid can synchronize.
@@ -39,49 +39,49 @@ struct LaunchOptions {
   std::uint64_t resident_blocks = 0;
   /// Warp instructions after which the launch is abandoned as endless.
   std::uint64_t step_limit = 10'000'000'000;
-  /// A load of bytes that nobody wrote is an error.
+  /// A load of bytes that were never written is an error.
   bool check_uninitialized = true;
   /// How a user turns this check off.
   std::string_view without_check = "launch with check_uninitialized off";
   /// What happens at out-of-bounds and uninitialised accesses, divergent barriers and wrong member
   /// masks.
   OnFault on_fault = OnFault::stop;
-  /// Two accesses of different warps of a block to one address, one of them a write, without a
-  /// barrier between them are a fault.
+  /// Two accesses of different warps of a block to one address, of which one is a write, without a
+  /// barrier between them, are a fault.
   bool check_races = false;
-  /// What limits occupancy; 0: what the program's live registers need.
+  /// Registers that limit occupancy; 0: as many as the program has live.
   std::uint64_t registers_per_thread = 0;
   std::uint64_t launch_id = 0;
   std::uint64_t parent = 0;  ///< the launch whose kernel launched this one; 0: the host did
   std::uint64_t stream = 0;
   std::uint64_t begin_time = 0;  ///< nanoseconds of the device's timer
-  /// Answers calls of the CUDA runtime; null: they are faults.
+  /// Answers calls of the CUDA runtime; null: such calls are faults.
   DeviceRuntime* runtime = nullptr;
-  /// Threads that run independent blocks, with the outcome of one; 0: as many as the machine runs
-  /// at once.
+  /// Threads that run independent blocks, with the same outcome as one thread; 0: as many as the
+  /// machine runs at once.
   unsigned num_threads = 1;
-  /// Warp instructions that a thread runs at a time when they are traced, and keeps until it is
-  /// their turn; without a trace it runs four times as many.
+  /// Traced warp instructions that a thread runs at a time and keeps until it is their turn;
+  /// without a trace, four times as many.
   std::uint64_t instructions_ahead = std::uint64_t{1} << 16;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
   InterruptCheck interrupt;
   /// Called now and then with the blocks done and the blocks of the grid; may be empty.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
-  /// Receives the faults that OnFault::proceed let pass, when the launch ends, also by an error;
-  /// may be empty.
+  /// Receives the faults that OnFault::proceed let pass when the launch ends, even by an error; may
+  /// be empty.
   std::function<void(const Note&)> note;
 };
 
 /// What ran.
 struct LaunchResult {
   std::optional<KernelTrace> trace;
-  std::uint64_t warp_instructions = 0;    ///< executed ones, also those the trace folds
-  std::uint64_t thread_instructions = 0;  ///< the same, times the active lanes
+  std::uint64_t warp_instructions = 0;    ///< executed, including those the trace folds
+  std::uint64_t thread_instructions = 0;  ///< sum of their active lanes
   std::uint64_t time =
       0;  ///< what clocks showed at the end: a tick per warp instruction, and waits
 };
 
-/// Blocks that a cooperative launch may have here; no GPU holds more at once.
+/// Most blocks of a cooperative launch here; no GPU holds more at once.
 inline constexpr std::uint64_t max_resident_blocks = 8192;
 
 /// Bytes of shared memory of a block, without what is reserved for the system.
@@ -90,25 +90,24 @@ std::uint64_t shared_bytes_of(const KernelProgram& program, const LaunchOptions&
 /// Bytes of local memory of a thread.
 std::uint64_t local_bytes_of(const KernelProgram& program, const LaunchOptions& options);
 
-/// Bytes of local memory of the blocks that are there at once. The launch must be possible
-/// otherwise.
+/// Bytes of local memory of the resident blocks. The launch must be possible otherwise.
 std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOptions& options);
 
-/// Blocks of a cluster along each dimension: what the launch says, else what the kernel asks for;
-/// ones without clusters.
+/// Blocks of a cluster along each dimension, from the launch or else the kernel; all 1 without
+/// clusters.
 [[nodiscard]] Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options);
 
-/// Runs a kernel to its end, block after block. Where one only waits for memory to change, as many
-/// others take turns with it as are resident at once; those of a cooperative launch take turns from
-/// the beginning, at places where they may wait for each other. `parameters` is the parameter
-/// buffer; `bound_textures` are the handles that texture references are bound to, by number. Memory
-/// of the device changes as the kernel writes it.
+/// Runs a kernel to its end, block after block. If one only waits for memory to change, as many
+/// blocks take turns as are resident at once; those of a cooperative launch do so from the start,
+/// at places where they may wait for each other. `parameters` is the parameter buffer;
+/// `bound_textures` are the handles that texture references are bound to, by number. Memory of the
+/// device changes as the kernel writes it.
 ///
 /// Throws InputError: impossible launch (too many threads or too much shared memory, wrong
 /// parameter size), or a fault of the kernel (out-of-bounds, misaligned or uninitialised access,
-/// divergent barrier, deadlock, step limit, failed assertion, trap): it names kernel, source line,
-/// block, thread and address. What the kernel wrote before a fault stays. LaunchOptions::on_fault
-/// turns some of the faults into notes.
+/// divergent barrier, deadlock, step limit, failed assertion, trap): the message names kernel,
+/// source line, block, thread and address. What the kernel wrote before a fault stays.
+/// LaunchOptions::on_fault turns some of the faults into notes.
 LaunchResult launch(Device& device, const KernelProgram& program,
                     std::span<const std::byte> parameters, const LaunchOptions& options,
                     std::span<const std::uint64_t> bound_textures = {});

@@ -8,7 +8,7 @@
 namespace warpstack::simt {
 namespace {
 
-// Where an access was: site, lane and actor in one number.
+// The place of an access: site, lane and actor in one number.
 constexpr std::uint32_t actor_bits = 6;
 constexpr std::uint32_t lane_bits = 5;
 
@@ -25,8 +25,8 @@ static_assert(where_of({.site = max_race_sites - 1}) >> (actor_bits + lane_bits)
 
 constexpr std::size_t index_of(RaceKind kind) { return static_cast<std::size_t>(kind); }
 
-/// Whether two accesses of these kinds race when nothing orders them. `changes`: the later one
-/// changes the byte.
+/// Whether two unordered accesses of these kinds race. `changes` says that the later one changes
+/// the byte.
 bool conflict(RaceKind earlier, RaceKind later, bool changes) {
   const auto writes = [](RaceKind kind) {
     return kind == RaceKind::store || kind == RaceKind::strong_store;
@@ -118,7 +118,7 @@ void RaceCheck::reset(std::uint32_t barrier) { barriers_[barrier] = {}; }
 void RaceCheck::end_warp(std::uint32_t warp) { join(ended_, clocks_[warp]); }
 
 void RaceCheck::follow(std::uint32_t actor, std::uint32_t warp) {
-  // What it did for other warps is told by its own time alone.
+  // Its own time alone covers what it did for other warps.
   const std::uint32_t own = clocks_[actor][actor];
   clocks_[actor] = clocks_[warp];
   clocks_[actor][actor] = own;
@@ -158,7 +158,7 @@ void RaceCheck::wait_for_products(std::uint32_t warp, std::uint64_t pending) {
   const std::uint32_t actor = num_warps_ + warp / warps_of_product;
   const std::uint32_t first = warp - warp % warps_of_product;
   for (std::uint32_t other = first; other < first + warps_of_product; ++other) {
-    // One that has ended may have committed fewer.
+    // A finished warp may have committed fewer.
     if (other >= num_warps_ || commits_[other].size() <= last) continue;
     clocks_[warp][actor] = std::max(clocks_[warp][actor], commits_[other][last]);
   }
@@ -173,7 +173,7 @@ void RaceCheck::acquire(const RaceAccess& access) {
 void RaceCheck::release(const RaceAccess& access) {
   const Clock& clock = access.releases ? clocks_[access.warp] : fenced_[access.warp];
   const bool carries = clock[access.warp] != 0;
-  // An atomic operation goes on with what the value carried; another write does not.
+  // An atomic operation passes on what the value carried; another write does not.
   if (!carries) {
     if (!access.atomic) releases_.erase(access.address);
     return;
@@ -249,7 +249,7 @@ const RaceCheck::Record* RaceCheck::unordered(const Record& record, std::uint32_
   return found == last ? nullptr : found;
 }
 
-/// Replaces what is ordered before the access, and stands beside the rest.
+/// Puts the access in place of those ordered before it, beside the others.
 void RaceCheck::put(Record& record, Record last, std::uint32_t warp) {
   if (record.time != by_warp) {
     if (record.time == 0 || is_ordered(record, warp)) {
@@ -282,7 +282,8 @@ void RaceCheck::touch(Cell& cell, const RaceAccess& access, std::uint64_t addres
                       .lane = lane_of(other->where),
                       .site = site});
   }
-  // All before a plain store in order: whatever races with one of them races with the store, too.
+  // If all accesses are ordered before a plain store, what races with one of them races with the
+  // store, too.
   if (alone) cell = {};
   const Record last{clocks_[access.warp][access.warp], where_of(access)};
   put(cell[index_of(access.kind)], last, access.warp);
@@ -299,7 +300,7 @@ std::span<const Race> RaceCheck::access(const RaceAccess& access) {
     const std::uint32_t changes = access.changes >> done;
     const std::uint32_t all = (1u << count) - 1;
     Cell& cell = cell_of(address);
-    // Bytes of a word share a cell as long as they share their fate.
+    // Bytes of a word share a cell as long as the same happens to all.
     const bool uniform = count == 4 && ((changes & all) == 0 || (changes & all) == all);
     if (!uniform && cell[0].time != by_byte) split(cell);
     if (cell[0].time != by_byte) {

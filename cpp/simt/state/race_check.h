@@ -11,8 +11,8 @@
 
 namespace warpstack::simt {
 
-/// How an access stands beside others of the same address. Strong ones (volatile, relaxed, acquire,
-/// release, atomic) do not race with each other.
+/// The kind of an access. Strong ones (volatile, relaxed, acquire, release, atomic) do not race
+/// with each other.
 enum class RaceKind : std::uint8_t { load, store, strong_load, strong_store };
 inline constexpr std::size_t num_race_kinds = 4;
 
@@ -20,7 +20,7 @@ inline constexpr std::size_t num_race_kinds = 4;
 struct RaceAccess {
   std::uint64_t address = 0;  ///< generic
   std::uint32_t bytes = 0;    ///< at most 32
-  /// Bytes whose value the access changes, one bit each: a write that leaves a byte as it is does
+  /// Bytes whose value the access changes, one bit each. A write that does not change a byte does
   /// not race with another write of it.
   std::uint32_t changes = ~std::uint32_t{0};
   RaceKind kind = RaceKind::load;
@@ -33,7 +33,7 @@ struct RaceAccess {
 };
 inline constexpr std::uint32_t max_race_sites = std::uint32_t{1} << 21;
 
-/// Two accesses without an order between them; this is the earlier one.
+/// Describes the earlier of two accesses without an order between them.
 struct Race {
   std::uint64_t address = 0;  ///< of the first byte that both touch
   RaceKind kind = RaceKind::load;
@@ -42,28 +42,28 @@ struct Race {
   std::uint32_t site = 0;
 };
 
-/// Memory that the checks of a launch may take together.
+/// Memory that all checks of a launch may take together.
 struct RaceBudget {
   std::uint64_t used = 0;
   std::uint64_t limit = std::uint64_t{1} << 30;
 };
 
-/// Finds accesses of different warps of one block to one byte, at least one of them a write, that
-/// nothing orders. It keeps a vector clock per warp, and the last accesses of each kind per byte
-/// (FastTrack, Flanagan and Freund 2009). Lanes of one warp are taken as ordered.
+/// Finds unordered accesses of different warps of a block to one byte, at least one of them a
+/// write. It keeps a vector clock per warp, and the last accesses of each kind per byte (FastTrack,
+/// Flanagan and Freund 2009). Lanes of one warp are taken as ordered.
 ///
-/// What orders: barriers (all that happened before a warp arrived comes before what a warp does
-/// that waited there), and release and acquire patterns: a strong write that releases, or that
-/// follows a fence, and a strong read of its value that acquires, or that a fence follows.
+/// Barriers order accesses: all that a warp did before it arrived comes before what the waiting
+/// warps do afterwards. So do release and acquire patterns: a strong write that releases or follows
+/// a fence, and a strong read of its value that acquires or precedes a fence.
 ///
-/// What goes on without the warp that has begun it is done by actors of its own, whose numbers
-/// follow those of the warps: one for the products of each four warps, and one for the copies that
-/// an mbarrier announces (barriers share actors where there are many). An operation begins after
-/// what its warp has done before; a warp comes after it by wait_for_products(), or by acquiring the
-/// barrier at which complete_copy() has been.
+/// Asynchronous operations belong to actors of their own, whose numbers follow those of the warps:
+/// one for the products of each four warps, and one for the copies that an mbarrier announces (many
+/// barriers share actors). An operation begins after its warp's earlier accesses; a warp is ordered
+/// after it by wait_for_products(), or by acquiring the barrier of complete_copy().
 class RaceCheck {
  public:
-  /// `has_async`: there are products of four warps, or copies that an mbarrier announces.
+  /// `has_async` says whether there are products of four warps, or copies that an mbarrier
+  /// announces.
   RaceCheck(std::uint32_t num_warps, bool has_async, RaceBudget& budget);
   ~RaceCheck();
   RaceCheck(const RaceCheck&) = delete;
@@ -72,17 +72,17 @@ class RaceCheck {
   /// Forgets all, for the next block.
   void begin_block();
 
-  /// Notes an access; the races that it makes, one for each other instruction, until the next call.
+  /// Notes an access. Returns its races, one per other instruction, valid until the next call.
   /// Throws InputError beyond the budget.
   std::span<const Race> access(const RaceAccess& access);
-  /// Memory that a new owner gets: what came before does not count.
+  /// Memory has a new owner: earlier accesses do not count.
   void forget(std::uint64_t address, std::uint64_t bytes);
 
   void fence(std::uint32_t warp);
   /// A warp comes to a barrier.
   void arrive(std::uint32_t warp, std::uint32_t barrier);
-  /// A warp that waited there goes on. `all`: the barrier is for all warps, so that those that have
-  /// ended count as if they had come.
+  /// A warp that waited there goes on. `all` says that the barrier is for all warps, so that
+  /// finished ones count as arrived.
   void pass(std::uint32_t warp, std::uint32_t barrier, bool all);
   /// The barrier is complete: its next use starts.
   void reset(std::uint32_t barrier);
@@ -91,13 +91,13 @@ class RaceCheck {
   /// A warp begins a copy that the mbarrier at an offset in shared memory announces. Returns the
   /// actor.
   std::uint32_t begin_copy(std::uint32_t warp, std::uint64_t barrier);
-  /// The copies of an actor have arrived: who acquires the barrier comes after them.
+  /// The copies of an actor have arrived; a warp that acquires the barrier comes after them.
   void complete_copy(std::uint32_t actor, std::uint64_t barrier, std::uint32_t bytes);
   /// A warp begins its part of a product. Returns the actor that reads.
   std::uint32_t begin_product(std::uint32_t warp);
   [[nodiscard]] bool is_copier(std::uint32_t actor) const { return actor >= first_copier_; }
   void commit_products(std::uint32_t warp);
-  /// All groups that the warp has committed but the last `pending` ones are done, in all warps that
+  /// All groups that the warp has committed, except the last `pending`, are done in all warps that
   /// multiply with it.
   void wait_for_products(std::uint32_t warp, std::uint64_t pending);
 
@@ -111,7 +111,7 @@ class RaceCheck {
   using Clock = std::array<std::uint32_t, max_actors>;
 
   /// The last access of one kind: its actor's time, and site, lane and actor in one number. Two
-  /// times are marks: the number is an index then.
+  /// special times mean that the number is an index.
   struct Record {
     std::uint32_t time = 0;  ///< 0: none
     std::uint32_t where = 0;
@@ -127,18 +127,18 @@ class RaceCheck {
 
   static void join(Clock& to, const Clock& from);
   void tick(std::uint32_t warp);
-  /// An actor begins something for a warp: it comes after what the warp has done.
+  /// An actor begins something for a warp, ordered after what the warp has done.
   void follow(std::uint32_t actor, std::uint32_t warp);
   void acquire(const RaceAccess& access);
   void release(const RaceAccess& access);
-  /// A plain store takes away what the values under it carry.
+  /// A plain store removes what the overwritten values carry.
   void overwrite(const RaceAccess& access);
   Cell& cell_of(std::uint64_t address);
-  /// Shares a word's cell out among its bytes.
+  /// Divides a word's cell among its bytes.
   void split(Cell& cell);
   void touch(Cell& cell, const RaceAccess& access, std::uint64_t address, bool changes);
   bool is_ordered(const Record& record, std::uint32_t warp) const;
-  /// A record that is not ordered before `warp` does what it does now.
+  /// The record, if the warp's current access is not ordered after it; else null.
   const Record* unordered(const Record& record, std::uint32_t warp) const;
   void put(Record& record, Record last, std::uint32_t warp);
   void take(std::uint64_t bytes);
@@ -151,13 +151,13 @@ class RaceCheck {
 
   std::array<Clock, max_actors> clocks_{};
   std::array<Clock, max_warps> fenced_{};    ///< at a warp's last fence
-  std::array<Clock, max_warps> observed_{};  ///< releases that a warp read without acquiring
+  std::array<Clock, max_warps> observed_{};  ///< releases that a warp has read without acquiring
   std::array<Clock, num_barriers> barriers_{};
-  Clock ended_{};  ///< of warps that have ended
+  Clock ended_{};  ///< of finished warps
   /// Times of a warp's products at its commits.
   std::array<std::vector<std::uint32_t>, max_warps> commits_;
   std::unordered_map<std::uint64_t, std::uint32_t> copiers_;  ///< by offset of the mbarrier
-  /// What the value at an address carries to those who acquire it.
+  /// What the value at an address carries to warps that acquire it.
   struct Release {
     std::uint32_t bytes = 0;
     Clock clock{};

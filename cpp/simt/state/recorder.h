@@ -17,7 +17,7 @@ using trace::MovedBytes;
          action == Action::fragment_load || action == Action::fragment_store;
 }
 
-/// Operations of async_operations.h with accesses.
+/// Whether an action is an operation of async_operations.h with accesses.
 [[nodiscard]] constexpr bool is_async_access(Action action) {
   return action == Action::bulk_copy || action == Action::tensor_copy ||
          action == Action::warpgroup_multiply;
@@ -29,7 +29,7 @@ using trace::MovedBytes;
          is_matrix_access(action);
 }
 
-/// Blocks that have ended and whose columns are not in the trace yet.
+/// Finished blocks whose columns are not in the trace yet.
 struct RecordedBlocks {
   struct Entry {
     std::uint64_t number = 0;  ///< of the block
@@ -40,20 +40,20 @@ struct RecordedBlocks {
   trace::ColumnBuffers columns;
   std::vector<trace::RowCounts> counts;
 
-  /// Forgets the blocks and keeps the memory.
+  /// Forgets the blocks but keeps the memory.
   void clear();
 };
 
-/// Records what a launch does in its trace, if it makes one.
+/// Records a launch in its trace, if it makes one.
 class Recorder {
  public:
   explicit Recorder(const Execution& execution);
-  /// Records blocks that run ahead of their turn, for the recorder of the launch.
+  /// For blocks that run ahead of their turn; `trunk` is the recorder of the launch.
   Recorder(const Execution& execution, const Recorder& trunk);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// A step without memory accesses of the memory stage: all of its rows.
+  /// Records all rows of a step without accesses of the memory stage.
   void record(Warp& warp, const Step& step, std::uint32_t mask) {
     if (log_ == nullptr) return;
     for (std::uint32_t i = 0; i < step.num_rows; ++i) {
@@ -61,13 +61,13 @@ class Recorder {
     }
   }
 
-  /// Rows of several steps without accesses.
+  /// Records rows of several steps without accesses.
   void record_rows(Warp& warp, std::uint32_t first, std::uint32_t count, std::uint32_t mask) {
     if (log_ == nullptr || count == 0) return;
     log_->append_plain(warp.columns, std::span(rows_).subspan(first, count), mask);
   }
 
-  /// One of the rows of a step, its first as a rule, with the addresses of an access.
+  /// Records a row of a step, by default its first, with the addresses of an access.
   void record_access(Warp& warp, const Step& step, std::uint32_t mask, const LaneAddresses* lanes,
                      std::uint32_t row = 0) {
     if (log_ == nullptr || step.num_rows == 0) return;
@@ -76,14 +76,14 @@ class Recorder {
                     rows_[step.first_row + row], mask, lanes);
   }
 
-  /// A step at an mbarrier, which the opcode of its row names; none: its row as it is.
+  /// Records a step at an mbarrier, which the opcode of its row then names; none: its row as it is.
   void record_phase(Warp& warp, const Step& step, std::uint32_t mask,
                     const trace::PhaseStep& phase) {
     if (log_ == nullptr || step.num_rows == 0) return;
     log_->append_plain(warp.columns, row_of(step, phase), mask);
   }
 
-  /// A read of a texture that touches the words at `addresses`.
+  /// Records a read of a texture that touches the words at `addresses`.
   void record_texels(Warp& warp, const Step& step, std::uint32_t mask,
                      std::span<const std::uint64_t> addresses) {
     if (log_ == nullptr || step.num_rows == 0) return;
@@ -91,7 +91,7 @@ class Recorder {
     log_->append_touched(warp.columns, rows_[step.first_row], mask, addresses);
   }
 
-  /// A bulk copy from or to these bytes of global memory, and what it completes.
+  /// Records a bulk copy from or to these bytes of global memory, and what it completes.
   void record_moved(Warp& warp, const Step& step, std::uint32_t mask,
                     std::span<const MovedBytes> moved, const trace::PhaseStep& phase) {
     if (log_ == nullptr || step.num_rows == 0) return;
@@ -99,25 +99,25 @@ class Recorder {
     log_->append_moved(warp.columns, row_of(step, phase), mask, moved);
   }
 
-  /// An access that takes so many wavefronts of shared memory: the first row of a step.
+  /// Records the first row of a step, an access of `count` wavefronts of shared memory.
   void record_wavefronts(Warp& warp, const Step& step, std::uint32_t mask, std::uint32_t count,
                          const trace::PhaseStep& phase = {}) {
     if (log_ == nullptr || step.num_rows == 0) return;
     log_->append_wavefronts(warp.columns, row_of(step, phase), mask, count);
   }
 
-  /// An access without an active lane is issued all the same.
+  /// Records an access without an active lane, which is issued all the same.
   void record_idle_access(Warp& warp, const Step& step);
 
-  /// The block that runs has ended.
+  /// Stores the running block, which has ended.
   void store_block();
 
-  /// A recorder for blocks ahead of their turn begins, keeps a block that has ended, and gives
-  /// out what it has counted.
+  /// For a recorder of blocks ahead of their turn: begins, keeps a finished block, and returns its
+  /// counts.
   void begin_ahead();
   void keep_block(RecordedBlocks& kept) const;
   void keep_counts(RecordedBlocks& kept) const;
-  /// Stores what such a recorder has kept. It reads only what is its own, so that others may run.
+  /// Stores what such a recorder has kept. It only reads its argument, so others may run.
   void store(const RecordedBlocks& kept);
 
   /// The trace, when the launch has ended.
@@ -130,12 +130,12 @@ class Recorder {
     return phase.kind == trace::PhaseStep::Kind::none ? row : log_->phase_row(row, phase);
   }
 
-  // Addresses as if allocations lay back to back, which Device::records_gaps asks for. What they
-  // return holds until the next call.
+  // Addresses as if allocations lay back to back, unless Device::records_gaps. Results are valid
+  // until the next call.
   const LaneAddresses* without_gaps(const LaneAddresses& lanes);
   std::span<const std::uint64_t> without_gaps(std::span<const std::uint64_t> addresses);
   std::span<const MovedBytes> without_gaps(std::span<const MovedBytes> moved);
-  /// How far the gaps have moved an address of device memory; 0 for others.
+  /// How far gaps have moved an address of device memory; 0 for other addresses.
   std::uint64_t moved_by(std::uint64_t address) {
     if (address - known_.begin >= known_.bytes || known_.changes != memory_.changes()) {
       find_move(address);
@@ -147,7 +147,7 @@ class Recorder {
   const Execution& execution_;
   const DeviceMemory& memory_;
   const bool moves_addresses_;
-  /// What moved_by() found last: of `bytes` bytes from `begin` on.
+  /// The last result of moved_by(), for `bytes` bytes from `begin` on.
   struct {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
@@ -159,7 +159,7 @@ class Recorder {
   std::vector<MovedBytes> moved_ranges_;
   std::optional<trace::TraceBuilder> builder_;
   std::optional<trace::TraceBranch> branch_;  ///< of the launch's builder
-  trace::IssueLog* log_ = nullptr;            ///< one of these; null without a trace
+  trace::IssueLog* log_ = nullptr;            ///< one of the two; null without a trace
   std::vector<std::uint32_t> rows_;           ///< of the program, in the trace's table
   std::vector<trace::WarpEntry> warps_;       ///< of the block at hand
   std::vector<trace::ColumnView> columns_;

@@ -59,7 +59,7 @@ void SpinDetector::begin_again() {
 void SpinDetector::circle(const Warp& warp, std::uint32_t target) {
   ++circles_;
   if (circles_ > most_states_) {
-    ++last_;  // what has been seen stands
+    ++last_;  // keeps what has been seen
     return;
   }
   std::uint64_t state = mix(target, warp.file.data(), warp.file.size());

@@ -9,17 +9,17 @@ namespace warpstack::simt {
 struct Step;
 struct Warp;
 
-/// What warps that are watched have done of late.
+/// What watched warps have done recently.
 struct Sightings {
-  bool news = false;     ///< an access that its warp had not made before, or had with other values
-  bool changes = false;  ///< memory has other contents
+  bool news = false;     ///< an access that its warp had not made before with these values
+  bool changes = false;  ///< memory has changed
 };
 
-/// Follows a warp that has run for long: does it only wait until somebody else changes memory? It
-/// goes round a loop then, makes the same accesses again and again, and finds the same values.
+/// Finds out whether a warp that has run for long only waits until another one changes memory: then
+/// it repeats a loop with the same accesses, and finds the same values.
 class SpinDetector {
  public:
-  /// `most_states`: rounds of a loop in which the whole state of the warp is looked at.
+  /// The whole state of the warp is compared in at most `most_states` rounds of a loop.
   SpinDetector(Sightings& sightings, std::uint32_t most_states)
       : sightings_(sightings), most_states_(most_states) {}
 
@@ -27,12 +27,12 @@ class SpinDetector {
 
   /// An access to memory begins; `access` numbers it in the program.
   void begin_access(std::uint32_t access, std::uint32_t mask);
-  /// What a lane finds, and what it leaves.
+  /// The value that a lane finds, and the one that it leaves.
   void before(std::uint64_t address, const std::byte* place, std::uint32_t bytes);
   void after(const std::byte* place, std::uint32_t bytes) { after_ = mix(after_, place, bytes); }
-  /// `is_look`: it reads what other blocks may have written, without a cache.
+  /// `is_look` says that it reads what other blocks may have written, without a cache.
   void end_access(const Step& step, bool is_look);
-  /// Something whose outcome is not followed: a printed line, a matrix, a texture.
+  /// The warp does something that is not followed: prints, or uses a matrix or a texture.
   void work() { begin_again(); }
   /// The warp goes back to step `target`.
   void circle(const Warp& warp, std::uint32_t target);
@@ -44,23 +44,23 @@ class SpinDetector {
 
   // ---- what follows from it ----
 
-  /// Forgets how often the warp went round, and keeps which accesses are known.
+  /// Forgets how often the warp went round, but not which accesses are known.
   void begin_again();
-  /// It has gone round without news for some time.
+  /// Whether the warp has gone round without news for some time.
   [[nodiscard]] bool circles() const {
     return circles_ >= few_circles && (looks_ > 0 || meetings_ > 0 || recurs());
   }
-  /// It waits for what others do with memory.
+  /// Whether the warp waits until others change memory.
   [[nodiscard]] bool spins() const { return circles_ >= few_circles && (looks_ > 0 || recurs()); }
-  /// Its registers have been the same at the same step before: unless memory changes, it never
-  /// leaves its loop.
+  /// Whether its registers were the same at the same step before: then it never leaves its loop
+  /// unless memory changes.
   [[nodiscard]] bool recurs() const { return period_ > 0 && circles_ - last_ <= period_; }
   [[nodiscard]] bool recurs_for(std::uint32_t circles) const {
     return circles_ >= circles && recurs();
   }
-  /// A strong look at memory since it began to follow the warp.
+  /// Whether there was a strong look at memory since the warp has been followed.
   [[nodiscard]] bool has_looked() const { return has_looked_; }
-  /// The last access that read, null without one, and the first address of it.
+  /// The last access that read (null without one), and its first address.
   [[nodiscard]] const Step* look() const { return look_; }
   [[nodiscard]] std::uint64_t look_address() const { return look_address_; }
 
@@ -76,7 +76,7 @@ class SpinDetector {
   const std::uint32_t most_states_;
   std::unordered_set<std::uint64_t> known_;  ///< accesses, with their values
 
-  std::uint64_t access_ = 0;  ///< the one at hand, without its values
+  std::uint64_t access_ = 0;  ///< the current one, without its values
   std::uint64_t before_ = 0;  ///< values that it found
   std::uint64_t after_ = 0;   ///< values that it left
   std::uint64_t address_ = 0;

@@ -72,7 +72,7 @@ void Warp::rotate() {
   if (below.pc != top.reconvergence) return;
   const std::uint32_t waiting = below.mask & ~top.mask;
   if (waiting == 0) return;
-  // They no longer meet here, but where the entry below would meet others.
+  // They no longer reconverge here, but where the entry below would.
   const PathEntry ahead{below.pc, below.reconvergence, waiting};
   below = {top.pc, below.reconvergence, top.mask};
   paths.back() = ahead;
@@ -110,7 +110,7 @@ void Warp::join_paths(std::uint32_t lanes) {
       paths[i].mask |= other.mask;
       other.mask = 0;
     }
-    // A path that no other meets may lie on top of all.
+    // A path that no other meets may lie above all others.
     std::rotate(paths.begin() + static_cast<std::ptrdiff_t>(i),
                 paths.begin() + static_cast<std::ptrdiff_t>(i) + 1, paths.end());
     break;

@@ -16,7 +16,7 @@ Extent extent_of(const LaneAddresses& lanes, std::uint32_t bytes) {
   if (lanes.mask == all_lanes) {
     const std::uint64_t first = lanes.address[0];
     const std::uint64_t last = lanes.address[warp_size - 1];
-    // The last lane tells what is worth a look at all of them.
+    // The last lane tells which pattern all lanes are checked for.
     const std::uint64_t step = last == first ? 0 : bytes;
     if (last >= first && last - first == (warp_size - 1) * step) {
       std::uint64_t others = 0;
@@ -43,8 +43,8 @@ Extent extent_of(const LaneAddresses& lanes, std::uint32_t bytes) {
   return extent;
 }
 
-/// Calls `f` with the places of an allocation's map that stand for the bytes of each lane, as
-/// numbers of at most eight places.
+/// Calls `f` with the entries of an allocation's map for the bytes of each lane, at most eight
+/// entries as a number.
 template <class F>
 void for_places(std::uint8_t* written, std::uint64_t origin, const LaneAddresses& lanes,
                 std::uint32_t bytes, F f) {
@@ -60,7 +60,7 @@ void for_places(std::uint8_t* written, std::uint64_t origin, const LaneAddresses
   call(std::uint64_t{});
 }
 
-/// All places are written.
+/// Entries that are all written, as a number.
 template <class T>
 constexpr T all_written = static_cast<T>(0x0101010101010101u);
 
@@ -160,7 +160,7 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
   if (cached == nullptr || address - cached->address > cached->bytes ||
       bytes > cached->bytes - (address - cached->address)) {
     cached = nullptr;
-    // A stack pointer that has fallen below 0 has 32 bits: the window's address of it has more.
+    // A stack pointer below 0 has wrapped around in 32 bits, and is added to the window's address.
     constexpr std::uint64_t below_stack = local_window + (std::uint64_t{1} << 32);
     const bool is_below_stack =
         program_.grows_stack &&
@@ -175,7 +175,7 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
                      (address == 0 ? "a null pointer" : where));
   }
   if (view_ != nullptr) {
-    // What nobody has written may be what a block before this one has not written yet.
+    // Unwritten bytes may be bytes that an earlier block has not written yet.
     if (reads && options_.check_uninitialized && !view_->is_written(*cached, address, bytes)) {
       throw NeedsItsTurn{};
     }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint32_t barrier_bytes = 8;
 constexpr std::uint64_t count_mask = BarrierWord::max_count;
 constexpr std::int32_t byte_bias = 1 << 20;
-/// The completions of a barrier, from none on.
+/// The completions of a barrier, initially none.
 PhaseCount& phase_of(std::vector<PhaseCount>& phases, std::uint32_t barrier) {
   const auto found = std::ranges::find(phases, barrier, &PhaseCount::barrier);
   return found != phases.end() ? *found : phases.emplace_back(PhaseCount{barrier});
@@ -29,7 +29,7 @@ bool completes(AsyncBarrier::Kind kind) {
   return kind == Kind::complete || kind == Kind::arrive || kind == Kind::copies;
 }
 
-/// Two bits that zeros and most other contents of memory do not have.
+/// Two bits that differ from zeros and most other contents of memory.
 constexpr std::uint64_t valid_mark = 2;
 constexpr const char* too_many =
     "bytes more than it expects (mbarrier.arrive.expect_tx says how many, before the phase ends)";
@@ -215,7 +215,7 @@ void AsyncBarriers::check_bytes() {
     if (one.barrier + barrier_bytes > shared.size()) continue;
     const BarrierWord word =
         BarrierWord::unpack(read_value(shared.data() + one.barrier, barrier_bytes));
-    // Memory that holds something else by now has been checked when it was invalidated.
+    // A barrier whose memory now holds something else was checked when it was invalidated.
     if (!word.valid || word.bytes >= 0) continue;
     const std::string what = "the block ends, and copies have brought the mbarrier at " +
                              hexadecimal(one.barrier) + " " + std::to_string(-word.bytes) + " " +

@@ -8,7 +8,7 @@
 namespace warpstack::simt {
 namespace {
 
-/// Looks of a held warp after which a test of an mbarrier says no: others may wait for that.
+/// Looks of a held warp after which a test of an mbarrier fails: others may wait for that.
 constexpr std::uint32_t most_held_rounds = 1u << 12;
 
 /// Negative answers without any event in between, after which other lanes of the warp go ahead.
@@ -93,7 +93,7 @@ bool AsyncUnit::give_up(Warp& warp, std::uint64_t fruitless) {
     barriers_.give_up(warp, step, warp.registers(), warp.async.held_mask);
     warp.state = Warp::State::ready;
     ++warp.paths.back().pc;
-    // What it waits for may be other lanes of the warp.
+    // It may wait for other lanes of the warp.
     if (fruitless >= few_fruitless) warp.rotate();
     return true;
   }

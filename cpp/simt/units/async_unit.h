@@ -11,7 +11,7 @@
 
 namespace warpstack::simt {
 
-/// Operations of async_operations.h, and the barrier of a cluster.
+/// Executes the operations of async_operations.h, and the barrier of a cluster.
 class AsyncUnit {
  public:
   AsyncUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
@@ -22,15 +22,15 @@ class AsyncUnit {
         tensors_(execution, faults, recorder, spaces, copies_),
         products_(execution, faults, recorder, spaces, races) {}
 
-  /// Returns false for a wait that is not over: nothing has happened then, and the warp is held.
+  /// Returns false for a wait that is not over: then nothing happens and the warp is held.
   bool execute(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
-  /// A held warp looks once more: it goes on behind the wait if that is over, or if it has looked
-  /// for long and the wait may end without what it waits for. Returns whether it is ready.
+  /// Lets a held warp look again. It goes on if the wait is over, or if it has looked for long and
+  /// the wait may be given up. Returns whether it is ready.
   bool try_again(Warp& warp);
-  /// No warp can go on: lets a held one go on if that is possible, with other lanes of it or, at a
-  /// test of an mbarrier, with a negative answer. `fruitless`: how often that has led to nothing.
+  /// Called when no warp can go on. Lets a held warp go on if possible: with other lanes or, at a
+  /// test of an mbarrier, with a negative answer. `fruitless` is how often that has led to nothing.
   bool give_up(Warp& warp, std::uint64_t fruitless);
-  /// The block has ended.
+  /// Checks at the end of the block.
   void check_end() { barriers_.check_bytes(); }
   /// What a held warp waits for, for messages.
   std::string text(Warp& warp);

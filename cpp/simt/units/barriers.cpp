@@ -104,8 +104,8 @@ void Barriers::release() {
 
 void Barriers::arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask) {
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-  // Others wait for these lanes at a warp-wide operation, which is the fault then; or the rest is
-  // at this very barrier.
+  // If other lanes wait for these at a warp-wide operation, that is the fault; or the rest is at
+  // this very barrier.
   bool awaited = false;
   std::uint32_t here = mask;
   for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
@@ -114,7 +114,7 @@ void Barriers::arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask
     if ((other.members & mask) != 0) awaited = true;
     if (&warp.step_of(other) == &step) here |= other.mask;
   }
-  // Lanes leave a loop at different times, and wait behind it for those that go round.
+  // Lanes leave a loop at different times, and wait behind it for the others.
   if (is_in_loop(*warp.frames.back().function, step)) warp.may_part = true;
   const bool may_diverge = program_.barriers[step.detail].may_diverge || warp.may_part;
   if (!may_diverge && !awaited && here != warp.live) {

@@ -19,28 +19,27 @@ class Barriers {
         faults_(faults) {}
 
   void arrive(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
-  /// All lanes of a warp that are left wait at barriers, on several paths: the warp arrives.
+  /// Called when all remaining lanes of a warp wait at barriers on several paths: the warp arrives.
   void arrive_parted(Warp& warp);
-  /// Lets the warps of every complete barrier go on. Warps that are done count as if they came.
+  /// Lets the warps of every complete barrier go on. Finished warps count as arrived.
   void release();
 
  private:
-  /// Part of a warp is at a barrier: it waits there for the rest, since Volta's barriers count
-  /// threads.
+  /// A part of a warp at a barrier waits for the rest, since Volta's barriers count threads.
   void arrive_divergent(Warp& warp, const Step& step, std::uint32_t mask);
-  /// Whether a way leads from a step back to it.
+  /// Whether a path leads from a step back to it.
   bool is_in_loop(const ProgramFunction& function, const Step& step);
   BarrierState& state_of(const Step& step, const std::byte* registers, std::uint32_t lane);
-  /// Checks a barrier and adds the predicates of lanes that have come.
+  /// Checks a barrier and adds the predicates of the lanes that arrive.
   void join(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
-  /// The lanes that waited on several paths go on.
+  /// Lets lanes that waited on several paths go on.
   void leave(Warp& warp, const BarrierState& barrier);
 
   Execution& execution_;
   const KernelProgram& program_;
   Block& block_;
   Faults& faults_;
-  std::unordered_map<const Step*, bool> in_loops_;  ///< divergent barriers
+  std::unordered_map<const Step*, bool> in_loops_;  ///< of divergent barriers
 };
 
 }  // namespace warpstack::simt

@@ -11,10 +11,10 @@
 namespace warpstack::simt {
 namespace {
 
-/// Compare-and-swap or exchange operations that a warp repeats without any divergence before lanes
-/// that wait for the spinning ones go ahead of them.
+/// Compare-and-swap or exchange operations that a warp repeats without divergence before lanes that
+/// wait for the spinning ones go ahead.
 constexpr std::uint32_t spin_patience = 256;
-/// The same for pauses in which other blocks have had their turns.
+/// The same for pauses in which other blocks had a turn.
 constexpr std::uint32_t pauses_in_a_row = 32;
 
 }  // namespace
@@ -24,11 +24,11 @@ void Branches::branch(Warp& warp, const Step& step, std::uint32_t taken) {
   if ((warp.may_wait || warp.detector != nullptr) && taken != 0 && step.jump <= path.pc) {
     if (warp.detector != nullptr) warp.detector->circle(warp, step.jump);
     if (warp.may_wait) {
-      // Round a loop that may wait for another block, which goes on now.
+      // The loop may wait for another block, which now goes on.
       warp.may_wait = false;
       warp.turns = 0;
       warp.state = Warp::State::paused;
-      // Or for lanes of this warp.
+      // It may also wait for lanes of this warp.
       if (++warp.pauses % pauses_in_a_row == 0) warp.spins = spin_patience + 1;
     }
   }
@@ -47,7 +47,8 @@ void Branches::branch(Warp& warp, const Step& step, std::uint32_t taken) {
   }
   std::pair<std::uint32_t, std::uint32_t> ways[] = {{path.pc + 1, path.mask & ~taken},
                                                     {step.jump, taken}};
-  // The last runs first: the way that leaves, so that others need not wait for it at barriers.
+  // The last runs first. It is the way out of the loop, so that others need not wait for it at
+  // barriers.
   const auto& steps = warp.frames.back().function->steps;
   if (path.pc + 1 < steps.size() && steps[path.pc + 1].action == Action::exit) {
     std::swap(ways[0], ways[1]);

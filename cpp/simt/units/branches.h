@@ -10,7 +10,7 @@
 
 namespace warpstack::simt {
 
-/// Where the lanes of a warp go on: branches, returns, exits.
+/// Executes branches, returns and exits of a warp.
 class Branches {
  public:
   Branches(Execution& execution, Faults& faults, Calls& calls, Barriers& barriers)
@@ -22,7 +22,7 @@ class Branches {
 
   void branch(Warp& warp, const Step& step, std::uint32_t taken);
   void indexed_branch(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
-  /// Lanes that name different masks go on apart, though at the same step.
+  /// Lanes that name different masks go on separately, though at the same step.
   void separate(Warp& warp, const Step& step, const std::byte* registers, std::uint32_t mask);
   /// Lanes return from the function, or exit.
   void leave(Warp& warp, std::uint32_t mask, bool exits);

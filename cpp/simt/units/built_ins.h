@@ -9,8 +9,8 @@
 
 namespace warpstack::simt {
 
-/// Functions of the device that the engine itself provides: printf, malloc, free, assert; and the
-/// way to those of the CUDA runtime.
+/// Device functions that the engine itself provides (printf, malloc, free, assert), and calls of
+/// the CUDA runtime.
 class BuiltIns {
  public:
   BuiltIns(Execution& execution, Faults& faults, AddressSpaces& spaces)
@@ -23,9 +23,9 @@ class BuiltIns {
   void call(Warp& warp, const Step& step, const Call& call, std::uint32_t mask);
 
  private:
-  /// What a function of the CUDA runtime gives a lane.
+  /// The result of a function of the CUDA runtime for a lane.
   std::uint64_t call_runtime(Warp& warp, const Step& step, const Call& call, std::uint32_t lane);
-  /// Memory of the device's heap, of which the race check knows nothing yet.
+  /// Allocates on the device's heap; the race check forgets what was there before.
   std::uint64_t allocate(std::uint64_t bytes);
   /// Zero-terminated text at a generic address.
   std::string text_at(Warp& warp, const Step& step, std::uint32_t lane, std::uint64_t address);

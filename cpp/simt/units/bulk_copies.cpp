@@ -41,7 +41,7 @@ void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers, s
   require_multiple(warp, step, lane, "the source's address", from);
   const std::uint32_t byte_mask =
       copy.byte_mask == none ? 0xffff : lane_u32(registers, copy.byte_mask, number) & 0xffff;
-  // A view counts the bytes between those of the mask as written, too.
+  // A view would also count bytes outside the mask as written.
   if (byte_mask != 0xffff) execution_.need_turn();
   if (copy.to.space == AddressSpace::global) {
     actor_ = warp.number;
@@ -116,7 +116,7 @@ CopyTargets BulkCopies::targets_of(Warp& warp, const Step& step, const std::byte
                  "a copy to the blocks of the mask " + hexadecimal(ranks) + " of a cluster of " +
                      std::to_string(present));
   }
-  // The same place in each of them.
+  // The same offset in each block.
   for (std::uint32_t rank = 0; rank < present; ++rank) {
     if ((ranks >> rank & 1) == 0) continue;
     targets.address[targets.count] = cluster_address(address % trace::window_bytes, rank);

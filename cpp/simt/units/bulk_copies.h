@@ -14,14 +14,14 @@
 
 namespace warpstack::simt {
 
-/// Where a copy into shared memory goes: one place, or one in each block that the copy names.
+/// The targets of a copy into shared memory: one, or one in each block that the copy names.
 struct CopyTargets {
   std::array<std::uint64_t, 16> address{};  ///< of `shared::cluster`
   std::array<std::uint64_t, 16> barrier{};
   std::uint32_t count = 0;
 };
 
-/// cp.async.bulk, cp.reduce.async.bulk: copies of a number of bytes, which are done at once.
+/// cp.async.bulk, cp.reduce.async.bulk: copies of a number of bytes, done at once.
 class BulkCopies {
  public:
   BulkCopies(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
@@ -36,7 +36,7 @@ class BulkCopies {
 
   void copy(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
-  /// Where a lane's copy goes. `blocks` is the slot of a mask of ranks, or none.
+  /// The targets of a lane's copy. `blocks` is the slot of a mask of ranks, or none.
   CopyTargets targets_of(Warp& warp, const Step& step, const std::byte* registers,
                          std::uint32_t lane, const AddressOperand& to,
                          const AddressOperand& barrier, std::uint32_t blocks);
@@ -45,12 +45,12 @@ class BulkCopies {
                                     std::uint32_t mask, std::uint32_t blocks) {
     return barriers_.count_completion(registers, barrier, mask, blocks);
   }
-  /// A lane's copy begins, as the check for races sees it.
+  /// Tells the race check that a lane's copy begins.
   void begin(const Warp& warp, const AddressOperand& barrier, const CopyTargets& targets);
-  /// The bytes are there: the barriers of the targets learn it.
+  /// Signals the barriers of the targets that the bytes are there.
   void signal(Warp& warp, const Step& step, std::uint32_t lane, const AddressOperand& barrier,
               const CopyTargets& targets, std::uint64_t bytes);
-  /// Tells the check for races of bytes that a copy reads or writes.
+  /// Tells the race check of bytes that a copy reads or writes.
   void note(const Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
             std::uint64_t address, std::uint32_t bytes, bool writes);
 
@@ -70,8 +70,8 @@ class BulkCopies {
   AddressSpaces& spaces_;
   RaceMonitor& races_;
   AsyncBarriers& barriers_;
-  std::uint32_t actor_ = 0;        ///< who makes the lane's copy, for the check for races
-  std::vector<MovedBytes> moved_;  ///< in global memory, by the instruction at hand
+  std::uint32_t actor_ = 0;        ///< makes the lane's copy, for the race check
+  std::vector<MovedBytes> moved_;  ///< in global memory, by the current instruction
 };
 
 }  // namespace warpstack::simt

@@ -60,7 +60,7 @@ void Calls::call(Warp& warp, const Step& step, std::byte* registers, std::uint32
     if (found->second == function) same |= 1u << lane;
   }
   if (same != mask) {
-    const PathEntry all = warp.paths.back();  // waits behind the call, where they meet
+    const PathEntry all = warp.paths.back();  // waits behind the call, where all meet
     warp.paths.push_back({all.pc - 1, all.pc, all.mask & ~same});
     warp.paths.push_back({all.pc, all.pc, same});
   }

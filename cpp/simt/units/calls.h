@@ -9,7 +9,7 @@
 
 namespace warpstack::simt {
 
-/// Calls of functions and returns from them: a frame of registers per call.
+/// Executes calls and returns; each call has a frame of registers.
 class Calls {
  public:
   Calls(Execution& execution, Faults& faults, BuiltIns& built_ins)

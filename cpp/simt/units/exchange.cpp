@@ -126,7 +126,7 @@ void WarpExchange::shuffle(Warp& warp, const Step& step, std::byte* registers, s
                            std::uint32_t members, const Exchange& exchange) {
   const Collective& c = program_.collectives[step.detail];
   const std::uint32_t readable = members & exchange.present;
-  std::uint32_t readers = 0;  // of lanes that they may not read
+  std::uint32_t readers = 0;  // lanes that read a lane they may not read
   int first_source = 0;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -161,7 +161,7 @@ void WarpExchange::shuffle(Warp& warp, const Step& step, std::byte* registers, s
       if (readers == 0) first_source = source;
       readers |= 1u << lane;
     }
-    // A lane that is not here gives 0.
+    // An absent lane gives 0.
     write_lane(registers, c.result, 4, lane, exchange.values[static_cast<std::size_t>(source)]);
     if (c.predicate != none)
       write_lane(registers, c.predicate, 4, lane, valid ? ~std::uint64_t{0} : 0);

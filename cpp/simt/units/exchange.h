@@ -9,19 +9,19 @@
 
 namespace warpstack::simt {
 
-/// What lanes bring to a warp-wide operation.
+/// The operands of a warp-wide operation.
 struct Exchange {
   std::uint32_t present = 0;
   std::array<std::uint64_t, warp_size> values{};
 };
 
-/// What to do about a wrong mask.
+/// Advice for messages about a wrong mask.
 inline constexpr const char* mask_remedy =
     " (correct the mask; on_fault=\"continue\" of a launch, --on-fault continue of warpstack "
     "trace, gives what a GPU does)";
 
-/// Shuffles, votes, matches, reductions: what lanes of a warp give each other. WarpOperations says
-/// when they do.
+/// Shuffles, votes, matches and reductions: exchanges values between lanes. WarpOperations says
+/// when.
 class WarpExchange {
  public:
   WarpExchange(Execution& execution, Faults& faults)

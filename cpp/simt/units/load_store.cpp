@@ -82,7 +82,7 @@ void for_width(std::uint32_t bytes, F f) {
   }
 }
 
-/// Who follows the accesses of a warp to memory that others see, too: as a rule nobody.
+/// The detector that follows a warp's accesses to memory that others see; mostly null.
 SpinDetector* detector_of(const Warp& warp, const MemoryAccess& access) {
   return access.space == AddressSpace::local ? nullptr : warp.detector.get();
 }
@@ -94,7 +94,7 @@ void for_lanes(const LaneAddresses& lanes, F f) {
   }
 }
 
-/// Loads or stores when one range of host memory serves all lanes.
+/// Loads or stores if a single range of host memory serves all lanes.
 void move_elements(std::byte* registers, const MemoryAccess& access, const LaneAddresses& lanes,
                    const HostRange& range, bool is_load) {
   for (std::uint32_t e = 0; e < access.elements; ++e) {
@@ -216,7 +216,7 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
         spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
                         lanes.address[lane], bytes, {.writes = true});
     if (detector != nullptr) detector->before(lanes.address[lane], place, bytes);
-    // All elements are read before results are written: those may be in the same registers.
+    // All elements are read before results are written, which may be in the same registers.
     std::array<std::uint64_t, 8> old{};
     for (std::uint32_t e = 0; e < access.elements; ++e) {
       std::byte* const element = place + std::size_t{e} * access.bytes;

@@ -10,11 +10,11 @@
 
 namespace warpstack::simt {
 
-/// The addresses that the lanes of `mask` have in a slot, with an offset; slot none: the offset.
+/// The addresses of the lanes of `mask` in a slot plus an offset; without a slot, the offset.
 void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,
                     std::int64_t offset, std::uint32_t mask, LaneAddresses& lanes);
 
-/// The same of an access, whose addresses may have their upper words in another slot.
+/// The same for an access, which may have the upper words of its addresses in another slot.
 void read_addresses(const std::byte* registers, const MemoryAccess& access, std::uint32_t mask,
                     LaneAddresses& lanes);
 
@@ -34,10 +34,10 @@ class LoadStore {
   void access(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
  private:
-  /// Traces have accesses to the shared memory of other blocks as those of the block's own.
+  /// Makes accesses to other blocks' shared memory, for the trace, accesses to the block's own.
   void fold_cluster(LaneAddresses& lanes) const;
-  /// Host memory for all lanes of a load or store, if one range will do. If their bytes have moved,
-  /// they are at `places_`.
+  /// The host memory for all lanes of a load or store, if a single range will do. If their bytes
+  /// have moved, their addresses are in `places_`.
   HostRange range_of(Warp& warp, const Step& step, const MemoryAccess& access, std::uint32_t bytes,
                      bool is_load);
   void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
@@ -50,7 +50,7 @@ class LoadStore {
   Recorder& recorder_;
   AddressSpaces& spaces_;
   RaceMonitor& races_;
-  LaneAddresses addresses_;  ///< of the access at hand
+  LaneAddresses addresses_;  ///< of the current access
   LaneAddresses places_;     ///< of its bytes, if they have moved
 };
 

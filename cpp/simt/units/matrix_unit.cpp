@@ -89,7 +89,7 @@ void MatrixUnit::access_matrices(Warp& warp, const Step& step, std::byte* regist
   }
   spaces_.check_alignment(warp, step, lanes, row_bytes);
   SmallMatrix matrix{};
-  // All of a load is read before the first register is written: one may hold addresses.
+  // A load reads everything before it writes a register, which may hold addresses.
   std::array<SmallMatrix, 4> loaded;
   for (std::uint32_t m = 0; m < access.matrices; ++m) {
     if (!is_load) matrix = get_matrix(registers, access.values[m], access.transposed);
@@ -111,7 +111,7 @@ void MatrixUnit::access_matrices(Warp& warp, const Step& step, std::byte* regist
     races_.check(warp, step, AddressSpace::shared, lanes, row_bytes,
                  is_load ? RaceKind::load : RaceKind::store);
   }
-  // In the trace each lane moves as many bytes as it gets, of the rows one after the other.
+  // In the trace, each lane moves as many bytes as it gets, row by row.
   LaneAddresses shares{.mask = mask, .address = {}};
   const std::uint32_t share = 4u * access.matrices;
   for (std::uint32_t lane = 0; lane < warp_size; ++lane) {

@@ -13,7 +13,7 @@
 
 namespace warpstack::simt {
 
-/// Matrix instructions, which all lanes of a warp execute together.
+/// Executes matrix instructions, in which all lanes of a warp take part.
 class MatrixUnit {
  public:
   MatrixUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
@@ -45,7 +45,7 @@ class MatrixUnit {
   Recorder& recorder_;
   AddressSpaces& spaces_;
   RaceMonitor& races_;
-  LaneAddresses addresses_;  ///< of the access at hand
+  LaneAddresses addresses_;  ///< of the current access
 };
 
 }  // namespace warpstack::simt

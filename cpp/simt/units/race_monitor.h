@@ -15,7 +15,7 @@
 
 namespace warpstack::simt {
 
-/// Tells the check for races what a launch does, and reports the races that it finds.
+/// Tells the race check what a launch does, and reports the races that it finds.
 class RaceMonitor {
  public:
   RaceMonitor(Execution& execution, Faults& faults)
@@ -26,29 +26,29 @@ class RaceMonitor {
         block_(execution.block),
         faults_(faults) {}
 
-  /// The launch checks for races.
+  /// Whether the launch checks for races.
   [[nodiscard]] bool is_on() const { return block_.races != nullptr; }
   /// Keeps what a store is about to overwrite.
   void keep_bytes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes);
   /// Finds the bytes that the store has changed.
   void find_changes(AddressSpace space, const LaneAddresses& lanes, std::uint32_t bytes);
-  /// Notes an access of a warp, and reports the races that it makes. `access` is that of a load,
-  /// store or atomic; of a store, find_changes() has been called.
+  /// Notes a warp's load, store or atomic, and reports its races. For a store, find_changes() must
+  /// have been called.
   void check(const Warp& warp, const Step& step, AddressSpace space, const LaneAddresses& lanes,
              std::uint32_t bytes, RaceKind kind, const MemoryAccess* access = nullptr);
-  /// The same of a lane's copy or product, which an actor of RaceCheck does.
+  /// The same for a lane's copy or product, done by an actor of RaceCheck.
   void check_async(const Warp& warp, const Step& step, AddressSpace space, std::uint32_t lane,
                    std::uint64_t address, std::uint32_t bytes, RaceKind kind, std::uint32_t actor);
-  /// The offset of an address in the block's own shared memory, or nothing for one in that of
-  /// another block, which the check does not follow.
+  /// The offset of an address in the block's own shared memory. Empty for that of another block,
+  /// which the check does not follow.
   [[nodiscard]] std::optional<std::uint64_t> own_offset(std::uint64_t shared_address) const;
-  /// What RaceCheck is told of operations that go on without their warp.
+  /// RaceCheck, for asynchronous operations.
   [[nodiscard]] RaceCheck& actors() { return *block_.races; }
 
  private:
   /// Host address of bytes that a store may change, or null.
   const std::byte* peek(AddressSpace space, std::uint64_t address, std::uint32_t bytes);
-  /// What RaceCheck needs to know of where a step is.
+  /// Describes a lane's access at a step for RaceCheck.
   RaceAccess access_of(const Warp& warp, const Step& step, std::uint32_t lane, std::uint32_t bytes,
                        RaceKind kind);
   std::uint32_t first_site(const ProgramFunction& function) const;

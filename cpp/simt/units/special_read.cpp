@@ -9,13 +9,13 @@ namespace warpstack::simt {
 
 namespace {
 
-/// Reads of the clock, one after the other, after which time passes faster for the warp.
+/// Consecutive reads of the clock after which time passes faster for the warp.
 constexpr std::uint32_t clock_patience = 16;
-/// Turns between two of them in which the warp does next to nothing else.
+/// Turns between two reads in which the warp does almost nothing else.
 constexpr std::uint32_t clock_turns = 4;
 
-/// The time. Where warps only watch the clock, about an eighth of what they have waited is added
-/// with each look of all of them, so that they need not look a million times.
+/// The time. If warps only watch the clock, about an eighth of what they have waited is added
+/// whenever all have looked, so that they need not look a million times.
 std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step) {
   execution.need_turn();
   if (warp.clock != &step || warp.turns < warp.clock_turn ||
@@ -101,7 +101,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
     case Special::lanemask_gt:
       per_lane([](std::uint32_t lane) { return 0xffffffffu & ~((std::uint64_t{2} << lane) - 1); });
       break;
-    // It grows, and is the same in every run.
+    // The clock grows, and is the same in every run.
     case Special::clock:
     case Special::clock64:
       uniform(read_clock(execution, warp, step));
@@ -110,7 +110,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
       execution.need_turn();
       uniform(execution.time() >> 32);
       break;
-    // That of the device goes on from launch to launch.
+    // The device's timer continues from launch to launch.
     case Special::globaltimer:
     case Special::globaltimer_lo:
       uniform(execution.options.begin_time + read_clock(execution, warp, step));

@@ -13,11 +13,11 @@ namespace warpstack::simt {
 namespace {
 
 constexpr std::uint32_t piece_bytes = BulkCopies::piece_bytes;
-/// A tile begins at a multiple of so many bytes of shared memory.
+/// Alignment of a tile in shared memory.
 constexpr std::uint64_t tile_alignment = 128;
 constexpr std::uint64_t map_alignment = 64;
 
-/// What stands for an element outside the tensor.
+/// The value of an element outside the tensor.
 std::uint64_t fill_of(const TensorMap& map) {
   if (!map.fills_nan) return 0;
   const std::uint32_t bits = 8 * bytes_of(map.element);
@@ -178,7 +178,7 @@ void TensorCopies::store_piece(Warp& warp, const Step& step, std::uint32_t lane,
 void TensorCopies::change_map(Warp& warp, const Step& step, std::byte* registers,
                               std::uint32_t mask) {
   const TensorMapChange& change = program_.tensor_map_changes[step.detail];
-  // The rest of the map may be what a block before this one has not written yet.
+  // An earlier block may not have written the rest of the map yet.
   if (change.map.space != AddressSpace::shared) execution_.need_turn();
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
@@ -212,7 +212,7 @@ TensorMap TensorCopies::map_at(Warp& warp, const Step& step, std::uint32_t lane,
   }
   std::array<std::byte, TensorMap::bytes> packed;
   for (std::uint32_t at = 0; at < packed.size(); at += piece_bytes) {
-    // A map that is being made is written field by field, over zeros as a rule.
+    // A map under construction is written field by field, mostly over zeros.
     std::memcpy(packed.data() + at,
                 spaces_.pointer(warp, step, space, lane, address + at, piece_bytes,
                                 {.reads = !writes, .writes = writes}),

@@ -10,8 +10,8 @@
 
 namespace warpstack::simt {
 
-/// cp.async.bulk.tensor, cp.reduce.async.bulk.tensor: tiles of tensors that a TensorMap describes,
-/// copied at once; and the instructions that change such a map.
+/// cp.async.bulk.tensor, cp.reduce.async.bulk.tensor: copies tiles of tensors that a TensorMap
+/// describes, at once. Also has the instructions that change such a map.
 class TensorCopies {
  public:
   TensorCopies(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
@@ -30,7 +30,7 @@ class TensorCopies {
   void copy_map(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
  private:
-  /// The lane's copy at hand.
+  /// The current copy of a lane.
   struct Tile {
     TensorMap map;
     std::array<std::int64_t, TensorMap::max_rank> first{};  ///< coordinates
@@ -38,14 +38,14 @@ class TensorCopies {
   };
 
   void copy_lane(Warp& warp, const Step& step, std::byte* registers, std::uint32_t lane);
-  /// Copies a row of the tile. `offset` is where it lies in the tile, `address` is that of its
-  /// first element in the tensor; `is_inside`: its other coordinates are within the tensor.
+  /// Copies a row of the tile. `offset` is its offset in the tile, `address` that of its first
+  /// element in the tensor. `is_inside` says that its other coordinates are within the tensor.
   void copy_row(Warp& warp, const Step& step, std::uint32_t lane, const Tile& tile,
                 std::uint64_t offset, std::uint64_t address, bool is_inside);
-  /// 16 bytes of a row from the tensor, those outside filled.
+  /// Loads 16 bytes of a row of the tensor; fills those outside.
   void load_piece(Warp& warp, const Step& step, std::uint32_t lane, const Tile& tile,
                   std::uint32_t first, std::uint64_t address, bool is_inside);
-  /// The same to the tensor.
+  /// The reverse: stores to the tensor.
   void store_piece(Warp& warp, const Step& step, std::uint32_t lane, const Tile& tile,
                    std::uint32_t first, std::uint64_t address, bool is_inside);
   TensorMap map_at(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,

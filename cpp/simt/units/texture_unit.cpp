@@ -70,7 +70,7 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
     position[d] = integer(first + d);
     coordinates[d] = std::bit_cast<float>(lane_u32(registers, access.coordinates[first + d], lane));
   }
-  // An index without a sign: one that is too large is the last one.
+  // The index is unsigned; one that is too large means the last layer.
   const std::int64_t number = access.layered ? lane_u32(registers, access.coordinates[0], lane) : 0;
   std::array<std::uint32_t, 4> texel;
   if (access.cube) {

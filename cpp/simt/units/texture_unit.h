@@ -13,7 +13,7 @@
 
 namespace warpstack::simt {
 
-/// Texture and surface instructions.
+/// Executes texture and surface instructions.
 class TextureUnit {
  public:
   TextureUnit(Execution& execution, Faults& faults, AddressSpaces& spaces, RaceMonitor& races,
@@ -34,7 +34,7 @@ class TextureUnit {
                             const std::byte* registers, int lane) const;
   void sample_lane(const TextureAccess& access, const Texture& texture, std::byte* registers,
                    int lane);
-  /// Reports a texel that the lane has read and nobody has written.
+  /// Reports a texel that the lane has read but was never written.
   void check_written(const Warp& warp, const Step& step, const Texture& texture, int lane);
   void access_surface(Warp& warp, const Step& step, const TextureAccess& access,
                       const Texture& texture, std::byte* registers, int lane);
@@ -48,8 +48,8 @@ class TextureUnit {
   Recorder& recorder_;
   /// Machine code samples textures of one dimension as if they had a second one.
   const bool lines_are_planes_;
-  TouchedWords touched_;     ///< by the read at hand
-  LaneAddresses addresses_;  ///< of the surface access at hand
+  TouchedWords touched_;     ///< by the current read
+  LaneAddresses addresses_;  ///< of the current surface access
 };
 
 }  // namespace warpstack::simt

@@ -33,7 +33,7 @@ void WarpOperations::meet(Warp& warp, const Step& step, std::byte* registers, st
     ++warp.paths.back().pc;
     return;
   }
-  // Each mask with the lanes that give it.
+  // Visits each mask with the lanes that name it.
   std::uint32_t outside = 0;
   std::uint32_t disagreeing = 0;
   std::uint32_t waiting = 0;
@@ -79,7 +79,7 @@ void WarpOperations::converge(Warp& warp, const Step& step, std::byte* registers
     const std::uint32_t same = alike(registers, slot, rest);
     const std::uint32_t members = lane_u32(registers, slot, std::countr_zero(rest));
     rest &= ~same;
-    // Lanes that are not among those they name wait for nobody.
+    // Lanes that do not name themselves wait for nobody.
     if ((members & same) == same && (members & reachable & ~same) != 0) waiting |= same;
   }
   if (waiting == 0) {
@@ -156,7 +156,7 @@ bool WarpOperations::go_on_without(Warp& warp) {
     for (std::size_t j = bottom; j < warp.paths.size(); ++j) {
       const PathEntry& other = warp.paths[j];
       if (other.members == 0) continue;
-      // Where paths join, lanes wait for these in turn.
+      // Where paths join, lanes wait for each other in turn.
       if (syncs && warp.step_of(other).action == Action::converge) continue;
       others |= other.mask & ~here;
     }
@@ -167,8 +167,8 @@ bool WarpOperations::go_on_without(Warp& warp) {
              ": a GPU may wait for ever (name those lanes alone that execute this" + remedy;
     };
     if (syncs) {
-      // It computes nothing from lanes, and those that wait elsewhere have done their work up to
-      // there: Numba's reductions rely on it.
+      // The operation computes nothing from lanes, and lanes that wait elsewhere have done their
+      // work up to there; Numba's reductions rely on this.
       faults_.note(warp, step, lane, "absent lanes", [&] { return what(")"); });
     } else {
       faults_.diagnose(warp, step, lane, "absent lanes", [&] {

@@ -10,7 +10,7 @@ namespace warpstack::simt {
 namespace {
 
 constexpr std::uint32_t factor_piece = 16;
-/// Bytes that shared memory gives in a wavefront.
+/// Bytes that shared memory delivers per wavefront.
 constexpr std::uint32_t wavefront_bytes = 128;
 
 /// Wavefronts of a warp's share of the factors: its own rows of A, a fourth of B.

@@ -18,8 +18,9 @@ namespace warpstack::simt {
 /// Warps of a group that multiplies matrices together.
 inline constexpr std::uint32_t warpgroup_warps = 4;
 
-/// wgmma: each warp computes its rows when it comes there. What the others of its group have not
-/// read yet must not change: a wait holds the warp until they have come as far.
+/// wgmma: each warp computes its rows when it issues the instruction. Operands that the others of
+/// its group have not read yet must not change, so a wait holds the warp until they have come as
+/// far.
 class WarpgroupUnit {
  public:
   WarpgroupUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
@@ -42,7 +43,7 @@ class WarpgroupUnit {
 
  private:
   [[nodiscard]] bool is_over(const Warp& warp, const Step& step) const;
-  /// The first warp of a warp's group, and the one behind its last.
+  /// The warps of a warp's group.
   [[nodiscard]] std::span<const Warp> group_of(const Warp& warp) const;
   void read_factor(Warp& warp, const Step& step, const MatrixDescriptor& descriptor,
                    bool by_columns, std::uint32_t first_row, std::span<FactorRow> rows);

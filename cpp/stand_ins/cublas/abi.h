@@ -6,9 +6,9 @@
 /// Marks the functions that programs call.
 #define CUBLAS_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// The types of cuBLAS's interface as far as the stand-in reads or writes them. Enumerations come
-/// as integers where the program may pass values that they lack. CUDA's headers are not needed to
-/// build warpstack. The values are the same in cuBLAS 11, 12 and 13.
+/// The types of cuBLAS's interface that the stand-in reads or writes. Enumerations are integers if
+/// the program may pass values outside them. CUDA's headers are not needed to build warpstack. The
+/// values are the same in cuBLAS 11, 12 and 13.
 namespace warpstack::cublas {
 
 /// cublasStatus_t
@@ -28,7 +28,7 @@ enum class Status : int {
 /// cublasPointerMode_t
 enum class PointerMode : int { host, device };
 
-/// cublasOperation_t; the last one is of no use for real numbers.
+/// cublasOperation_t; the adjoint of a real matrix is its transpose.
 inline constexpr int operation_none = 0, operation_transpose = 1, operation_adjoint = 2;
 /// cublasSideMode_t
 inline constexpr int side_left = 0, side_right = 1;
@@ -41,7 +41,7 @@ inline constexpr int diagonal_any = 0, diagonal_unit = 1;
 inline constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_i8 = 3, type_i32 = 10,
                      type_bf16 = 14;
 
-/// cublasComputeType_t: the fast and the pedantic forms stand beside the plain ones.
+/// cublasComputeType_t: the plain, fast and pedantic forms.
 inline constexpr int compute_f16 = 64, compute_f16_pedantic = 65;
 inline constexpr int compute_f32 = 68, compute_f32_pedantic = 69, compute_f32_fast_f16 = 74,
                      compute_f32_fast_bf16 = 75, compute_f32_fast_tf32 = 77,

@@ -1,4 +1,4 @@
-// Handles, what is set in them, versions and names of statuses.
+// Handles and their settings, versions, and names of statuses.
 
 #include <array>
 
@@ -57,7 +57,7 @@ constexpr int device_alignment = 256;
 CUBLAS_EXPORT Status cublasCreate_v2(Context** handle) {
   return call(__func__, [&] {
     require(handle != nullptr, "nowhere to put the handle");
-    // Not when it is first needed: a stream may be captured then.
+    // Allocated now, because a stream may be capturing when it is first needed.
     void* scratch = nullptr;
     const auto error = cudaMalloc(&scratch, scratch_bytes);
     require_success(error == warpstack::cudart::Error::memory_allocation
@@ -126,7 +126,7 @@ CUBLAS_EXPORT Status cublasGetStream_v2(Context* handle, StreamHandle* stream) {
   });
 }
 
-/// The kernels need no workspace of the program's.
+/// The kernels do not need the program's workspace.
 CUBLAS_EXPORT Status cublasSetWorkspace_v2(Context* handle, void* workspace, std::size_t) {
   return call(__func__, handle, [&](Context&) {
     require(reinterpret_cast<std::uintptr_t>(workspace) % device_alignment == 0,
@@ -194,7 +194,7 @@ CUBLAS_EXPORT Status cublasGetSmCountTarget(Context* handle, int* count) {
   });
 }
 
-/// Nothing is logged: mistakes come as notes on standard error.
+/// Nothing is logged: mistakes are reported on standard error.
 CUBLAS_EXPORT Status cublasLoggerConfigure(int, int, int, const char*) { return Status::success; }
 
 namespace {

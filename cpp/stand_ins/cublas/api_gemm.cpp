@@ -9,7 +9,7 @@ using namespace warpstack::cublas;
 
 namespace {
 
-/// A call, whatever its types. Without a batch, `batches` is 1.
+/// A call with any types. Without a batch, `batches` is 1.
 struct Product {
   int operation_a, operation_b;
   int m, n, k;
@@ -30,17 +30,17 @@ struct Product {
 
 /// Kernels of one type of elements: tiles of C of `large` rows and columns, or of 32.
 struct Kernels {
-  Family family;
+  KernelFile file;
   const char* name;
   int large;
   std::uint32_t large_threads, small_threads;
 };
-constexpr Kernels f32_kernels{Family::gemm_f32, "ws_gemm_f32", 128, 256, 256};
-constexpr Kernels f64_kernels{Family::gemm_f64, "ws_gemm_f64", 64, 256, 256};
-constexpr Kernels f16_kernels{Family::gemm_f16, "ws_gemm_f16", 128, 256, 128};
-constexpr Kernels bf16_kernels{Family::gemm_bf16, "ws_gemm_bf16", 128, 256, 128};
-constexpr Kernels i8_i32_kernels{Family::gemm_i8, "ws_gemm_i8_i32", 64, 256, 256};
-constexpr Kernels i8_f32_kernels{Family::gemm_i8, "ws_gemm_i8_f32", 64, 256, 256};
+constexpr Kernels f32_kernels{KernelFile::gemm_f32, "ws_gemm_f32", 128, 256, 256};
+constexpr Kernels f64_kernels{KernelFile::gemm_f64, "ws_gemm_f64", 64, 256, 256};
+constexpr Kernels f16_kernels{KernelFile::gemm_f16, "ws_gemm_f16", 128, 256, 128};
+constexpr Kernels bf16_kernels{KernelFile::gemm_bf16, "ws_gemm_bf16", 128, 256, 128};
+constexpr Kernels i8_i32_kernels{KernelFile::gemm_i8, "ws_gemm_i8_i32", 64, 256, 256};
+constexpr Kernels i8_f32_kernels{KernelFile::gemm_i8, "ws_gemm_i8_f32", 64, 256, 256};
 
 constexpr int small_tile = 32;
 constexpr std::uint32_t max_grid_z = 65535;
@@ -76,7 +76,7 @@ void multiply(const Context& context, const Kernels& kernels, const Product& p,
   arguments.c_is_f32 = c_is_f32;
   arguments.alpha = alpha;
   arguments.beta = beta;
-  // A large tile that is mostly outside of C would do more work than small ones.
+  // A large tile mostly outside C would do more work than small ones.
   const bool large = 2 * std::min(p.m, p.n) > kernels.large;
   const int tile = large ? kernels.large : small_tile;
   const auto tiles = [tile](int n) { return (static_cast<std::int64_t>(n) + tile - 1) / tile; };
@@ -85,7 +85,7 @@ void multiply(const Context& context, const Kernels& kernels, const Product& p,
                            (transpose_b ? "t_" : "n_") + size + "x" + size;
   const std::int64_t blocks = tiles(p.m) * tiles(p.n);
   require(blocks <= INT32_MAX, "C is too large");
-  launch(kernels.family, name,
+  launch(kernels.file, name,
          {static_cast<std::uint32_t>(blocks), 1,
           std::min(static_cast<std::uint32_t>(p.batches), max_grid_z)},
          {large ? kernels.large_threads : kernels.small_threads, 1, 1}, &arguments, context.stream);
@@ -174,7 +174,7 @@ Status typed(const char* function, Context* handle, const Product& p, const Type
 
 }  // namespace
 
-// cublasSgemm and cublasDgemm are exported with _v2 at the end, the third form is not.
+// cublasSgemm and cublasDgemm are exported with the suffix _v2, the third form is not.
 #define CUBLAS_GEMMS(S, version, T, run)                                                         \
   CUBLAS_EXPORT Status cublas##S##gemm##version(                                                 \
       Context* handle, int operation_a, int operation_b, int m, int n, int k, const T* alpha,    \

@@ -1,4 +1,4 @@
-// The interface of before handles (cublas.h): scalars by value, results returned, statuses kept.
+// The old interface without handles (cublas.h): scalars by value, results returned, statuses kept.
 
 #include <utility>
 
@@ -44,7 +44,7 @@ void keep(Status status) {
   if (status != Status::success) legacy_status = status;
 }
 
-/// cuBLAS takes letters in either case; what is none of these becomes no operation at all.
+/// cuBLAS accepts letters in either case; other letters give no valid operation.
 int among(char letter, const char* letters) {
   for (int i = 0; letters[i] != '\0'; ++i) {
     if ((letter | 0x20) == letters[i]) return i;

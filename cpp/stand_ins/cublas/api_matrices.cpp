@@ -1,4 +1,4 @@
-// BLAS level 2, and what is no product of level 3, in f32 and f64.
+// BLAS level 2, and level 3 except products, in f32 and f64.
 
 #include "stand_ins/cublas/context.h"
 #include "stand_ins/cublas/kernels.h"

@@ -1,4 +1,5 @@
-// Functions that the stand-in lacks: they say so and return a status, whatever their arguments.
+// Functions that the stand-in lacks. They report this and return a status, whatever their
+// arguments.
 
 #include "stand_ins/cublas/context.h"
 

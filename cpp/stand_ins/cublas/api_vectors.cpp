@@ -29,7 +29,7 @@ VectorArguments<T> arguments_of(int n, const T* x, int x_step, const T* y = null
   return arguments;
 }
 
-/// Throws Failure where the elements that are written lie on one place.
+/// Throws Failure if all written elements would have the same address.
 void check_step(const char* name, int n, int step) {
   if (n > 1 && step == 0) {
     throw Failure(Status::not_supported,
@@ -47,7 +47,7 @@ void run_elementwise(const Context& context, const char* kernel,
                context.stream);
 }
 
-/// A result in host memory is waited for, which a stream that captures does not allow.
+/// A result in host memory must be waited for, which a capturing stream does not allow.
 void check_waiting(const Context& context) {
   int capturing = 0;
   require_success(cudaStreamIsCapturing(context.stream, &capturing), Status::mapping_error);
@@ -58,8 +58,8 @@ void check_waiting(const Context& context) {
                 "CUBLAS_POINTER_MODE_DEVICE leaves it on the device");
 }
 
-/// A reduction: a partial result of each block, then of these in one block. The result goes where
-/// the pointer mode says.
+/// A reduction: a partial result per block, which one block then reduces. The pointer mode says
+/// where the result goes.
 template <typename T, typename Result>
 void reduce(const Context& context, const char* first, const char* last,
             VectorArguments<T> arguments, Result* result) {
@@ -78,7 +78,7 @@ void reduce(const Context& context, const char* first, const char* last,
   }
 }
 
-/// The result of a reduction of nothing.
+/// Writes the result of an empty reduction.
 template <typename Result>
 void store_zero(const Context& context, Result* result) {
   if (context.pointer_mode == PointerMode::device) {

@@ -13,7 +13,7 @@ namespace {
 
 int version = 12;
 
-/// Bytes before what a call of cudaPointerGetAttributes of CUDA 13 writes in addition.
+/// The attributes, with room for what cudaPointerGetAttributes of CUDA 13 also writes.
 struct Attributes {
   cudart::PointerAttributes read;
   std::byte rest[64];
@@ -25,7 +25,7 @@ cudart::PointerAttributes::Kind kind_of(const void* pointer) {
   return attributes.read.kind;
 }
 
-/// Throws Failure when a pointer is null or cannot be meant in the pointer mode.
+/// Throws Failure if a pointer is null or impossible in the pointer mode.
 void check_mode(const Context& context, const void* pointer, const char* name) {
   using Kind = cudart::PointerAttributes::Kind;
   require(pointer != nullptr, std::string(name) + " is a null pointer");
@@ -88,7 +88,7 @@ Context& context_of(Context* handle) {
 }
 
 Status note(const char* function, const std::exception& error) {
-  // Programs name a function without what the header adds.
+  // Programs use the function's name without the header's suffix.
   std::string_view name = function;
   if (name.ends_with("_v2")) name.remove_suffix(3);
   const std::string what = std::string(name) + ": " + error.what();
@@ -145,5 +145,5 @@ bool transposes(int operation, const char* name) {
 
 }  // namespace warpstack::cublas
 
-/// Called by the library whose name the program asks for.
+/// Called by the library that the program is linked with.
 CUBLAS_EXPORT void warpstack_cublas_set_abi(int abi) { warpstack::cublas::version = abi; }

@@ -11,11 +11,11 @@
 
 namespace warpstack::cublas {
 
-/// What makes a function return a status that is not success.
+/// Makes a function return a status other than success.
 class Failure : public std::runtime_error {
  public:
-  /// An empty text: the user has been told. `incomplete`: cuBLAS would do it, so that results or
-  /// traces are not what a GPU would give.
+  /// An empty text means that the user has been told. `incomplete` says that cuBLAS would do it, so
+  /// that results or traces differ from a GPU's.
   Failure(Status status, const std::string& what, bool incomplete = false)
       : std::runtime_error(what), status_(status), incomplete_(incomplete) {}
 
@@ -39,7 +39,7 @@ struct Context {
 
 /// Blocks of a reduction, at most.
 inline constexpr long long max_partials = 240;
-/// Bytes of the partials of a reduction, which begin the scratch memory; its result follows.
+/// Bytes of a reduction's partial results at the start of scratch memory; its result follows.
 inline constexpr std::size_t partials_bytes = max_partials * sizeof(NormPartial<double>);
 inline constexpr std::size_t scratch_bytes = partials_bytes + sizeof(double);
 
@@ -48,7 +48,7 @@ int abi_version();
 
 /// Held while a function runs.
 std::recursive_mutex& mutex();
-/// A new context, and the end of one. The pointer is the program's handle.
+/// Creates and destroys a context. The pointer is the program's handle.
 Context* add_context();
 void remove_context(Context* context);
 /// Throws Failure(not_initialized) unless the program has created this handle.
@@ -83,7 +83,7 @@ inline void require(bool holds, const std::string& what) {
 /// Throws Failure unless this call of the runtime, which has told the user, was successful.
 void require_success(cudart::Error error, Status otherwise);
 
-/// alpha or beta of a call, as the pointer mode says. Throws Failure when the pointer is null or
+/// alpha or beta of a call, according to the pointer mode. Throws Failure if the pointer is null or
 /// of the other mode.
 template <typename T>
 Scalar<T> scalar_of(const Context& context, const void* pointer, const char* name);
@@ -96,13 +96,13 @@ void check_result(const Context& context, const void* pointer);
 /// Throws Failure unless columns of `rows` elements fit, `ld` apart.
 void check_ld(const char* name, int ld, int rows);
 
-/// Where element 0 of a vector of n lies: with a negative increment, at the other end.
+/// The address of element 0 of a vector of n; with a negative increment, the other end.
 template <typename T>
 T* start_of(T* vector, int n, int step) {
   return step < 0 ? vector - static_cast<long long>(n - 1) * step : vector;
 }
 
-/// Whether op() transposes; throws Failure for what is not an operation on real matrices.
+/// Whether op() transposes. Throws Failure unless it is an operation on real matrices.
 bool transposes(int operation, const char* name);
 
 }  // namespace warpstack::cublas

@@ -21,7 +21,7 @@ extern const char warpstack_vectors_f64_ptx[];
 namespace warpstack::cublas {
 namespace {
 
-/// The header of a fat binary container with one image, and of that image: as fatbinary writes
+/// The headers of a fat binary container with one image, and of that image, as fatbinary writes
 /// them.
 struct ContainerHeader {
   std::uint32_t magic = 0xba55ed50;
@@ -47,12 +47,12 @@ static_assert(sizeof(ContainerHeader) == 16 && sizeof(ImageHeader) == 64);
 
 constexpr int wrapper_magic = 0x466243b1;
 
-/// A family that is registered: the runtime reads the container when it needs it.
+/// A registered file. The runtime reads the container when it needs it.
 struct Registered {
   std::vector<std::byte> container;
   cudart::FatBinaryWrapper wrapper{};
   void** handle = nullptr;
-  std::map<std::string, char> stubs;  ///< the address of a value stands for the kernel
+  std::map<std::string, char> stubs;  ///< the address of a value identifies the kernel
 };
 
 struct Source {
@@ -60,46 +60,46 @@ struct Source {
   std::uint32_t target;
 };
 
-Source source_of(Family family) {
-  switch (family) {
-    case Family::gemm_bf16:
+Source source_of(KernelFile file) {
+  switch (file) {
+    case KernelFile::gemm_bf16:
       return {warpstack_gemm_bf16_ptx, 80};
-    case Family::gemm_f16:
+    case KernelFile::gemm_f16:
       return {warpstack_gemm_f16_ptx, 75};
-    case Family::gemm_f32:
+    case KernelFile::gemm_f32:
       return {warpstack_gemm_f32_ptx, 75};
-    case Family::gemm_f64:
+    case KernelFile::gemm_f64:
       return {warpstack_gemm_f64_ptx, 75};
-    case Family::gemm_i8:
+    case KernelFile::gemm_i8:
       return {warpstack_gemm_i8_ptx, 75};
-    case Family::vectors_f32:
+    case KernelFile::vectors_f32:
       return {warpstack_vectors_f32_ptx, 75};
-    case Family::vectors_f64:
+    case KernelFile::vectors_f64:
       break;
   }
   return {warpstack_vectors_f64_ptx, 75};
 }
 
-void fill(Registered& family, const Source& source) {
+void fill(Registered& file, const Source& source) {
   const std::size_t text_bytes = std::strlen(source.text) + 1;
   ImageHeader image;
   image.payload_bytes = (text_bytes + 7) / 8 * 8;
   image.target = source.target;
   ContainerHeader container;
   container.content_bytes = sizeof image + image.payload_bytes;
-  family.container.resize(sizeof container + container.content_bytes);
-  std::byte* at = family.container.data();
+  file.container.resize(sizeof container + container.content_bytes);
+  std::byte* at = file.container.data();
   std::memcpy(at, &container, sizeof container);
   std::memcpy(at + sizeof container, &image, sizeof image);
   std::memcpy(at + sizeof container + sizeof image, source.text, text_bytes);
-  family.wrapper = {wrapper_magic, 1, family.container.data(), nullptr};
+  file.wrapper = {wrapper_magic, 1, file.container.data(), nullptr};
 }
 
-Registered& registered(Family family) {
-  static auto* const all = new std::map<Family, Registered>;  // programs may call at their exit
-  const auto [entry, is_new] = all->try_emplace(family);
+Registered& registered(KernelFile file) {
+  static auto* const all = new std::map<KernelFile, Registered>;  // programs may call at their exit
+  const auto [entry, is_new] = all->try_emplace(file);
   if (is_new) {
-    fill(entry->second, source_of(family));
+    fill(entry->second, source_of(file));
     entry->second.handle = __cudaRegisterFatBinary(&entry->second.wrapper);
     __cudaRegisterFatBinaryEnd(entry->second.handle);
   }
@@ -116,9 +116,9 @@ void tell_once() {
 
 }  // namespace
 
-void launch(Family family, const std::string& kernel, cudart::Dim3 grid, cudart::Dim3 block,
+void launch(KernelFile file, const std::string& kernel, cudart::Dim3 grid, cudart::Dim3 block,
             const void* arguments, cudart::StreamHandle stream) {
-  Registered& where = registered(family);
+  Registered& where = registered(file);
   const auto [stub, is_new] = where.stubs.try_emplace(kernel);
   if (is_new) {
     __cudaRegisterFunction(where.handle, &stub->second, nullptr, stub->first.c_str(), -1, nullptr,

@@ -7,25 +7,34 @@
 
 namespace warpstack::cublas {
 
-/// A file of kernels/, which is registered as a fat binary when a kernel of it is first needed.
-enum class Family { gemm_bf16, gemm_f16, gemm_f32, gemm_f64, gemm_i8, vectors_f32, vectors_f64 };
+/// A file of data/libraries/cublas, registered as a fat binary when one of its kernels is first
+/// needed.
+enum class KernelFile {
+  gemm_bf16,
+  gemm_f16,
+  gemm_f32,
+  gemm_f64,
+  gemm_i8,
+  vectors_f32,
+  vectors_f64
+};
 
-/// Launches a kernel whose only parameter is *arguments. Throws Failure(execution_failed) when it
-/// fails, of which the runtime has told the user.
-void launch(Family family, const std::string& kernel, cudart::Dim3 grid, cudart::Dim3 block,
+/// Launches a kernel whose only parameter is *arguments. Throws Failure(execution_failed) if it
+/// fails; the runtime has then told the user.
+void launch(KernelFile file, const std::string& kernel, cudart::Dim3 grid, cudart::Dim3 block,
             const void* arguments, cudart::StreamHandle stream);
 
-/// Names of the kernels of an element type, and where they are.
+/// The names of an element type's kernels, and their files.
 template <typename T>
 struct KernelsOf;
 template <>
 struct KernelsOf<float> {
-  static constexpr Family vectors = Family::vectors_f32, gemm = Family::gemm_f32;
+  static constexpr KernelFile vectors = KernelFile::vectors_f32, gemm = KernelFile::gemm_f32;
   static constexpr const char* suffix = "_f32";
 };
 template <>
 struct KernelsOf<double> {
-  static constexpr Family vectors = Family::vectors_f64, gemm = Family::gemm_f64;
+  static constexpr KernelFile vectors = KernelFile::vectors_f64, gemm = KernelFile::gemm_f64;
   static constexpr const char* suffix = "_f64";
 };
 

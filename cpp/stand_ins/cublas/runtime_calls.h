@@ -4,8 +4,7 @@
 
 #include "stand_ins/state/abi.h"
 
-/// What the stand-in calls of the one for libcudart: the functions that programs call, and two of
-/// its own.
+/// Functions of the stand-in for libcudart that this one calls: CUDA's, and two of its own.
 extern "C" {
 
 warpstack::cudart::Error cudaMalloc(void** pointer, std::size_t bytes);
@@ -33,8 +32,9 @@ void __cudaRegisterFunction(void** handle, const char* stub, char* device_functi
                             const char* name, int thread_limit, void* tid, void* bid,
                             void* block_dim, void* grid_dim, int* warp_size);
 
-/// A line on standard error that is no error.
+/// Prints a line on standard error that is no error.
 void warpstack_cudart_note(const char* message);
-/// An error that makes results or traces incomplete, as `warpstack trace` says at the end.
+/// Reports an error that makes results or traces incomplete; `warpstack trace` repeats it at the
+/// end.
 void warpstack_cudart_report(const char* message);
 }

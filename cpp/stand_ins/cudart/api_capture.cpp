@@ -10,7 +10,7 @@ using namespace warpstack::cudart;
 
 namespace {
 
-/// Status of a stream, as cudaStreamIsCapturing says it: 0: none, 1: active, 2: invalidated.
+/// Status of a stream as in cudaStreamIsCapturing: 0: none, 1: active, 2: invalidated.
 int status_of(Runtime& runtime, StreamHandle stream) {
   runtime.stream(stream);
   const Captures& captures = runtime.graphs().captures;
@@ -28,7 +28,7 @@ int status_of(Runtime& runtime, StreamHandle stream) {
   return capture == nullptr ? 0 : capture->invalidated ? 2 : 1;
 }
 
-/// What cudaStreamGetCaptureInfo gives out lies here until the thread's next call.
+/// Results of cudaStreamGetCaptureInfo, which stay here until the thread's next call.
 struct Dependencies {
   std::vector<Node*> nodes;
   std::vector<EdgeData> data;

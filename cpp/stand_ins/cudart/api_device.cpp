@@ -1,4 +1,4 @@
-// The device and what it says of itself; errors; versions.
+// The device and its properties; errors; versions.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 int version = 13;
 
-/// Fills what both layouts of the properties have; the rest is 0.
+/// Fills the fields that both layouts of the properties have; the rest is 0.
 template <typename Properties>
 Properties describe(const DeviceDescription& device) {
   Properties p;
@@ -397,7 +397,7 @@ CUDART_ALIAS(cudaProfilerInitialize, cudaProfilerStart);
 
 CUDART_EXPORT Error cudaGetLastError() {
   const Error error = last_error();
-  // What a fault left behind stays.
+  // The error of a fault stays.
   last_error() = Runtime::get().sticky();
   return error != Error::success ? error : last_error();
 }

@@ -12,8 +12,8 @@ using namespace warpstack::cudart;
 
 namespace {
 
-/// Gives the program a list as cudaGraphGetNodes does: without a place for it its length, otherwise
-/// as many entries as there is room for, the rest of the room null.
+/// Returns a list as cudaGraphGetNodes does: only its length if `place` is null, else as many
+/// entries as fit; the rest of the room becomes null.
 void give(const std::vector<Node*>& list, Node** place, std::size_t* count) {
   require(count != nullptr, "nowhere to put the number");
   if (place == nullptr) {
@@ -24,7 +24,7 @@ void give(const std::vector<Node*>& list, Node** place, std::size_t* count) {
   *count = std::min(*count, list.size());
 }
 
-/// Data of edges, beside give().
+/// Returns the data of edges; goes with give().
 void give_data(const std::vector<EdgeData>& list, const Node* const* place, EdgeData* data,
                std::size_t room) {
   require(data == nullptr || place != nullptr, "data of edges without their nodes");
@@ -91,7 +91,7 @@ Error get_dependents(const char* function, Node* node, Node** place, EdgeData* d
   });
 }
 
-/// Checks the edges of a call and hands each over: its end, and a dependency for it.
+/// Checks the edges of a call and passes on each: its end, and a dependency for it.
 template <typename Take>
 void for_each_edge(Runtime& runtime, Graph* graph, Node* const* from, Node* const* to,
                    const EdgeData* data, std::size_t count, Take take) {
@@ -336,7 +336,7 @@ CUDART_EXPORT Error cudaGraphInstantiateWithFlags(Executable** executable, Graph
   });
 }
 
-/// CUDA 11 has places for a node and a text about an error instead of flags.
+/// Instead of flags, CUDA 11 has outputs for a node and an error text.
 CUDART_EXPORT Error cudaGraphInstantiate(Executable** executable, Graph* graph,
                                          std::uintptr_t flags_or_node, char* text,
                                          std::size_t bytes) {
@@ -400,7 +400,7 @@ CUDART_EXPORT Error cudaGraphUpload(Executable* executable, StreamHandle stream)
 }
 CUDART_ALIAS(cudaGraphUpload_ptsz, cudaGraphUpload);
 
-/// A launch into a stream that captures becomes a node with the graph as its child.
+/// A launch into a capturing stream becomes a node with the graph as its child.
 CUDART_EXPORT Error cudaGraphLaunch(Executable* executable, StreamHandle stream) {
   return call(__func__, [&](Runtime& runtime) {
     const auto found = checked(runtime, executable);
@@ -412,7 +412,7 @@ CUDART_EXPORT Error cudaGraphLaunch(Executable* executable, StreamHandle stream)
 }
 CUDART_ALIAS(cudaGraphLaunch_ptsz, cudaGraphLaunch);
 
-/// CUDA 11 gives the node and the result to two places.
+/// CUDA 11 has separate outputs for the node and the result.
 CUDART_EXPORT Error cudaGraphExecUpdate(Executable* executable, Graph* graph, void* place,
                                         int* number) {
   UpdateResult result{};

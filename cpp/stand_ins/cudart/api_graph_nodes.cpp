@@ -1,4 +1,4 @@
-// Nodes of graphs: adding them, asking for and changing what they do, also in executable graphs.
+// Nodes of graphs: adds them, and gets and changes their parameters, also in executable graphs.
 
 #include <cstring>
 
@@ -96,7 +96,7 @@ std::vector<Edge> edges_of(Runtime& runtime, Node* const* dependencies, const Ed
   return edges;
 }
 
-/// Adds a node whose work `make(runtime)` gives.
+/// Adds a node with the work that `make(runtime)` returns.
 template <typename Make>
 Error add(const char* function, Node** node, Graph* graph, Node* const* dependencies,
           std::size_t count, Make make) {
@@ -123,7 +123,7 @@ Node& node_of(Runtime& runtime, Executable* executable, Node* node) {
   return *found;
 }
 
-/// Changes what a node of an executable graph does; `make(runtime, node)` gives the work.
+/// Changes the work of an executable graph's node to what `make(runtime, node)` returns.
 template <typename Kind, typename Make>
 Error set_executable(const char* function, Executable* executable, Node* node, Make make) {
   return call(function, [&](Runtime& runtime) {

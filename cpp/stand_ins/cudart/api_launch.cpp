@@ -1,4 +1,5 @@
-// Registration of fat binaries and launches: the functions that nvcc calls, and their public kin.
+// Registration of fat binaries, and launches: the functions that nvcc's code calls, and public
+// ones.
 
 #include <algorithm>
 #include <cstddef>
@@ -145,7 +146,7 @@ CUDART_EXPORT void __cudaRegisterManagedVar(void** handle, void** pointer, char*
   const std::lock_guard lock(runtime.mutex());
   auto* module = reinterpret_cast<FatModule*>(handle);
   module->managed.emplace_back(pointer, name);
-  // cudaMemcpyToSymbol and its kin get either address.
+  // cudaMemcpyToSymbol and the like get either address.
   runtime.add_variable(pointer, module, name);
 }
 
@@ -242,7 +243,7 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
 }
 CUDART_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 
-/// Everything before has happened already, so that the function runs at once.
+/// All earlier work is done, so the function runs at once.
 CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* data) {
   bool captured = false;
   const Error error = call(__func__, [&](Runtime& runtime) {
@@ -257,7 +258,7 @@ CUDART_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
 CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
                                           void (*function)(StreamHandle, Error, void*), void* data,
                                           unsigned flags) {
-  // The function also learns of a kernel that failed.
+  // The function also gets the error of a failed kernel.
   const Error sticky = Runtime::get().sticky();
   const Error error =
       sticky != Error::success ? Error::success : call(__func__, [&](Runtime& runtime) {
@@ -279,7 +280,7 @@ CUDART_EXPORT Error cudaFuncGetAttributes(FunctionAttributes* attributes, const 
     const FunctionAttributes found = attributes_of(runtime, runtime.kernel(stub));
     *attributes = found;
     if (abi_version() >= 12) {
-      // They begin behind the last number, where the structure itself is padded.
+      // They begin right after the last number, in the structure's padding.
       constexpr std::size_t end =
           offsetof(FunctionAttributes, preferred_shared_carveout) + sizeof(int);
       const ClusterAttributes clusters = cluster_attributes_of(runtime, runtime.kernel(stub));

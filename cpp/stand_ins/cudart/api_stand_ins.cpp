@@ -1,4 +1,4 @@
-// What the stand-ins for libraries above the runtime need beside CUDA's own functions.
+// Functions for the stand-ins of libraries above the runtime, besides CUDA's own.
 
 #include "stand_ins/state/abi.h"
 #include "stand_ins/state/spool.h"

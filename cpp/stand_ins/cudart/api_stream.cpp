@@ -1,5 +1,5 @@
-// Streams and events. Every call has done its work when it returns, so that there is nothing to
-// wait for: one order of execution that the program allows.
+// Streams and events. Every call has done its work when it returns, so there is nothing to wait
+// for; the program allows this order of execution.
 
 #include "stand_ins/state/capture.h"
 #include "stand_ins/state/memory_pool.h"

@@ -11,7 +11,7 @@ using warpstack::simt::Texture;
 
 namespace {
 
-/// What programs asked for, kept for the functions that give it back.
+/// The program's descriptions, kept for functions that return them.
 struct Description {
   ResourceDescription resource;
   TextureDescription texture;
@@ -136,8 +136,8 @@ void bind(Runtime& runtime, const void* reference, Texture texture) {
   require(found != runtime.texture_references.end(), "the program has registered no such texture",
           Error::invalid_texture);
   const TextureReference& sampling = reference_at(reference);
-  // Whether integers become floats is in the type of the variable, which PTX does not show; tex
-  // instructions with a floating-point result of integer texels say so.
+  // Whether integers become floats depends on the variable's type, which is not in PTX; tex
+  // instructions with a floating-point result of integer texels show it.
   set_sampling(texture, sampling.address_mode, sampling.filter_mode,
                sampling.normalized_coordinates != 0, false);
   const VariableEntry& variable = found->second;
@@ -215,7 +215,7 @@ CUDART_EXPORT Error cudaBindTexture(std::size_t* offset, const void* reference, 
     if (offset != nullptr) *offset = 0;
     const auto* allocation = runtime.memory().find(address_of(pointer));
     require(allocation != nullptr, "the texture's memory is not on the device");
-    // Programs may say "all of it" by a size beyond the end.
+    // A size beyond the end means all of it.
     const std::size_t rest = allocation->address + allocation->bytes - address_of(pointer);
     bind(runtime, reference, linear_texture(runtime, pointer, *format, std::min(bytes, rest)));
   });

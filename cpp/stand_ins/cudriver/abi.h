@@ -5,9 +5,9 @@
 
 #include "stand_ins/state/abi.h"
 
-/// The types of CUDA's driver interface as far as the stand-in reads or writes them, in the layout
-/// of CUDA 3.2 to 13. Streams, events, graphs, memory pools, arrays and the numbers of errors are
-/// those of the runtime.
+/// The types of CUDA's driver interface that the stand-in reads or writes, in the layout of CUDA
+/// 3.2 to 13. Streams, events, graphs, memory pools, arrays and error numbers are those of the
+/// runtime.
 namespace warpstack::cudriver {
 
 using cudart::Array;
@@ -24,7 +24,7 @@ inline constexpr Error context_is_destroyed{709};
 
 /// CUdeviceptr
 using DevicePointer = std::uint64_t;
-/// CUfunction and CUkernel: what cudart::Runtime::kernel() finds a kernel by.
+/// CUfunction and CUkernel: the key of a kernel in cudart::Runtime::kernel().
 using Function = const void*;
 
 /// CUmemorytype

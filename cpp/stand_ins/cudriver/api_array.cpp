@@ -1,4 +1,4 @@
-// Arrays, texture and surface objects: the descriptions of the driver as those of the runtime.
+// Arrays, texture and surface objects: converts the driver's descriptions to the runtime's.
 
 #include "stand_ins/cudriver/driver.h"
 #include "stand_ins/cudriver/runtime_calls.h"
@@ -74,7 +74,7 @@ int bits_of(Runtime& runtime, const warpstack::cudart::ResourceDescription& reso
                                          : resource.pitch_2d.format.x;
 }
 
-/// Runs what may throw and then a function of the runtime.
+/// Runs code that may throw and then a function of the runtime.
 template <typename Prepare, typename Call>
 Error prepared(const char* function, Prepare prepare, Call call) {
   return forward(function, [&] {
@@ -184,7 +184,7 @@ CUDART_EXPORT Error cuTexObjectCreate(std::uint64_t* object, const ResourceDescr
         if ((texture->flags & srgb) != 0) {
           throw Failure(Error::not_supported, "sRGB textures are not supported", true);
         }
-        // Integers of 32 bits stay what they are.
+        // Integers of 32 bits stay integers.
         how.read_mode = (texture->flags & as_integer) == 0 && bits_of(runtime, of) < 32;
       },
       [&] { return cudaCreateTextureObject(object, &of, &how, view); });

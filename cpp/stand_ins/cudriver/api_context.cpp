@@ -276,7 +276,7 @@ CUDART_EXPORT Error cuCtxGetApiVersion(Context* context, unsigned* version) {
   return manage(__func__, [&](Driver& driver) {
     require(version != nullptr, "nowhere to put the version");
     if (context != nullptr) driver.checked(context);
-    *version = 3020;  // since when contexts are as they are
+    *version = 3020;  // the version since which contexts are as they are
   });
 }
 

@@ -16,14 +16,14 @@ namespace {
 /// CUdriverProcAddressQueryResult
 enum class Found : int { yes, no };
 
-/// A function whose arguments have changed after CUDA 4: what programs mean by its plain name from
-/// a version on.
+/// A function whose arguments have changed after CUDA 4: the form that its plain name means from a
+/// version on.
 struct Form {
   const char* name;
   int since;
   const char* suffix;
 };
-/// Later forms of a function come first. Where there is no row, all programs mean `_v2`.
+/// Later forms of a function come first. Functions without a row mean `_v2`.
 constexpr Form forms[] = {
     {"cuCtxCreate", 12050, "_v4"},
     {"cuCtxCreate", 11040, "_v3"},
@@ -40,7 +40,7 @@ constexpr Form forms[] = {
     {"cuStreamGetCtx", 0, ""},
 };
 
-/// The library that this function is in, whoever has loaded it.
+/// The library that contains this function, whoever has loaded it.
 void* own_library() {
   static void* const library = [] {
     Dl_info place{};
@@ -55,7 +55,7 @@ void* exported(const std::string& name) {
   return own_library() == nullptr ? nullptr : ::dlsym(own_library(), name.c_str());
 }
 
-/// The function of this name as programs of a version of CUDA mean it; null when there is none.
+/// The function that this name means to programs of a CUDA version, or null.
 void* function_named(const std::string& name, int version, bool per_thread_stream) {
   if (!name.starts_with("cu") || name.starts_with("cuda")) return nullptr;
   std::string form = exported(name + "_v2") != nullptr ? name + "_v2" : name;
@@ -86,13 +86,13 @@ Error get_function(const char* caller, const char* name, void** function, int ve
         if (status != nullptr) *status = is_found ? Found::yes : Found::no;
       },
       Needs::nothing);
-  // With a place for the status, what is not there is no error. Programs ask for many functions
-  // that they may never call: nothing is said.
+  // If the status is asked for, a missing function is no error. Nothing is reported, because
+  // programs ask for many functions that they never call.
   if (error != Error::success || is_found || status != nullptr) return error;
   return Error::symbol_not_found;
 }
 
-/// The same of the runtime, which remembers its last error.
+/// The same for the runtime, which remembers its last error.
 Error get_entry_point(const char* caller, const char* name, void** function, int version,
                       unsigned long long flags, Found* status) {
   Found found = Found::no;
@@ -146,7 +146,7 @@ CUDART_EXPORT Error cudaGetDriverEntryPointByVersion_ptsz(const char* name, void
                          flags == 0 ? 2 : flags, status);
 }
 
-/// CUDA 11 passes three arguments only; programs want what their own version had.
+/// CUDA 11 only passes three arguments; programs want the form of their own version.
 CUDART_EXPORT Error cudaGetDriverEntryPoint(const char* name, void** function,
                                             unsigned long long flags, Found* status) {
   const int abi = warpstack::cudart::abi_version();
@@ -159,8 +159,8 @@ CUDART_EXPORT Error cudaGetDriverEntryPoint_ptsz(const char* name, void** functi
   return cudaGetDriverEntryPoint(name, function, flags == 0 ? 2 : flags, status);
 }
 
-/// What the runtime that is linked into programs and libraries (libcudart_static) asks for first.
-/// Some, such as NVRTC, contain it and do without.
+/// The first call of the runtime that is linked into programs and libraries (libcudart_static).
+/// Some that contain it, such as NVRTC, work without.
 CUDART_EXPORT Error cuGetExportTable(const void** table, const void*) {
   return manage(
       __func__,

@@ -29,7 +29,7 @@ std::vector<ProgramModule::Argument> parameters_of(Runtime& runtime, Function fu
   return runtime.load(*kernel.module).arguments(kernel.name);
 }
 
-/// CU_LAUNCH_PARAM_...: what a program may pass instead of pointers to the arguments.
+/// CU_LAUNCH_PARAM_...: a buffer that a program may pass instead of pointers to arguments.
 struct Buffer {
   std::byte* bytes = nullptr;
   std::size_t size = 0;
@@ -78,7 +78,7 @@ Error launch(const char* name, Function function, const Runtime::Call& call, voi
   });
 }
 
-/// What a configuration asks for.
+/// The call that a configuration describes.
 Runtime::Call call_of(Runtime& runtime, const LaunchConfiguration* given, bool& cooperative) {
   require(given != nullptr, "no configuration");
   const LaunchAttributes attributes =

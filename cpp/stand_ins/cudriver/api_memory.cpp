@@ -153,7 +153,7 @@ void pointer_attribute(Runtime& runtime, void* place, int attribute, DevicePoint
       require(kind != Kind::device, "the host cannot reach this memory");
       return put(place, pointer);
     case 7:   // a number of the allocation
-    case 20:  // the same of what memory it is mapped to
+    case 20:  // the same for the memory it is mapped to
     case 11:  // its begin
     case 19:
       return put(place, allocation.address);
@@ -279,7 +279,7 @@ CUDART_EXPORT Error cuPointerGetAttributes(unsigned count, const int* attributes
     for (unsigned i = 0; i < count; ++i) {
       require(places[i] != nullptr, "nowhere to put an attribute");
       if (runtime.kind_of(pointer) != Kind::unregistered) {
-        // Device memory has no host pointer, which is no mistake here.
+        // Device memory has no host pointer; that is no error here.
         if (attributes[i] == 4 && runtime.kind_of(pointer) == Kind::device) {
           put(places[i], std::uint64_t{0});
         } else {

@@ -16,7 +16,7 @@ using warpstack::cudart::FatBinaryImage;
 
 namespace {
 
-/// CUjit_option and the values that programs pass, or in which they get an answer.
+/// CUjit_option and the values that programs pass or receive.
 struct Options {
   unsigned count = 0;
   const int* options = nullptr;
@@ -25,7 +25,7 @@ struct Options {
   void check() const {
     require(count == 0 || (options != nullptr && values != nullptr), "there are no options");
   }
-  /// Puts a text where the program wants the compiler's messages (`buffer`), and its size.
+  /// Writes a text to the program's buffer for the compiler's messages, and its size.
   void tell(int buffer, std::string_view text) const {
     char* place = nullptr;
     for (unsigned i = 0; i < count; ++i) {
@@ -47,7 +47,7 @@ struct Options {
 constexpr int information = 3;  // CU_JIT_INFO_LOG_BUFFER
 constexpr int errors = 5;       // CU_JIT_ERROR_LOG_BUFFER
 
-/// Loads an image at once, so that what is wrong with it is said here.
+/// Loads an image at once, so that errors are reported here.
 FatModule* load(Runtime& runtime, FatBinaryImage image, const std::string& name,
                 const Context* context, const Options& options) {
   static std::uint64_t number = 0;  // of this process; the runtime is locked
@@ -70,7 +70,7 @@ FatModule* load(Runtime& runtime, FatBinaryImage image, const std::string& name,
   return module;
 }
 
-/// Loads what `read` gives under a name for messages; libraries belong to no context.
+/// Loads the image from `read` under a name for messages; libraries belong to no context.
 Error load_image(const char* function, FatModule** module, const std::string& name,
                  const Options& options, bool is_library, const auto& read) {
   return drive(
@@ -147,7 +147,7 @@ Error get_variable(const char* function, DevicePointer* pointer, std::size_t* by
       needs);
 }
 
-/// What cuLinkCreate makes. An image by itself needs no linking.
+/// The result of cuLinkCreate. A single image needs no linking.
 struct Linker {
   std::string input;
   bool has_input = false;

@@ -1,4 +1,4 @@
-// Launches as before CUDA 4: shape and arguments are set one by one, and stay for later launches.
+// Launches as before CUDA 4: shape and arguments are set one by one and remain for later launches.
 
 #include <cstring>
 

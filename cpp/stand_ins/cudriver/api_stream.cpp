@@ -1,4 +1,4 @@
-// Streams, events, capture and graphs: what the runtime's functions do, under the driver's names.
+// Streams, events, capture and graphs: the runtime's functions under the driver's names.
 
 #include "stand_ins/cudriver/driver.h"
 #include "stand_ins/cudriver/runtime_calls.h"

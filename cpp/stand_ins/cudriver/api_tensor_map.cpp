@@ -17,7 +17,7 @@ using warpstack::simt::TensorMap;
 
 namespace {
 
-/// By CUtensorMapDataType, which is in another order than the numbers of PTX.
+/// By CUtensorMapDataType, whose order differs from that of PTX.
 constexpr TensorElement elements[] = {
     TensorElement::u8,      TensorElement::u16,  TensorElement::u32,     TensorElement::s32,
     TensorElement::u64,     TensorElement::s64,  TensorElement::f16,     TensorElement::f32,

@@ -1,5 +1,5 @@
-// Functions of the driver that the stand-in lacks: they say so and return an error, whatever their
-// arguments.
+// Functions of the driver that the stand-in lacks. They report this and return an error, whatever
+// their arguments.
 
 #include "stand_ins/cudriver/driver.h"
 

@@ -6,7 +6,7 @@
 namespace warpstack::cudriver {
 namespace {
 
-/// The contexts that cuCtxPushCurrent has put onto each other, per thread.
+/// The stack of contexts of cuCtxPushCurrent, per thread.
 std::vector<Context*>& stack() {
   static thread_local std::vector<Context*> contexts;
   return contexts;
@@ -40,7 +40,7 @@ Context& Driver::checked(Context* context) {
 
 Context* Driver::current() {
   if (stack().empty()) {
-    // The runtime's functions make the primary context current where there is none.
+    // The runtime's functions make the primary context current if there is none.
     return cudart::thread_state().uses_runtime ? &primary : nullptr;
   }
   Context* const top = stack().back();
@@ -58,7 +58,7 @@ Context* Driver::pop() {
   Context* const top = stack().empty() ? current() : stack().back();
   if (top == nullptr) throw Failure(invalid_context, "the thread has no current context");
   if (stack().empty()) {
-    stack().push_back(nullptr);  // also without the one that the runtime has made current
+    stack().push_back(nullptr);  // no context, not even the one that the runtime has made current
   } else {
     stack().pop_back();
   }
@@ -92,7 +92,7 @@ void Driver::release_primary() {
 
 void Driver::reset_primary() {
   unload_of(primary);
-  // The memory of other contexts lies with that of the primary one.
+  // Other contexts share the memory of the primary one.
   if (contexts_.empty()) Runtime::get().reset();
 }
 
@@ -136,7 +136,7 @@ void Driver::reset_unless_used() {
 Error code_of(Error error) {
   const int number = static_cast<int>(error);
   if (error == Error::invalid_device_function) return Error::invalid_resource_handle;
-  // From 5 to 99 are codes for mistakes that only the runtime tells apart.
+  // Codes from 5 to 99 are for mistakes that only the runtime distinguishes.
   return number >= 5 && number < 100 ? Error::invalid_value : error;
 }
 

@@ -11,8 +11,8 @@
 #include "stand_ins/cudriver/abi.h"
 #include "stand_ins/state/runtime.h"
 
-/// The stand-in for the parts of NVIDIA's driver (libcuda) that programs call. It works on the
-/// state of the one for libcudart: one device, the same memory, streams, launches and traces.
+/// The stand-in for the parts of NVIDIA's driver (libcuda) that programs call. It shares the state
+/// of the stand-in for libcudart: one device, the same memory, streams, launches and traces.
 namespace warpstack::cudriver {
 
 using cudart::address_of;
@@ -29,7 +29,7 @@ struct Context {
   unsigned users = 1;  ///< cuCtxAttach; of the primary one: cuDevicePrimaryCtxRetain
 };
 
-/// What the functions of before CUDA 4 set for later launches of a kernel.
+/// Settings for later launches of a kernel, from functions of before CUDA 4.
 struct LaunchSettings {
   unsigned block[3] = {1, 1, 1};
   unsigned shared_bytes = 0;
@@ -38,32 +38,31 @@ struct LaunchSettings {
 
 /// A module or a library that the program has loaded.
 struct Module {
-  const Context* context = nullptr;  ///< null: a library, which belongs to none
-  /// Kernels by their names. The address of what they have here is their handle.
+  const Context* context = nullptr;  ///< null for a library, which has none
+  /// Kernels by name. The address of a kernel's settings is its handle.
   std::map<std::string, std::unique_ptr<LaunchSettings>> functions;
 };
 
-/// What a process has of the driver. Functions are called with the runtime locked.
+/// The driver's state in a process. Functions are called with the runtime locked.
 class Driver {
  public:
-  /// Never destroyed, as Runtime.
+  /// Never destroyed, like Runtime.
   static Driver& get();
 
   bool initialized = false;
-  /// Also that of the runtime's functions.
+  /// The context of the runtime's functions, too.
   Context primary;
   std::map<FatModule*, Module> modules;
 
   Context* create(unsigned flags);
   /// The context of a handle. Throws Failure when there is none.
   Context& checked(Context* context);
-  /// The context of the calling thread; null when there is none. Throws Failure when it has been
-  /// destroyed.
+  /// The context of the calling thread, or null. Throws Failure when it has been destroyed.
   Context* current();
   void push(Context* context);
   Context* pop();
   void set_current(Context* context);
-  /// Ends a context that cuCtxCreate made. With the last one all that the device holds is gone.
+  /// Ends a context made by cuCtxCreate. The last one takes all contents of the device with it.
   void destroy(Context& context);
   /// Gives up one use of the primary context.
   void release_primary();
@@ -78,22 +77,22 @@ class Driver {
 
  private:
   void unload_of(const Context& context);
-  /// Where no context is left, their memory is gone, too.
+  /// Frees the memory of contexts if none is left.
   void reset_unless_used();
 
   std::set<std::unique_ptr<Context>> contexts_;
   std::uint64_t last_number_ = 1;
 };
 
-/// What must have been called before a function.
+/// The calls that a function needs before it.
 enum class Needs { nothing, initialization, context };
 
-/// Until it is destroyed, messages name this function of the driver, whatever does its work, and
-/// the thread's last error of the runtime is kept.
+/// While it exists, messages name this function of the driver, whatever does its work, and the
+/// thread's last error of the runtime is kept.
 class CallName {
  public:
   explicit CallName(const char* function) : before_(cudart::thread_state()) {
-    // The outermost one is what the program called.
+    // The program called the outermost function.
     if (before_.called == nullptr) cudart::thread_state().called = function;
   }
   ~CallName() { cudart::thread_state() = before_; }
@@ -104,7 +103,7 @@ class CallName {
   cudart::ThreadState before_;
 };
 
-/// The driver's code for what the runtime returns.
+/// The driver's code for an error of the runtime.
 Error code_of(Error error);
 /// The code for a function that is called too early; success otherwise.
 Error check(const char* function, Needs needs) noexcept;
@@ -117,7 +116,7 @@ Error forward(const char* function, Call call, Needs needs = Needs::context) noe
   return error != Error::success ? error : code_of(call());
 }
 
-/// Explains a mistake within forward(): its code.
+/// Explains a mistake within forward(), and returns its code.
 inline Error mistake(const char* what) {
   return cudart::note(cudart::thread_state().called, Failure(Error::invalid_value, what));
 }

@@ -31,7 +31,7 @@ void check_readable(const void* data, std::uint64_t bytes) {
           "the program cannot read all of the image");
 }
 
-/// Size of an ELF file of 64 bits: as far as its tables and sections go.
+/// Size of a 64-bit ELF file: the end of its last table or section.
 std::uint64_t elf_bytes(const std::byte* data) {
   constexpr std::uint64_t header_bytes = 64;
   constexpr std::uint32_t no_bits = 8;  // a section that is not in the file
@@ -61,7 +61,7 @@ std::uint64_t elf_bytes(const std::byte* data) {
   return end;
 }
 
-/// Text up to its zero byte, which lies in memory that can be read.
+/// Text up to its zero byte, all in readable memory.
 std::string_view text_at(const char* data) {
   for (std::uint64_t bytes = 0;;) {
     const std::uint64_t rest = page - (address_of(data) + bytes) % page;
@@ -73,7 +73,7 @@ std::string_view text_at(const char* data) {
   }
 }
 
-/// Without PTX, the machine code for the device runs, unasked: the program has chosen it.
+/// Without PTX, machine code for the device runs even if not asked for: the program has chosen it.
 FatBinaryImage image_of(Runtime& runtime, std::span<const std::byte> container) {
   const auto is_ptx = [](const FatBinaryEntry& entry) {
     return entry.kind == FatBinaryEntry::Kind::ptx;

@@ -7,12 +7,12 @@
 
 namespace warpstack::cudriver {
 
-/// What cuModuleLoadData gets: PTX text, a fat binary, its wrapper or machine code, which runs as
-/// it is. Copies it. Throws Failure when it is none of these, or the fat binary has nothing that
-/// runs.
+/// Copies the argument of cuModuleLoadData: PTX text, a fat binary, its wrapper, or machine code,
+/// which runs as it is. Throws Failure when it is none of these, or nothing in the fat binary can
+/// run.
 cudart::FatBinaryImage read_image(Runtime& runtime, const void* data);
 
-/// The bytes of a file, with a zero behind them, which ends PTX. Throws Failure.
+/// The bytes of a file, followed by a zero, which ends PTX. Throws Failure.
 std::string read_file(const char* path);
 
 }  // namespace warpstack::cudriver

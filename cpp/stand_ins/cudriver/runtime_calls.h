@@ -7,7 +7,7 @@
 #include "stand_ins/state/graph.h"
 #include "stand_ins/state/memory_pool.h"
 
-/// The functions of the runtime that do the same as one of the driver.
+/// Functions of the runtime that do the same as one of the driver.
 extern "C" {
 
 using warpstack::cudart::AccessDescription;

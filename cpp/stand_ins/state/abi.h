@@ -6,9 +6,9 @@
 /// Marks the functions that programs call.
 #define CUDART_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// The types of CUDA's runtime interface as far as the stand-in reads or writes them, in the
-/// binary layout that nvcc-built programs have. CUDA's headers are not needed to build warpstack.
-/// The layouts of CUDA 11.8, 12.9 and 13.0 agree except where it is said.
+/// The types of CUDA's runtime interface that the stand-in reads or writes, in the binary layout of
+/// nvcc-built programs. CUDA's headers are not needed to build warpstack. The layouts of CUDA 11.8,
+/// 12.9 and 13.0 agree except where noted.
 namespace warpstack::cudart {
 
 /// cudaError_t: values are those of CUDA 10.1 and later.
@@ -165,7 +165,7 @@ struct FunctionAttributes {
   int preferred_shared_carveout;
 };
 
-/// What follows them since CUDA 12.
+/// Fields that follow them since CUDA 12.
 struct ClusterAttributes {
   int must_be_set;
   int width, height, depth;  ///< blocks that the kernel asks for; 0: it does not
@@ -282,7 +282,7 @@ struct DeviceProperties12 {
   int rest[64];  ///< features that the device lacks
 };
 
-/// cudaDeviceProp of CUDA 13: without the clocks, modes and ratios of before.
+/// cudaDeviceProp of CUDA 13, without the former clocks, modes and ratios.
 struct DeviceProperties13 {
   char name[256];
   char uuid[16];

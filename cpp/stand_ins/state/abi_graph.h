@@ -2,8 +2,8 @@
 
 #include "stand_ins/state/abi.h"
 
-/// The types of CUDA's graphs and memory pools, in the layout that nvcc-built programs have. Those
-/// of CUDA 11.8, 12.9 and 13.0 agree except where it is said.
+/// The types of CUDA's graphs and memory pools, in the layout of nvcc-built programs. Those of CUDA
+/// 11.8, 12.9 and 13.0 agree except where noted.
 namespace warpstack::cudart {
 
 struct Graph;

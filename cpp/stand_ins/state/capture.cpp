@@ -12,12 +12,12 @@ constexpr unsigned external = 1;  // cudaEventRecordExternal, cudaEventWaitExter
 
 bool is_legacy(StreamHandle stream) { return stream <= 1; }
 
-/// Whether work of the legacy default stream waits for this one's, and the other way round.
+/// Whether this stream and the legacy default stream wait for each other's work.
 bool is_blocking(Runtime& runtime, StreamHandle stream) {
   return (runtime.stream(stream).flags & 1) == 0;
 }
 
-/// Makes the captures that `offends` invalid and refuses the call when there are any.
+/// Invalidates the captures for which `offends` is true, and refuses the call if there are any.
 template <typename Offends>
 void refuse(Runtime& runtime, Offends offends, Error code, const char* why) {
   bool refused = false;
@@ -179,7 +179,7 @@ void wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, u
                   "the event belongs to another capture: both captures are invalid now");
   }
   for (Node* const node : found.captured) add_end(source->second->ends[stream], node);
-  source->second->ends.try_emplace(stream);  // also when there is no node yet
+  source->second->ends.try_emplace(stream);  // even if there is no node yet
 }
 
 bool record_in_capture(Runtime& runtime, EventHandle event, StreamHandle stream, unsigned flags) {
@@ -248,7 +248,7 @@ Graph* end_capture(Runtime& runtime, StreamHandle stream) {
   const std::unique_ptr<Capture> capture = std::move(entry->second);
   state.captures.active.erase(entry);
   check_valid(*capture);
-  // All that other streams have captured must lie before what the origin has.
+  // All work captured by other streams must come before the origin's last nodes.
   std::unordered_set<const Node*> before;
   std::vector<const Node*> open;
   for (const Edge& end : capture->ends[stream]) open.push_back(end.from);

@@ -21,19 +21,19 @@ struct Edge {
 /// cudaStreamCaptureMode
 enum class CaptureMode : int { global, thread_local_only, relaxed };
 
-/// Work that streams put into a graph instead of running it, between cudaStreamBeginCapture and
-/// cudaStreamEndCapture.
+/// A capture, between cudaStreamBeginCapture and cudaStreamEndCapture: streams put work into a
+/// graph instead of running it.
 struct Capture {
   std::uint64_t number = 0;
   Graph* graph = nullptr;
-  std::shared_ptr<Graph> own;  ///< the same; null when the program owns it already
+  std::shared_ptr<Graph> own;  ///< the same graph; null if the program owns it
   StreamHandle origin = 0;
   std::thread::id thread;
   CaptureMode mode = CaptureMode::global;
   bool invalidated = false;
-  /// The nodes on which the next one of each stream that takes part depends.
+  /// By stream that takes part: the nodes on which its next one depends.
   std::map<StreamHandle, std::vector<Edge>> ends;
-  std::vector<Edge> left;  ///< the same of streams that took part and are destroyed
+  std::vector<Edge> left;  ///< the same for destroyed streams
 };
 
 /// The captures that are under way.
@@ -53,19 +53,20 @@ CaptureMode& thread_capture_mode();
 /// Begins a capture into a new graph (`own`), or into one of the program's.
 Capture& begin_capture(Runtime& runtime, StreamHandle stream, CaptureMode mode,
                        std::shared_ptr<Graph> own, Graph* graph, std::vector<Edge> ends);
-/// Ends it. Throws Failure, and the graph is gone, when it is invalid or a stream was not joined.
+/// Ends a capture. Throws Failure, and destroys the graph, if it is invalid or a stream was not
+/// joined.
 Graph* end_capture(Runtime& runtime, StreamHandle stream);
 
-/// Nodes with this one as well.
+/// Adds a node to `ends`.
 void add_end(std::vector<Edge>& ends, Node* node, const EdgeData& data = {});
 
-/// The capture of a stream that is about to get work, or null. Throws Failure when the stream is
+/// The capture of a stream that is about to get work, or null. Throws Failure if the stream is
 /// unknown, its capture is invalid, or it is the legacy default stream, which would wait for a
-/// stream that captures.
+/// capturing stream.
 Capture* capture_of(Runtime& runtime, StreamHandle stream);
 
-/// Refuses calls that may not be made while this or another thread captures, such as cudaMalloc:
-/// the captures become invalid.
+/// Refuses calls that are forbidden while this or another thread captures, such as cudaMalloc, and
+/// invalidates the captures.
 void refuse_while_capturing(Runtime& runtime);
 /// The same for calls that use the legacy default stream, such as cudaMemcpy.
 void refuse_legacy_while_capturing(Runtime& runtime);
@@ -75,12 +76,12 @@ void refuse_device_while_capturing(Runtime& runtime);
 void refuse_stream_while_capturing(Runtime& runtime, StreamHandle stream);
 /// The same for cudaStreamAddCallback.
 void refuse_callback_while_capturing(Runtime& runtime, StreamHandle stream);
-/// The same for an event that was recorded by a stream that captures.
+/// The same for an event recorded by a capturing stream.
 void refuse_event_while_capturing(Runtime& runtime, EventHandle event);
 
 /// cudaStreamWaitEvent: the stream joins the event's capture, or gets its nodes as dependencies.
 void wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, unsigned flags);
-/// cudaEventRecord: true when a capture has dealt with it.
+/// cudaEventRecord: true if a capture has handled it.
 bool record_in_capture(Runtime& runtime, EventHandle event, StreamHandle stream, unsigned flags);
 /// cudaStreamDestroy
 void forget_stream(Runtime& runtime, StreamHandle stream);

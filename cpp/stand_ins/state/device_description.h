@@ -20,11 +20,11 @@ struct DeviceDescription {
   std::uint32_t l2_bytes = 4 << 20;
   std::uint32_t capability = newest_target;  ///< 10 major + minor
 
-  /// PTX of up to this target is preferred, on any description.
+  /// PTX for targets up to this one is preferred, for any description.
   static constexpr std::uint32_t newest_target = 90;
   static constexpr std::uint32_t shared_bytes_per_block = 48 << 10;
-  /// What a launch may ask for after cudaFuncSetAttribute, on any description: the program was
-  /// written for a GPU that has it.
+  /// The most shared memory of a block after cudaFuncSetAttribute, for any description: the program
+  /// was written for a GPU that has it.
   static constexpr std::uint32_t shared_bytes_per_block_optin = 227 << 10;
   static constexpr std::uint32_t max_threads_per_block = 1024;
 };

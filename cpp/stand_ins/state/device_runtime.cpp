@@ -24,7 +24,7 @@ constexpr StreamHandle tail_launch = 3;      // cudaStreamTailLaunch
 constexpr StreamHandle fire_and_forget = 4;  // cudaStreamFireAndForget
 constexpr std::size_t pending_launches = 4;  // cudaLimitDevRuntimePendingLaunchCount
 
-/// Argument `i` of a call. Structures lie in it as in C.
+/// Argument `i` of a call. Structures have the layout of C.
 template <class T>
 T value_of(const simt::RuntimeCaller& caller, std::size_t i) {
   T value{};
@@ -37,7 +37,7 @@ std::uint64_t word(const simt::RuntimeCaller& caller, std::size_t i) {
   return value_of<std::uint64_t>(caller, i);
 }
 
-/// Writes what argument `i` points to.
+/// Writes to the target of argument `i`.
 template <class T>
 void give(simt::RuntimeCaller& caller, std::size_t i, const T& value) {
   const std::uint64_t address = word(caller, i);
@@ -53,7 +53,7 @@ std::uint64_t allocate(simt::RuntimeCaller& caller, std::uint64_t bytes) {
   }
 }
 
-/// What a function of the host's runtime gives, whose own last error stays.
+/// The result of a function of the host's runtime; the host's last error is kept.
 template <class Function>
 void ask(Function function) {
   const Error before = last_error();
@@ -175,7 +175,7 @@ void KernelRuntime::answer(RuntimeFunction function, Caller& caller) {
       require(value_of<unsigned>(caller, 1) == 2,
               "events of kernels are made with cudaEventDisableTiming");
       return give(caller, 0, *events_.insert(next_handle_ += 16).first);
-    // Work runs in the order of the calls, which is an order that events allow.
+    // Work runs in the order of the calls, which events allow.
     case RuntimeFunction::event_record:
       check_event(word(caller, 0));
       return check_stream(word(caller, 1));
@@ -244,7 +244,7 @@ std::uint64_t KernelRuntime::make_buffer(Caller& caller, const Buffer& buffer) {
 void KernelRuntime::launch(Caller& caller, std::uint64_t buffer, StreamHandle stream,
                            const Prepared& prepared) {
   const auto found = buffers_.find(buffer);
-  // What runs behind the launch is as deep as this one.
+  // Tail launches have the same depth as this launch.
   const std::uint32_t depth = depth_ + (stream == tail_launch ? 0 : 1);
   std::vector<std::byte> parameters(prepared.parameter_bytes);
   try {

@@ -14,10 +14,10 @@
 
 namespace warpstack::cudart {
 
-/// Levels of kernels below the one that the host has launched.
+/// Most levels of kernels below the one that the host has launched.
 inline constexpr std::uint32_t max_launch_depth = 24;
 
-/// Work that a thread of a kernel has put into a stream: it is done after the kernel.
+/// Work that a thread of a kernel has put into a stream; it runs after the kernel.
 struct DeviceWork {
   struct Kernel {
     KernelEntry* entry = nullptr;
@@ -44,13 +44,13 @@ struct DeviceWork {
   std::variant<Kernel, Copy, Fill> what;
 };
 
-/// The CUDA runtime as the threads of one launch see it (CUDA C++ Programming Guide, CUDA Dynamic
-/// Parallelism). What they launch, copy and fill is collected: it runs when the kernel has ended,
-/// in the order of the calls, and what they put into cudaStreamTailLaunch after all of it. Mistakes
-/// give the thread CUDA's error code, and a line on standard error.
+/// The CUDA runtime for the threads of one launch (CUDA C++ Programming Guide, CUDA Dynamic
+/// Parallelism). Their launches, copies and fills are collected and run when the kernel has ended,
+/// in the order of the calls; those in cudaStreamTailLaunch run last. A mistake gives the thread
+/// CUDA's error code, and prints a line on standard error.
 class KernelRuntime final : public simt::DeviceRuntime {
  public:
-  /// `launch` is the number of the launch, `depth` its own.
+  /// `launch` is the number of the launch, `depth` its depth.
   KernelRuntime(Runtime& runtime, KernelEntry& kernel, StreamHandle stream, std::uint64_t launch,
                 std::uint32_t depth);
   ~KernelRuntime() override;
@@ -58,7 +58,7 @@ class KernelRuntime final : public simt::DeviceRuntime {
   KernelRuntime& operator=(const KernelRuntime&) = delete;
 
   std::uint64_t call(simt::RuntimeFunction function, simt::RuntimeCaller& caller) override;
-  /// What has been collected, in the order in which it runs.
+  /// The collected work, in the order in which it runs.
   std::vector<DeviceWork> take();
 
  private:
@@ -66,10 +66,10 @@ class KernelRuntime final : public simt::DeviceRuntime {
   /// A parameter buffer that a thread fills for a launch.
   struct Buffer {
     std::uint64_t bytes = 0;
-    KernelEntry* kernel = nullptr;  ///< of the second version of the functions
+    KernelEntry* kernel = nullptr;  ///< for the second version of the functions
     Runtime::Call call;
   };
-  /// What a launch needs before it has a stream.
+  /// A launch without its stream.
   struct Prepared {
     KernelEntry* kernel = nullptr;
     Runtime::Call call;
@@ -78,7 +78,7 @@ class KernelRuntime final : public simt::DeviceRuntime {
 
   void answer(simt::RuntimeFunction function, Caller& caller);
   std::uint64_t answer_pointer(simt::RuntimeFunction function, Caller& caller);
-  /// Throws Failure, with CUDA's code, where a kernel cannot be launched so.
+  /// Throws Failure, with CUDA's code, if a kernel cannot be launched so.
   Prepared prepare(const Caller& caller, std::uint64_t function, const Dim3& grid,
                    const Dim3& block, std::uint64_t shared_bytes);
   std::uint64_t make_buffer(Caller& caller, const Buffer& buffer);

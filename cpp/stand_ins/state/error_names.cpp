@@ -9,7 +9,7 @@ struct ErrorText {
   int number;
   const char* text;
 };
-/// NVIDIA's words for the errors that the stand-in returns: programs and their tests show them.
+/// NVIDIA's texts for the errors that the stand-in returns; programs and their tests print them.
 constexpr ErrorText error_texts[] = {
     {0, "no error"},
     {1, "invalid argument"},

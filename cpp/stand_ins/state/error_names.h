@@ -6,7 +6,7 @@ namespace warpstack::cudart {
 
 /// "cudaErrorInvalidValue"
 const char* name_of(Error error);
-/// A few words for programs to print; the name where there are none.
+/// A short text for programs to print, or else the name.
 const char* description_of(Error error);
 
 }  // namespace warpstack::cudart

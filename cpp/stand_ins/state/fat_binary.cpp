@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint32_t container_magic = 0xba55ed50;
 constexpr std::uint16_t container_version = 1;
-/// Fields of an entry's header that are read, in bytes from its start.
+/// Byte offsets of the fields of an entry's header that are read.
 constexpr std::size_t min_entry_header_bytes = 64;
 constexpr std::uint64_t flag_lz4 = 0x2000;
 constexpr std::uint64_t flag_zstd = 0x8000;
-/// What the PTX of libcudadevrt, and no other, calls of the driver.
+/// A function of the driver that only the PTX of libcudadevrt calls.
 constexpr std::string_view device_runtime_import = "cnpGetParameterBuffer";
-/// A damaged size must not take all memory. Text does not shrink by more than this.
+/// Limits the memory for a damaged size. Text does not shrink by more than this.
 constexpr std::uint64_t max_ratio = 4096;
 
 [[noreturn]] void damaged(const std::string& what) {
@@ -43,8 +43,8 @@ struct Zstd {
   unsigned (*is_error)(std::size_t) = nullptr;
 };
 
-/// libzstd, loaded at the first call. It is on every common Linux system, whose package manager
-/// needs it, but its headers are not, so nothing is linked.
+/// libzstd, loaded at the first call. Every common Linux system has it, because package managers
+/// need it, but not its headers, so it is not linked.
 const Zstd& zstd() {
   static const Zstd functions = [] {
     Zstd found;
@@ -96,7 +96,7 @@ std::string_view name_in(std::span<const std::byte> header) {
 const FatBinaryEntry* choose_ptx(const std::vector<FatBinaryEntry>& entries,
                                  std::uint32_t max_target) {
   const FatBinaryEntry* best = nullptr;
-  // Targets that fit come first, the higher the better; of the others the lowest.
+  // Supported targets come first, highest first; then the others, lowest first.
   const auto order = [max_target](const FatBinaryEntry& e) {
     return e.target <= max_target ? std::int64_t{e.target} : -std::int64_t{e.target};
   };
@@ -186,7 +186,7 @@ std::string unpack_lz4(std::span<const std::byte> packed, std::uint64_t bytes) {
     if (next == packed.size()) damaged("an image is cut (LZ4)");
     return std::to_integer<std::uint32_t>(packed[next++]);
   };
-  // A length of 15 in the token goes on in bytes up to the first that is not 255.
+  // A length of 15 in the token continues in bytes up to the first that is not 255.
   const auto length = [&](std::uint64_t start) {
     if (start < 15) return start;
     for (std::uint32_t more = 255; more == 255;) start += more = byte();
@@ -298,7 +298,7 @@ FatBinaryImage image_for(std::span<const std::byte> container, std::uint32_t tar
   std::set<std::uint32_t> machine_code;
   std::set<std::uint32_t> ptx;
   const FatBinaryEntry* best = nullptr;
-  // Machine code comes before PTX, and in each a later target before an earlier one.
+  // Machine code comes before PTX, and within each, later targets before earlier ones.
   const auto order = [](const FatBinaryEntry& entry) {
     return std::pair(entry.kind == FatBinaryEntry::Kind::machine_code, entry.target);
   };

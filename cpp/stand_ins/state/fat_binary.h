@@ -22,7 +22,7 @@ struct FatBinaryEntry {
   std::uint32_t target = 0;              ///< 75 for sm_75 and compute_75
   std::span<const std::byte> payload;    ///< as stored, in the container
   std::uint64_t uncompressed_bytes = 0;  ///< 0 without compression
-  std::string_view name;                 ///< of the source file, where nvcc notes it
+  std::string_view name;                 ///< of the source file, if nvcc notes it
 };
 
 /// Size of a container in bytes, from its header. Throws InputError when it is not a container.
@@ -32,39 +32,38 @@ std::uint64_t fat_binary_bytes(std::span<const std::byte, fat_binary_header_byte
 std::vector<FatBinaryEntry> fat_binary_entries(std::span<const std::byte> container);
 
 /// Unpacks an image; PTX ends at its first zero byte. Throws InputError when it is damaged or
-/// empty, or packed with zstd where this system has no libzstd.
+/// empty, or packed with zstd and this system has no libzstd.
 std::string unpack(const FatBinaryEntry& entry);
 
-/// The containers in a file: a fat binary, or a program or library with some in it.
+/// The containers in a file, which is a fat binary or a program or library that contains some.
 std::vector<std::span<const std::byte>> fat_binaries_in(std::span<const std::byte> file);
 
-/// The PTX that the simulator runs best, unpacked: of the highest target up to `max_target`, else
-/// of the lowest beyond it, as a GPU of that compute capability would choose. Throws InputError,
-/// with the remedy, when the container has no PTX.
+/// The unpacked PTX for the highest target up to `max_target`, else for the lowest beyond it, as a
+/// GPU of that compute capability would choose. Throws InputError, with the remedy, when the
+/// container has no PTX.
 std::string best_ptx(std::span<const std::byte> container, std::uint32_t max_target);
 
 /// PTX of one source file.
 struct PtxImage {
-  std::string name;  ///< "a.cu", or "object 1" where the container does not say it
+  std::string name;  ///< "a.cu", or "object 1" if the container has no name
   std::string text;
 };
 
 /// The PTX of the objects that nvcc has linked to a program with relocatable device code, one
-/// container each, for ptx::link(). NVIDIA's device runtime (libcudadevrt) is left out, for it
+/// container each, for ptx::link(). NVIDIA's device runtime (libcudadevrt) is left out, because it
 /// calls the driver. Throws InputError, with the remedy, when an object has no PTX.
 std::vector<PtxImage> relocatable_ptx(std::span<const std::span<const std::byte>> containers,
                                       std::uint32_t max_target);
 
-/// An image, unpacked.
+/// An unpacked image.
 struct FatBinaryImage {
   FatBinaryEntry::Kind kind = FatBinaryEntry::Kind::other;
   std::string bytes;
 };
 
-/// What gives machine code for a GPU of compute capability `target`, chosen as its driver would:
-/// machine code for it or else for the highest one before it of the same major version, else the
-/// PTX of the highest target up to it, to assemble. Throws InputError, with the remedy, when the
-/// container has neither.
+/// The image for a GPU of compute capability `target`, chosen as its driver would: machine code for
+/// it or the highest earlier one of the same major version, else the PTX of the highest target up
+/// to it, to assemble. Throws InputError, with the remedy, when the container has neither.
 FatBinaryImage image_for(std::span<const std::byte> container, std::uint32_t target);
 
 /// Unpacks a block of the LZ4 format. Throws InputError unless it has exactly `bytes` bytes.

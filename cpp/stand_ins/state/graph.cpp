@@ -11,7 +11,7 @@
 namespace warpstack::cudart {
 namespace {
 
-/// Graphs and nodes that exist, so that handles of others are noticed.
+/// The existing graphs and nodes, to detect invalid handles.
 std::unordered_set<const void*>& existing() {
   static auto* const set = new std::unordered_set<const void*>;  // programs still call at exit
   return *set;
@@ -27,8 +27,8 @@ std::uint64_t next_number() {
   return ++number;
 }
 
-/// Gives the program the runtime back while one of its functions runs, which may wait for another
-/// thread's call.
+/// Unlocks the runtime while a function of the program runs, which may wait for another thread's
+/// call.
 class Unlocked {
  public:
   explicit Unlocked(Runtime& runtime) : runtime_(runtime) { runtime_.mutex().unlock(); }
@@ -61,7 +61,7 @@ struct RunWork {
   }
   void operator()(const ChildWork& work) const { run_nodes(runtime, *work.graph, stream); }
   void operator()(const EmptyWork&) const {}
-  // All that was recorded before has happened.
+  // All earlier work is done.
   void operator()(const WaitWork& work) const { runtime.event(work.event); }
   void operator()(const RecordWork& work) const {
     Runtime::Event& event = runtime.event(work.event);
@@ -91,7 +91,7 @@ void for_each_allocation(const Graph& graph, Visit visit) {
   }
 }
 
-/// Whether memory is the device's own, the host's, or both's.
+/// Whether memory belongs to the device, the host, or both.
 int mapping_of(Runtime& runtime, const Array* array, const void* pointer) {
   if (array != nullptr) return 0;
   using Kind = PointerAttributes::Kind;
@@ -119,8 +119,8 @@ std::unordered_map<const Node*, std::size_t> places_in(const Graph& graph) {
   return result;
 }
 
-/// Why the nodes of `target` cannot get the parameters of those of `graph`, which are paired in
-/// order of their creation.
+/// Why the nodes of `target` cannot get the parameters of those of `graph`. Nodes are paired in
+/// order of creation.
 UpdateResult find_change(Runtime& runtime, const Graph& target, const Graph& graph) {
   constexpr int topology = 2;
   constexpr int type = 3;
@@ -230,7 +230,7 @@ Graph::~Graph() {
   existing().erase(this);
   for (const auto& node : nodes) existing().erase(node.get());
   for (const auto& [object, count] : objects) {
-    // The program may have given up more references than were its own.
+    // The program may have released more references than it had.
     const auto found = cudart::objects().find(object);
     if (found != cudart::objects().end()) release(object, std::min(count, object->references));
   }
@@ -409,7 +409,7 @@ Executable* instantiate(Runtime& runtime, const Graph& graph, unsigned long long
 }
 
 void run(Runtime& runtime, const std::shared_ptr<Executable>& executable, StreamHandle stream) {
-  const std::shared_ptr<Executable> kept = executable;  // a function of the program may destroy it
+  const std::shared_ptr<Executable> kept = executable;  // the program's function may destroy it
   for_each_allocation(*kept->graph, [&](const std::shared_ptr<GraphAllocation>& allocation) {
     GraphMemory& memory = runtime.graphs().memory;
     if (!memory.live.contains(allocation->address)) return;

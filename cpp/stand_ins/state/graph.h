@@ -18,7 +18,7 @@ using AttributeValue = std::array<std::byte, 64>;
 
 struct GraphMemory;
 
-/// Memory of an allocation node: its address is fixed from the node's creation on, also when
+/// Memory of an allocation node. Its address is fixed from the node's creation on, even when
 /// nothing is allocated there.
 struct GraphAllocation {
   GraphAllocation(GraphMemory& memory, std::uint64_t address, std::uint64_t bytes)
@@ -45,18 +45,18 @@ struct GraphMemory {
   /// Null when no allocation node has this address.
   [[nodiscard]] std::shared_ptr<GraphAllocation> find(std::uint64_t address) const;
   void allocate(Runtime& runtime, const std::shared_ptr<GraphAllocation>& allocation);
-  /// Frees what a launch has allocated. False when the address is not that of an allocation node;
-  /// throws Failure when it is, but nothing is allocated there.
+  /// Frees memory allocated by a launch. Returns false if the address is not that of an allocation
+  /// node; throws Failure if nothing is allocated there.
   bool free(std::uint64_t address);
   [[nodiscard]] static std::uint64_t rounded(std::uint64_t bytes);
 };
 
-// What nodes do.
+// The kinds of work of nodes.
 
 struct KernelWork {
   Runtime::Launch launch;
   std::map<int, AttributeValue> attributes;
-  std::vector<void*> pointers;  ///< to the arguments, for the program that asks
+  std::vector<void*> pointers;  ///< to the arguments, in case the program asks
 };
 struct CopyWork {
   Copy3D copy;
@@ -124,8 +124,8 @@ struct Graph {
   Node* add(Work work, std::vector<Edge> dependencies);
   void remove(Node* node);
   [[nodiscard]] bool has_memory_nodes() const;
-  /// The nodes, each after those on which it depends, otherwise in order of their creation. Throws
-  /// Failure for a cycle, after setting `bad` to one of its nodes.
+  /// The nodes in topological order, otherwise in order of creation. Throws Failure for a cycle,
+  /// after setting `bad` to one of its nodes.
   std::vector<Node*> order(Node** bad = nullptr) const;
   /// Another graph with the same nodes, children included.
   [[nodiscard]] std::unique_ptr<Graph> clone() const;
@@ -141,7 +141,7 @@ struct Executable {
 
 inline constexpr unsigned long long auto_free_on_launch = 1;
 
-/// What a process has of graphs.
+/// The graphs of a process.
 struct GraphState {
   GraphMemory memory;
   std::map<const Graph*, std::shared_ptr<Graph>> graphs;  ///< that the program owns
@@ -149,53 +149,53 @@ struct GraphState {
   Captures captures;
 };
 
-/// Throws Failure unless the data of an edge mean something for its node.
+/// Throws Failure unless the data of an edge are valid for its node.
 void check_edge(const Edge& edge);
 
-/// The graph, node or executable graph of a handle. Throw Failure when there is none.
+/// The graph, node or executable graph of a handle. These throw Failure when there is none.
 Graph& checked(const Graph* graph);
 Node& checked(const Node* node);
 std::shared_ptr<Executable> checked(Runtime& runtime, const Executable* executable);
 
-/// A new object with as many references, the object of a handle, and giving up references: its
-/// destructor is called when they were the last.
+/// Creates an object with a number of references, finds the object of a handle, and releases
+/// references; the last release calls its destructor.
 UserObject* create_object(void* pointer, void (*destroy)(void*), std::uint64_t references);
 UserObject& checked(UserObject* object);
 void release(UserObject* object, std::uint64_t count);
 
-/// Refuses a free node in `graph` for what is not an allocation node's memory, or has a free node
-/// that excludes another, and remembers the new one.
+/// Notes a free node in `graph`. Refuses it if the memory is not an allocation node's, or has a
+/// free node that excludes another.
 void note_free_node(Runtime& runtime, const Graph& graph, std::uint64_t address);
 
-/// Makes `work` a node of the graph that the stream captures and returns true, or false when the
-/// stream does not capture. Throws as capture_of() does.
+/// If the stream is capturing, makes `work` a node of its graph and returns true; else returns
+/// false. Throws as capture_of() does.
 bool capture(Runtime& runtime, StreamHandle stream, Work work);
 
-/// Makes a graph executable. Throws Failure, after setting `bad` to the node that cannot be.
+/// Makes a graph executable. Throws Failure, after setting `bad` to the offending node.
 Executable* instantiate(Runtime& runtime, const Graph& graph, unsigned long long flags,
                         Node** bad = nullptr);
 
 /// Runs all nodes in a valid order. Throws Failure when one fails; those after it do not run.
 void run(Runtime& runtime, const std::shared_ptr<Executable>& executable, StreamHandle stream);
 
-/// The copies of cudaMemcpy, cudaMemcpyToSymbol and cudaMemcpyFromSymbol as nodes have them.
+/// The copies of cudaMemcpy, cudaMemcpyToSymbol and cudaMemcpyFromSymbol as work of a node.
 CopyWork plain_copy(const void* target, const void* source, std::size_t bytes, MemcpyKind kind);
 CopyWork copy_work_to_symbol(Runtime& runtime, const void* symbol, const void* source,
                              std::size_t bytes, std::size_t offset, MemcpyKind kind);
 CopyWork copy_work_from_symbol(Runtime& runtime, void* target, const void* symbol,
                                std::size_t bytes, std::size_t offset, MemcpyKind kind);
 
-/// cudaMemcpy3D and the fill of a memset node, now. With `check_only` they do all but the work.
+/// Run cudaMemcpy3D and the fill of a memset node now. With `check_only` they only check.
 void run_copy(Runtime& runtime, const Copy3D& copy, bool check_only = false);
 void run_fill(Runtime& runtime, const FillParameters& fill, bool check_only = false);
 
-/// Gives the nodes of an executable graph the parameters of those of `graph`. Where a change is not
-/// allowed, nothing is changed: the result is not 0 and names the node.
+/// Gives the nodes of an executable graph the parameters of those of `graph`. If a change is not
+/// allowed, nothing is changed, and the result is not 0 and names the node.
 UpdateResult update(Runtime& runtime, Graph& target, const Graph& graph);
 
 /// 0 when an executable node may get this work, otherwise a cudaGraphExecUpdateResult.
 int change_error(Runtime& runtime, const Work& from, const Work& to);
-/// Whether a copy is one of plain memory without rows; true for other works.
+/// Whether a copy is between plain memory without rows; true for other work.
 bool is_one_dimensional(const Work& work);
 
 }  // namespace warpstack::cudart

@@ -16,11 +16,11 @@ namespace {
 constexpr int populate_read = 22;
 constexpr int populate_write = 23;
 
-/// What the list of this process's mappings says: slow, but it is there on every Linux.
+/// Looks in the list of this process's mappings, which is slow but available on every Linux.
 bool mapped(std::uint64_t begin, std::uint64_t end, char permission) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"),
                                                              &std::fclose);
-  if (maps == nullptr) return true;  // nobody can say; the copy will show it
+  if (maps == nullptr) return true;  // unknown; the copy will show it
   char* line = nullptr;
   std::size_t size = 0;
   while (begin < end && ::getline(&line, &size, maps.get()) > 0) {
@@ -46,7 +46,7 @@ bool accessible(std::uint64_t address, std::uint64_t bytes, bool writes) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   void* const first = reinterpret_cast<void*>(begin);
   if (::madvise(first, end - begin, writes ? populate_write : populate_read) == 0) return true;
-  // Pages behind the end of a file, and damaged ones.
+  // The pages are behind the end of a file, or damaged.
   if (errno == EFAULT || errno == EHWPOISON) return false;
   return mapped(begin, end, writes ? 'w' : 'r');
 }

@@ -26,8 +26,8 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
   return a * b;
 }
 
-/// Refuses a box that lies in host memory which the program may not touch, or that leaves the
-/// device's memory. No side of it is 0.
+/// Refuses a box in inaccessible host memory, or that leaves the device's memory. None of its sides
+/// is 0.
 void check_box(Runtime& runtime, const Place& place, std::uint64_t width, std::uint64_t height,
                std::uint64_t depth, bool writes) {
   const std::uint64_t bytes =
@@ -39,7 +39,7 @@ void check_box(Runtime& runtime, const Place& place, std::uint64_t width, std::u
   }
   const auto accessible = writes ? host_writable : host_readable;
   if (!runtime.meets_device(place.address, bytes) && accessible(place.address, bytes)) return;
-  // What lies between the rows need not be there.
+  // Memory between the rows need not exist.
   for (std::uint64_t z = 0; z < depth; ++z) {
     for (std::uint64_t y = 0; y < height; ++y) {
       runtime.check_host(place.address + z * place.slice_pitch + y * place.row_pitch, width,
@@ -63,7 +63,7 @@ void copy_box(Runtime& runtime, Place target, Place source, std::uint64_t width,
   runtime.pass_time(call_time);
 }
 
-/// Refuses a copy whose direction says that a host address is a device address.
+/// Refuses a copy whose direction makes a host address a device address.
 void check_direction(Runtime& runtime, std::uint64_t target, std::uint64_t source,
                      MemcpyKind kind) {
   const int value = static_cast<int>(kind);
@@ -76,7 +76,7 @@ void check_direction(Runtime& runtime, std::uint64_t target, std::uint64_t sourc
   }
 }
 
-/// Refuses a direction that does not lead to, or from, a device variable or array.
+/// Refuses a direction other than to, or from, a device variable or array.
 void check_to_device(Runtime& runtime, const void* source, MemcpyKind kind) {
   require(kind != MemcpyKind::device_to_host && kind != MemcpyKind::host_to_host,
           "the direction of the copy is not to the device", Error{21});
@@ -103,8 +103,7 @@ Place place_in(const Array& array, std::size_t x, std::size_t y, std::size_t z, 
           array.slice_bytes};
 }
 
-/// Copies `bytes` between a plain buffer and an array whose rows follow each other, from byte x of
-/// row y on.
+/// Copies `bytes` between a plain buffer and an array as consecutive rows, from byte x of row y on.
 void copy_stream(Runtime& runtime, const Array& array, std::size_t x, std::size_t y,
                  std::uint64_t buffer, std::size_t bytes, bool to_array) {
   const std::size_t row = array.extent.width * array.texel_bytes;

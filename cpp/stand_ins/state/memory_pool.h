@@ -15,7 +15,7 @@ class Runtime;
 inline constexpr int pinned_memory = 1;
 inline constexpr int managed_memory = 2;
 
-/// cudaMemPool_t. Memory is the device's; a pool counts what a GPU's driver would hold for it.
+/// cudaMemPool_t. Memory is the device's; a pool counts what a GPU's driver would hold.
 struct MemoryPool {
   MemoryPoolProperties properties{};
   bool can_be_destroyed = true;
@@ -25,18 +25,18 @@ struct MemoryPool {
   std::map<int, int> access;  ///< of devices, by number
 };
 
-/// The memory pools of a process, and which of them an allocation is from.
+/// The memory pools of a process, and the pool of each allocation.
 class MemoryPools {
  public:
   MemoryPools();
 
   /// Throws Failure on properties that are not supported.
   MemoryPool* create(const MemoryPoolProperties& properties);
-  /// What is allocated from it stays.
+  /// Allocations from the pool stay.
   void destroy(MemoryPool* pool);
   /// The pool of a handle. Throws Failure when there is none.
   MemoryPool& checked(MemoryPool* pool) const;
-  /// The pool that a kind of memory has in the beginning, and now. Throw Failure when there is
+  /// The initial pool of a kind of memory, and the current one. These throw Failure when there is
   /// none.
   MemoryPool& standard(const MemoryLocation& location, int allocation_kind);
   MemoryPool& current(const MemoryLocation& location, int allocation_kind);
@@ -45,11 +45,11 @@ class MemoryPools {
   std::uint64_t allocate(Runtime& runtime, MemoryPool& pool, std::uint64_t bytes);
   /// Whether a pool's memory begins at this address.
   [[nodiscard]] bool holds(std::uint64_t address) const;
-  /// Memory at this address is free again; nothing happens when it is not a pool's.
+  /// Notes that memory at this address is free; nothing happens if it is not a pool's.
   void freed(std::uint64_t address);
-  /// Gives back what pools hold unused beyond their thresholds, as synchronizing calls do.
+  /// Returns unused memory of pools beyond their thresholds, as synchronizing calls do.
   void synchronize();
-  /// Gives back what a pool holds unused beyond `keep` bytes.
+  /// Returns unused memory of a pool beyond `keep` bytes.
   static void trim(MemoryPool& pool, std::uint64_t keep);
 
  private:

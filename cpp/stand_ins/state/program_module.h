@@ -14,7 +14,7 @@
 
 namespace warpstack::cudart {
 
-/// A module of a program, loaded onto the device: of PTX or of machine code.
+/// A module of a program, in PTX or machine code, loaded onto the device.
 class ProgramModule {
  public:
   /// A device variable.
@@ -22,7 +22,7 @@ class ProgramModule {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
   };
-  /// Where an argument lies in the parameter buffer of a kernel.
+  /// The place of an argument in a kernel's parameter buffer.
   struct Argument {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
@@ -30,12 +30,12 @@ class ProgramModule {
 
   virtual ~ProgramModule() = default;
   [[nodiscard]] virtual bool is_machine_code() const = 0;
-  /// A kernel made ready to run. Throws InputError when there is no such kernel, and when an
-  /// instruction is not executed.
+  /// A kernel ready to run. Throws InputError when there is no such kernel, or an instruction is
+  /// not executed.
   virtual const simt::KernelProgram& program(std::string_view kernel) = 0;
   /// The arguments of a kernel, in order. Throws InputError when there is no such kernel.
   [[nodiscard]] virtual std::vector<Argument> arguments(std::string_view kernel) const = 0;
-  /// The kernel whose address in device code is this; empty: none.
+  /// The kernel at this address of device code; empty: none.
   [[nodiscard]] virtual std::string kernel_at(std::uint64_t address) const = 0;
   /// Throws InputError when there is no such variable.
   [[nodiscard]] virtual Variable variable(std::string_view name) const = 0;

@@ -22,7 +22,7 @@ class RegisteredMemory {
     const Range& range = std::prev(next)->second;
     return address - range.address < range.bytes ? &range : nullptr;
   }
-  /// Whether one of these bytes, at least one, is registered.
+  /// Whether at least one of these bytes is registered.
   [[nodiscard]] bool meets(std::uint64_t address, std::uint64_t bytes) const {
     if (find(address) != nullptr) return true;
     const auto next = ranges_.upper_bound(address);

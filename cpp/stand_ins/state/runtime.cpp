@@ -22,7 +22,7 @@ namespace warpstack::cudart {
 namespace {
 
 constexpr int wrapper_magic = 0x466243b1;
-/// The version of wrappers of what nvlink has linked.
+/// The version of wrappers of code linked by nvlink.
 constexpr int linked_wrapper = 2;
 /// Rows of arrays begin at multiples of this.
 constexpr std::uint64_t array_row_alignment = 128;
@@ -31,7 +31,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// The code that a GPU gives for a kernel's fault.
+/// A GPU's error code for a kernel's fault.
 Error fault_code(const std::string& what) {
   const auto says = [&what](const char* words) { return what.find(words) != std::string::npos; };
   if (says("): misaligned ")) return Error::misaligned_address;
@@ -73,7 +73,7 @@ Runtime& Runtime::get() {
     try {
       return new Runtime;
     } catch (const std::exception& error) {
-      // The environment cannot be used; there is no caller who could be told.
+      // The environment is unusable; there is no caller to tell.
       report(error.what());
       std::_Exit(2);
     }
@@ -407,8 +407,8 @@ void Runtime::check_clusters(KernelEntry& kernel, const Call& call) {
   }
 }
 
-/// Registers of each thread in blocks of so many threads. Those of PTX are an estimate, which may
-/// be above what ptxas gives a kernel that programs launch with such blocks: one of them fits.
+/// Registers per thread in blocks of `threads`. For PTX they are an estimate, which may exceed
+/// ptxas's number for a kernel that programs launch with such blocks; so one block always fits.
 static std::uint64_t registers_of(const simt::KernelProgram& program, std::uint64_t threads,
                                   const DeviceDescription& device) {
   if (program.source != "ptx") return program.registers_per_thread;
@@ -525,7 +525,7 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;
   }
-  // Without a number as many as the machine runs at once.
+  // By default, as many as the machine runs at once.
   options.num_threads =
       static_cast<unsigned>(environment_number("WARPSTACK_CUDART_THREADS").value_or(0));
   options.stream = stream(call.stream).number;
@@ -575,7 +575,7 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
   }
   if (spool_.is_enough()) {
     std::fflush(nullptr);
-    std::_Exit(0);  // without what the program does at its end: it has not come to it
+    std::_Exit(0);  // skips the program's exit handlers: it has not ended
   }
   return kernel_runtime.take();
 }

@@ -30,11 +30,11 @@ struct GraphState;
 class MemoryPools;
 struct Node;
 
-/// What makes an API function return an error code.
+/// Makes an API function return an error code.
 class Failure : public std::runtime_error {
  public:
-  /// `incomplete`: the program's results or traces are not what a GPU would give, which
-  /// `warpstack trace` must say at the end.
+  /// `incomplete` says that the program's results or traces differ from a GPU's, which `warpstack
+  /// trace` must report at the end.
   Failure(Error code, const std::string& what, bool incomplete = false)
       : std::runtime_error(what), code_(code), incomplete_(incomplete) {}
 
@@ -61,18 +61,18 @@ struct Array {
   unsigned flags = 0;
 };
 
-/// One module of PTX or of machine code, read when first needed: of a fat binary that the program
-/// registered, or an image that it has loaded itself.
+/// A module of PTX or machine code, read when first needed, from a fat binary that the program
+/// registered or an image that it loaded itself.
 struct FatModule {
   const std::byte* container = nullptr;
-  /// The containers of the objects that relocatable device code in `container` was linked of.
+  /// The containers of the objects from which relocatable device code in `container` was linked.
   std::vector<const std::byte*> objects;
   std::optional<FatBinaryImage> image;  ///< instead of a container
   std::string name;                     ///< for messages
   std::unique_ptr<ProgramModule> loaded;
-  std::string failure;    ///< why it cannot be loaded; empty: it can, or nobody has tried
+  std::string failure;    ///< why it cannot be loaded; empty: it can, or was not tried
   bool reported = false;  ///< the user knows of it
-  /// `__managed__` variables: where the program keeps their address, and their names.
+  /// `__managed__` variables: the places where the program keeps their addresses, and their names.
   std::vector<std::pair<void**, std::string>> managed;
 };
 
@@ -80,7 +80,7 @@ struct FatModule {
 struct KernelEntry {
   FatModule* module = nullptr;
   std::string name;
-  std::uint64_t max_dynamic_shared_bytes = 0;  ///< as cudaFuncSetAttribute says; 0: the default
+  std::uint64_t max_dynamic_shared_bytes = 0;  ///< set by cudaFuncSetAttribute; 0: the default
   bool allows_large_clusters = false;          ///< of more than 8 blocks
   bool reported = false;                       ///< the user knows that it cannot run
 };
@@ -94,7 +94,7 @@ struct VariableEntry {
 /// Least time of a launch or a copy, in nanoseconds.
 inline constexpr std::uint64_t call_time = 1000;
 
-/// The one simulated GPU of a process, and what the program knows of it. Functions but get(),
+/// The single simulated GPU of a process, and the program's view of it. All functions except get(),
 /// mutex() and sticky() are called with mutex() held.
 class Runtime {
  public:
@@ -111,8 +111,8 @@ class Runtime {
   FatModule* add_module(const FatBinaryWrapper* wrapper);
   /// A module that the program has in its memory or in a file; `name` is for messages.
   FatModule* add_module(FatBinaryImage image, std::string name);
-  /// The image of a fat binary that runs, in the form that the user has chosen: PTX if there is
-  /// some, unless it is to be machine code. Throws InputError when there is none.
+  /// The image of a fat binary that runs: PTX if there is some, unless the user has chosen machine
+  /// code. Throws InputError when there is none.
   [[nodiscard]] FatBinaryImage choose(std::span<const std::byte> container) const;
   void remove_module(FatModule* module);
   /// Loads the module, or throws Failure. An error is reported once.
@@ -122,21 +122,21 @@ class Runtime {
   KernelEntry& kernel(const void* stub);
   /// Address and size of a device variable.
   ProgramModule::Variable symbol(const void* shadow);
-  /// The `shadow` of a managed variable may be its own address, too: programs name it by that.
+  /// The `shadow` of a managed variable may also be its own address, by which programs name it.
   VariableEntry variable(const void* shadow);
-  /// The kernel that has an address in device code. Throws Failure when there is none.
+  /// The kernel at an address of device code. Throws Failure when there is none.
   KernelEntry& kernel_at(FatModule& module, std::uint64_t address);
 
   // --- memory ---
   /// What cudaMalloc returns.
   std::uint64_t allocate(std::uint64_t bytes);
-  /// Memory that host and device reach at one address. Throws Failure where the arena is elsewhere.
+  /// Memory with the same address for host and device. Throws Failure if the arena is elsewhere.
   std::uint64_t allocate_shared(std::uint64_t bytes, PointerAttributes::Kind kind,
                                 unsigned flags = 0);
-  /// Frees what cudaMalloc and its kin have allocated, also memory of pools. Variables and arrays
-  /// are not part of that memory.
+  /// Frees memory of cudaMalloc and the like, including pools. Variables and arrays are not part of
+  /// it.
   void free(std::uint64_t address);
-  /// Frees what cudaHostAlloc has allocated.
+  /// Frees memory of cudaHostAlloc.
   void free_host(std::uint64_t address);
   [[nodiscard]] bool on_device(std::uint64_t address);
   /// Whether a device address is also a host address.
@@ -149,20 +149,20 @@ class Runtime {
     unsigned flags = 0;       ///< what it was allocated or registered with
     bool registered = false;  ///< host memory of cudaHostRegister
   };
-  /// What holds an address; nothing: CUDA does not know it.
+  /// The memory that holds an address; empty: CUDA does not know it.
   [[nodiscard]] std::optional<KnownMemory> memory_at(std::uint64_t address);
   [[nodiscard]] PointerAttributes::Kind kind_of(std::uint64_t address);
   void register_host(std::uint64_t address, std::uint64_t bytes, unsigned flags);
   void unregister_host(std::uint64_t address);
-  /// Throws Failure unless all of these bytes are those of one managed allocation or variable.
+  /// Throws Failure unless all of these bytes belong to one managed allocation or variable.
   void check_managed(std::uint64_t address, std::uint64_t bytes);
-  /// Whether a range of host memory would run into the device's, and so around its bounds.
+  /// Whether a range of host memory overlaps the device's, and so evades its bounds.
   [[nodiscard]] bool meets_device(std::uint64_t address, std::uint64_t bytes);
-  /// Throws Failure where the program may not read, or write, all of these bytes of host memory.
+  /// Throws Failure if the program may not read, or write, all of these bytes of host memory.
   void check_host(std::uint64_t address, std::uint64_t bytes, bool writes);
   /// Copies between any two places.
   void copy(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
-  /// The same without looking at the host's side.
+  /// The same without a check of the host's side.
   void copy_unchecked(std::uint64_t target, std::uint64_t source, std::uint64_t bytes);
 
   Array* add_array(const ChannelFormat& format, const Extent& extent, unsigned flags);
@@ -193,15 +193,15 @@ class Runtime {
   void launch_cooperative(const void* stub, Call call, void** arguments);
   /// Blocks of a cluster that every GPU with clusters runs; more must be allowed for the kernel.
   static constexpr std::uint64_t portable_cluster_blocks = 8;
-  /// Blocks of a kernel that an SM holds at once; 0 where it holds none.
+  /// Blocks of a kernel that an SM holds at once, possibly 0.
   int blocks_per_sm(KernelEntry& entry, int threads, std::size_t dynamic_bytes);
-  /// The kernel made ready to run, or Failure. An error is reported once.
+  /// The kernel ready to run. Throws Failure. An error is reported once.
   const simt::KernelProgram& program(KernelEntry& kernel);
-  /// Throws Failure where a kernel cannot be launched so.
+  /// Throws Failure if a kernel cannot be launched so.
   void check_launch(KernelEntry& kernel, const Call& call);
   /// The same for its clusters.
   void check_clusters(KernelEntry& kernel, const Call& call);
-  /// What a fault left behind: every call returns it from then on, as on a GPU.
+  /// The error of a fault, which every later call returns, as on a GPU.
   [[nodiscard]] Error sticky() const { return sticky_; }
 
   // --- streams and events ---
@@ -223,10 +223,10 @@ class Runtime {
   struct Event {
     std::uint64_t time = 0;
     bool recorded = false;
-    /// The capture in which it was last recorded (0: outside of any), and the nodes before it.
+    /// The capture in which the event was last recorded (0: none), and the nodes before it.
     std::uint64_t capture = 0;
     std::vector<Node*> captured;
-    /// Whether the time between it and another one can be asked for.
+    /// Whether the time between this and another event can be asked for.
     bool is_timed = true;
   };
   EventHandle add_event(bool is_timed = true);
@@ -237,10 +237,10 @@ class Runtime {
   [[nodiscard]] GraphState& graphs() { return *graphs_; }
   [[nodiscard]] MemoryPools& pools() { return *pools_; }
 
-  /// Address of a zero-terminated text in device memory, which stays there.
+  /// Address of a zero-terminated copy of a text in device memory, which stays there.
   std::uint64_t text_on_device(const std::string& text);
-  /// By number of cudaLimit, with CUDA's usual values. Of them, the simulator knows the number of
-  /// launches of kernels that may wait.
+  /// By number of cudaLimit, CUDA's usual values. Of them, the simulator observes the number of
+  /// pending launches of kernels.
   static constexpr std::array<std::size_t, 8> usual_limits{1024, 1 << 20, 8 << 20, 2,
                                                            2048, 128,     0,       0};
   std::array<std::size_t, 8> limits = usual_limits;
@@ -248,7 +248,7 @@ class Runtime {
   /// Textures of `texture<>` variables, by the address of the host variable.
   std::map<const void*, VariableEntry> texture_references;
 
-  /// The program has called a function of this interface, and not only the driver's.
+  /// Whether the program has called a function of this interface, and not only the driver's.
   bool is_used = false;
 
   /// cudaDeviceReset.
@@ -263,12 +263,12 @@ class Runtime {
   [[nodiscard]] std::vector<std::byte> parameter_buffer(const ProgramModule& module,
                                                         const KernelEntry& kernel,
                                                         void** arguments);
-  /// Runs a kernel that launch `parent` (0: the host) has launched `depth` levels below the host's.
-  /// Returns what its threads have asked for.
+  /// Runs a kernel, launched by launch `parent` (0: the host), `depth` levels below the host's.
+  /// Returns the work that its threads have asked for.
   std::vector<DeviceWork> execute(KernelEntry& entry, const Call& call,
                                   const std::vector<std::byte>& parameters, std::uint64_t parent,
                                   std::uint32_t depth);
-  /// The same for any work of a kernel.
+  /// The same for any work from a kernel.
   std::vector<DeviceWork> perform(const DeviceWork& work);
   simt::LaunchOptions options_for(KernelEntry& entry, const Call& call);
 
@@ -278,7 +278,7 @@ class Runtime {
   std::unique_ptr<simt::Device> device_;
   std::set<std::unique_ptr<FatModule>> modules_;
   std::unordered_map<const void*, KernelEntry> kernels_;
-  /// Kernels that only kernels launch, by their names.
+  /// Kernels that only kernels launch, by name.
   std::map<std::pair<const FatModule*, std::string>, KernelEntry> inner_kernels_;
   std::unordered_map<const void*, VariableEntry> variables_;
   struct SharedAllocation {
@@ -297,21 +297,21 @@ class Runtime {
   std::uint64_t next_stream_ = 1;
   std::uint64_t now_ = 0;
   std::atomic<Error> sticky_ = Error::success;
-  /// 80 for sm_80: what of a program's fat binaries is run; nothing: their PTX.
+  /// 80 for sm_80: the machine code of fat binaries that is run; empty: their PTX.
   std::optional<std::uint32_t> machine_code_;
 };
 
-/// What the interface keeps of each thread.
+/// The interface's state per thread.
 struct ThreadState {
   Error last_error = Error::success;  ///< what cudaGetLastError returns
   bool uses_runtime = false;          ///< it has called a function of the runtime
-  /// The function that the program called, where another one does its work; null: that one.
+  /// The function that the program called, if another one does its work; else null.
   const char* called = nullptr;
 };
 ThreadState& thread_state();
 
 inline Error& last_error() { return thread_state().last_error; }
-/// Notes an exception of an API function: prints why, sets the last error.
+/// Handles an exception of an API function: prints the reason and sets the last error.
 Error note(const char* function, const std::exception& error);
 
 /// Runs the body of an API function with the runtime locked and returns its error code.

@@ -28,13 +28,13 @@
 namespace warpstack::cudart {
 namespace {
 
-/// Bytes of traces that wait for their reader before the program waits too.
+/// Bytes of unread traces from which on the program waits for their reader.
 constexpr std::uint64_t max_waiting_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t default_budget = std::uint64_t{1} << 31;
 constexpr const char* folder_variable = "WARPSTACK_CUDART_SPOOL";
 constexpr std::string_view trace_ending = ".wstrace";
 
-/// An open file with an exclusive lock, both given up at the end.
+/// An open file with an exclusive lock; both are released at the end.
 class LockedFile {
  public:
   explicit LockedFile(const std::string& path)
@@ -74,7 +74,7 @@ std::optional<std::uint64_t> environment_number(const char* name) {
 }
 
 bool say(std::string_view kind, std::string_view message) {
-  // A program that does the same in a loop is told once; of very many different lines, each time.
+  // Repeated lines are printed once, unless there are very many different ones.
   constexpr std::size_t most = 10'000;
   static std::mutex* const mutex = new std::mutex;
   static auto* const said = new std::unordered_set<std::string>;
@@ -88,7 +88,7 @@ bool say(std::string_view kind, std::string_view message) {
   line.append(kind).append(": ").append(message);
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
-  std::fflush(stdout);  // what the program printed before comes before
+  std::fflush(stdout);  // keeps the order with the program's output
   std::fwrite(line.data(), 1, line.size(), stderr);
   return true;
 }
@@ -194,7 +194,7 @@ void Spool::wait_for_reader() const {
 }
 
 bool Spool::has_reader() const {
-  // It removes the folder when it goes, unless it is killed.
+  // The reader removes the folder when it ends, unless it is killed.
   const auto reader =
       static_cast<pid_t>(environment_number("WARPSTACK_CUDART_READER").value_or(std::uint64_t{0}));
   if (reader > 0 && ::kill(reader, 0) != 0 && errno == ESRCH) return false;

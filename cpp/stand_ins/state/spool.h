@@ -31,7 +31,7 @@ class Spool {
  public:
   /// Reads the environment: WARPSTACK_CUDART_SPOOL (folder), _KERNEL (POSIX extended regular
   /// expression), _LIMIT (traced launches), _BUDGET (bytes of columns kept in memory) and _READER
-  /// (process number). Throws InputError on a value that cannot be.
+  /// (process number). Throws InputError on an impossible value.
   Spool();
   ~Spool();
   Spool(const Spool&) = delete;
@@ -44,21 +44,21 @@ class Spool {
   };
   /// Counts a launch of the kernel with this mangled name.
   Ticket next_launch(const std::string& kernel);
-  /// Says now and then how far a launch is, from a second after its first call on; and that it is
-  /// no longer under way.
+  /// Reports the progress of a launch now and then, from a second after its first call on, and its
+  /// end.
   void show_progress(std::uint64_t launch, const std::string& kernel, std::uint64_t done,
                      std::uint64_t blocks);
   void end_progress();
-  /// Whether as many launches as are wanted have been traced and the program is to end then
+  /// Whether all wanted launches have been traced and the program shall end then
   /// (WARPSTACK_CUDART_STOP).
   [[nodiscard]] bool is_enough() const;
-  /// Hands a trace over. Waits while too much is not yet read.
+  /// Hands a trace over. Waits while too much is unread.
   void write(const trace::KernelTrace& trace);
-  /// The listing of the machine code of a module, which the reader makes, for it can run NVIDIA's
-  /// tools. Throws InputError when it cannot, or is gone.
+  /// The listing of a module's machine code, made by the reader, which can run NVIDIA's tools.
+  /// Throws InputError when it cannot, or is gone.
   std::string listing(const FatBinaryImage& image, const std::string& name);
 
-  /// The memory of traces that are being made.
+  /// The memory for traces under construction.
   [[nodiscard]] const std::shared_ptr<trace::StorageBudget>& storage() const { return storage_; }
 
  private:
@@ -84,7 +84,7 @@ std::string environment(const char* name);
 /// The same as a number. Throws InputError when it is not one.
 std::optional<std::uint64_t> environment_number(const char* name);
 
-/// Prints one line on standard error, unless it stands there already; whether it did.
+/// Prints a line on standard error unless it was printed before. Returns whether it was printed.
 bool say(std::string_view kind, std::string_view message);
 
 /// Prints an error and hands it to `warpstack trace`, once.

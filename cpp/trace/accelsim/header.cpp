@@ -12,7 +12,7 @@ namespace {
 
 /// More header lines than any kernel has. They are kept in memory.
 constexpr std::size_t max_header_lines = 1 << 20;
-/// What precedes PC and text in the header lines that list registers.
+/// The prefix of PC and text in header lines that list registers.
 constexpr std::string_view register_line_key = "warpstack registers of ";
 
 bool is_printable(std::string_view text) {

@@ -1,5 +1,5 @@
-// The instruction lines of an Accel-Sim trace: their tokens, what their text says of an
-// instruction, and the addresses.
+// The instruction lines of an Accel-Sim trace: their tokens, the instruction's text, and the
+// addresses.
 
 #include <algorithm>
 #include <array>
@@ -15,11 +15,12 @@ namespace {
 
 /// PCs below this have a slot in the direct-mapped form cache.
 constexpr std::uint32_t max_cached_pc = 1 << 24;
-/// More different instructions than any kernel has. They are kept in memory.
+/// More different instructions than any kernel has; they are kept in memory.
 constexpr std::size_t max_forms = 1 << 20;
 /// The first tracer version whose lines end in an immediate.
 constexpr std::uint32_t immediate_version = 5;
-/// The first that names uniform registers, every destination, and values behind the immediates.
+/// The first tracer version that names uniform registers, every destination, and values behind the
+/// immediates.
 constexpr std::uint32_t value_version = 6;
 /// Numbers of registers that are not vector registers begin here, 256 for each register file.
 constexpr std::uint32_t first_scalar_register = 0xF000;
@@ -239,7 +240,7 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
   const auto rest = static_cast<std::size_t>(cursor.end - cursor.next);
   const std::size_t slot = pc / 8;
   if (slot < form_by_pc_.size() && form_by_pc_[slot] != 0) {
-    // The form seen last at this PC nearly always comes again.
+    // The form last seen at this PC nearly always recurs.
     const LineForm& form = forms_[form_by_pc_[slot] - 1];
     const std::size_t length = form.text.size();
     if (form.pc == pc && length <= rest && form.text.compare(0, length, cursor.next, length) == 0 &&
@@ -320,8 +321,8 @@ StaticInstruction AccelSimReader::instruction_of(std::uint32_t pc, const std::st
                                                  std::uint32_t source_line,
                                                  std::uint32_t width) const {
   const DecodedOpcode decoded = decode_opcode(opcode);
-  // The width of a source follows from its place, which a uniform register takes like a vector
-  // register, except that memory instructions name them besides their address and data.
+  // The width of a source follows from its position. Uniform registers take positions like vector
+  // registers, except in memory instructions, which name them in addition to address and data.
   const auto takes_place = [&](const Operand& operand) {
     return operand.file == RegisterFile::vector ||
            (operand.file == RegisterFile::uniform && !decoded.is_memory());
@@ -339,7 +340,7 @@ StaticInstruction AccelSimReader::instruction_of(std::uint32_t pc, const std::st
   const std::vector<std::uint16_t> read = places(sources);
   StaticInstruction result = make_static_instruction(pc, opcode, written, read, source_line, width);
   const bool names_each = version_ >= value_version && written.size() > 1;
-  if (names_each) {  // not the first register of a tuple, but all of them
+  if (names_each) {  // all registers of a tuple, not only the first
     result.destinations.clear();
     for (const std::uint16_t reg : written) append_register_tuple(result.destinations, reg, 1);
   }
@@ -444,12 +445,12 @@ void AccelSimReader::skip_tail(Cursor& cursor) {
       cursor.next += 5;
       if (!skip_blanks()) return;
     } else if (rest.starts_with("Val")) {
-      return;  // the values of the registers, which timing does not depend on
+      return;  // register values, on which timing does not depend
     }
   }
   const char* begin = cursor.next;
   const std::string_view field = token(cursor, "field");
-  // A number where none belongs shows a line whose operands were misread or edited.
+  // An unexpected number means that the line's operands were misread or edited.
   const bool is_name = (*begin >= 'A' && *begin <= 'Z') || (*begin >= 'a' && *begin <= 'z');
   if (version_ <= value_version && !is_name) {
     fail("the line has more than its operands: " +

@@ -8,9 +8,9 @@
 namespace warpstack::trace {
 namespace {
 
-/// No line of a trace comes near this; a longer one means that the file is something else.
+/// No line of a trace is nearly as long; a longer one means that the file is something else.
 constexpr std::size_t max_line_bytes = 1 << 16;
-/// Traces have a few blank lines and comments in a row; files of nothing else end here.
+/// Traces have few blank lines and comments in a row; reading a file of nothing else stops here.
 constexpr std::uint64_t max_idle_lines = 1 << 20;
 /// How often a growing thread block is compared with its limit, in lines.
 constexpr std::uint64_t lines_per_check = 4096;
@@ -181,7 +181,7 @@ void AccelSimReader::finish_raw() {
   for (auto& [linear, warps] : raw_blocks_) {
     builder_->begin_block(linear);
     for (auto& [warp, raw] : warps) {
-      // A raw trace has no end mark but the EXIT of each warp.
+      // A raw trace has no end mark except the EXIT of each warp.
       if (raw.expects_global_half ||
           !builder_->instruction(raw.last_row).opcode.starts_with("EXIT")) {
         fail("the file ends before warp " + std::to_string(warp) + " of thread block " +

@@ -26,7 +26,7 @@ class AccelSimReader {
   /// Declares the end of the file and returns the kernel.
   KernelTrace finish();
 
-  /// Lines that end in fields which the reader does not know, and the first of them.
+  /// The number of lines that end in unknown fields, and the first of them.
   struct UnknownFields {
     std::uint64_t lines = 0;
     std::uint64_t first_line = 0;
@@ -43,7 +43,8 @@ class AccelSimReader {
     const char* end;
   };
 
-  /// What the text between mask and addresses means; the same for each execution of an instruction.
+  /// The meaning of the text between mask and addresses; the same for each execution of an
+  /// instruction.
   struct LineForm {
     std::uint32_t pc;
     std::string text;
@@ -106,7 +107,7 @@ class AccelSimReader {
   std::uint64_t hexadecimal(Cursor& cursor, const char* field);
   std::uint64_t address(Cursor& cursor);
   std::uint16_t vector_register(Cursor& cursor, const char* field);
-  /// Any register that a line names.
+  /// A register of any file.
   Operand operand(Cursor& cursor, const char* field);
   void skip_decimal(Cursor& cursor, const char* field);
   void skip_hexadecimal(Cursor& cursor, const char* field);
@@ -128,7 +129,8 @@ class AccelSimReader {
   std::shared_ptr<StorageBudget> budget_;
   std::string partial_line_;
   std::uint64_t line_number_ = 0;
-  std::uint64_t idle_lines_ = 0;  ///< in a row: neither header nor structure nor instruction
+  std::uint64_t idle_lines_ =
+      0;  ///< consecutive lines that are neither header nor structure nor instruction
   UnknownFields unknown_fields_;
   std::uint64_t num_bulk_copies_ = 0;
 
@@ -137,7 +139,7 @@ class AccelSimReader {
   std::uint32_t version_ = 0;
   bool has_line_info_ = false;
 
-  /// Registers that AccelSimWriter lists because no tuples stand for them, by PC and text.
+  /// By PC and text: registers that AccelSimWriter lists because no tuples stand for them.
   struct ListedRegisters {
     std::vector<std::uint16_t> destinations;
     std::vector<std::uint16_t> sources;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the parts of the reader of Accel-Sim traces know of text.
+// Text functions of the reader of Accel-Sim traces.
 
 #include <string>
 #include <string_view>
@@ -25,7 +25,7 @@ inline std::string quoted(std::string_view text) {
   return result + (text.size() > 60 ? "...\"" : "\"");
 }
 
-/// Splits `key = value`; the key is empty when there is no such form.
+/// Splits `key = value`; the key is empty for text of another form.
 inline std::pair<std::string_view, std::string_view> split_assignment(std::string_view line) {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) return {};

@@ -22,8 +22,8 @@ constexpr std::uint64_t default_binary_version = 80;
 constexpr std::size_t max_named_destinations = 1;
 constexpr std::size_t max_named_sources = 5;
 constexpr std::size_t max_listed_sources = 4;
-/// Windows for traces that have generic accesses but say nothing of windows: above every address
-/// of a GPU, below the region of local sectors, in the order that Accel-Sim assumes.
+/// Windows for traces with generic accesses but unknown windows: above every address of a GPU,
+/// below the region of local sectors, in the order that Accel-Sim assumes.
 constexpr std::uint64_t default_shared_window = std::uint64_t{1} << 56;
 constexpr std::uint64_t default_local_window = default_shared_window + window_bytes;
 
@@ -39,7 +39,7 @@ void append_signed(std::string& text, std::int64_t value) {
   text.append(digits.data(), end);
 }
 
-/// At least `least` hexadecimal digits.
+/// Appends a number in at least `least` hexadecimal digits.
 void append_hex(std::string& text, std::uint64_t value, std::size_t least = 1) {
   std::array<char, 16> digits;
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16);
@@ -151,7 +151,7 @@ void AccelSimWriter::find_returns(const InterruptCheck& interrupt) {
   }
   returns_from_function_.assign(rows.size(), false);
   if (std::ranges::find(is_return, true) == is_return.end()) return;
-  // A lane that is active after a `ret` has returned from a function; one that is not has ended.
+  // A lane that is active after a `ret` has returned from a function; otherwise it has exited.
   for (std::size_t b = 0; b < trace_.blocks().size(); ++b) {
     if (interrupt && b % 1024 == 0) interrupt();
     const ColumnView columns =
@@ -203,7 +203,7 @@ AccelSimWriter::Names AccelSimWriter::name_registers(const std::string& opcode,
   names.destinations = first_of(destinations, max_named_destinations);
   names.sources = first_of(sources, max_listed_sources);
   if (shape.op_class == OpClass::tensor) {
-    // The first of each of the three matrices says more than the first four of one.
+    // The first register of each of the three matrices says more than the first four of one.
     const OperandWidths widths = operand_widths(opcode, shape, 3);
     const std::span<const std::uint32_t> parts = std::span(widths.source).first(3);
     if (std::accumulate(parts.begin(), parts.end(), std::size_t{0}) == sources.size()) {
@@ -253,7 +253,7 @@ void AccelSimWriter::make_forms() {
 void AccelSimWriter::choose_windows() {
   const bool any_generic =
       std::ranges::any_of(forms_, [](const Form& form) { return form.opcode_is_generic; });
-  // A trace of Accel-Sim's own goes back as it came: without windows it had none.
+  // A trace from Accel-Sim is written as it was read: without windows if it had none.
   if (!any_generic || header_.source == "accelsim") return;
   if (header_.shared_window == 0) header_.shared_window = default_shared_window;
   if (header_.local_window == 0) header_.local_window = default_local_window;
@@ -419,7 +419,7 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
     case MemorySpace::shared:
       found = place_shared_lanes(access.mask, instruction.width, access.count, lanes,
                                  trace_.effects()[access.row].shared_access);
-      // Offsets keep their banks from the next row of banks on.
+      // Starting at the next row of banks, offsets keep their banks.
       window = (header_.shared_window + 127) / 128 * 128;
       needs_window = through_window;
       break;

@@ -10,15 +10,15 @@
 namespace warpstack::trace {
 
 /// Writes one kernel as an Accel-Sim trace (tracer version 4, grouped by thread block), a piece at
-/// a time. What AccelSimReader reads back gives the stages the same inputs.
+/// a time. Read back by AccelSimReader, it gives the stages the same inputs.
 ///
 /// Opcodes that are not SASS become SASS names (sass_opcode()). Each instruction names at most one
-/// destination, as Accel-Sim demands; where the tuples that these names stand for are not the
-/// registers of the instruction, a header line that only AccelSimReader heeds lists them.
+/// destination, as Accel-Sim demands. If the tuples that these names stand for are not the
+/// registers of the instruction, a header line that only AccelSimReader reads lists them.
 class AccelSimWriter {
  public:
-  /// Takes the names of PTX operations, and the header's number, from `binary_version`; 0: from the
-  /// trace, or 80 when that has none. `trace` must outlive the writer. Throws InputError for
+  /// `binary_version` is written to the header and determines the names of PTX operations; 0: that
+  /// of the trace, or 80 if it has none. `trace` must outlive the writer. Throws InputError for
   /// instructions that cannot be written.
   AccelSimWriter(const KernelTrace& trace, std::uint64_t binary_version,
                  const InterruptCheck& interrupt = {});

@@ -19,9 +19,9 @@ void append_atomic_lanes(const LaneAddresses& lanes, std::span<const std::uint64
   }
   std::sort(addresses.begin(), addresses.begin() + count);
   const std::size_t first = result.size();
-  // A lane across a border touches a sector in which none begins.
+  // A lane across a border may touch a sector in which no lane begins.
   result.resize(first + sectors.size(), {.sector = 0, .word = 1});
-  std::size_t i = 0;  // of the sector before
+  std::size_t i = 0;  // of the previous sector
   for (std::size_t begin = 0; begin < count;) {
     const std::uint64_t address = addresses[begin];
     std::size_t end = begin + 1;

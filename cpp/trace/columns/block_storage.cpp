@@ -14,12 +14,13 @@
 namespace warpstack::trace {
 namespace {
 
-/// Blocks share allocations, whose sizes double from the first to the last of these, so that a
-/// short trace is small. A larger block has one of its own.
+/// Blocks share allocations, whose sizes double from the first to the last of these bounds, so that
+/// a short trace is small. A larger block has its own.
 constexpr std::uint64_t min_chunk_bytes = 1 << 12;
 constexpr std::uint64_t max_chunk_bytes = StorageBudget::chunk_bytes;
 
-/// Byte offsets of the columns in a packed block, widest elements first so that all are aligned.
+/// Byte offsets of the columns in a packed block; the widest elements come first, so that all are
+/// aligned.
 struct Layout {
   std::uint64_t sector, instruction, active_mask, memory_static, store_bytes, memory_count,
       atomic_lanes, end;
@@ -44,7 +45,7 @@ struct Layout {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// Runs a partial read or write until all bytes are through.
+/// Repeats a partial read or write until all bytes are done.
 template <typename Call>
 void transfer_all(std::uint64_t bytes, const char* what, Call call) {
   std::uint64_t done = 0;
@@ -57,7 +58,7 @@ void transfer_all(std::uint64_t bytes, const char* what, Call call) {
   }
 }
 
-/// Packs the lanes of a block's atomics; pieces without one have none of their stores.
+/// Packs the lanes of a block's atomics; pieces without atomics have no lanes for their stores.
 std::span<const AtomicLanes> pack_lanes(std::span<const ColumnView> pieces, std::byte* target) {
   const std::byte* const begin = target;
   for (const ColumnView& piece : pieces) {

@@ -14,12 +14,12 @@
 
 namespace warpstack::trace {
 
-/// How many entries of each dynamic column a warp or a block has.
+/// The number of entries of a warp or a block in each dynamic column.
 struct ColumnCounts {
   std::uint64_t instructions = 0;  ///< issued warp instructions
-  std::uint64_t memory = 0;        ///< of these, instructions with an address operand
+  std::uint64_t memory = 0;        ///< those with an address operand
   std::uint64_t sectors = 0;       ///< touched sectors of accesses that go through the caches
-  std::uint64_t stores = 0;        ///< of these, sectors that are written
+  std::uint64_t stores = 0;        ///< those that are written
 
   ColumnCounts& operator+=(const ColumnCounts& other) {
     instructions += other.instructions;
@@ -43,15 +43,15 @@ struct ColumnView {
   std::span<const std::uint32_t> instruction;    ///< row of the static instruction table
   std::span<const std::uint32_t> active_mask;    ///< active lanes that pass the guard predicate
   std::span<const std::uint32_t> memory_static;  ///< row of each memory instruction, in order
-  /// Per memory instruction: touched sectors, or shared-memory wavefronts. 0: no active lane.
+  /// Per memory instruction: touched sectors, or shared-memory wavefronts; 0: no active lane.
   std::span<const std::uint16_t> memory_count;
   std::span<const std::uint64_t> sector;       ///< address / 32, in order of first touch
   std::span<const std::uint32_t> store_bytes;  ///< byte mask of each written sector
-  /// The lanes of each written sector, none for stores; empty where no atomic was executed.
+  /// The lanes of each written sector, none for stores; empty if no atomic was executed.
   std::span<const AtomicLanes> atomic_lanes;
 };
 
-/// The same columns while they grow.
+/// The same columns under construction.
 struct ColumnBuffers {
   std::vector<std::uint32_t> instruction;
   std::vector<std::uint32_t> active_mask;
@@ -113,8 +113,8 @@ struct ColumnBuffers {
   }
 };
 
-/// An unnamed temporary file that grows at its end. Its space is freed when the object goes,
-/// however the process ends. Safe to use from several threads.
+/// An unnamed temporary file that grows at its end. Its space is freed with the object, however the
+/// process ends. Safe to use from several threads.
 class SpillFile {
  public:
   /// Throws std::system_error when `folder` cannot hold a file.
@@ -132,8 +132,8 @@ class SpillFile {
   std::atomic<std::uint64_t> end_{0};
 };
 
-/// Where the columns of an application's kernels live: in memory until `limit` bytes are used, then
-/// in one temporary file in `spill_folder`. Safe to use from several threads.
+/// Storage for the columns of an application's kernels: memory until `limit` bytes are used, then
+/// one temporary file in `spill_folder`. Safe to use from several threads.
 class StorageBudget {
  public:
   StorageBudget(std::uint64_t limit, std::string spill_folder)
@@ -141,8 +141,8 @@ class StorageBudget {
     spare_chunks_.reserve(most_spare_chunks);
   }
 
-  /// How many bytes the columns of one thread block may have, which is in memory as a whole while
-  /// it is built. Blocks of ordinary size pass however small the budget is.
+  /// The most bytes of the columns of one thread block, which is wholly in memory while it is
+  /// built. Blocks of ordinary size fit however small the budget is.
   [[nodiscard]] std::uint64_t block_limit() const { return std::max(limit_, least_block_limit); }
 
   /// Takes `bytes` from the budget unless that would exceed it.
@@ -154,10 +154,10 @@ class StorageBudget {
   /// Columns in memory lie in chunks of this size, smaller ones at first.
   static constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
   using Chunk = std::unique_ptr<std::byte[]>;
-  /// A chunk of `chunk_bytes`, with any contents: one that a kernel has left, if there is one. The
-  /// system takes longer for the first touch of its pages than a kernel for what it puts there.
+  /// A chunk of `chunk_bytes` with arbitrary contents, reused if possible: the first touch of new
+  /// pages takes longer than filling them.
   Chunk take_chunk();
-  /// Keeps a few chunks for the kernels that come.
+  /// Keeps a few chunks for later kernels.
   void leave_chunk(Chunk chunk);
 
  private:
@@ -192,13 +192,13 @@ class BlockStorage {
   BlockStorage(const BlockStorage&) = delete;
   BlockStorage& operator=(const BlockStorage&) = delete;
 
-  /// Packs and stores the columns of a block, whose entries come warp after warp, in as many pieces
-  /// as the caller has them. Returns them as they are stored, until the next call.
+  /// Packs and stores the columns of a block, whose entries come warp after warp, in any number of
+  /// pieces. Returns the stored columns, valid until the next call.
   ColumnView append(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                     std::span<const ColumnView> pieces);
 
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
-  /// x + grid.x * (y + grid.y * z) of a block.
+  /// The index x + grid.x * (y + grid.y * z) of a block.
   [[nodiscard]] std::uint64_t linear_index(std::size_t block) const {
     return blocks_[block].linear_index;
   }
@@ -243,8 +243,8 @@ class BlockStorage {
   std::vector<BlockEntry> blocks_;
   std::vector<WarpEntry> warps_;
   std::vector<StorageBudget::Chunk> chunks_;      ///< each holds many blocks
-  std::vector<StorageBudget::Chunk> odd_chunks_;  ///< of other sizes than usual
-  std::byte* chunk_ = nullptr;                    ///< that takes the next block
+  std::vector<StorageBudget::Chunk> odd_chunks_;  ///< of unusual sizes
+  std::byte* chunk_ = nullptr;                    ///< for the next block
   std::uint64_t chunk_used_ = 0;
   std::uint64_t chunk_size_ = 0;
   std::uint64_t bytes_ = 0;

@@ -18,7 +18,7 @@ BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t l
     }
     batch.columns.append(trace.block(b, scratch));
   }
-  // One form whether or not atomics of these blocks were executed.
+  // The form does not depend on whether atomics of these blocks were executed.
   if (trace.has_atomics()) batch.columns.atomic_lanes.resize(batch.columns.store_bytes.size());
   return batch;
 }

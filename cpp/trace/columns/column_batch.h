@@ -8,13 +8,12 @@
 
 namespace warpstack::trace {
 
-/// Consecutive thread blocks as flat columns, the form in which traces go to and come from columnar
-/// files. The warp columns have one entry per warp, `columns` hold the entries of all warps in
-/// order.
+/// Consecutive thread blocks as flat columns, the form of traces in columnar files. The warp
+/// columns have one entry per warp; `columns` holds the entries of all warps in order.
 struct BlockBatch {
   std::vector<std::uint64_t> block;         ///< linear index of the warp's block
   std::vector<std::uint32_t> warp;          ///< number in the block
-  std::vector<std::uint32_t> instructions;  ///< entries of the warp in each column
+  std::vector<std::uint32_t> instructions;  ///< number of the warp's entries in each column
   std::vector<std::uint32_t> memory;
   std::vector<std::uint32_t> sectors;
   std::vector<std::uint32_t> stores;

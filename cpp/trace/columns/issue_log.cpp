@@ -30,7 +30,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
   const StaticInstruction& instruction = instructions_[row];
   std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
   std::uint32_t count = 0;
-  std::uint32_t num_local = 0;  // sectors of local memory, behind the others
+  std::uint32_t num_local = 0;  // sectors of local memory, which follow the others
   switch (instruction.space) {
     case MemorySpace::shared:
       count = shared_wavefronts(lanes, instruction.width, effects_[row].shared_access);
@@ -41,7 +41,8 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
                          instruction.width, warp_id, columns.sector, bytes);
       break;
     case MemorySpace::generic:
-      // Lanes in several spaces: what goes through the caches is kept, shared lanes are not.
+      // The lanes are in several spaces: accesses through the caches are kept, shared lanes are
+      // not.
       count = coalesce(header_.lanes_in(MemorySpace::global, lanes), instruction.width,
                        columns.sector, bytes);
       num_local = coalesce_local(header_.lanes_in(MemorySpace::local, lanes), instruction.width,
@@ -98,7 +99,7 @@ void IssueLog::append_moved(ColumnBuffers& columns, std::uint32_t row, std::uint
       instructions_[row].writes_memory() ? &columns.store_bytes : nullptr;
   const std::uint32_t count = coalesce(moved, columns.sector, bytes);
   if (bytes != nullptr && instructions_[row].is_atomic()) {
-    // No lane wants a word of what a bulk copy adds to.
+    // No lanes take part in the additions of a bulk copy.
     columns.atomic_lanes.resize(bytes->size() - count);
     columns.atomic_lanes.resize(bytes->size(), {.sector = 0, .word = 1});
   }

@@ -11,8 +11,9 @@
 
 namespace warpstack::trace {
 
-/// Turns issued instructions into columns and counts them by row: coalescing and the resolution of
-/// generic addresses exist once, here. The columns are the caller's, so that warps may interleave.
+/// Turns issued instructions into columns and counts them by row. Coalescing and the resolution of
+/// generic addresses are only done here. The columns are the caller's, so that warps may
+/// interleave.
 class IssueLog {
  public:
   virtual ~IssueLog() = default;
@@ -32,7 +33,7 @@ class IssueLog {
   void append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uint32_t row,
                  std::uint32_t active_mask, const LaneAddresses* lanes);
 
-  /// The same for a load of global memory that touches `addresses`, any number of each lane.
+  /// The same for a load of global memory that touches `addresses`, any number per lane.
   void append_touched(ColumnBuffers& columns, std::uint32_t row, std::uint32_t active_mask,
                       std::span<const std::uint64_t> addresses);
 
@@ -58,7 +59,7 @@ class IssueLog {
     for (const std::uint32_t row : rows) ++row_counts_[row].issued;
   }
 
-  /// The row of an instruction that does a step at an mbarrier, which its opcode names.
+  /// The row of an instruction with a step at an mbarrier, which its opcode names.
   virtual std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) = 0;
 
  protected:

@@ -13,7 +13,7 @@ struct IssuedBlock {
   std::span<const std::uint32_t> warp;  ///< number in the block; does not decrease
   std::span<const std::uint32_t> row;   ///< in the static table
   std::span<const std::uint32_t> mask;  ///< active lanes
-  /// Which 32 entries of `addresses` the lanes have; `no_access` without an access.
+  /// The index of the lanes' 32 entries in `addresses`; `no_access` without an access.
   std::span<const std::uint32_t> access;
   std::span<const std::uint64_t> addresses;
 

@@ -32,7 +32,7 @@ LaneAddresses KernelHeader::lanes_in(MemorySpace space, const LaneAddresses& lan
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     if (space_of(lanes.address[lane]) != space) kept.mask &= ~(1u << lane);
-    // Through its window, local memory is addressed from the window's base.
+    // Addresses of local memory count from the window's base.
     if (space == MemorySpace::local) kept.address[lane] -= local_window;
   }
   return kept;

@@ -28,8 +28,8 @@ struct KernelHeader {
   std::uint64_t registers_per_thread = 0;
   std::uint64_t binary_version = 0;  ///< compute capability of the machine code, 80 for 8.0
   std::uint64_t stream = 0;
-  /// First byte of the windows through which generic addresses reach shared and local memory;
-  /// 0: unknown, every generic access is global.
+  /// First byte of the windows of shared and local memory in generic addresses; 0: unknown, every
+  /// generic access is global.
   std::uint64_t shared_window = 0;
   std::uint64_t local_window = 0;
   std::string source;  ///< what made the trace: "accelsim", "builder", "ptx"
@@ -49,7 +49,8 @@ struct KernelHeader {
   bool operator==(const KernelHeader&) const = default;
 };
 
-/// Names a warp of a trace: position of its block in the trace, position in the block.
+/// Identifies a warp of a trace by the position of its block in the trace and its position in the
+/// block.
 struct WarpPosition {
   std::uint32_t block = 0;
   std::uint32_t warp = 0;
@@ -59,7 +60,7 @@ struct WarpPosition {
 /// How often a row of the instruction table was issued.
 struct RowCounts {
   std::uint64_t issued = 0;
-  std::uint64_t active = 0;             ///< with at least one active lane; memory instructions only
+  std::uint64_t active = 0;             ///< with an active lane; only for memory instructions
   std::uint64_t shared_wavefronts = 0;  ///< sum over shared-memory instructions
 
   bool operator==(const RowCounts&) const = default;
@@ -77,15 +78,15 @@ class KernelTrace {
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
   /// What each row of the instruction table does, in its order.
   [[nodiscard]] const std::vector<Effects>& effects() const { return effects_; }
-  /// Whether instructions say when they may issue.
+  /// Whether instructions have control fields, which say when they may issue.
   [[nodiscard]] bool has_control() const { return instructions_.front().control.has_value(); }
   /// Size of a scoreboard: registers are numbered 0 to num_registers() - 1.
   [[nodiscard]] std::uint32_t num_registers() const { return num_registers_; }
   [[nodiscard]] const BlockStorage& blocks() const { return *blocks_; }
   [[nodiscard]] const std::string& digest() const { return digest_; }
-  /// The same for launches that differ in their number and stream only.
+  /// A digest that is equal for launches that differ only in their number and stream.
   [[nodiscard]] const std::string& content_digest() const { return content_digest_; }
-  /// The digest of a file that does not know the lanes of atomics; others for these kernels only.
+  /// The digest in files without the lanes of atomics; it only differs for kernels with atomics.
   [[nodiscard]] const std::string& digest_without_lanes() const { return digest_without_lanes_; }
   /// Whether instructions are atomics or reductions that go through the caches.
   [[nodiscard]] bool has_atomics() const;
@@ -98,8 +99,8 @@ class KernelTrace {
   [[nodiscard]] std::uint64_t num_idle_warps() const { return num_idle_warps_; }
   /// Traced blocks without instructions.
   [[nodiscard]] std::uint64_t num_idle_blocks() const { return num_idle_blocks_; }
-  /// Mean number of warps with instructions in the other blocks. Warps that were not traced count
-  /// like those that were.
+  /// Mean number of warps with instructions in the blocks that are not idle. Untraced warps count
+  /// like traced ones.
   [[nodiscard]] double working_warps_per_block() const;
   [[nodiscard]] const ColumnCounts& totals() const { return totals_; }
   /// Issued warp instructions of global, local and generic space.
@@ -107,7 +108,7 @@ class KernelTrace {
   [[nodiscard]] std::uint64_t num_missing_blocks() const {
     return header_.num_blocks() - blocks_->size();
   }
-  /// Warps that traced blocks lack.
+  /// Warps missing from traced blocks.
   [[nodiscard]] std::uint64_t num_missing_warps() const {
     return blocks_->size() * header_.warps_per_block() - num_warps();
   }

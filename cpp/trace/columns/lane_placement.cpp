@@ -15,7 +15,7 @@ constexpr std::uint32_t word_bytes = 4;
 /// Local sectors hold one word of this many neighbouring lanes.
 constexpr std::uint32_t lanes_per_sector = sector_bytes / word_bytes;
 
-/// The next lane of a mask, which it loses.
+/// Removes the next lane from a mask and returns it.
 std::uint32_t take_lane(std::uint32_t& mask) {
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
   mask &= mask - 1;
@@ -26,8 +26,8 @@ bool contains(std::span<const std::uint64_t> units, std::uint64_t unit) {
   return std::ranges::find(units, unit) != units.end();
 }
 
-/// How many units from `units[seen]` on an access to units `first` to `last` adds when the first
-/// `seen` of them were touched before; -1 when it touches another unit or in another order.
+/// The number of units from `units[seen]` on that an access to units `first` to `last` adds if the
+/// first `seen` were touched before; -1 if it touches other units or in another order.
 int advance(std::span<const std::uint64_t> units, std::size_t seen, std::uint64_t first,
             std::uint64_t last) {
   std::size_t next = seen;
@@ -39,9 +39,9 @@ int advance(std::span<const std::uint64_t> units, std::size_t seen, std::uint64_
   return static_cast<int>(next - seen);
 }
 
-/// Shortest sequence of accesses, `width` bytes each, that touches `units` of `unit_bytes` in this
-/// order: their addresses, in units' bytes. What is seen is always a prefix of the units, so the
-/// shortest way to each prefix is all there is to know. Empty when there is none.
+/// The addresses, in units' bytes, of the shortest sequence of accesses of `width` bytes that
+/// touches `units` of `unit_bytes` in this order. The touched units are always a prefix, so the
+/// shortest sequence for each prefix suffices. Empty if there is none.
 std::vector<std::uint64_t> shortest_reads(std::span<const std::uint64_t> units, std::uint32_t width,
                                           std::uint32_t unit_bytes) {
   struct Step {
@@ -62,7 +62,7 @@ std::vector<std::uint64_t> shortest_reads(std::span<const std::uint64_t> units, 
         if (added <= 0) continue;
         Step& step = steps[seen + static_cast<std::size_t>(added)];
         if (steps[seen].accesses + 1 >= step.accesses) continue;
-        // From its last byte on, an access reaches one unit further than from its first.
+        // An access that starts at a unit's last byte reaches one unit further than from its first.
         step = {steps[seen].accesses + 1, seen,
                 first * unit_bytes + (length == least ? 0 : unit_bytes - 1)};
       }
@@ -77,7 +77,7 @@ std::vector<std::uint64_t> shortest_reads(std::span<const std::uint64_t> units, 
   return addresses;
 }
 
-/// Gives the lanes these addresses in order, the last one to those left over.
+/// Gives the lanes these addresses in order; remaining lanes get the last one.
 bool assign(std::uint32_t mask, std::span<const std::uint64_t> addresses, LaneAddresses& lanes) {
   if (addresses.empty() || addresses.size() > static_cast<std::size_t>(std::popcount(mask))) {
     return false;
@@ -88,8 +88,8 @@ bool assign(std::uint32_t mask, std::span<const std::uint64_t> addresses, LaneAd
   return true;
 }
 
-/// One sector per lane, spread evenly over the lanes and, within a sector, over its bytes, as the
-/// lanes of strided accesses lie.
+/// Gives each lane a sector, evenly spread over the lanes and, within a sector, over its bytes, as
+/// in strided accesses.
 void spread_reads(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
                   LaneAddresses& lanes) {
   const auto num_lanes = static_cast<std::uint32_t>(std::popcount(mask));
@@ -105,8 +105,8 @@ void spread_reads(std::uint32_t mask, std::uint32_t width, std::span<const std::
   }
 }
 
-/// The aligned pieces of `width` bytes that make up the byte masks, sector by sector; false when
-/// the masks are not made of such pieces.
+/// The aligned pieces of `width` bytes that make up the byte masks, sector by sector; false if the
+/// masks do not consist of such pieces.
 bool aligned_pieces(std::uint32_t width, std::span<const std::uint64_t> sectors,
                     std::span<const std::uint32_t> store_bytes,
                     std::vector<std::uint64_t>& pieces) {
@@ -126,7 +126,7 @@ bool aligned_pieces(std::uint32_t width, std::span<const std::uint64_t> sectors,
 }
 
 /// Gives each touched word of an atomic one lane, then the first words of each sector as many as
-/// may meet in one, until the sector has its lanes. False when that is not possible.
+/// may share a word, until the sector has its lanes. False if that is impossible.
 bool place_atomic(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
                   std::span<const std::uint32_t> store_bytes, std::span<const AtomicLanes> atomics,
                   LaneAddresses& lanes) {
@@ -155,8 +155,8 @@ bool place_atomic(std::uint32_t mask, std::uint32_t width, std::span<const std::
 }
 
 /// Misaligned stores: covers each run of written bytes with as few accesses as possible, then looks
-/// for an order of them, and of accesses added to open a sector in time, that touches the sectors
-/// in order.
+/// for an order of these, and of accesses added to touch a sector early enough, that touches the
+/// sectors in order.
 std::vector<std::uint64_t> cover_writes(std::uint32_t width, std::span<const std::uint64_t> sectors,
                                         std::span<const std::uint32_t> store_bytes,
                                         std::size_t num_lanes) {
@@ -168,7 +168,7 @@ std::vector<std::uint64_t> cover_writes(std::uint32_t width, std::span<const std
   }
   std::ranges::sort(written);
   std::vector<std::uint64_t> open;    // first bytes of accesses still to be ordered
-  std::vector<std::uint64_t> usable;  // every access that writes nothing else
+  std::vector<std::uint64_t> usable;  // every access that writes only wanted bytes
   for (std::size_t begin = 0; begin < written.size();) {
     std::size_t end = begin + 1;
     while (end < written.size() && written[end] == written[end - 1] + 1) ++end;
@@ -204,8 +204,7 @@ std::vector<std::uint64_t> cover_writes(std::uint32_t width, std::span<const std
   return order;
 }
 
-/// Whether the addresses are what was asked for. Placing is a search; its result is never taken on
-/// trust.
+/// Whether the addresses are as requested. Placing is a search, so its result is always checked.
 bool coalesces_to(const LaneAddresses& lanes, std::uint32_t width,
                   std::span<const std::uint64_t> sectors,
                   std::span<const std::uint32_t> store_bytes) {
@@ -234,7 +233,7 @@ struct LocalGroup {
 };
 using LocalGroups = std::array<LocalGroup, warp_size / lanes_per_sector>;
 
-/// Sorts the sectors of a local access by group; false when one is not the warp's.
+/// Sorts the sectors of a local access by group; false if one is not the warp's.
 bool split_local(std::uint64_t warp, std::span<const std::uint64_t> sectors,
                  std::span<const std::uint32_t> store_bytes, LocalGroups& groups) {
   constexpr std::uint64_t sectors_per_warp = warp_size * window_bytes / sector_bytes;
@@ -324,12 +323,12 @@ bool place_local_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t wa
 
 namespace {
 
-/// The same for lanes n and n ^ `distance` at equal addresses, or of distance 0 for all of their
+/// The same for lanes n and n ^ `distance` at equal addresses; with distance 0 each lane has its
 /// own.
 bool place_shared_pairs(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
                         LaneAddresses& lanes, SharedAccess access, std::uint32_t distance) {
   constexpr std::uint32_t bank_row_bytes = 128;
-  // Both lanes of a pair have the place of the lower one among the lower ones.
+  // Both lanes of a pair get the rank of the lower one among lower lanes.
   const auto place_of = [distance](std::uint32_t lane) {
     return distance == 0 ? lane : (lane & (distance - 1)) | (lane / (2 * distance) * distance);
   };
@@ -339,7 +338,7 @@ bool place_shared_pairs(std::uint32_t mask, std::uint32_t width, std::uint32_t w
   }
   const std::uint32_t least = shared_wavefronts(lanes, width, access);
   if (least >= wavefronts) return least == wavefronts;
-  // A place in a row of its own, at the bank of the first one, adds a wavefront to its group; where
+  // A place in a row of its own, at the bank of the first one, adds a wavefront to its group. If
   // lanes of a word take turns, so does the first one's word.
   const std::uint32_t group_lanes = shared_group_lanes(width, distance != 0);
   std::uint32_t missing = wavefronts - least;
@@ -403,7 +402,7 @@ bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t 
         local_mask |= writers(groups[g], g);
         continue;
       }
-      // As few lanes as can touch the words: the others belong to another space.
+      // Use the fewest lanes that can touch the words: the others belong to another space.
       std::size_t needed = shortest_reads(groups[g].words, width, word_bytes).size();
       std::uint32_t candidates = mask & 0xffu << (g * lanes_per_sector);
       for (; needed > 0 && candidates != 0; --needed) local_mask |= 1u << take_lane(candidates);

@@ -8,16 +8,15 @@
 
 namespace warpstack::trace {
 
-// A trace keeps the sectors that a warp instruction touches, not its lanes' addresses. These
-// functions go the other way: they find addresses of the active lanes that coalesce() and its
-// siblings turn into exactly what the trace has, for formats that want an address per lane. Each
-// returns false when it finds none.
+// A trace keeps the sectors that a warp instruction touches, not its lanes' addresses. For formats
+// with an address per lane, these functions find addresses of the active lanes that coalesce() and
+// the like turn into exactly what the trace has. Each returns false if it finds none.
 
 /// Addresses of the lanes in `mask`, `width` bytes each, that touch `sectors` in this order of
-/// first touch and, when `store_bytes` is not empty, write exactly these bytes of them. A load
-/// always gets its addresses when there are any; so does a store or atomic whose lanes are aligned
-/// to their width. A misaligned store may find none (no GPU executes such a thing). Of an atomic as
-/// many lanes want each sector, and its first word, as `atomics` says; a misaligned one may differ.
+/// first touch and, when `store_bytes` is not empty, write exactly these bytes of them. If there
+/// are any, they are always found for a load, and for a store or atomic whose lanes are aligned to
+/// their width. A misaligned store, which no GPU executes, may find none. For an atomic, each
+/// sector and its first word have as many lanes as `atomics` says; a misaligned one may differ.
 bool place_lanes(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
                  std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes,
                  std::span<const AtomicLanes> atomics = {});
@@ -28,9 +27,9 @@ bool place_local_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t wa
                        std::span<const std::uint64_t> sectors,
                        std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes);
 
-/// Offsets in shared memory that need `wavefronts` wavefronts: side by side without conflicts, in
-/// pairs where that takes too many, and as many lanes on one bank as it takes, of one word where
-/// lanes of a word take turns.
+/// Offsets in shared memory that need `wavefronts` wavefronts: consecutive without conflicts, in
+/// pairs if that takes too many, and with as many lanes on one bank as needed, in one word if lanes
+/// of a word take turns.
 bool place_shared_lanes(std::uint32_t mask, std::uint32_t width, std::uint32_t wavefronts,
                         LaneAddresses& lanes, SharedAccess access = SharedAccess::other);
 
@@ -42,7 +41,7 @@ struct GenericWindows {
 
 /// Generic addresses of lanes in several spaces: global ones for the sectors below the local
 /// region, addresses in the local window for those in it, and addresses in the shared window for
-/// lanes left over when only one of these is there.
+/// remaining lanes if only one of these is there.
 bool place_generic_lanes(std::uint32_t mask, std::uint32_t width, std::uint64_t warp,
                          const GenericWindows& windows, std::span<const std::uint64_t> sectors,
                          std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes,

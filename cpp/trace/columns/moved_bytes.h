@@ -12,9 +12,9 @@ struct MovedBytes {
   std::uint64_t bytes = 0;
 };
 
-/// Appends each 32-byte sector that the ranges touch once, in the order of their addresses, and
-/// returns how many there are. With `store_bytes` it also appends which bytes of each they are, as
-/// coalesce() does. At most 65535 sectors are kept, which is more than a block's shared memory has.
+/// Appends each 32-byte sector that the ranges touch once, in the order of addresses, and returns
+/// their number. With `store_bytes` also appends the touched bytes of each, as coalesce() does.
+/// Keeps at most 65535 sectors, more than a block's shared memory has.
 std::uint32_t coalesce(std::span<const MovedBytes> moved, std::vector<std::uint64_t>& sectors,
                        std::vector<std::uint32_t>* store_bytes);
 

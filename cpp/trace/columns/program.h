@@ -7,8 +7,8 @@
 
 namespace warpstack::trace {
 
-/// One instruction that all warps of a launch may issue; arrays have one entry per warp, in the
-/// order of blocks, and per lane 32 entries per warp.
+/// An instruction that all warps of a launch may issue. Arrays have one entry per warp, in the
+/// order of blocks; those per lane have 32 entries per warp.
 struct ProgramStep {
   std::uint32_t row = 0;
   std::span<const std::uint8_t> issued;      ///< empty: every warp issues it
@@ -16,8 +16,8 @@ struct ProgramStep {
   std::span<const std::uint64_t> addresses;  ///< per lane; empty: no address operand
 };
 
-/// Appends the program to the builder, warp by warp. Throws InputError when an array has another
-/// length than the launch has warps (or lanes).
+/// Appends the program to the builder, warp by warp. Throws InputError when the length of an array
+/// is not the launch's number of warps (or lanes).
 void append_program(TraceBuilder& builder, std::span<const ProgramStep> steps,
                     const InterruptCheck& interrupt = {});
 

@@ -11,12 +11,12 @@
 namespace warpstack::trace {
 namespace {
 
-/// Its control fields as a number; 0 without them.
+/// The instruction's control fields as a number; 0 without them.
 std::uint64_t packed_control(const StaticInstruction& instruction) {
   if (!instruction.control) return 0;
   const Control& control = *instruction.control;
   std::uint64_t result = 1;
-  // None has more bits.
+  // No field has more bits.
   for_each_control_field(
       [&](const char*, auto field) { result = result << 6 | std::uint8_t{control.*field}; });
   return result;
@@ -49,7 +49,7 @@ void add_to(Digest& digest, const StaticInstruction& instruction) {
   for (const std::uint16_t reg : instruction.destinations) digest.add(reg);
   digest.add(instruction.sources.size());
   for (const std::uint16_t reg : instruction.sources) digest.add(reg);
-  // Others have the digests that they always had.
+  // Instructions without control fields keep their former digests.
   if (instruction.control) digest.add(packed_control(instruction));
 }
 
@@ -68,7 +68,7 @@ std::uint64_t resolved_key(std::uint32_t row, MemorySpace space) {
   return row * std::uint64_t{8} + static_cast<std::uint64_t>(space);
 }
 
-/// Whether an instruction with these active lanes can have these in the sectors that it writes.
+/// Whether these can be the lanes in the written sectors of an instruction with these active lanes.
 bool are_possible(const StaticInstruction& instruction, std::uint32_t active_mask,
                   std::span<const AtomicLanes> lanes) {
   std::uint32_t sum = 0;
@@ -191,7 +191,7 @@ void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> 
   digest_.add_bytes(stored.sector.data(), stored.sector.size_bytes());
   digest_.add_bytes(stored.store_bytes.data(), stored.store_bytes.size_bytes());
   if (stored.atomic_lanes.empty()) return;
-  // Apart: files of older versions have the digest of the rest.
+  // Lanes have their own digest, because files of older versions have the digest of the rest.
   has_lanes_ = true;
   lanes_digest_.add(linear_index);
   lanes_digest_.add_bytes(stored.atomic_lanes.data(), stored.atomic_lanes.size_bytes());
@@ -364,7 +364,7 @@ KernelTrace TraceBuilder::finish() {
   of_any_launch.launch_id = of_any_launch.stream = 0;
   Digest without_lanes = digest_;
   add_to(without_lanes, header_);
-  // Kernels without atomics have the digests that they always had.
+  // Kernels without atomics keep their former digests.
   if (has_lanes_) digest_.add_text(lanes_digest_.hex());
   Digest content = digest_;
   add_to(content, of_any_launch);

@@ -17,11 +17,11 @@
 namespace warpstack::trace {
 
 /// Builds a KernelTrace from issued instructions, warp by warp and block by block. Readers,
-/// patterns and functional simulation all end here, so that the renumbering of registers and the
+/// patterns and functional simulation all use it, so that the renumbering of registers and the
 /// digest exist once.
 class TraceBuilder final : public IssueLog {
  public:
-  /// Throws InputError when the header is impossible. Messages do not know the file: callers add
+  /// Throws InputError when the header is impossible. Messages do not name the file: callers add
   /// it.
   TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget);
 
@@ -49,21 +49,21 @@ class TraceBuilder final : public IssueLog {
   /// Stores the open block.
   void end_block();
 
-  /// The entry of a warp of a block with so much in its columns. Throws InputError when that is
-  /// more than an entry holds.
+  /// The entry of a block's warp with these column counts. Throws InputError if they exceed what an
+  /// entry holds.
   static WarpEntry entry_of(std::uint64_t block, std::uint32_t warp, const ColumnCounts& counts);
-  /// Stores a block whose warps have their columns, one view per warp or one for all of them. The
-  /// columns come from append_to() and its like, of this builder or of a branch of it.
+  /// Stores a block with finished columns, in one view per warp or one for all. They come from
+  /// append_to() and the like, of this builder or of a branch of it.
   void add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                     std::span<const ColumnView> columns);
-  /// Adds what a branch has counted.
+  /// Adds the counts of a branch.
   void add_counts(std::span<const RowCounts> counts);
-  /// The row of a generic instruction whose addresses all lie in `space`, if it has come up.
+  /// The row of a generic instruction whose addresses all lie in `space`, if it exists already.
   [[nodiscard]] std::optional<std::uint32_t> find_resolved(std::uint32_t row,
                                                            MemorySpace space) const;
 
   std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
-  /// The same, if it has come up.
+  /// The same for phase_row().
   [[nodiscard]] std::optional<std::uint32_t> find_phase_row(std::uint32_t row,
                                                             const PhaseStep& step) const;
 
@@ -71,7 +71,7 @@ class TraceBuilder final : public IssueLog {
   [[nodiscard]] bool has_atomics() const;
 
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
-  /// each other or the static table. Without lanes of atomics these are spread evenly.
+  /// each other or the static table. If the lanes of atomics are missing, they are spread evenly.
   void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                  const ColumnView& columns);
 
@@ -86,7 +86,7 @@ class TraceBuilder final : public IssueLog {
              std::span<const ColumnView> columns);
   void check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                      const ColumnView& columns) const;
-  /// The lanes of atomics of columns that lack them; empty without an atomic.
+  /// The lanes of atomics for columns without them; empty without an atomic.
   [[nodiscard]] std::vector<AtomicLanes> even_lanes(const ColumnView& columns) const;
   std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;
   std::uint32_t renumber_registers();
@@ -94,7 +94,7 @@ class TraceBuilder final : public IssueLog {
   std::unique_ptr<BlockStorage> blocks_;
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
-  /// Rows of instructions by their barriers and, for waits, by one more than their counts.
+  /// By row, barrier and, for waits, count plus one: the row of the instruction with them.
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> phase_rows_;
   std::uint64_t open_block_ = 0;
   std::vector<WarpEntry> open_warps_;
@@ -107,17 +107,16 @@ class TraceBuilder final : public IssueLog {
   bool has_lanes_ = false;
 };
 
-/// Records blocks for a builder, from another thread than the builder's: it has the builder's rows
-/// and counts of its own, and adds no row. The builder may store blocks in the meantime, but not
-/// intern.
+/// Records blocks for a builder in another thread. It has the builder's rows and its own counts,
+/// and adds no row. The builder may store blocks in the meantime, but not intern.
 class TraceBranch final : public IssueLog {
  public:
   explicit TraceBranch(const TraceBuilder& trunk);
 
-  /// Thrown where the builder would make a new row, whose number depends on the order of blocks.
+  /// Thrown when a new row would be needed, whose number depends on the order of blocks.
   struct NewRow {};
 
-  /// Takes over the builder's new rows, and forgets the counts.
+  /// Copies the builder's new rows, and forgets the counts.
   void begin();
   std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
 

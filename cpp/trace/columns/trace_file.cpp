@@ -23,10 +23,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "columns are written as they are");
 
 constexpr std::string_view magic = "WSTRACE\n";
-/// Aimed at per piece, so that writing needs little memory.
+/// Target size of a piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
 
-/// Adds `size` bytes, a multiple of eight, word by word: how they are divided makes no difference.
+/// Adds `size` bytes, a multiple of eight, word by word, so that their division into calls does not
+/// matter.
 void add_words(Digest& digest, const std::byte* bytes, std::size_t size) {
   for (std::size_t i = 0; i < size; i += 8) {
     std::uint64_t word;
@@ -74,7 +75,7 @@ class Writer {
     bytes(values.data(), values.size() * sizeof(T));
   }
 
-  /// Ends the file with the digest of all that it holds, and moves it to its place.
+  /// Ends the file with the digest of its content, and moves it to its place.
   void finish() {
     text(digest_.hex());
     const int closed = std::fclose(file_);
@@ -135,7 +136,7 @@ class Reader {
     const std::uint64_t size = number();
     return {reinterpret_cast<const char*>(bytes(size)), size};
   }
-  /// A column of `size` values, copied, because the content need not be aligned.
+  /// A column of `size` values; copied, because the content may be unaligned.
   template <typename T>
   std::vector<T> column(std::uint64_t size) {
     if (size > content_.size() / sizeof(T)) fail("the file is cut");
@@ -145,7 +146,7 @@ class Reader {
     return values;
   }
   [[nodiscard]] bool at_end() const { return next_ == content_.size(); }
-  /// The digest of what was read until now.
+  /// The digest of what was read so far.
   [[nodiscard]] std::string digest() const {
     Digest digest;
     add_words(digest, content_.data(), next_);
@@ -230,7 +231,7 @@ StaticInstruction read_instruction(Reader& file) {
     Control& control = instruction.control.emplace();
     for_each_control_field([&](const char* name, auto field) {
       const std::uint8_t value = file.column<std::uint8_t>(1)[0];
-      // The builder checks the others.
+      // The builder checks the other fields.
       if (std::is_same_v<decltype(field), bool Control::*> && value > 1) {
         file.fail(std::string(name) + " " + std::to_string(value) + " is too large");
       }
@@ -370,7 +371,7 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
                           batch.stores, batch.columns.view()});
     }
     const std::string found = file.digest();
-    // What the file says is not shown: damaged, it need not be text.
+    // The file's digest is not shown, because in a damaged file it need not be text.
     if (file.text() != found)
       file.fail("its content has digest " + found + ", the file says another");
     if (!file.at_end()) file.fail("bytes follow the end");

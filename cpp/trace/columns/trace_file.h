@@ -9,8 +9,8 @@
 
 namespace warpstack::trace {
 
-/// Version of the format below. Files go from one process to another of the same installation and
-/// are not kept, so that only this version is read.
+/// Version of the format below. Only this version is read, because files are not kept: they go from
+/// one process to another of the same installation.
 inline constexpr std::uint64_t trace_file_version = 5;
 
 /// Writes a kernel to a file, in one piece of columns per several thread blocks. The file appears

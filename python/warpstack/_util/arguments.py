@@ -36,7 +36,7 @@ def as_integer(what: str, value: object, at_least: int, at_most: int) -> int:
 
 
 def thread_count(workers: object, at_most: int) -> int:
-    """Return how many threads a caller asks for as the core has it: 0, as many as the machine runs at once.
+    """Return the number of threads that a caller asks for; 0: as many as the machine runs at once.
 
     Raises
     ------

@@ -57,7 +57,7 @@ class _Mismatch(Exception):
 
 
 class _Type:
-    """What an annotation asks of a value."""
+    """The type that an annotation demands of a value."""
 
     def __init__(self, text: str, check: _Check, *, takes_items: bool = False) -> None:
         self.text = text

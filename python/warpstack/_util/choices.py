@@ -18,7 +18,7 @@ __all__ = [
 #: and a table of another command then give the same time.
 DEFAULT_MODEL: Final = "closed_network"
 
-#: In which order the resident warps of an SM access memory; `warpstack.memory.MemorySystem` defines them.
+#: The order in which the resident warps of an SM access memory; `warpstack.memory.MemorySystem` defines them.
 AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]
 #: How a sweep finds the caches of its points; `warpstack.sweep` defines them.
 CacheRuns = Literal["exact", "recorded"]
@@ -31,5 +31,5 @@ Selection = Literal["clustering", "max", "min"]
 
 
 def order_of(access_order: AccessOrder) -> AccessOrder:
-    """Return the order of accesses that `auto` stands for; other orders are what they are."""
+    """Return the order of accesses that `auto` stands for; other orders unchanged."""
     return "timed" if access_order == "auto" else access_order

@@ -1,4 +1,4 @@
-"""Where the package's data are."""
+"""The location of the package's data."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ __all__ = ["Handle"]
 
 
 class Handle:
-    """What has state in this process that is neither copied nor pickled."""
+    """An object with state in this process, which is neither copied nor pickled."""
 
     _what = "stands for a part of a device in this process"
     _remedy = "make another one"

@@ -27,7 +27,7 @@ __all__ = [
 MAX_TABLE_BYTES = 2**28
 MAX_SOURCE_BYTES = 2**28
 
-#: What a file is that is not a regular one.
+#: The kinds of files that are not regular ones.
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),

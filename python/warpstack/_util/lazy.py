@@ -1,4 +1,4 @@
-"""What takes long to load, loaded when something of it is first used: packages, modules of a face.
+"""Lazy imports: packages, and modules behind a package's public names, loaded at their first use.
 
 pandas takes 0.7 s of CPU to load, NumPy 0.2 s. A module that only names them in annotations, or uses
 them in some of its functions, takes them from here: ``from warpstack._util.lazy import pandas as pd``.
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-__all__ = ["face", "is_dataframe", "numpy", "pandas", "pyarrow", "pyarrow_parquet"]
+__all__ = ["is_dataframe", "lazy_exports", "numpy", "pandas", "pyarrow", "pyarrow_parquet"]
 
 
 class _Lazy(ModuleType):
-    """A module that stands for another of the same name, which it loads at the first use."""
+    """A stand-in for a module, which it loads at the first use."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
@@ -39,30 +39,30 @@ def is_dataframe(value: object) -> TypeGuard[pandas.DataFrame]:
     return "pandas" in sys.modules and isinstance(value, pandas.DataFrame)
 
 
-def face(
-    package: str, places: Mapping[str, str]
+def lazy_exports(
+    package: str, exports: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that shows names of its modules.
+    """Return ``__getattr__`` and ``__dir__`` of a package that exports names of its modules lazily.
 
-    Other packages import single modules of this one, which must not load all the others.
+    So an import of a single module of the package does not load all others.
 
     Parameters
     ----------
     package
         Its full name.
-    places
-        The module of each name, within the package; the name itself if it is a module.
+    exports
+        The module, within the package, of each exported name; the name itself for a module.
     """
 
     def get(name: str) -> Any:
-        if name not in places:
+        if name not in exports:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{package}.{places[name]}")
-        value = module if places[name] == name else getattr(module, name)
+        module = importlib.import_module(f"{package}.{exports[name]}")
+        value = module if exports[name] == name else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places})
+        return sorted({*vars(sys.modules[package]), *exports})
 
     return get, names

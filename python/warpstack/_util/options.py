@@ -1,4 +1,4 @@
-"""The options that several functions share: how the stages work, and whose time is told."""
+"""The options that several functions share: those of the stages, and whose time is reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHOICES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How the stages work: options that functions take together, or one by one by name.
+    """Options of the stages, which functions take together or one by one by name.
 
     ``predict(app, gpu, options=options)`` and ``predict(app, gpu, flush_l2=True)`` are the ways to
     give them; both at once changes some of the options for this call. A function that does not read
@@ -193,7 +193,7 @@ class StageChanges(WarpChanges, _OrderChanges, total=False):
 
 
 class TimeChanges(StageChanges, _ProfilerChanges, total=False):
-    """Options of the stages before the models, and whose time is told."""
+    """Options of the stages before the models, and whose time is reported."""
 
 
 class OptionChanges(TimeChanges, CacheChanges, total=False):

@@ -21,7 +21,7 @@ from warpstack.errors import InputError
 
 __all__ = ["MADE_BY", "OutputFile", "existing", "is_marked", "picture_metadata"]
 
-#: What pages, pictures and timelines say of themselves.
+#: Metadata of pages, pictures and timelines.
 MADE_BY = "made by warpstack"
 #: Where a picture of each kind says it; the others cannot be told from those of other programs.
 _PICTURE_FIELDS = {
@@ -110,7 +110,7 @@ class OutputFile:
 
     @property
     def place(self) -> Path:
-        """Where the file is, behind all links.
+        """The file's place, with all links resolved.
 
         A pipe that only a process's descriptor names has no other place.
         """

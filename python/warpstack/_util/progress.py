@@ -23,7 +23,7 @@ class Progress(Protocol):
 
 
 class _Silent:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
 
     def update(self, n: float | None = 1, /) -> bool | None:
         return None
@@ -64,7 +64,7 @@ _bars: list[object] = []
 
 
 def under_way() -> str | None:
-    """Return what is being done and how far it is; None where nobody said."""
+    """Return the current task and its progress, or None."""
     works = list(_under_way)
     return str(works[-1]) if works else None
 

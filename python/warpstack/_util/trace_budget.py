@@ -1,4 +1,4 @@
-"""How much memory trace columns may take before they go to a temporary file."""
+"""The memory that trace columns may take before they go to a temporary file."""
 
 from __future__ import annotations
 

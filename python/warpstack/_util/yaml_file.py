@@ -46,7 +46,7 @@ class _Loader(yaml.BaseLoader):
 
 @dataclass(frozen=True)
 class Entries:
-    """What a file says, and where.
+    """The entries of a file, with their lines.
 
     Attributes
     ----------

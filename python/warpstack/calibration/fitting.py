@@ -14,7 +14,7 @@ __all__ = ["Bracket", "curves", "medians", "roundest", "slope"]
 
 
 class Bracket(NamedTuple):
-    """Where a knee lies: the last point before it and the first one behind it."""
+    """The bracket of a knee: the last point before it and the first one behind it."""
 
     low: int
     high: int

@@ -1,4 +1,4 @@
-"""What the program prints, read back: lines ``KEY [PARAMETER=VALUE]... VALUE UNIT``."""
+"""Reads the program's output: lines ``KEY [PARAMETER=VALUE]... VALUE UNIT``."""
 
 from __future__ import annotations
 

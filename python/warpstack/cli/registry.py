@@ -55,9 +55,9 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 class Command(Protocol):
-    """What the module of a command has."""
+    """The interface of a command's module."""
 
-    #: What the command is for, in a few words that begin with a small letter.
+    #: The command's purpose, in a few words that begin with a small letter.
     SUMMARY: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ array([1., 3., 5.], dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from warpstack._util.lazy import face
+from warpstack._util.lazy import lazy_exports
 from warpstack.cuda.compiler import compile, compilers
 from warpstack.cuda.device import Device, DeviceArray, array, default_device, empty, zeros
 from warpstack.cuda.kernel import Kernel, KernelWarning, Module
@@ -53,4 +53,4 @@ __all__ = [
     "zeros",
 ]
 
-__getattr__, __dir__ = face(__name__, {"host": "host"})
+__getattr__, __dir__ = lazy_exports(__name__, {"host": "host"})

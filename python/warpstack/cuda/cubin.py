@@ -93,7 +93,7 @@ ADDRESS_BYTES = {
 
 @dataclass
 class KernelFacts:
-    """What a kernel needs besides its code."""
+    """The facts that a kernel needs besides its code."""
 
     name: str
     section: int

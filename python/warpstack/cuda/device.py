@@ -253,7 +253,7 @@ class DeviceArray(Handle):
 
 
 def restore(array: DeviceArray, kept: DeviceArray) -> None:
-    """Give an array the bytes of a copy of it; what nobody had written is unwritten again."""
+    """Give an array the bytes of a copy of it; unwritten bytes become unwritten again."""
     if array.nbytes:
         array.device._core.copy(array.address, kept.address, array.nbytes)
 

@@ -52,7 +52,7 @@ _GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a traced program did."""
+    """The result of a traced program."""
 
     launches: int
     traced: int
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def expected(self) -> bool:
-        """Whether all that went wrong are assertions in kernels, and the program ended well all the same."""
+        """Whether the only errors are assertions in kernels, and the program still succeeded."""
         return self.status == 0 and all(_ASSERTION in error for error in self.errors)
 
     def problem(self, *, told: bool = False) -> str:

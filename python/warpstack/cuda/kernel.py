@@ -73,7 +73,7 @@ class Module(Handle):
 
     @property
     def target(self) -> str:
-        """What the PTX was made for, for example ``sm_75``."""
+        """The target of the PTX, for example ``sm_75``."""
         return self._text.target
 
     @strictly_checked

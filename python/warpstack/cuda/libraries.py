@@ -1,4 +1,4 @@
-"""What a CUDA program is linked with, read from its file before it starts.
+"""The libraries of a CUDA program, read from its file before it starts.
 
 NVIDIA's libraries need a GPU. warpstack has stand-ins for some; for the others it says at the start,
 and by name, that the program will not get far.
@@ -53,7 +53,7 @@ _NEEDED, _RPATH, _RUNPATH = 1, 15, 29
 
 @dataclass
 class _Linked:
-    """What the dynamic linker reads in a program or a library."""
+    """The fields of a program or a library that the dynamic linker reads."""
 
     needed: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)  # DT_RPATH and DT_RUNPATH

@@ -55,7 +55,7 @@ class TritonKernel(Handle):
 
     @property
     def target(self) -> str:
-        """What it was compiled for, for example ``sm_80``."""
+        """The target that it was compiled for, for example ``sm_80``."""
         return self._compiled.target
 
     @property

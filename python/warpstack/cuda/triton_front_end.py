@@ -39,7 +39,7 @@ _compiling = threading.Lock()
 
 @dataclass(frozen=True)
 class Compiled:
-    """What Triton makes of a kernel.
+    """A kernel as compiled by Triton.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Compiled:
     ptx, cubin
         Its code.
     target
-        What it was compiled for, for example ``sm_80``.
+        The target that it was compiled for, for example ``sm_80``.
     num_warps, num_stages
         Warps of a block, and stages of the software pipeline.
     num_ctas

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from warpstack._util.lazy import face
+from warpstack._util.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from warpstack.exploration import samples
@@ -25,7 +25,7 @@ __all__ = [
     "to_xarray",
 ]
 
-_PLACES = {
+_LAZY_EXPORTS = {
     "StageCache": "stage_cache",
     "one_at_a_time": "sensitivity",
     "open_store": "large_sweep",
@@ -38,4 +38,4 @@ _PLACES = {
     "to_xarray": "arrays",
 }
 
-__getattr__, __dir__ = face(__name__, _PLACES)
+__getattr__, __dir__ = lazy_exports(__name__, _LAZY_EXPORTS)

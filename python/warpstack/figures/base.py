@@ -1,4 +1,4 @@
-"""What a figure of a paper is: how to compute, draw and check it."""
+"""The interface of a paper's figure: how to compute, draw and check it."""
 
 from __future__ import annotations
 

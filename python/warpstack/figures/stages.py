@@ -1,4 +1,4 @@
-"""What figures compute of one application: each a function to a tidy table, cached by `Study`."""
+"""Computations of figures for an application: functions to tidy tables, cached by `Study`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from warpstack._util.lazy import face
+from warpstack._util.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from warpstack.interval.profile import representative_warp
@@ -11,8 +11,8 @@ __all__ = [
     "representative_warp",
 ]
 
-_PLACES = {
+_LAZY_EXPORTS = {
     "representative_warp": "profile",
 }
 
-__getattr__, __dir__ = face(__name__, _PLACES)
+__getattr__, __dir__ = lazy_exports(__name__, _LAZY_EXPORTS)

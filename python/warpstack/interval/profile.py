@@ -96,7 +96,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class _Source:
-    """What a profile was made of."""
+    """The inputs of a profile."""
 
     kernel: KernelTrace
     memory: _core.MemoryProfile

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from warpstack._util.lazy import face
+from warpstack._util.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from warpstack.memory.ablation import ablate
@@ -31,7 +31,7 @@ __all__ = [
     "stack_distances",
 ]
 
-_PLACES = {
+_LAZY_EXPORTS = {
     "BlockSchedule": "caches",
     "MemorySystem": "caches",
     "PptGpuMem": "reuse",
@@ -45,4 +45,4 @@ _PLACES = {
     "stack_distances": "reuse",
 }
 
-__getattr__, __dir__ = face(__name__, _PLACES)
+__getattr__, __dir__ = lazy_exports(__name__, _LAZY_EXPORTS)

@@ -1,4 +1,4 @@
-"""What each part of the memory stage contributes (cache paper, Section 5.3, Table 5)."""
+"""The contribution of each part of the memory stage (cache paper, Section 5.3, Table 5)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
 
-#: In which orders the resident warps of an SM can access memory.
+#: The orders in which the resident warps of an SM can access memory.
 ORDERS = _core.ENUM_NAMES["access order"]
 #: The orders that can be asked for; `order_of` says which one `auto` is.
 ACCESS_ORDERS: tuple[AccessOrder, ...] = get_args(AccessOrder)
@@ -62,7 +62,7 @@ copyreg.pickle(_core.MemoryProfile, lambda core: (_of_words, (core.words,)))
 
 
 class MemoryProfile:
-    """What the caches did with one kernel.
+    """The statistics of the caches for a kernel.
 
     Made by `warpstack.simulate_caches`. ``docs/reference/statistics.md`` defines every counter and the sums
     that hold among them.
@@ -126,7 +126,7 @@ class MemoryProfile:
 
     @property
     def errors(self) -> dict[str, float]:
-        """What a sample leaves uncertain: half the widths of intervals of 95 % confidence.
+        """The uncertainty of a sample: half the widths of 95 % confidence intervals.
 
         They are relative to the value, and 0 where all SMs were simulated: ``requests`` (of what
         leaves L1) and ``waits`` (of the cycles that warps wait for data from L2 and DRAM).
@@ -137,7 +137,7 @@ class MemoryProfile:
 
     @property
     def errors_per_pc(self) -> pd.DataFrame:
-        """What a sample leaves uncertain of each memory instruction, as `errors` of them all.
+        """The uncertainty of a sample per memory instruction, as `errors` is for all of them.
 
         One row per row of `per_pc`; columns ``pc``, ``requests`` and ``waits``, 0 where all SMs were
         simulated.
@@ -243,7 +243,7 @@ class MemoryProfile:
 
 @dataclass(frozen=True)
 class BlockSchedule:
-    """Which thread blocks run where.
+    """The assignment of thread blocks to SMs.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class _Histogram(NamedTuple):
 
 
 class ReuseProfile:
-    """How often each LRU stack distance occurs in a stream of line accesses.
+    """The histogram of LRU stack distances in a stream of line accesses.
 
     Made by `ReuseProfile.from_lines` or `warpstack.memory.reuse_profile`. The stack distance of an access
     is the number of other lines accessed since the last access to its line; the first access to a
@@ -468,7 +468,7 @@ def cache_family(
 
 @dataclass(frozen=True)
 class PptGpuMem:
-    """What PPT-GPU-Mem estimates for a kernel; made by `ppt_gpu_mem`."""
+    """The estimates of PPT-GPU-Mem for a kernel; made by `ppt_gpu_mem`."""
 
     #: Hit rates by SDCM: of loads and of stores in L1, and of everything in L2.
     l1_read_hit_rate: float

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from warpstack._util.lazy import face
+from warpstack._util.lazy import lazy_exports
 from warpstack.models.prediction import (
     STACK_COMPONENTS,
     Prediction,
@@ -36,11 +36,11 @@ __all__ = [
     "unregister",
 ]
 
-_PLACES = {
+_LAZY_EXPORTS = {
     "CrispCounters": "frequency",
     "dvfs": "frequency",
     "mwp_cwp": "mwp_cwp",
     "roofline": "rooflines",
 }
 
-__getattr__, __dir__ = face(__name__, _PLACES)
+__getattr__, __dir__ = lazy_exports(__name__, _LAZY_EXPORTS)

@@ -35,7 +35,7 @@ _MEMORY_PARTS = ("mshr", "noc", "queue", "dram")
 
 @dataclass(frozen=True)
 class CrispCounters:
-    """What CRISP reads at the nominal frequency (Nath and Tullsen, MICRO 2015): cycles of an SM.
+    """CRISP's inputs at the nominal frequency (Nath and Tullsen, MICRO 2015): cycles of an SM.
 
     Attributes
     ----------

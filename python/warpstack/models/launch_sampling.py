@@ -1,4 +1,4 @@
-"""Which launches of a large application stand for the others, and how sure that is.
+"""The launches of a large application that stand for the others, and the error of that.
 
 Launches are grouped by what they do, counted without caches, as Principal Kernel Analysis (Avalos
 Baddouh et al., MICRO 2021) and Sieve (Naderan-Tahan et al., ISPASS 2023) do. A few
@@ -115,7 +115,7 @@ def _features(kernel: KernelTrace, counts: Mapping[str, int], gpu: Gpu) -> list[
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the predicted launches of groups say of all, by one model.
+    """The estimate of a model for all launches, from the predicted launches of groups.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What bounds every model: the units of the schedulers, and the starts of thread blocks."""
+"""Bounds of every model: the units of the schedulers, and the starts of thread blocks."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ __all__ = ["Memo", "Pipeline", "Recent"]
 
 #: Position of a warp: its block in the trace, and itself in the block.
 Warp = tuple[int, int]
-#: What a result depends on beside the traces, by name.
+#: The inputs of a result besides the traces, by name.
 Settings = Mapping[str, Any]
 
 

@@ -64,7 +64,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of one kernel.
+    """The prediction of a model for a kernel.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How the components of a CPI stack, and the levels of memory that some are named after, look everywhere.
+"""The look of a CPI stack's components, and of the memory levels that some are named after, in all pictures.
 
 The palette of models is another one (`warpstack.plot.style`).
 """

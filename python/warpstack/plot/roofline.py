@@ -80,7 +80,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     x = np.geomspace(low, high, 400)
     lowest = min(drawn["gips"].min() if len(drawn) else issue, issue / 10) / 3
     for level, bandwidth in roofs.items():
-        # Where the roof is inside the axes, a little from their edge.
+        # The part of the roof inside the axes, a little from their edge.
         start = max(low * 1.6, 1.3 * lowest / bandwidth)
         ax.plot(
             x, np.minimum(issue, bandwidth * x), color=sheet.seen(LEVELS[str(level)], ax), lw=1.8

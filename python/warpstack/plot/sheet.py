@@ -101,7 +101,7 @@ def _luminance(colour: Any) -> float:
 
 
 def short(name: object, most: int = LONGEST) -> str:
-    """Return a name of at most so many characters: both ends of a longer one, for names differ there."""
+    """Return a name of limited length: both ends of a longer one, because names differ there."""
     text = str(name)
     if len(text) <= most:
         return text

@@ -1,4 +1,4 @@
-"""What pictures of several models share: a colour, marker, line and hatch per model, names of axes."""
+"""Shared by pictures of several models: a colour, marker, line and hatch per model, axis names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = ("-", "--", "-.", ":")
 
 
 class Style(NamedTuple):
-    """How a model looks everywhere."""
+    """The look of a model in all pictures."""
 
     colour: str
     marker: str

@@ -1,4 +1,4 @@
-"""What a simulated GPU was busy with, over time."""
+"""The activity of a simulated GPU over time."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def errors(
     if ax is None:
         width = float(np.clip(2.6 + 0.16 * bars * groups + 0.2 * groups, 6.4, 24))
         ax = sheet.new_axes(width, 4.6)
-    # Groups of workloads, and the mean of them all, stand apart.
+    # Groups of workloads, and the mean over all, are set apart.
     gaps = np.cumsum([len(names) for names in kinds.values()])[:-1]
     centres = np.arange(len(percent)) + 0.6 * np.searchsorted(
         gaps, np.arange(len(percent)), "right"

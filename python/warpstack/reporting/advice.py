@@ -1,4 +1,4 @@
-"""What would help a line of source, of what its counters say."""
+"""Advice for a line of source, derived from its counters."""
 
 from __future__ import annotations
 

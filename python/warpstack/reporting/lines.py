@@ -189,7 +189,7 @@ def _weights(counts: pd.DataFrame, profile: IntervalProfile) -> dict[str, npt.ND
 
 
 def _fetched(kernel: KernelTrace, counts: pd.DataFrame, total: int) -> npt.NDArray[np.int64]:
-    """Return the sectors that are fetched from DRAM for each instruction, of so many in total.
+    """Return the sectors that are fetched from DRAM for each instruction, given their total.
 
     What the caches count for a store is fetched, or becomes dirty in L2. Where one launch has both,
     each store has the same part of what is left for stores.

@@ -1,4 +1,4 @@
-"""What each instruction of a kernel did: lanes, accesses, where its data came from."""
+"""Statistics of each instruction of a kernel: lanes, accesses, sources of its data."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
     accesses = counted["active_executions"].to_numpy(dtype=np.int64)
     sectors = counted["sectors"].to_numpy(dtype=np.int64)
     cached = is_memory & ~is_shared
-    # What bypasses L1 or only writes neither hits nor misses there.
+    # Accesses that bypass L1 or only write neither hit nor miss there.
     is_load = cached & (table["kind"] == "load").to_numpy()
     found = pd.DataFrame(
         {

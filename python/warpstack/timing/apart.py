@@ -21,7 +21,7 @@ __all__ = ["ResultValues", "simulated_apart"]
 
 @dataclass(frozen=True)
 class ResultValues:
-    """What the core says of a simulation, as values that can be sent to another machine."""
+    """The core's results of a simulation, as values that can be sent to another machine."""
 
     cycles: int
     instructions: int

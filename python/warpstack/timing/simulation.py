@@ -72,7 +72,7 @@ _MOST_CYCLES = 2**40
 
 
 class SimulationResult:
-    """What one kernel did on the simulated GPU.
+    """The result of one kernel on the simulated GPU.
 
     Made by `warpstack.simulate`. ``docs/explanation/timing.md`` defines every resource and statistic.
     """
@@ -97,7 +97,7 @@ class SimulationResult:
 
     @property
     def time_us(self) -> float:
-        """What the profiler would report, launch included, in microseconds."""
+        """The time that a profiler would report, launch included, in microseconds."""
         return float(times(float(self.cycles), self.gpu, self.profiler)["time_us"])
 
     @property

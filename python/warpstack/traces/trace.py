@@ -81,12 +81,12 @@ class KernelTrace:
 
     @property
     def source(self) -> str:
-        """What made the trace: ``accelsim``, ``pptgpu``, ``builder``; ``ptx`` or ``sass`` a launch here."""
+        """Origin: ``accelsim``, ``pptgpu``, ``builder``, or for a launch here ``ptx`` or ``sass``."""
         return str(self._header["source"])
 
     @property
     def code(self) -> str:
-        """What its instructions are: ``ptx``, the machine code's architecture (``sm_80``), or empty.
+        """The kind of its instructions: ``ptx``, the machine code's architecture (``sm_80``), or empty.
 
         It is empty where a trace's file does not say it.
         """

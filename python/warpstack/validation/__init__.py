@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from warpstack._util.lazy import face
+from warpstack._util.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from warpstack.validation import measures, reference
@@ -17,7 +17,7 @@ __all__ = [
     "what_if_agreement",
 ]
 
-_PLACES = {
+_LAZY_EXPORTS = {
     "measures": "measures",
     "reference": "reference",
     "validation_errors": "validate",
@@ -25,4 +25,4 @@ _PLACES = {
     "what_if_agreement": "changes",
 }
 
-__getattr__, __dir__ = face(__name__, _PLACES)
+__getattr__, __dir__ = lazy_exports(__name__, _LAZY_EXPORTS)

@@ -1,4 +1,4 @@
-"""What-if agreement: what model and simulator say of a GPU with more of one resource.
+"""What-if agreement: results of model and simulator for a GPU with more of one resource.
 
 A model can be right about the cycles for the wrong reason. If it is right about the reason, it says
 which resource pays, and how much: speedups under changes test that, where CPI stacks only name it.

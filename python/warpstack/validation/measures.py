@@ -1,4 +1,4 @@
-"""How far predictions lie from a reference: error measures, most of the cache paper (Section 5).
+"""Error measures of predictions against a reference, most from the cache paper (Section 5).
 
 All functions take ``(predicted, reference)``: one-dimensional arrays of equal length, pair by pair.
 Infinite values are an error. So is NaN, unless ``nan="omit"`` leaves out the pairs with one. Where

@@ -1,4 +1,4 @@
-"""What predictions and references are compared by: names, conversions, and the launches they are of."""
+"""Matching of predictions and references: names, conversions, and their launches."""
 
 from __future__ import annotations
 

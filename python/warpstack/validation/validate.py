@@ -589,7 +589,7 @@ def _labels(
 ) -> pd.Series[str]:
     """Return suite or class of each row: as given, otherwise from the frames."""
     if given is None:
-        # Only one side may know; then it knows for every row of the application.
+        # If only one side has the value, it holds for every row of the application.
         known = {a: v for a, v in zip(table["app"], table[column], strict=True) if a and v}
         missing = table[column] == ""
         return table[column].where(~missing, table["app"].map(lambda app: known.get(app, "")))

@@ -62,7 +62,7 @@ class ResultError(RuntimeError):
 
 
 class Session:
-    """What the host program of a workload sees: device arrays, and launches of its kernels.
+    """The view of a workload's host program: device arrays, and launches of its kernels.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Workload:
     suite: str
     #: Class in MDM's Table IV: whether it has more than 10 divergent loads per kilo-instruction.
     memory_divergent: bool
-    #: What is memory-divergent about it or not, and what it is modelled on.
+    #: Why it is memory-divergent or not, and what it is modelled on.
     description: str
     #: Parameters by size: ``small`` runs in seconds, ``paper`` is near the original's input.
     sizes: Mapping[str, Parameters]

@@ -1,4 +1,4 @@
-"""What the neural networks share: launch geometry, seeded weights, and layers by NumPy."""
+"""Shared by the neural networks: launch geometry, seeded weights, and layers by NumPy."""
 
 from __future__ import annotations
 

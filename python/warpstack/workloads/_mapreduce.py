@@ -1,4 +1,4 @@
-"""What the MapReduce workloads share: text like URLs, prefix sums and the bitonic sort."""
+"""Shared by the MapReduce workloads: text like URLs, prefix sums and the bitonic sort."""
 
 from __future__ import annotations
 

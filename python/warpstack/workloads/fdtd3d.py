@@ -44,7 +44,7 @@ def _reference(p: Parameters, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         total = inputs["stencil"][0] * volume
         for distance in range(1, _RADIUS + 1):
             for axis in range(3):
-                # What wraps round reaches the border only.
+                # Values that wrap round only reach the border.
                 pair = np.roll(volume, distance, axis) + np.roll(volume, -distance, axis)
                 total += inputs["stencil"][distance] * pair
         volume[inner] = total[inner]

@@ -65,7 +65,7 @@ def test_unknown_names_are_errors(module):
 
 
 @pytest.mark.parametrize("room", ["memory", "exploration", "validation", "interval"])
-def test_a_face_loads_nothing_before_it_is_used(room):
+def test_a_package_loads_nothing_before_it_is_used(room):
     """Other rooms import a module of it, and need not load the others."""
     code = (
         f"import sys, warpstack.{room}\nprint(*sorted(n for n in sys.modules if '.{room}.' in n))"
@@ -74,7 +74,7 @@ def test_a_face_loads_nothing_before_it_is_used(room):
 
 
 def test_type_checkers_see_what_moved():
-    """The faces import their names for type checkers, who do not run `__getattr__`."""
+    """Packages import their lazy names for type checkers, which do not run `__getattr__`."""
     for room in ("memory", "exploration", "validation", "interval", "models"):
         module = importlib.import_module(f"warpstack.{room}")
-        assert set(module._PLACES) <= set(module.__all__)
+        assert set(module._LAZY_EXPORTS) <= set(module.__all__)

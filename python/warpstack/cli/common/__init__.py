@@ -1,1 +1,1 @@
-"""What the commands share: options and how they are read, output, messages; and files of sweeps."""
+"""Shared by the commands: options and how they are read, output, messages, files of sweeps."""

@@ -20,7 +20,7 @@ __all__ = [
     "sums_of",
 ]
 
-#: What each part of a CPI stack means.
+#: The meaning of each part of a CPI stack.
 WORDS = {
     "base": "issuing instructions",
     "dep": "waiting for arithmetic",
@@ -32,7 +32,7 @@ WORDS = {
     "queue": "waiting for DRAM bandwidth",
 }
 
-#: What differs between rows, beside the kernel, and the name of its column.
+#: Properties that differ between rows, besides the kernel, and the names of their columns.
 _KEYS = ("app", "gpu", "model")
 _HEADS = {"app": "trace", "gpu": "GPU", "model": "model"}
 _LEFT = ("kernel", "trace", "GPU", "model", "most cycles go to")
@@ -42,7 +42,7 @@ class Sums(NamedTuple):
     """Rows of predictions that are added up: those of a name, or of all kernels, or a single launch."""
 
     title: str
-    #: Which of the kernels it is, in the order of the rows; -1: all of them.
+    #: Index of the kernel, in the order of the rows; -1: all kernels.
     number: int
     #: ``app``, ``gpu`` and ``model`` where there are several of them.
     key: tuple[str, ...]

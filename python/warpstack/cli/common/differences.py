@@ -46,9 +46,9 @@ _UNEQUAL = 2.0
 
 #: The unit that sends a request or wavefront of an SM per cycle.
 _LSU = "the load-store unit"
-#: Where addresses are not spread over all of them.
+#: The resource if addresses are not spread over all channels.
 _CHANNEL = "one channel of DRAM"
-#: What a model with a limit for a resource reads.
+#: The fields that a model with a limit for a resource reads.
 _FIELDS = {"the NoC": "noc_bandwidth_gbs", "DRAM": "dram_bandwidth_gbs", "L2": "l2_slices"}
 
 _NO_CAUSE = (
@@ -58,7 +58,7 @@ _NO_CAUSE = (
 
 
 class Difference(NamedTuple):
-    """What explains the errors of some models for some kernels."""
+    """A cause of the errors of some models for some kernels."""
 
     kernels: tuple[KernelTrace, ...]
     models: tuple[str, ...]
@@ -74,7 +74,7 @@ class Difference(NamedTuple):
 
 
 class _Kernel(NamedTuple):
-    """What is known of a kernel that a model is wrong about."""
+    """The known facts of a kernel for which a model is wrong."""
 
     simulated: SimulationResult
     memory: MemoryProfile
@@ -280,7 +280,7 @@ def _busy(known: _Kernel) -> dict[str, float]:
         channels = requests.reshape(gpu.dram_channels or gpu.l2_slices, -1).sum(axis=1)
         if (uneven := channels.max() / channels.mean()) > _UNEVEN:
             parts[_CHANNEL] = uneven * parts["DRAM"]
-    # What stores leave behind goes to DRAM after the last cycle.
+    # Dirty sectors of stores go to DRAM after the last cycle.
     return {name: min(parts[name], 1.0) for name in sorted(parts, key=lambda name: -parts[name])}
 
 

@@ -82,7 +82,7 @@ def print_csv(table: pd.DataFrame) -> None:
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that the answer goes to; None where it is a file or a pipe."""
+    """Return the columns of the terminal for the answer; None for a file or a pipe."""
     return shutil.get_terminal_size().columns if _is_terminal() else None
 
 

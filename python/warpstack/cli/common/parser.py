@@ -13,7 +13,7 @@ __all__ = ["CommandParser", "ProgramParser"]
 
 #: A command with more options than this hides those of `_RARE` until ``--help-all``.
 _MOST_OPTIONS = 18
-#: Where the parsed arguments have the options that few calls need.
+#: Names, in the parsed arguments, of the options that few calls need.
 _RARE = frozenset(
     [
         *("skip_missing", "memory_limit", "size", "compiler_options", "device_memory"),

@@ -1,4 +1,4 @@
-"""A line where a command takes long without a word, so that nobody waits in the dark."""
+"""A status line for commands that take long without output."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "
 
 @dataclass(frozen=True)
 class SweepFile:
-    """What a file says about a sweep.
+    """The description of a sweep in a file.
 
     Attributes
     ----------

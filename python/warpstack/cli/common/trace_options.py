@@ -1,4 +1,4 @@
-"""What a command is about: a trace, a CUDA source, a workload or a program; and saving a trace."""
+"""The subject of a command: a trace, a CUDA source, a workload or a program; and saving a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of the cache paper share."""
+"""Shared by the figures of the cache paper."""
 
 from __future__ import annotations
 

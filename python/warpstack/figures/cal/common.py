@@ -1,4 +1,4 @@
-"""What the figures of MDM's first version share."""
+"""Shared by the figures of MDM's first version."""
 
 PAPER = "Wang et al., Modeling Emerging Memory-Divergent GPU Applications, CAL 2019"
 #: Workloads that came with the later paper.

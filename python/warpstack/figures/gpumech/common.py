@@ -1,4 +1,4 @@
-"""What the figures of the GPUMech paper share: models, configuration, kernels, and axes."""
+"""Shared by the figures of the GPUMech paper: models, configuration, kernels, and axes."""
 
 from __future__ import annotations
 

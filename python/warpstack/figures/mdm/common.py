@@ -1,4 +1,4 @@
-"""What the figures of the MDM paper share: models, configuration, and figures along an axis."""
+"""Shared by the figures of the MDM paper: models, configuration, and figures along an axis."""
 
 from __future__ import annotations
 

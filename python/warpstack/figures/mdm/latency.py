@@ -1,4 +1,4 @@
-"""What L1 misses wait for: the data of MDM's Figure 3 and CAL's Figure 1, which show the same."""
+"""The waits of L1 misses: the data of MDM's Figure 3 and CAL's Figure 1, which show the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of the MWP-CWP paper share."""
+"""Shared by the figures of the MWP-CWP paper."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SMS, _BLOCKS_PER_SM, _ITERATIONS = 4, 5, 10
 #: FX5600's Table 6: a latency of 420 cycles and 10 between the transactions of an uncoalesced access.
 #: All of 128 bytes are 40 apart here, for the simulator moves bytes, not transactions.
 _LATENCY, _UNCOALESCED, _COALESCED = 420, 10, 40
-#: What `pascal-mdm` has from Accel-Sim and the equations of the paper do not know.
+#: Properties that `pascal-mdm` has from Accel-Sim and the paper's equations lack.
 _NOT_OF_THE_PAPER: dict[str, Any] = {
     "l1_latency_place": "after_tags",
     "lines_under_way": "replaceable",

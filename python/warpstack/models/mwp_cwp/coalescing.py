@@ -194,7 +194,7 @@ class Transactions:
 
     @property
     def is_coalesced(self) -> bool:
-        """Whether one transaction has all of it (footnote 8)."""
+        """Whether one transaction covers all of it (footnote 8)."""
         return self.count == 1
 
 

@@ -26,7 +26,7 @@ MICROBENCHMARKS = {
     "Mb6": (4, 47),
     "Mb7": (6, 59),
 }
-#: What `fit` finds.
+#: The results of `fit`.
 FITTED = ("dram_latency", "uncoalesced_departure", "coalesced_departure")
 
 #: Points of the grid along each parameter, and how often it shrinks around the best point.

@@ -24,7 +24,7 @@ WARP_SIZE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What the model reads of a GPU. Every field but the names may be an array.
+    """The properties of a GPU that the model reads. Every field but the names may be an array.
 
     Attributes
     ----------

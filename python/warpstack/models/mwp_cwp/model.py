@@ -151,7 +151,7 @@ class KernelDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What the model says of a kernel, with every intermediate value (Table 2).
+    """The model's result for a kernel, with every intermediate value (Table 2).
 
     All values are numbers, or arrays of the shape to which the inputs broadcast. Cycles are SM
     cycles.

@@ -62,7 +62,7 @@ def m_factor(opcode: str) -> float:
 
 
 class _Flow:
-    """How often each instruction of a kernel runs, from the trip counts of its loops."""
+    """The execution counts of a kernel's instructions, from the trip counts of its loops."""
 
     def __init__(self, body: list[dict[str, Any]], where: str) -> None:
         self.body = body

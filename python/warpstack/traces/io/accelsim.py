@@ -84,7 +84,7 @@ def read(path: Path, options: LoadOptions) -> App:
 
 @dataclass
 class _Notes:
-    """What was passed over in the files, told once for all of them."""
+    """The skipped parts of the files, reported once for all of them."""
 
     lines: int = 0
     first: str = ""

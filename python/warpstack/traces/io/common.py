@@ -1,4 +1,4 @@
-"""What the readers share."""
+"""Shared by the readers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpstack.traces.trace import App, Launches
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to load: which launches, how much memory, whether to show progress."""
+    """Options of loading: the launches, the memory limit, and whether to show progress."""
 
     kernels: Launches | None
     budget: _core.StorageBudget

@@ -28,7 +28,7 @@ from warpstack.traces.trace import App, KernelTrace
 CONFIG = "app_config.py"
 _BLOCK_FILE = re.compile(r"kernel_(\d+)_block_(\d+)\.mem")
 _SM_FILE = re.compile(r"kernel_(\d+)_sm_(\d+)\.mem")
-#: What numbers consist of: `int` would take signs and underscores too.
+#: The characters of numbers: `int` would accept signs and underscores, too.
 _DIGITS = re.compile(r"[0-9a-fx]*")
 _OPERAND = re.compile(r"([RP])(\d{1,3})")
 _FIELDS = {
@@ -324,7 +324,7 @@ class _Record:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which words stand between opcode and addresses."""
+    """The words between opcode and addresses."""
 
     prefixed: bool
     """Addresses have 0x (the original tracer), and nothing stands before them."""

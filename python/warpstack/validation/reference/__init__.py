@@ -145,7 +145,7 @@ def read_ncu(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFrame:
-    """Read a report, or a CSV file of one of these kinds; `otherwise` says that it is none."""
+    """Read a report, or a CSV file of one of these kinds; `otherwise` is the message for other files."""
     if ncu_report.is_report(place):
         return _finished(ncu_report.read_report(place), place)
     where = printable(place)

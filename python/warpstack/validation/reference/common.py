@@ -1,4 +1,4 @@
-"""What the readers of references share: lines that know where they are, numbers and units."""
+"""Shared by the readers of references: lines that know their place, numbers and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ncu --csv`` writes: a row per metric, a row per launch, or a row per kernel and metric."""
+"""The output of ``ncu --csv``: a row per metric, a row per launch, or a row per kernel and metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which metrics of Nsight Compute stand for which statistic here."""
+"""The metrics of Nsight Compute for each statistic here."""
 
 from __future__ import annotations
 

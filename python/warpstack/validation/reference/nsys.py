@@ -1,4 +1,4 @@
-"""What ``nsys stats --format csv`` writes: the kernels of Nsight Systems, per launch or per name."""
+"""The output of ``nsys stats --format csv``: the kernels of Nsight Systems, per launch or per name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``nvprof --csv`` writes: GPU traces, metrics and events, per launch or per kernel."""
+"""The output of ``nvprof --csv``: GPU traces, metrics and events, per launch or per kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's profiler exports: a trace in JSON, with the kernels of a GPU among its events."""
+"""The export of PyTorch's profiler: a trace in JSON, with the kernels of a GPU among its events."""
 
 from __future__ import annotations
 
