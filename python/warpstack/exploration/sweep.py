@@ -44,7 +44,6 @@ from warpstack.hardware.description import (
     check_value_fields,
 )
 from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
-from warpstack.hardware.stages import values_of
 from warpstack.memory.caches import cache_fields
 from warpstack.models.prediction import fields_used, model_list, warn_of_unread
 from warpstack.traces.cluster import check_client, run_on_cluster
@@ -256,8 +255,6 @@ class Design:
         self._names = list(self.apps)
         self._kernels = list(self.apps.values())
         self._kinds: dict[str, str] = dict.fromkeys(axes, "int64")
-        #: GPUs of points, where all of them are no more than those of one task.
-        self._gpus: dict[int, Gpu] = {}
 
     @classmethod
     def of(
@@ -298,10 +295,8 @@ class Design:
     def gpu_at(self, number: int) -> Gpu | InputError:
         """Return the GPU of a point, as it runs under the profiler, or why it is impossible.
 
-        In a large design it is made anew each time: a million of them would take gigabytes.
+        It is made anew each time: a million of them would take gigabytes.
         """
-        if number in self._gpus:
-            return self._gpus[number]
         return _profiled(self.described_at(number), self.profiler)
 
     def described_at(self, number: int) -> Gpu | InputError:
@@ -360,23 +355,28 @@ class Design:
         if caches == "recorded":
             fields -= CAPACITY_FIELDS
         # All others are those of the GPU that the points change.
-        differing = fields & {*self.axes, "clock_ghz", *FIELDS_OF_THE_CLOCK}
+        differing = sorted(fields & {*self.axes, "clock_ghz", *FIELDS_OF_THE_CLOCK})
+        # Without a clock a point changes its axes alone: no description of it need be made here.
+        keeps_clock = "clock_ghz" not in self.axes and self.profiler == "nsys"
         keys: dict[bytes, int] = {}
         group = np.full(len(self.points), -1, dtype=np.int32)
         errors: dict[int, str] = {}
         for number in range(len(self.points)):
-            described = self.described_at(number)
+            described: Gpu | dict[str, Any] | InputError
+            gpu: Gpu | dict[str, Any] | InputError
+            if keeps_clock:
+                gpu = described = _checked(self.gpu, self.points[number])
+            else:
+                described = whole = self.described_at(number)
+                gpu = _profiled(whole, self.profiler)
             for axis, kind in self._kinds.items():
                 if kind != "str":
                     self._kinds[axis] = _wider(kind, self._value(described, number, axis))
-            gpu = _profiled(described, self.profiler)
             if isinstance(gpu, InputError):
                 errors[number] = str(gpu)
                 continue
-            if len(self.points) <= _TASK_POINTS:
-                self._gpus[number] = gpu
             # A digest: a tuple of many values would take a kilobyte of each group.
-            text = repr(values_of(gpu, differing)).encode()
+            text = repr([self._value(gpu, number, field) for field in differing]).encode()
             key = hashlib.blake2b(text, digest_size=16).digest()
             group[number] = keys.setdefault(key, len(keys))
         order = np.argsort(group, kind="stable").astype(np.int32)[len(errors) :]
@@ -464,11 +464,13 @@ class Design:
             table.insert(len(self.axes) + 1, "app", names)
         return table
 
-    def _value(self, gpu: Gpu | InputError, number: int, axis: str) -> Any:
-        """Return the value of an axis at a point; of an impossible one, what the caller wrote."""
+    def _value(self, gpu: Gpu | Mapping[str, Any] | InputError, number: int, field: str) -> Any:
+        """Return the value of a field at a point; of an impossible one, what the caller wrote."""
         if isinstance(gpu, Gpu):
-            return getattr(gpu, axis)
-        return self.points[number].get(axis, getattr(self.gpu, axis))
+            return getattr(gpu, field)
+        if not isinstance(gpu, InputError):
+            return gpu[field] if field in gpu else getattr(self.gpu, field)
+        return self.points[number].get(field, getattr(self.gpu, field))
 
     def _column(self, axis: str, values: list[Any]) -> Any:
         """Return values of an axis in a type that holds those of all points, wrong ones too."""
@@ -556,6 +558,13 @@ def points_of(axes: Axes) -> tuple[tuple[str, ...], Sequence[Mapping[str, Any]]]
 def _changed(gpu: Gpu, point: Mapping[str, Any]) -> Gpu | InputError:
     try:
         return gpu.replace(**point)
+    except InputError as error:
+        return error
+
+
+def _checked(gpu: Gpu, point: Mapping[str, Any]) -> dict[str, Any] | InputError:
+    try:
+        return gpu._checked_changes(point)[0]
     except InputError as error:
         return error
 

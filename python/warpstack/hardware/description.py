@@ -181,21 +181,29 @@ class Gpu(GpuValues):
             if text in changes:
                 _check_text(text, changes[text])
                 values[text] = changes[text]
-        fields = _fields_by_name()
-        # A description is checked in this order: of several errors the same one is told.
-        given = {}
-        for name in sorted(changes.keys() & fields.keys(), key=_place_of_field):
-            given[name] = checked_value(fields[name], changes[name], changed.name)
+        given, values["_core"] = self._checked_changes(changes)
         # The texts are written when a digest is asked for.
         values.update(given, _pending_texts={**values.get("_pending_texts", {}), **given})
         if "_written_texts" not in values:
             values["_written_texts"] = self._texts
         values.pop("_texts", None)
-        try:
-            values["_core"] = self._core.changed(given)
-        except InputError as error:
-            raise InputError(f"GPU {shown_name(changed.name)}: {error}") from None
         return changed
+
+    def _checked_changes(self, changes: Mapping[str, Any]) -> tuple[dict[str, Any], CoreGpu]:
+        """Return the values that `replace` gives to the fields that it is told, and the GPU of the core.
+
+        It raises what `replace` does, without the cost of a description.
+        """
+        fields = _fields_by_name()
+        name = changes.get("name", self.name)
+        # A description is checked in this order: of several errors the same one is told.
+        given = {}
+        for field in sorted(changes.keys() & fields.keys(), key=_place_of_field):
+            given[field] = checked_value(fields[field], changes[field], name)
+        try:
+            return given, self._core.changed(given)
+        except InputError as error:
+            raise InputError(f"GPU {shown_name(name)}: {error}") from None
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:
