@@ -26,10 +26,9 @@ void BulkGroups::is_written(std::uint32_t slot, std::uint32_t load, Cycle done) 
   }
 }
 
-ControlBarriers::Wait BulkGroups::wait(std::uint32_t slot, std::uint32_t most,
-                                       bool for_reading) const {
+Wait BulkGroups::wait(std::uint32_t slot, std::uint32_t most, bool for_reading) const {
   const Warp& warp = warps_[slot];
-  ControlBarriers::Wait result;
+  Wait result;
   for (const Store& store : warp.stores) {
     if (store.group + std::uint64_t{most} >= warp.groups) break;
     const Cycle until = for_reading ? store.read : store.written;
