@@ -1,5 +1,5 @@
 #include "bindings/bindings.h"
-#include "memory/replay/family_replay.h"
+#include "memory/families/family_replay.h"
 #include "memory/system/order_recording.h"
 
 namespace warpstack::bindings {

@@ -52,7 +52,7 @@ py::dict counters_to_dict(const memory::MemoryProfile& profile) {
 
 /// Errors of all and of each row; columns of the simulated SMs.
 py::dict sample_to_dict(const memory::SampleSummary& sample) {
-  using Sm = memory::SampleSummary::Sm;
+  using SampledSm = memory::SampleSummary::SampledSm;
   using Errors = memory::SampleErrors;
   py::dict row_errors;
   row_errors["requests"] =
@@ -63,11 +63,11 @@ py::dict sample_to_dict(const memory::SampleSummary& sample) {
   for (std::size_t i = 0; i < memory::num_totals; ++i) {
     const auto total = static_cast<memory::Total>(i);
     totals[py::str(std::string(name_of(total)))] =
-        column_of<double>(sample.sms, [total](const Sm& sm) { return sm.totals[total]; });
+        column_of<double>(sample.sms, [total](const SampledSm& sm) { return sm.totals[total]; });
   }
   py::dict result;
   result["working_sms"] = sample.working_sms;
-  result["weights"] = column_of<double>(sample.sms, [](const Sm& sm) { return sm.weight; });
+  result["weights"] = column_of<double>(sample.sms, [](const SampledSm& sm) { return sm.weight; });
   result["totals"] = totals;
   result["errors"] = py::dict(py::arg("requests") = sample.errors.requests,
                               py::arg("waits") = sample.errors.waits);

@@ -102,7 +102,7 @@ class SharedSlots {
     while (!is_valid(events_.top())) events_.pop();
     const Event event = events_.top();
     events_.pop();
-    Sm& sm = sms_[event.sm];
+    RunningSm& sm = sms_[event.sm];
     sm.run_until(event.time);
     if (event.version != no_block) {
       std::erase_if(sm.blocks, [&](const Block& block) { return block.slot == event.slot; });
@@ -123,7 +123,7 @@ class SharedSlots {
     double speed;  ///< of what it has alone
     std::uint32_t slot;
   };
-  struct Sm {
+  struct RunningSm {
     std::vector<Block> blocks;  ///< by age
     double now = 0;
     std::uint64_t version = no_block;
@@ -162,7 +162,7 @@ class SharedSlots {
     return event.version == no_block || event.version == sms_[event.sm].version;
   }
 
-  std::vector<Sm> sms_;
+  std::vector<RunningSm> sms_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 

@@ -54,7 +54,7 @@ class Followers {
   /// Whether an SM comes before or after the leader when several access L2 in one turn.
   enum class Side : std::uint8_t { before, after };
 
-  // A batch of turns, as in Sm:
+  // A batch of turns, as in SmCaches:
   void begin_batch();
   void begin_turns_until(std::size_t turn);
   [[nodiscard]] bool has_requests() const {

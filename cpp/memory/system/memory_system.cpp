@@ -17,7 +17,7 @@
 #include "memory/system/l2_port.h"
 #include "memory/system/order_recording.h"
 #include "memory/system/sampling.h"
-#include "memory/system/sm.h"
+#include "memory/system/sm_caches.h"
 
 namespace warpstack::memory {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 /// Runs the SMs and L2 in turn, each step on all threads.
 class Simulation {
  public:
-  using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
+  using MakeSm = std::function<std::unique_ptr<SmCaches>(std::size_t)>;
 
   Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
              std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
@@ -70,7 +70,7 @@ class Simulation {
   }
 
  private:
-  using Sms = std::vector<std::unique_ptr<Sm>>;
+  using Sms = std::vector<std::unique_ptr<SmCaches>>;
 
   /// Requests of a batch: enough to make synchronization cheap, and few enough to stay in a
   /// processor's cache between the two steps.
@@ -109,7 +109,7 @@ class Simulation {
     for (std::size_t n = 0; n < mine; ++n) {
       const std::size_t i = part + (is_backward ? mine - 1 - n : n) * workers_.size();
       if (!sms_[i]) sms_[i] = make_sm_(i);
-      Sm& sm = *sms_[i];
+      SmCaches& sm = *sms_[i];
       sm.settle(workers_[part]);
       sm.run(turns_, end_, observed_, workers_[part]);
       batch.most_turns = std::max(batch.most_turns, sm.num_turns());
@@ -176,14 +176,14 @@ class Simulation {
     }
     for (std::size_t turn = 0; turn < most_turns_; ++turn) {
       // Sets of L2 lie far apart, so what the next turn touches is prefetched.
-      for (const Sm* sm : worker.asking) prefetch(*sm, turn + 1, part);
-      for (Sm* sm : worker.asking) {
+      for (const SmCaches* sm : worker.asking) prefetch(*sm, turn + 1, part);
+      for (SmCaches* sm : worker.asking) {
         serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker);
       }
     }
   }
 
-  void prefetch(const Sm& sm, std::size_t turn, std::size_t part) const {
+  void prefetch(const SmCaches& sm, std::size_t turn, std::size_t part) const {
     const std::size_t last = sm.first_request(turn + 1);
     for (std::size_t i = sm.first_request(turn); i < last; ++i) {
       const Request& request = sm.request(i);
@@ -192,7 +192,7 @@ class Simulation {
   }
 
   /// Serves the requests [first, last) of an SM whose sets belong to a part.
-  void serve(Sm& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker) {
+  void serve(SmCaches& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker) {
     L2Port port(l2_, worker.totals);
     std::vector<Outcome>& outcomes = sm.outcomes(part);
     for (std::size_t i = first; i < last; ++i) {
@@ -207,7 +207,7 @@ class Simulation {
   void flush() {
     Worker& worker = workers_[0];
     for (const auto& built : sms_) {
-      Sm& sm = *built;
+      SmCaches& sm = *built;
       sm.flush(worker);
       for (std::size_t part = 0; part < workers_.size(); ++part) {
         sm.prepare_outcomes(part);
@@ -408,8 +408,8 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   if (can_sample) groups = sample_of(blocks_of_sms, share, block_of(observed));
   if (!groups.empty() && have_all_loads(trace, flags, counts, groups, blocks_of_sms)) {
     const auto make_leader = [&](std::size_t i) {
-      return std::make_unique<Sm>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm, config_, l1,
-                                  l2_, 1);
+      return std::make_unique<SmCaches>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm,
+                                        config_, l1, l2_, 1);
     };
     const Followers::Launch launch{trace,
                                    flags,
@@ -428,8 +428,8 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
     put_back();
   }
   const auto make_sm = [&](std::size_t i) {
-    auto sm = std::make_unique<Sm>(trace, flags, paces, std::move(blocks_of_sms[i]), blocks_per_sm,
-                                   config_, l1, l2_, threads);
+    auto sm = std::make_unique<SmCaches>(trace, flags, paces, std::move(blocks_of_sms[i]),
+                                         blocks_per_sm, config_, l1, l2_, threads);
     if (recorder != nullptr) sm->record(&recorder->of_sm(i));
     return sm;
   };

@@ -28,11 +28,11 @@ struct SampleErrors {
 /// How a sample of the SMs stands for all (sampling.h); empty if all were simulated.
 struct SampleSummary {
   /// A simulated SM.
-  struct Sm {
+  struct SampledSm {
     double weight = 1;    ///< SMs that it stands for, itself included
     MemoryTotals totals;  ///< its own
   };
-  std::vector<Sm> sms;
+  std::vector<SampledSm> sms;
   std::uint32_t working_sms = 0;  ///< SMs that have blocks
   SampleErrors errors;
   std::vector<SampleErrors> row_errors;  ///< by row of the static instruction table

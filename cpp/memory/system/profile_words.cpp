@@ -102,7 +102,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
     push_number(words, errors.requests);
     push_number(words, errors.waits);
   }
-  for (const SampleSummary::Sm& sm : profile.sample.sms) {
+  for (const SampleSummary::SampledSm& sm : profile.sample.sms) {
     push_number(words, sm.weight);
     push_totals(words, sm.totals);
   }
@@ -157,7 +157,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   for (SampleErrors& errors : profile.sample.row_errors) {
     errors = {reader.next_number(), reader.next_number()};
   }
-  for (SampleSummary::Sm& sm : profile.sample.sms) {
+  for (SampleSummary::SampledSm& sm : profile.sample.sms) {
     sm.weight = reader.next_number();
     reader.next_totals(sm.totals);
   }

@@ -190,7 +190,7 @@ void SampledSimulation::serve(std::size_t turns) {
 
 void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::size_t last) {
   L2Port port(l2_, leader.worker.totals);
-  Sm& sm = *leader.sm;
+  SmCaches& sm = *leader.sm;
   for (std::size_t i = first; i < last; ++i) {
     const Request& request = sm.request(i);
     const Outcome outcome = port.serve(request, sm.bytes(request));
@@ -216,7 +216,7 @@ bool SampledSimulation::loses_lines() const {
 
 void SampledSimulation::flush() {
   for (Leader& leader : leaders_) {
-    Sm& sm = *leader.sm;
+    SmCaches& sm = *leader.sm;
     sm.flush(leader.worker);
     sm.outcomes(0).resize(sm.num_requests());
     serve_leader(leader, 0, sm.num_requests());

@@ -12,7 +12,7 @@
 #include "common/interrupt.h"
 #include "memory/system/followers.h"
 #include "memory/system/memory_system.h"
-#include "memory/system/sm.h"
+#include "memory/system/sm_caches.h"
 #include "trace/columns/kernel_trace.h"
 
 // Simulates some SMs of a launch in the timed order; the others follow them (followers.h).
@@ -42,7 +42,7 @@ double ratio_error(std::span<const double> weights, std::span<const double> x,
 /// Simulates the leaders of a launch on one thread, window by window as MemorySystem does.
 class SampledSimulation {
  public:
-  using MakeSm = std::function<std::unique_ptr<Sm>(std::size_t)>;
+  using MakeSm = std::function<std::unique_ptr<SmCaches>(std::size_t)>;
 
   SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                     const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
@@ -60,7 +60,7 @@ class SampledSimulation {
  private:
   struct Leader {
     SampleGroup group;
-    std::unique_ptr<Sm> sm;
+    std::unique_ptr<SmCaches> sm;
     std::unique_ptr<Followers> followers;
     Worker worker;
   };

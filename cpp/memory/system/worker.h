@@ -13,7 +13,7 @@
 
 namespace warpstack::memory {
 
-class Sm;
+class SmCaches;
 
 /// What the SMs of a part did in a batch.
 struct Batch {
@@ -30,7 +30,7 @@ struct alignas(128) Worker {
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;
   std::vector<double> slice_turns;  ///< see MemoryProfile
-  std::vector<Sm*> asking;          ///< SMs with requests in the batch
+  std::vector<SmCaches*> asking;    ///< SMs with requests in the batch
   Batch batch;
   LineGrouper grouper;
 };

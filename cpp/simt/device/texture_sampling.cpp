@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "simt/lanes/half_bits.h"
+#include "simt/arithmetic/half_bits.h"
 
 namespace warpstack::simt {
 namespace {

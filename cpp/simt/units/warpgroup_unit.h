@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "simt/lanes/matrix_descriptor.h"
+#include "simt/arithmetic/matrix_descriptor.h"
 #include "simt/state/execution.h"
 #include "simt/state/faults.h"
 #include "simt/state/recorder.h"

@@ -7,7 +7,7 @@
 namespace warpstack::timing {
 
 void BulkGroups::add(std::uint32_t slot, std::uint32_t load, Cycle now) {
-  Warp& warp = warps_[slot];
+  WarpStores& warp = warps_[slot];
   std::erase_if(warp.stores,
                 [now](const Store& one) { return one.read <= now && one.written <= now; });
   // Where no wait is for writing, nobody says when that is over.
@@ -27,7 +27,7 @@ void BulkGroups::is_written(std::uint32_t slot, std::uint32_t load, Cycle done) 
 }
 
 Wait BulkGroups::wait(std::uint32_t slot, std::uint32_t most, bool for_reading) const {
-  const Warp& warp = warps_[slot];
+  const WarpStores& warp = warps_[slot];
   Wait result;
   for (const Store& store : warp.stores) {
     if (store.group + std::uint64_t{most} >= warp.groups) break;

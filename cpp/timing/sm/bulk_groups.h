@@ -38,11 +38,11 @@ class BulkGroups {
     Cycle read = never;
     Cycle written = never;
   };
-  struct Warp {
+  struct WarpStores {
     std::vector<Store> stores;  ///< in the order of issue
     std::uint32_t groups = 0;
   };
-  std::vector<Warp> warps_;
+  std::vector<WarpStores> warps_;
 };
 
 }  // namespace warpstack::timing

@@ -11,7 +11,7 @@ constexpr auto copy_cause = static_cast<std::uint32_t>(StackComponent::l1);
 }  // namespace
 
 void ControlBarriers::clear(std::uint32_t slot) {
-  Warp& warp = warps_[slot];
+  WarpBarriers& warp = warps_[slot];
   for (std::vector<Hold>& holds : warp.holds) holds.clear();
   warp.copies.clear();
   warp.groups = 0;
@@ -34,7 +34,7 @@ void ControlBarriers::hold_for_load(std::uint32_t slot, std::uint32_t barrier, s
 }
 
 void ControlBarriers::hold_for_copies(std::uint32_t slot, std::uint32_t barrier, Cycle now) {
-  Warp& warp = warps_[slot];
+  WarpBarriers& warp = warps_[slot];
   const bool is_done = warp.copies.empty();
   add(slot, barrier,
       {.what = For::copies,
@@ -60,7 +60,7 @@ void ControlBarriers::load_is_done(std::uint32_t slot, std::uint32_t barrier, st
 
 void ControlBarriers::copy_is_done(std::uint32_t slot, std::uint32_t load, Cycle done,
                                    std::uint32_t cause) {
-  Warp& warp = warps_[slot];
+  WarpBarriers& warp = warps_[slot];
   const auto copy = std::ranges::find(warp.copies, load, &Copy::load);
   const std::uint32_t group = copy->group;
   warp.copies.erase(copy);
@@ -87,13 +87,13 @@ void ControlBarriers::sources_are_read(std::uint32_t slot, std::uint32_t barrier
   }
 }
 
-Wait ControlBarriers::wait_of(const Warp& warp, const Hold& hold) {
+Wait ControlBarriers::wait_of(const WarpBarriers& warp, const Hold& hold) {
   const bool is_pending_copy = hold.what == For::copies && hold.until == never;
   return {hold.until, is_pending_copy ? first_load_cause + warp.copies.front().load : hold.cause};
 }
 
 Wait ControlBarriers::wait(std::uint32_t slot, const trace::Control& control) {
-  const Warp& warp = warps_[slot];
+  const WarpBarriers& warp = warps_[slot];
   Wait result;
   const auto consider = [&result](const Wait& wait) {
     if (wait.until > result.until) result = wait;
@@ -109,7 +109,7 @@ Wait ControlBarriers::wait(std::uint32_t slot, const trace::Control& control) {
 }
 
 Wait ControlBarriers::wait_for_most(std::uint32_t slot, std::uint32_t barrier, std::uint32_t most) {
-  const Warp& warp = warps_[slot];
+  const WarpBarriers& warp = warps_[slot];
   const std::vector<Hold>& holds = warp.holds[barrier];
   if (holds.size() <= most) return {};
   // When all but so many of those that end last have ended.
@@ -120,7 +120,7 @@ Wait ControlBarriers::wait_for_most(std::uint32_t slot, std::uint32_t barrier, s
 }
 
 Wait ControlBarriers::wait_for_copies(std::uint32_t slot) const {
-  const Warp& warp = warps_[slot];
+  const WarpBarriers& warp = warps_[slot];
   if (warp.copies.empty()) return {warp.copies_done, warp.copies_cause};
   return {never, first_load_cause + warp.copies.front().load};
 }

@@ -62,7 +62,7 @@ class ControlBarriers {
     std::uint32_t load = 0;
     std::uint32_t group = 0;
   };
-  struct Warp {
+  struct WarpBarriers {
     std::vector<Hold> holds[trace::num_control_barriers];  ///< in the order of issue
     std::vector<Copy> copies;                              ///< in flight, oldest first
     std::uint32_t groups = 0;                              ///< of copies that are waited for
@@ -71,9 +71,9 @@ class ControlBarriers {
   };
 
   void add(std::uint32_t slot, std::uint32_t barrier, const Hold& hold, Cycle now);
-  [[nodiscard]] static Wait wait_of(const Warp& warp, const Hold& hold);
+  [[nodiscard]] static Wait wait_of(const WarpBarriers& warp, const Hold& hold);
 
-  std::vector<Warp> warps_;
+  std::vector<WarpBarriers> warps_;
   std::vector<const Hold*> by_end_;  ///< for wait()
 };
 

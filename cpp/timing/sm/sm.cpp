@@ -58,7 +58,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     next_warp_start_ = std::max(next_warp_start_, now * ticks_per_cycle);
     const Cycle start = cycle_at_or_after(next_warp_start_);
     next_warp_start_ += warp_start_;
-    Warp& warp = warps_[slot];
+    ResidentWarp& warp = warps_[slot];
     warp.stream = std::move(stream);
     warp.block = block_slot;
     warp.is_resident = true;
@@ -123,7 +123,7 @@ void Sm::complete_loads(Cycle now) {
   for (const std::uint32_t id : lsu_.completed()) {
     const Load& load = lsu_.load(id);
     const RowTable::Row& row = rows_[load.row];
-    Warp& warp = warps_[load.warp];
+    ResidentWarp& warp = warps_[load.warp];
     settle(load.warp);
     if (shares_loads_) {  // other warps of the block may wait for it
       const std::uint32_t first = warp.block * warps_per_block_;
@@ -167,7 +167,7 @@ void Sm::complete_loads(Cycle now) {
 void Sm::retire(Cycle now, Dispatcher& dispatcher) {
   bool has_retired = false;
   std::erase_if(draining_, [&](std::uint32_t slot) {
-    Warp& warp = warps_[slot];
+    ResidentWarp& warp = warps_[slot];
     if (!warp.loads.empty() || warp.finish > now) return false;
     warp.is_resident = false;
     wait_for(slot, cause_[slot], idle);
@@ -226,7 +226,7 @@ void Sm::issue(Cycle now) {
 }
 
 void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
-  Warp& warp = warps_[slot];
+  ResidentWarp& warp = warps_[slot];
   const std::uint32_t row_number = warp.stream.row();
   const RowTable::Row& row = rows_[row_number];
   const std::uint32_t block = warp.block;
@@ -285,7 +285,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
 void Sm::look_at_phases(std::uint32_t block) {
   const std::uint32_t first = block * warps_per_block_;
   for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
-    const Warp& warp = warps_[slot];
+    const ResidentWarp& warp = warps_[slot];
     if (!warp.is_resident || warp.has_exited || warp.is_at_barrier || warp.stream.done()) continue;
     if (rows_.phase_step(warp.stream.row()).kind == trace::PhaseStep::Kind::wait) look_ahead(slot);
   }
@@ -295,7 +295,7 @@ void Sm::free_readers(Cycle now) {
   freed_.clear();
   waits_->free_readers(now, freed_);
   for (const std::uint32_t slot : freed_) {
-    const Warp& warp = warps_[slot];
+    const ResidentWarp& warp = warps_[slot];
     if (warp.is_resident && !warp.has_exited && !warp.is_at_barrier) look_ahead(slot);
   }
 }
@@ -305,7 +305,7 @@ void Sm::check_barrier(std::uint32_t block, Cycle now) {
   blocks_[block].waiting = 0;
   const std::uint32_t first = block * warps_per_block_;
   for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
-    Warp& warp = warps_[slot];
+    ResidentWarp& warp = warps_[slot];
     if (!warp.is_resident || !warp.is_at_barrier) continue;
     warp.is_at_barrier = false;
     warp.barrier_until = now + barrier_latency_;
@@ -314,12 +314,12 @@ void Sm::check_barrier(std::uint32_t block, Cycle now) {
 }
 
 void Sm::drain(std::uint32_t slot) {
-  const Warp& warp = warps_[slot];
+  const ResidentWarp& warp = warps_[slot];
   wait_for(slot, warp.loads.empty() ? dep_cause : first_load_cause + warp.loads.front(), never);
 }
 
 void Sm::look_ahead(std::uint32_t slot) {
-  Warp& warp = warps_[slot];
+  ResidentWarp& warp = warps_[slot];
   const RowTable::Row& row = rows_[warp.stream.row()];
   Wait wait = waits_->wait(slot, warp.block, warp.stream.row());
   wait.take({warp.barrier_until, dep_cause});
@@ -468,7 +468,7 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "\n  ...";
       return;
     }
-    const Warp& warp = warps_[slot];
+    const ResidentWarp& warp = warps_[slot];
     const trace::WarpPosition position = warp.stream.position();
     text += "\n  SM " + std::to_string(index_) + ", block " + std::to_string(position.block) +
             ", warp " + std::to_string(position.warp) + ": ";

@@ -70,7 +70,7 @@ class Sm {
   void explain(std::string& text, std::size_t most) const;
 
  private:
-  struct Warp {
+  struct ResidentWarp {
     InstructionStream stream;
     std::uint32_t block = 0;  ///< slot
     bool is_resident = false;
@@ -168,7 +168,7 @@ class Sm {
 
   LoadStoreUnit lsu_;
   std::vector<WarpScheduler> schedulers_;
-  std::vector<Warp> warps_;
+  std::vector<ResidentWarp> warps_;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_blocks_;  ///< lowest slot last
   std::vector<std::uint32_t> by_age_;       ///< resident warps

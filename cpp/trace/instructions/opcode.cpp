@@ -20,10 +20,10 @@ constexpr auto sass_opcodes = [] {
 #define SASS_MEMORY(name, space, kind, registers, handler) \
   SassOpcode{#name, memory, Registers::registers, MemorySpace::space, MemoryKind::kind},
 #define SASS_MATRIX(opcode, kind, warps, handler) \
-  SassOpcode{.name = #opcode,                      \
-             .op_class = tensor,                   \
-             .registers = Registers::fragments,    \
-             .factors = Factors::kind,             \
+  SassOpcode{.name = #opcode,                     \
+             .op_class = tensor,                  \
+             .registers = Registers::fragments,   \
+             .factors = Factors::kind,            \
              .is_of_group = warps},
 #include "trace/instructions/sass.inc"
   });

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "simt/lanes/matrix_descriptor.h"
+#include "simt/arithmetic/matrix_descriptor.h"
 #include "simt/program/tensor_map.h"
 #include "simt/state/cluster.h"
 #include "simt/units/async_barriers.h"

@@ -3,7 +3,7 @@
 
 #include "ptx/lower/instructions.h"
 #include "ptx/lower/memory_operands.h"
-#include "simt/lanes/atomics.h"
+#include "simt/arithmetic/atomics.h"
 
 // Atomics on vectors of floats.
 

@@ -6,7 +6,7 @@
 
 #include "ptx/lower/instructions.h"
 #include "ptx/lower/memory_operands.h"
-#include "simt/lanes/atomics.h"
+#include "simt/arithmetic/atomics.h"
 #include "trace/instructions/copy_groups.h"
 
 // Copies of blocks of bytes and of tiles of tensors, and the maps that describe the tensors.

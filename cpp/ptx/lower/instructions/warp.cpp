@@ -2,7 +2,7 @@
 
 #include "ptx/lower/emitter.h"
 #include "ptx/lower/instructions.h"
-#include "simt/lanes/atomics.h"
+#include "simt/arithmetic/atomics.h"
 
 // Warp-wide instructions.
 

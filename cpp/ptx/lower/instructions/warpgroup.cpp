@@ -7,7 +7,7 @@
 
 #include "ptx/lower/instructions.h"
 #include "ptx/lower/memory_operands.h"
-#include "simt/lanes/matrix_descriptor.h"
+#include "simt/arithmetic/matrix_descriptor.h"
 #include "trace/instructions/copy_groups.h"
 
 // Products of matrices by four warps.

@@ -3,7 +3,7 @@
 
 #include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
-#include "simt/lanes/atomics.h"
+#include "simt/arithmetic/atomics.h"
 
 namespace warpstack::sass {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "sass/lower/comparisons.h"
 #include "sass/lower/handlers.h"
-#include "simt/lanes/half_bits.h"
+#include "simt/arithmetic/half_bits.h"
 
 namespace warpstack::sass {
 namespace {

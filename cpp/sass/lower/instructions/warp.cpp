@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "sass/lower/handlers.h"
-#include "simt/lanes/atomics.h"
+#include "simt/arithmetic/atomics.h"
 
 namespace warpstack::sass {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 #include "kernels.h"
+#include "simt/arithmetic/atomics.h"
 #include "simt/hand_written.h"
-#include "simt/lanes/atomics.h"
 #include "simt/state/launch.h"
 
 // Blocks on several threads have the outcome of blocks on one: these tests compare them.

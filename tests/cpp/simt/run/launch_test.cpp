@@ -8,8 +8,8 @@
 
 #include "common/error.h"
 #include "kernels.h"
+#include "simt/arithmetic/atomics.h"
 #include "simt/hand_written.h"
-#include "simt/lanes/atomics.h"
 
 // Programs written by hand: the engine runs them without PTX or machine code.
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "simt/lanes/loops.h"
-#include "simt/lanes/real.h"
+#include "simt/arithmetic/loops.h"
+#include "simt/arithmetic/real.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

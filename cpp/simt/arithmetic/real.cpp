@@ -1,12 +1,12 @@
 // Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
-#include "simt/lanes/real.h"
+#include "simt/arithmetic/real.h"
 
 #include <bit>
 #include <cmath>
 #include <tuple>
 
-#include "simt/lanes/loops.h"
+#include "simt/arithmetic/loops.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "simt/lanes/half_bits.h"
-#include "simt/lanes/matrix_descriptor.h"
+#include "simt/arithmetic/half_bits.h"
+#include "simt/arithmetic/matrix_descriptor.h"
 
 #ifndef WARPSTACK_ISA
 #define WARPSTACK_ISA baseline

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "simt/lanes/values.h"
+#include "simt/arithmetic/values.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 

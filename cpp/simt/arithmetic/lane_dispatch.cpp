@@ -1,4 +1,4 @@
-#include "simt/lanes/matrix_descriptor.h"
+#include "simt/arithmetic/matrix_descriptor.h"
 #include "simt/program/lane_form.h"
 #include "simt/program/matrix.h"
 

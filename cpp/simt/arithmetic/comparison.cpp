@@ -2,9 +2,9 @@
 
 #include <type_traits>
 
-#include "simt/lanes/compare.h"
-#include "simt/lanes/loops.h"
-#include "simt/lanes/real.h"
+#include "simt/arithmetic/compare.h"
+#include "simt/arithmetic/loops.h"
+#include "simt/arithmetic/real.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

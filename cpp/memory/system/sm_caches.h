@@ -60,11 +60,12 @@ inline constexpr ReferenceCycle cycles_of_turn = 8;
 inline constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
 
 /// An SM: its warps, its L1, and what leaves it in the running batch of turns.
-class alignas(128) Sm {
+class alignas(128) SmCaches {
  public:
-  Sm(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
-     std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm, const MemoryConfig& config,
-     const CacheConfig& l1, const Cache& l2, std::size_t num_threads)
+  SmCaches(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
+           std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
+           const MemoryConfig& config, const CacheConfig& l1, const Cache& l2,
+           std::size_t num_threads)
       : instructions_(trace.instructions()),
         config_(config),
         schedule_(schedule_of(trace, flags, paces, std::move(blocks), blocks_per_sm, config, l1)),
@@ -85,9 +86,9 @@ class alignas(128) Sm {
     if (timed_) issued_.reserve(usual_requests);
   }
 
-  // `timed_` points into `schedule_`, so an Sm cannot move.
-  Sm(const Sm&) = delete;
-  Sm& operator=(const Sm&) = delete;
+  // `timed_` points into `schedule_`, so an SmCaches cannot move.
+  SmCaches(const SmCaches&) = delete;
+  SmCaches& operator=(const SmCaches&) = delete;
 
   /// Runs up to `turns` turns, one warp instruction each; or in the timed order until `end`.
   void run(std::size_t turns, ReferenceCycle end,

@@ -1,6 +1,6 @@
 // Compiled once per instruction set of the host, see lanes/lane_functions.h.
 
-#include "simt/lanes/lane_functions.h"
+#include "simt/arithmetic/lane_functions.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "simt/lanes/half_bits.h"
+#include "simt/arithmetic/half_bits.h"
 
 namespace {
 

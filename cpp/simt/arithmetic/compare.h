@@ -1,8 +1,8 @@
 #pragma once
 
-#include "simt/lanes/lane_functions.h"
-#include "simt/lanes/real.h"
-#include "simt/lanes/values.h"
+#include "simt/arithmetic/lane_functions.h"
+#include "simt/arithmetic/real.h"
+#include "simt/arithmetic/values.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 

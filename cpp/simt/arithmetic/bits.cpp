@@ -5,7 +5,7 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "simt/lanes/loops.h"
+#include "simt/arithmetic/loops.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

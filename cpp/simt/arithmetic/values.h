@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "simt/lanes/half_bits.h"
-#include "simt/lanes/lane_functions.h"
+#include "simt/arithmetic/half_bits.h"
+#include "simt/arithmetic/lane_functions.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 

@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "simt/lanes/values.h"
+#include "simt/arithmetic/values.h"
 
 // What the functions of all float types share. The functions of shorter types compute on doubles.
 

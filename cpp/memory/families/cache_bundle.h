@@ -9,7 +9,7 @@
 
 #include "memory/cache/cache.h"
 #include "memory/cache/request.h"
-#include "memory/replay/member_counter.h"
+#include "memory/families/member_counter.h"
 
 namespace warpstack::memory {
 

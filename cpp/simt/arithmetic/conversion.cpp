@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "simt/lanes/loops.h"
-#include "simt/lanes/real.h"
+#include "simt/arithmetic/loops.h"
+#include "simt/arithmetic/real.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

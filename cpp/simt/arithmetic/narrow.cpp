@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#include "simt/lanes/loops.h"
+#include "simt/arithmetic/loops.h"
 
 // Conversions to and from formats of few bits. Where the ISA only has a figure for the use of
 // random bits, this follows what was seen on sm_100.

@@ -1,4 +1,4 @@
-#include "memory/replay/family_serve.h"
+#include "memory/families/family_serve.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "gpu/reference_machine.h"
-#include "memory/replay/cache_bundle.h"
+#include "memory/families/cache_bundle.h"
 #include "memory/system/l2_port.h"
 
 namespace warpstack::memory {

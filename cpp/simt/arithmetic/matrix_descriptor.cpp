@@ -1,4 +1,4 @@
-#include "simt/lanes/matrix_descriptor.h"
+#include "simt/arithmetic/matrix_descriptor.h"
 
 namespace warpstack::simt {
 

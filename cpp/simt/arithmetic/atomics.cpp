@@ -1,4 +1,4 @@
-#include "simt/lanes/atomics.h"
+#include "simt/arithmetic/atomics.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "simt/lanes/half_bits.h"
+#include "simt/arithmetic/half_bits.h"
 
 namespace warpstack::simt {
 namespace {

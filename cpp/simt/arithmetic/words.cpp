@@ -5,9 +5,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "simt/lanes/compare.h"
-#include "simt/lanes/loops.h"
-#include "simt/lanes/real.h"
+#include "simt/arithmetic/compare.h"
+#include "simt/arithmetic/loops.h"
+#include "simt/arithmetic/real.h"
 
 // Arithmetic of machine code: 64-bit values in two registers, sources with signs, carries in
 // predicates.

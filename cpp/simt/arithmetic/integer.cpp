@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "simt/lanes/loops.h"
+#include "simt/arithmetic/loops.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 namespace {

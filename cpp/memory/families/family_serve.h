@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "memory/cache/cache.h"
-#include "memory/replay/family_replay.h"
-#include "memory/replay/member_counter.h"
+#include "memory/families/family_replay.h"
+#include "memory/families/member_counter.h"
 
 // L2 caches serve what leaves L1.
 

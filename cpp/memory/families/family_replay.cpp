@@ -1,4 +1,4 @@
-#include "memory/replay/family_replay.h"
+#include "memory/families/family_replay.h"
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,10 @@
 #include "gpu/reference_machine.h"
 #include "memory/cache/count.h"
 #include "memory/cache/line_parts.h"
-#include "memory/replay/family_serve.h"
+#include "memory/families/family_serve.h"
 #include "memory/reuse/reuse_profile.h"
 #include "memory/system/profile_words.h"
-#include "memory/system/sm.h"
+#include "memory/system/sm_caches.h"
 
 namespace warpstack::memory {
 namespace {

@@ -1,4 +1,4 @@
-#include "memory/replay/cache_bundle.h"
+#include "memory/families/cache_bundle.h"
 
 #include <algorithm>
 
