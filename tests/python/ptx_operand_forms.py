@@ -166,7 +166,8 @@ def logic():
         yield form(f"brev.{t}", t, t)
         yield form(f"bfi.{t}", t, f"{t} {t} field{t[1:]} field{t[1:]}")
     for t in ("u32", "s32", "u64", "s64"):
-        yield form(f"bfe.{t}", t, f"{t} field{t[1:]} field{t[1:]}")
+        position = "position32" if t == "s32" else f"field{t[1:]}"
+        yield form(f"bfe.{t}", t, f"{t} {position} field{t[1:]}")
         yield from (form(f"bfind{mod}.{t}", "u32", t) for mod in ("", ".shiftamt"))
     for mode in ("clamp", "wrap"):
         yield form(f"bmsk.{mode}.b32", "b32", "u32 u32")

@@ -37,6 +37,8 @@ LIMITED = {
     "divisor32": (32, [1, 2, 3, 10, 0x7FFFFFFF]),
     "divisor64": (64, [1, 2, 3, 10, 2**32 + 1, 2**63 - 1]),
     "field32": (32, [0, 1, 5, 16, 31, 32, 40, 255]),
+    # Of a constant position behind the sign, ptxas makes -1 of bfe.s32, whatever the register has.
+    "position32": (32, [0, 1, 5, 16, 31]),
     "field64": (32, [0, 1, 5, 31, 32, 63]),
     "shift": (32, [0, 1, 15, 16, 31, 32, 33, 63, 64, 255, 2**32 - 1]),
     # ptxas takes the least integer for 0 when it is a constant.
