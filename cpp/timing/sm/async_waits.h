@@ -27,6 +27,7 @@ class AsyncWaits : public RegisterWaits {
   bool issue(const Issue& issue) override;
   bool finish(const Done& load) override;
   [[nodiscard]] bool shares_loads() const override { return true; }
+  [[nodiscard]] bool awaits_readers() const override { return true; }
   void free_readers(Cycle now, std::vector<std::uint32_t>& warps) override;
   [[nodiscard]] std::string describe(std::uint32_t row) const override;
 

@@ -21,6 +21,7 @@ class ControlWaits : public Waits {
   [[nodiscard]] Wait wait(std::uint32_t warp, std::uint32_t block, std::uint32_t row) override;
   bool issue(const Issue& issue) override;
   bool finish(const Done& load) override;
+  [[nodiscard]] bool awaits_readers() const override { return true; }
   void free_readers(Cycle now, std::vector<std::uint32_t>& warps) override;
 
  private:

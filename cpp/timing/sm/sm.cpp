@@ -30,7 +30,8 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
       waits_(Waits::of(rows, lsu_, blocks_.size(), warps_per_block_)),
-      shares_loads_(waits_->shares_loads()) {
+      shares_loads_(waits_->shares_loads()),
+      awaits_readers_(waits_->awaits_readers()) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -92,7 +93,7 @@ void Sm::step(Dispatcher& dispatcher) {
   if (num_warps_ > 0) issue(now);
   if (lsu_.next(now) == now) {
     lsu_.step(now);
-    free_readers(now);
+    if (awaits_readers_) free_readers(now);
     complete_loads(now);
   }
   last_ = now;

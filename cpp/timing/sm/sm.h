@@ -185,7 +185,8 @@ class Sm {
   std::vector<Cycle> unit_free_;
   Survey survey_;
   std::unique_ptr<Waits> waits_;
-  bool shares_loads_;  ///< warps wait for loads of others
+  bool shares_loads_;    ///< warps wait for loads of others
+  bool awaits_readers_;  ///< warps wait for sources to be read
   std::vector<std::uint32_t> freed_;
   Fifo<Arrival> arrivals_;
 

@@ -57,6 +57,8 @@ class Waits {
   /// Whether a warp may wait for loads of other warps of its block.
   [[nodiscard]] virtual bool shares_loads() const { return false; }
 
+  /// Whether a warp may wait until the load-store unit has read the sources of an instruction.
+  [[nodiscard]] virtual bool awaits_readers() const { return false; }
   /// The load-store unit has sent some of its instructions: appends the warps that may wait for
   /// less now.
   virtual void free_readers(Cycle /*now*/, std::vector<std::uint32_t>& /*warps*/) {}
