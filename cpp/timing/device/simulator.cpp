@@ -44,7 +44,7 @@ class SimulatedGpu {
     result_.l1_size_bytes = l1.size_bytes;
     channels_.reserve(config.dram_channels);
     slices_.reserve(config.memory.l2.slices);
-    sms_.reserve(num_sms_);  // they stay where they are: their parts refer to each other
+    sms_.reserve(num_sms_);
     for (std::uint32_t c = 0; c < config.dram_channels; ++c) {
       channels_.emplace_back(config, result_.traffic);
     }

@@ -26,9 +26,10 @@ void BulkGroups::is_written(std::uint32_t slot, std::uint32_t load, Cycle done) 
   }
 }
 
-Wait BulkGroups::wait(std::uint32_t slot, std::uint32_t most, bool for_reading) const {
+ControlBarriers::Wait BulkGroups::wait(std::uint32_t slot, std::uint32_t most,
+                                       bool for_reading) const {
   const WarpStores& warp = warps_[slot];
-  Wait result;
+  ControlBarriers::Wait result;
   for (const Store& store : warp.stores) {
     if (store.group + std::uint64_t{most} >= warp.groups) break;
     const Cycle until = for_reading ? store.read : store.written;

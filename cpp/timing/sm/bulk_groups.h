@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "timing/base/timing_config.h"
-#include "timing/sm/wait.h"
+#include "timing/sm/control_barriers.h"
 
 namespace warpstack::timing {
 
@@ -29,7 +29,8 @@ class BulkGroups {
 
   /// When all groups but the last `most` have been read, or written, as far as is known, and what
   /// a warp waits for until then.
-  [[nodiscard]] Wait wait(std::uint32_t slot, std::uint32_t most, bool for_reading) const;
+  [[nodiscard]] ControlBarriers::Wait wait(std::uint32_t slot, std::uint32_t most,
+                                           bool for_reading) const;
 
  private:
   struct Store {

@@ -87,12 +87,12 @@ void ControlBarriers::sources_are_read(std::uint32_t slot, std::uint32_t barrier
   }
 }
 
-Wait ControlBarriers::wait_of(const WarpBarriers& warp, const Hold& hold) {
+ControlBarriers::Wait ControlBarriers::wait_of(const WarpBarriers& warp, const Hold& hold) {
   const bool is_pending_copy = hold.what == For::copies && hold.until == never;
   return {hold.until, is_pending_copy ? first_load_cause + warp.copies.front().load : hold.cause};
 }
 
-Wait ControlBarriers::wait(std::uint32_t slot, const trace::Control& control) {
+ControlBarriers::Wait ControlBarriers::wait(std::uint32_t slot, const trace::Control& control) {
   const WarpBarriers& warp = warps_[slot];
   Wait result;
   const auto consider = [&result](const Wait& wait) {
@@ -108,7 +108,8 @@ Wait ControlBarriers::wait(std::uint32_t slot, const trace::Control& control) {
   return result;
 }
 
-Wait ControlBarriers::wait_for_most(std::uint32_t slot, std::uint32_t barrier, std::uint32_t most) {
+ControlBarriers::Wait ControlBarriers::wait_for_most(std::uint32_t slot, std::uint32_t barrier,
+                                                     std::uint32_t most) {
   const WarpBarriers& warp = warps_[slot];
   const std::vector<Hold>& holds = warp.holds[barrier];
   if (holds.size() <= most) return {};
@@ -119,7 +120,7 @@ Wait ControlBarriers::wait_for_most(std::uint32_t slot, std::uint32_t barrier, s
   return wait_of(warp, *by_end_[most]);
 }
 
-Wait ControlBarriers::wait_for_copies(std::uint32_t slot) const {
+ControlBarriers::Wait ControlBarriers::wait_for_copies(std::uint32_t slot) const {
   const WarpBarriers& warp = warps_[slot];
   if (warp.copies.empty()) return {warp.copies_done, warp.copies_cause};
   return {never, first_load_cause + warp.copies.front().load};

@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "timing/base/timing_config.h"
-#include "timing/sm/wait.h"
 #include "trace/instructions/control.h"
 
 namespace warpstack::timing {
+
+// What a warp waits for: a part of the stack, which is smaller than these, the load-store unit, or
+// (from the second one on) a load in flight.
+inline constexpr std::uint32_t load_store_unit_cause = num_values<StackComponent>;
+inline constexpr std::uint32_t first_load_cause = load_store_unit_cause + 1;
 
 /// The barriers of each warp that instructions of machine code hold and wait for (trace::Control):
 /// who holds each of them, and until when. Huerta et al., "Analyzing Modern NVIDIA GPU Cores"
@@ -41,6 +45,10 @@ class ControlBarriers {
   /// The oldest instruction that holds the barrier for its sources has read them.
   void sources_are_read(std::uint32_t slot, std::uint32_t barrier, Cycle done);
 
+  struct Wait {
+    Cycle until = -1;
+    std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
+  };
   /// When the barriers that an instruction waits for let it issue, as far as is known, and what
   /// they wait for until then.
   [[nodiscard]] Wait wait(std::uint32_t slot, const trace::Control& control);
@@ -55,7 +63,7 @@ class ControlBarriers {
     For what = For::time;
     std::uint32_t id = 0;  ///< load, or group of copies
     Cycle until = never;   ///< never: not known yet
-    std::uint32_t cause = dep_cause;
+    std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
     Cycle copies_done = 0;  ///< of its group and those before, as far as is known
   };
   struct Copy {
@@ -67,7 +75,7 @@ class ControlBarriers {
     std::vector<Copy> copies;                              ///< in flight, oldest first
     std::uint32_t groups = 0;                              ///< of copies that are waited for
     Cycle copies_done = -1;                                ///< of those that are not in flight
-    std::uint32_t copies_cause = dep_cause;
+    std::uint32_t copies_cause = static_cast<std::uint32_t>(StackComponent::dep);
   };
 
   void add(std::uint32_t slot, std::uint32_t barrier, const Hold& hold, Cycle now);

@@ -26,8 +26,8 @@ bool PhaseBarriers::load_is_done(std::uint32_t block, std::uint32_t load, Cycle 
   return is_awaited;
 }
 
-Wait PhaseBarriers::wait(std::uint32_t block, std::uint32_t slot, std::uint32_t barrier,
-                         std::uint32_t count) const {
+ControlBarriers::Wait PhaseBarriers::wait(std::uint32_t block, std::uint32_t slot,
+                                          std::uint32_t barrier, std::uint32_t count) const {
   const auto passed = std::ranges::find(warps_[slot], barrier, &Passed::barrier);
   const std::size_t needed = (passed == warps_[slot].end() ? 0 : passed->count) + count;
   if (needed == 0) return {};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "timing/base/timing_config.h"
-#include "timing/sm/wait.h"
+#include "timing/sm/control_barriers.h"
 
 namespace warpstack::timing {
 
@@ -29,8 +29,8 @@ class PhaseBarriers {
 
   /// When a warp that waits for `count` more completions has them, as far as is known, and what it
   /// waits for until then.
-  [[nodiscard]] Wait wait(std::uint32_t block, std::uint32_t slot, std::uint32_t barrier,
-                          std::uint32_t count) const;
+  [[nodiscard]] ControlBarriers::Wait wait(std::uint32_t block, std::uint32_t slot,
+                                           std::uint32_t barrier, std::uint32_t count) const;
   /// That wait is over.
   void pass(std::uint32_t slot, std::uint32_t barrier, std::uint32_t count);
 

@@ -7,9 +7,72 @@
 namespace warpstack::timing {
 namespace {
 
+/// Groups of copies of instructions without control fields hold this barrier, as those of machine
+/// code hold the one that they name.
+constexpr std::uint32_t copy_barrier = 0;
+/// Groups of products hold this one.
+constexpr std::uint32_t product_barrier = 1;
 constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 
 }  // namespace
+
+RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
+    : trace_(trace), flags_(trace.instructions()) {
+  const bool has_product_waits = trace::has_product_waits(trace.effects());
+  for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
+    const trace::StaticInstruction& instruction = trace.instructions()[index];
+    const trace::Effects& effects = trace.effects()[index];
+    Row row;
+    row.latency = whole_cycles(config.latency.of(instruction.op_class, effects.tensor));
+    const auto unit = static_cast<std::uint8_t>(effects.unit);
+    row.interval = instruction.is_memory() ? 0 : config.interval[unit];
+    if (instruction.op_class == trace::OpClass::tensor) {
+      row.interval = static_cast<std::uint32_t>(config.latency.tensor.cycles(effects.tensor));
+    }
+    row.unit = unit;
+    row.is_memory = instruction.is_memory();
+    row.uses_caches = instruction.uses_caches();
+    row.is_block_barrier = effects.is_block_barrier;
+    row.is_async_copy = effects.is_grouped_copy(instruction);
+    row.registers = static_cast<std::uint32_t>(registers_.size());
+    row.is_async_product = has_product_waits && effects.is_async_product;
+    const auto sources =
+        row.is_async_product ? trace::awaited_by_product(instruction) : instruction.sources;
+    row.num_sources = static_cast<std::uint16_t>(sources.size());
+    registers_.insert(registers_.end(), sources.begin(), sources.end());
+    if (!row.is_async_product) {
+      row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
+      registers_.insert(registers_.end(), instruction.destinations.begin(),
+                        instruction.destinations.end());
+    }
+    is_memory_.push_back(row.is_memory);
+    rows_.push_back(row);
+    if (!instruction.control) continue;
+    ControlRow& control = control_.emplace_back();
+    control.control = *instruction.control;
+    control.distance = control.control.issue_distance();
+    control.awaits_copies = effects.awaits_copies;
+  }
+  if (!has_control()) read_waits();
+}
+
+void RowTable::read_waits() {
+  using Step = trace::CopyGroupStep;
+  bool awaits_writes = false;
+  for (const trace::Effects& effects : trace_.effects()) {
+    const Step& step = effects.groups;
+    has_copy_groups_ = has_copy_groups_ || step.kind != Step::Kind::none;
+    const bool awaits_bulk = step.kind == Step::Kind::wait && step.of == Step::Of::bulk_stores;
+    has_bulk_groups_ = has_bulk_groups_ || awaits_bulk;
+    awaits_writes = awaits_writes || (awaits_bulk && !step.for_reading);
+    has_phases_ = has_phases_ || effects.phase.kind == trace::PhaseStep::Kind::wait;
+  }
+  if (!has_bulk_groups_) return;
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    rows_[row].is_bulk_store = trace_.effects()[row].is_bulk_store;
+    rows_[row].awaits_write = rows_[row].is_bulk_store && awaits_writes;
+  }
+}
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
        const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
@@ -21,6 +84,11 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       slots_per_scheduler_(
           static_cast<std::uint32_t>(std::ceil(config.gpu.issue_width / config.schedulers_per_sm))),
       warps_per_block_(occupancy.warps_per_block),
+      num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
+      has_control_(rows.has_control()),
+      has_copy_groups_(rows.has_copy_groups()),
+      has_bulk_groups_(rows.has_bulk_groups()),
+      has_phases_(rows.has_phases()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
@@ -29,9 +97,9 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.gpu.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
-      waits_(Waits::of(rows, lsu_, blocks_.size(), warps_per_block_)),
-      shares_loads_(waits_->shares_loads()),
-      awaits_readers_(waits_->awaits_readers()) {
+      control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0),
+      phases_(has_phases_ ? blocks_.size() : 0, warps_per_block_),
+      bulk_groups_(has_bulk_groups_ ? blocks_.size() * warps_per_block_ : 0) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
@@ -42,7 +110,9 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
   waits_until_.resize(slots, idle);
   lost_.resize(slots);
   unit_.resize(slots);
-  cause_.resize(slots);
+  if (has_control_) return;  // nobody looks up registers
+  register_ready_.resize(slots * num_registers_);
+  register_cause_.resize(slots * num_registers_);
 }
 
 void Sm::launch(std::uint32_t block, Cycle now) {
@@ -50,7 +120,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
   const std::uint32_t block_slot = free_blocks_.back();
   free_blocks_.pop_back();
   blocks_[block_slot] = {};
-  waits_->start_block(block_slot);
+  if (has_phases_) phases_.clear_block(block_slot);
   std::uint32_t slot = block_slot * warps_per_block_;
   const auto num_warps = static_cast<std::uint32_t>(rows_.trace().blocks().warps(block).size());
   for (std::uint32_t w = 0; w < num_warps; ++w) {
@@ -66,7 +136,20 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     warp.is_at_barrier = warp.has_exited = false;
     warp.barrier_until = start;
     warp.finish = start;
-    waits_->start_warp(slot, start);
+    ++warp.number;
+    if (has_control_) {
+      warp.stalls_until = start;
+      control_barriers_.clear(slot);
+    } else {
+      if (has_copy_groups_) control_barriers_.clear(slot);
+      if (has_phases_) phases_.clear_warp(slot);
+      if (has_bulk_groups_) bulk_groups_.clear(slot);
+      warp.products_done = -1;
+      const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
+      std::fill_n(register_ready_.begin() + first, num_registers_, start);
+      std::fill_n(register_cause_.begin() + first, num_registers_,
+                  static_cast<std::uint32_t>(StackComponent::dep));
+    }
     ++blocks_[block_slot].resident;
     ++blocks_[block_slot].unfinished;
     ++num_warps_;
@@ -93,7 +176,7 @@ void Sm::step(Dispatcher& dispatcher) {
   if (num_warps_ > 0) issue(now);
   if (lsu_.next(now) == now) {
     lsu_.step(now);
-    if (awaits_readers_) free_readers(now);
+    if (has_control_ || has_bulk_groups_) free_readers(now);
     complete_loads(now);
   }
   last_ = now;
@@ -126,13 +209,14 @@ void Sm::complete_loads(Cycle now) {
     const RowTable::Row& row = rows_[load.row];
     ResidentWarp& warp = warps_[load.warp];
     settle(load.warp);
-    if (shares_loads_) {  // other warps of the block may wait for it
+    if (has_phases_) {  // other warps of the block may wait for it
       const std::uint32_t first = warp.block * warps_per_block_;
       for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
-        if (cause_[slot] == first_load_cause + id) settle(slot);
+        if (warps_[slot].cause == first_load_cause + id) settle(slot);
       }
     }
-    const auto cause = row.uses_caches ? static_cast<std::uint32_t>(StackComponent::l1) : dep_cause;
+    const auto cause =
+        static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
     if (load.lost_parts > 0) {
       CpiStack<std::int64_t> lost;
       if (load.latency.sum() > 0) {
@@ -150,8 +234,22 @@ void Sm::complete_loads(Cycle now) {
       if (row_slots_) row_slots_->finish_load(id, load.row, lost);
     }
     const Cycle done = std::max(load.done, now);
-    const std::uint32_t block = warp.block;
-    const bool helps_others = waits_->finish({load.warp, block, load.row, id, done, cause});
+    if (has_control_) {
+      const std::uint8_t barrier = rows_.control(load.row).control.write_barrier;
+      if (barrier != trace::no_control_barrier) {
+        control_barriers_.load_is_done(load.warp, barrier, id, done, cause);
+      }
+    } else {
+      const std::size_t first = load.warp * num_registers_;
+      for (const std::uint16_t reg : rows_.destinations(row)) {
+        register_ready_[first + reg] = done;
+        register_cause_[first + reg] = cause;
+      }
+    }
+    if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
+      control_barriers_.copy_is_done(load.warp, id, done, cause);
+    }
+    if (row.is_bulk_store) bulk_groups_.is_written(load.warp, id, done);
     warp.finish = std::max(warp.finish, done);
     std::erase(warp.loads, id);
     if (warp.has_exited) {
@@ -159,7 +257,7 @@ void Sm::complete_loads(Cycle now) {
     } else if (!warp.is_at_barrier) {
       look_ahead(load.warp);
     }
-    if (helps_others) look_at_phases(block);
+    if (has_phases_ && phases_.load_is_done(warp.block, id, done)) look_at_phases(warp.block);
     lsu_.release(id);
   }
   lsu_.completed().clear();
@@ -171,7 +269,7 @@ void Sm::retire(Cycle now, Dispatcher& dispatcher) {
     ResidentWarp& warp = warps_[slot];
     if (!warp.loads.empty() || warp.finish > now) return false;
     warp.is_resident = false;
-    wait_for(slot, cause_[slot], idle);
+    wait_for(slot, warp.cause, idle);
     end_ = now;
     has_retired = true;
     --num_warps_;
@@ -237,30 +335,49 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   // A unit takes an instruction whose guard is false everywhere like any other.
   if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
   if (row.unit == tensor_unit) tensor_cycles_ += row.interval;
-  Waits::Issue issue;
-  issue.warp = slot;
-  issue.block = block;
-  issue.row = row_number;
-  issue.now = now;
-  issue.is_active = warp.stream.mask() != 0;
-  if (issue.is_active && row.is_memory) {
-    issue.accesses = warp.stream.memory_count() > 0;
-    if (issue.accesses) {
-      const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
-      issue.load =
-          row.uses_caches
-              ? lsu_.issue(instruction, warp.stream.access(), slot, now, row.awaits_write)
-              : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(), slot, now);
-      if (issue.load != LoadStoreUnit::no_load) warp.loads.push_back(issue.load);
+  std::uint32_t load = LoadStoreUnit::no_load;
+  if (warp.stream.mask() != 0) {
+    const std::size_t first = slot * num_registers_;
+    if (row.is_memory) {
+      if (warp.stream.memory_count() > 0) {
+        const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
+        load =
+            row.uses_caches
+                ? lsu_.issue(instruction, warp.stream.access(), slot, now, row.awaits_write)
+                : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(), slot, now);
+        if (has_control_) hold_for_access(slot, row_number, load, now);
+        if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
+          control_barriers_.add_copy(slot, load);
+        }
+        if (has_bulk_groups_) {
+          readers_.push() = {
+              .slot = slot, .number = warp.number, .is_bulk_store = row.is_bulk_store};
+          if (row.is_bulk_store) bulk_groups_.add(slot, load, now);
+        }
+      }
+      if (load != LoadStoreUnit::no_load) warp.loads.push_back(load);
+      if (load != LoadStoreUnit::no_load && !has_control_) {
+        for (const std::uint16_t reg : rows_.destinations(row)) {
+          register_ready_[first + reg] = never;
+          register_cause_[first + reg] = first_load_cause + load;
+        }
+      }
+    } else {
+      if (has_control_) {
+        hold_for_operation(slot, row_number, now);
+      } else {
+        for (const std::uint16_t reg : rows_.destinations(row)) {
+          register_ready_[first + reg] = now + row.latency;
+          register_cause_[first + reg] = static_cast<std::uint32_t>(StackComponent::dep);
+        }
+      }
+      if (row.num_destinations > 0 || row.is_async_product)
+        warp.finish = std::max(warp.finish, now + row.latency);
+      waits_at_barrier = row.is_block_barrier;
     }
-  } else if (issue.is_active) {
-    if (row.num_destinations > 0 || row.is_async_product) {
-      warp.finish = std::max(warp.finish, now + row.latency);
-    }
-    waits_at_barrier = row.is_block_barrier;
+    if (has_copy_groups_ || has_phases_) take_async_steps(slot, row_number, load, now);
   }
-  issue.loads = warp.loads;
-  if (waits_->issue(issue)) look_at_phases(block);
+  if (has_control_) warp.stalls_until = now + rows_.control(row_number).distance;
   warp.stream.advance();
   if (warp.stream.done()) {
     warp.has_exited = true;
@@ -275,12 +392,86 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     warp.is_at_barrier = true;
     ready_[slot] = never;
     need_[slot] = Need::nothing;
-    wait_for(slot, cause_[slot], idle);  // it waits for other warps
+    wait_for(slot, warp.cause, idle);  // it waits for other warps
     ++blocks_[block].waiting;
     check_barrier(block, now);
   } else {
     look_ahead(slot);
   }
+}
+
+void Sm::hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now) {
+  const trace::Control& control = rows_.control(row).control;
+  Reader& reader = readers_.push();
+  reader = {slot, warps_[slot].number, control.read_barrier, trace::no_control_barrier};
+  if (control.write_barrier != trace::no_control_barrier) {
+    if (load != LoadStoreUnit::no_load) {
+      control_barriers_.hold_for_load(slot, control.write_barrier, load, now);
+    } else {
+      reader.write_barrier = control.write_barrier;
+      control_barriers_.hold_for_reading(slot, control.write_barrier, now);
+    }
+  }
+  if (control.read_barrier != trace::no_control_barrier) {
+    control_barriers_.hold_for_reading(slot, control.read_barrier, now);
+  }
+}
+
+void Sm::hold_for_operation(std::uint32_t slot, std::uint32_t row_number, Cycle now) {
+  const RowTable::ControlRow& control = rows_.control(row_number);
+  const RowTable::Row& row = rows_[row_number];
+  const std::uint8_t written = control.control.write_barrier;
+  if (written != trace::no_control_barrier) {
+    if (control.awaits_copies) {
+      control_barriers_.hold_for_copies(slot, written, now);
+    } else {
+      control_barriers_.hold(slot, written, now + row.latency, now);
+    }
+  }
+  const std::uint8_t read = control.control.read_barrier;
+  if (read != trace::no_control_barrier) {
+    control_barriers_.hold(slot, read, now + row.interval, now);
+  }
+}
+
+void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uint32_t load,
+                          Cycle now) {
+  ResidentWarp& warp = warps_[slot];
+  const RowTable::Row& row = rows_[row_number];
+  if (has_copy_groups_) {
+    if (row.is_async_product) {
+      warp.products_done = std::max(warp.products_done, now + row.latency);
+    }
+    const trace::CopyGroupStep& group = rows_.copy_step(row_number);
+    if (group.kind == trace::CopyGroupStep::Kind::commit) {
+      switch (group.of) {
+        case trace::CopyGroupStep::Of::copies:
+          control_barriers_.hold_for_copies(slot, copy_barrier, now);
+          break;
+        case trace::CopyGroupStep::Of::products:
+          control_barriers_.hold(slot, product_barrier, std::max(warp.products_done, now + 1), now);
+          break;
+        case trace::CopyGroupStep::Of::bulk_stores:
+          if (has_bulk_groups_) bulk_groups_.commit(slot);
+          break;
+      }
+    }
+  }
+  if (!has_phases_) return;
+  const trace::PhaseStep& phase = rows_.phase_step(row_number);
+  if (phase.kind == trace::PhaseStep::Kind::none) return;
+  if (phase.kind == trace::PhaseStep::Kind::wait) {
+    phases_.pass(slot, phase.barrier, phase.count);
+    return;
+  }
+  std::vector<std::uint32_t> loads;
+  if (load != LoadStoreUnit::no_load) loads.push_back(load);
+  for (const std::uint32_t other : warp.loads) {
+    if (phase.is_after_copies && rows_[lsu_.load(other).row].is_async_copy) loads.push_back(other);
+  }
+  const Cycle latency = row.is_memory ? 1 : std::max<Cycle>(row.latency, 1);
+  phases_.complete(warp.block, phase.barrier, loads, now + latency);
+  look_at_phases(warp.block);
 }
 
 void Sm::look_at_phases(std::uint32_t block) {
@@ -292,12 +483,34 @@ void Sm::look_at_phases(std::uint32_t block) {
   }
 }
 
+ControlBarriers::Wait Sm::copy_wait(std::uint32_t slot, std::uint32_t row) {
+  using Kind = trace::CopyGroupStep::Kind;
+  const trace::CopyGroupStep& step = rows_.copy_step(row);
+  if (step.kind == Kind::wait_all) return control_barriers_.wait_for_copies(slot);
+  if (step.kind != Kind::wait) return {};
+  if (step.of == trace::CopyGroupStep::Of::bulk_stores) {
+    return bulk_groups_.wait(slot, step.most, step.for_reading);
+  }
+  const bool is_of_products = step.of == trace::CopyGroupStep::Of::products;
+  return control_barriers_.wait_for_most(slot, is_of_products ? product_barrier : copy_barrier,
+                                         step.most);
+}
+
 void Sm::free_readers(Cycle now) {
-  freed_.clear();
-  waits_->free_readers(now, freed_);
-  for (const std::uint32_t slot : freed_) {
-    const ResidentWarp& warp = warps_[slot];
-    if (warp.is_resident && !warp.has_exited && !warp.is_at_barrier) look_ahead(slot);
+  while (readers_.size() > lsu_.queued_instructions()) {
+    const Reader reader = readers_.front();
+    readers_.pop();
+    const ResidentWarp& warp = warps_[reader.slot];
+    if (warp.number != reader.number) continue;
+    if (!has_control_) {
+      if (!reader.is_bulk_store) continue;
+      bulk_groups_.is_read(reader.slot, now + 1);
+    }
+    for (const std::uint8_t barrier : {reader.write_barrier, reader.barrier}) {
+      if (barrier == trace::no_control_barrier) continue;
+      control_barriers_.sources_are_read(reader.slot, barrier, now + 1);
+    }
+    if (warp.is_resident && !warp.has_exited && !warp.is_at_barrier) look_ahead(reader.slot);
   }
 }
 
@@ -316,16 +529,50 @@ void Sm::check_barrier(std::uint32_t block, Cycle now) {
 
 void Sm::drain(std::uint32_t slot) {
   const ResidentWarp& warp = warps_[slot];
-  wait_for(slot, warp.loads.empty() ? dep_cause : first_load_cause + warp.loads.front(), never);
+  const auto dep = static_cast<std::uint32_t>(StackComponent::dep);
+  wait_for(slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never);
 }
 
 void Sm::look_ahead(std::uint32_t slot) {
   ResidentWarp& warp = warps_[slot];
   const RowTable::Row& row = rows_[warp.stream.row()];
-  Wait wait = waits_->wait(slot, warp.block, warp.stream.row());
-  wait.take({warp.barrier_until, dep_cause});
-  ready_[slot] = wait.until;
-  wait_for(slot, wait.cause, wait.until);
+  Cycle ready = -1;
+  std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
+  if (has_control_) {
+    const ControlBarriers::Wait wait =
+        control_barriers_.wait(slot, rows_.control(warp.stream.row()).control);
+    ready = wait.until;
+    cause = wait.cause;
+    if (warp.stalls_until > ready) {
+      ready = warp.stalls_until;
+      cause = static_cast<std::uint32_t>(StackComponent::dep);
+    }
+  } else {
+    const std::size_t first = slot * num_registers_;
+    for (const std::uint16_t reg : rows_.registers(row)) {
+      if (register_ready_[first + reg] <= ready) continue;
+      ready = register_ready_[first + reg];
+      cause = register_cause_[first + reg];
+    }
+    const auto consider = [&](const ControlBarriers::Wait& wait) {
+      if (wait.until <= ready) return;
+      ready = wait.until;
+      cause = wait.cause;
+    };
+    if (has_copy_groups_) consider(copy_wait(slot, warp.stream.row()));
+    if (has_phases_) {
+      const trace::PhaseStep& step = rows_.phase_step(warp.stream.row());
+      if (step.kind == trace::PhaseStep::Kind::wait) {
+        consider(phases_.wait(warp.block, slot, step.barrier, step.count));
+      }
+    }
+  }
+  if (warp.barrier_until > ready) {
+    ready = warp.barrier_until;
+    cause = static_cast<std::uint32_t>(StackComponent::dep);
+  }
+  ready_[slot] = ready;
+  wait_for(slot, cause, ready);
   warp.row = warp.stream.row();
   unit_[slot] = row.unit;
   const bool accesses = warp.stream.mask() != 0 && warp.stream.memory_count() > 0;
@@ -422,7 +669,7 @@ void Sm::lose_at_load_store_unit(std::int64_t parts) {
 void Sm::settle(std::uint32_t slot) {
   settle_survey();
   if (lost_[slot] == 0) return;
-  const std::uint32_t cause = cause_[slot];
+  const std::uint32_t cause = warps_[slot].cause;
   if (cause >= first_load_cause) {
     lsu_.load(cause - first_load_cause).lost_parts += lost_[slot];
     if (row_slots_) {
@@ -440,7 +687,7 @@ void Sm::settle(std::uint32_t slot) {
 void Sm::wait_for(std::uint32_t slot, std::uint32_t cause, Cycle until) {
   settle(slot);
   survey_.is_valid = false;
-  cause_[slot] = cause;
+  warps_[slot].cause = cause;
   waits_until_[slot] = until;
 }
 
@@ -483,14 +730,14 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "waits at a barrier for " +
               std::to_string(blocks_[warp.block].unfinished - blocks_[warp.block].waiting) +
               " warps of its block";
-    } else if (cause_[slot] >= first_load_cause && ready_[slot] == never) {
-      const Load& load = lsu_.load(cause_[slot] - first_load_cause);
+    } else if (warp.cause >= first_load_cause && ready_[slot] == never) {
+      const Load& load = lsu_.load(warp.cause - first_load_cause);
       text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +
               std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
               std::to_string(load.fetches) + " requests of which are not there";
-    } else if (const std::string what = waits_->describe(warp.stream.row());
-               ready_[slot] == never && !what.empty()) {
-      text += "waits at " + what;
+    } else if (has_phases_ && ready_[slot] == never) {
+      text += "waits at the mbarrier at " +
+              std::to_string(rows_.phase_step(warp.stream.row()).barrier) + " of shared memory";
     } else if (waits_for_load_store_unit(slot) ||
                (need_[slot] == Need::load_store_unit && !lsu_.is_idle())) {
       text += "waits for the load-store unit, whose time counts as " +

@@ -2,21 +2,91 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "timing/memory/load_store_unit.h"
+#include "timing/sm/bulk_groups.h"
+#include "timing/sm/control_barriers.h"
 #include "timing/sm/dispatcher.h"
 #include "timing/sm/instruction_stream.h"
+#include "timing/sm/phase_barriers.h"
 #include "timing/sm/row_slots.h"
-#include "timing/sm/row_table.h"
-#include "timing/sm/wait.h"
-#include "timing/sm/waits.h"
 #include "timing/sm/warp_scheduler.h"
+#include "trace/instructions/copy_groups.h"
+#include "trace/instructions/phase_steps.h"
 
 namespace warpstack::timing {
+
+/// What the simulator looks up for each row of a kernel's instruction table.
+class RowTable {
+ public:
+  RowTable(const trace::KernelTrace& trace, const TimingConfig& config);
+
+  struct Row {
+    Cycle latency = 0;
+    std::uint32_t interval = 0;  ///< cycles for which the unit of the class takes no other one
+    std::uint8_t unit = 0;       ///< the operation class
+    bool is_memory = false;
+    bool uses_caches = false;
+    bool is_block_barrier = false;
+    bool is_async_copy = false;
+    bool is_async_product = false;  ///< its sums are there when a wait says so
+    bool is_bulk_store = false;     ///< in a group that a wait waits for
+    bool awaits_write = false;      ///< of such a store, that it is written, not only read
+    std::uint32_t registers = 0;
+    std::uint16_t num_sources = 0;
+    std::uint16_t num_destinations = 0;
+  };
+
+  /// Where instructions say when they may issue, with what follows from it.
+  struct ControlRow {
+    trace::Control control;
+    Cycle distance = 1;          ///< until the warp's next instruction may issue
+    bool awaits_copies = false;  ///< its write barrier is for asynchronous copies
+  };
+
+  [[nodiscard]] const Row& operator[](std::uint32_t row) const { return rows_[row]; }
+  [[nodiscard]] bool has_control() const { return !control_.empty(); }
+  [[nodiscard]] const ControlRow& control(std::uint32_t row) const { return control_[row]; }
+  /// Whether an instruction without control fields waits for groups of asynchronous copies.
+  [[nodiscard]] bool has_copy_groups() const { return has_copy_groups_; }
+  [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
+    return trace_.effects()[row].groups;
+  }
+  /// Whether an instruction without control fields waits for groups of bulk stores.
+  [[nodiscard]] bool has_bulk_groups() const { return has_bulk_groups_; }
+  /// Whether an instruction waits at an mbarrier.
+  [[nodiscard]] bool has_phases() const { return has_phases_; }
+  [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
+    return trace_.effects()[row].phase;
+  }
+  /// Sources, then destinations.
+  [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
+    return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
+  }
+  [[nodiscard]] std::span<const std::uint16_t> destinations(const Row& row) const {
+    return registers(row).subspan(row.num_sources);
+  }
+  [[nodiscard]] const trace::KernelTrace& trace() const { return trace_; }
+  [[nodiscard]] const memory::RowFlags& flags() const { return flags_; }
+  [[nodiscard]] const std::vector<std::uint8_t>& is_memory() const { return is_memory_; }
+
+ private:
+  /// Finds out what instructions without control fields wait for besides registers.
+  void read_waits();
+
+  const trace::KernelTrace& trace_;
+  memory::RowFlags flags_;
+  std::vector<std::uint8_t> is_memory_;
+  std::vector<Row> rows_;
+  std::vector<ControlRow> control_;
+  bool has_copy_groups_ = false;
+  bool has_bulk_groups_ = false;
+  bool has_phases_ = false;
+  std::vector<std::uint16_t> registers_;
+};
 
 /// A streaming multiprocessor. In a cycle it takes the replies that have arrived, retires warps,
 /// takes the blocks that start in it, issues, and lets the load-store unit send one request.
@@ -75,10 +145,14 @@ class Sm {
     std::uint32_t block = 0;  ///< slot
     bool is_resident = false;
     bool is_at_barrier = false;
-    bool has_exited = false;  ///< issued its last instruction
-    std::uint32_t row = 0;    ///< of the instruction that it waits at, or issued last
+    bool has_exited = false;   ///< issued its last instruction
+    std::uint32_t number = 0;  ///< among all that have had the slot
+    std::uint32_t row = 0;     ///< of the instruction that it waits at, or issued last
     Cycle barrier_until = 0;
+    Cycle stalls_until = 0;            ///< its control fields say so
+    Cycle products_done = 0;           ///< the asynchronous ones
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
+    std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_
     std::vector<std::uint32_t> loads;  ///< in flight, oldest first
   };
   struct Block {
@@ -86,6 +160,15 @@ class Sm {
     std::uint32_t unfinished = 0;  ///< warps that have not exited
     std::uint32_t waiting = 0;     ///< warps at the barrier
   };
+  /// Who waits until an instruction in the queue of the load-store unit has read its sources.
+  struct Reader {
+    std::uint32_t slot = 0;
+    std::uint32_t number = 0;  ///< of the warp
+    std::uint8_t barrier = trace::no_control_barrier;
+    std::uint8_t write_barrier = trace::no_control_barrier;  ///< of one that returns nothing
+    bool is_bulk_store = false;
+  };
+
   void deliver(Cycle now);
   void complete_loads(Cycle now);
   void retire(Cycle now, Dispatcher& dispatcher);
@@ -94,13 +177,21 @@ class Sm {
   void issue(Cycle now);
   [[nodiscard]] bool can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const;
   void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
+  /// Lets the instruction hold its barriers; `load`: what the load-store unit gave for it.
+  void hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
+  void hold_for_operation(std::uint32_t slot, std::uint32_t row, Cycle now);
+  /// When the groups of copies for which an instruction without control fields waits are there.
+  [[nodiscard]] ControlBarriers::Wait copy_wait(std::uint32_t slot, std::uint32_t row);
+  /// Does what an instruction with active lanes does at groups and mbarriers; `load` as above.
+  void take_async_steps(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
   /// Something was completed at an mbarrier of the block: its warps look again.
   void look_at_phases(std::uint32_t block);
-  /// Warps that wait for instructions that the load-store unit has sent look again.
+  /// Frees the barriers of instructions that the load-store unit has sent.
   void free_readers(Cycle now);
   /// Lets the block's warps go on when all of them wait.
   void check_barrier(std::uint32_t block, Cycle now);
-  /// Finds out when the warp's next instruction may issue.
+  /// Finds out when the warp's next instruction may issue: when its registers are ready or, where
+  /// it has control fields, when these say so.
   void look_ahead(std::uint32_t slot);
   /// Accounts for `slots` issue slots that nobody used in a cycle: all warps that wait share them
   /// alike, each giving its part to what it waits for; slots of which nobody waits are idle.
@@ -125,7 +216,7 @@ class Sm {
   void drain(std::uint32_t slot);
   [[nodiscard]] Cycle next_issue(Cycle now) const;
   [[nodiscard]] bool waits_for_load_store_unit(std::size_t slot) const {
-    return cause_[slot] == load_store_unit_cause;
+    return (has_control_ || has_bulk_groups_) && warps_[slot].cause == load_store_unit_cause;
   }
   [[nodiscard]] std::uint32_t scheduler_of(std::uint32_t slot) const {
     return slot % static_cast<std::uint32_t>(schedulers_.size());
@@ -162,6 +253,11 @@ class Sm {
   IssueSlots issue_slots_;
   std::uint32_t slots_per_scheduler_;
   std::uint32_t warps_per_block_;
+  std::size_t num_registers_;
+  bool has_control_;
+  bool has_copy_groups_;
+  bool has_bulk_groups_;
+  bool has_phases_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
   PacketPool& packets_;
@@ -174,20 +270,22 @@ class Sm {
   std::vector<std::uint32_t> by_age_;       ///< resident warps
   std::vector<std::uint32_t> draining_;     ///< warps that have exited
   // By warp slot, for the scheduler's loop:
-  std::vector<Cycle> ready_;  ///< when the next instruction may issue, but for its unit
+  std::vector<Cycle> ready_;  ///< when the next instruction's registers are ready
   std::vector<Need> need_;
   std::vector<std::uint8_t> unit_;
   // By warp slot, for lost issue slots:
   static constexpr Cycle idle = -1;
-  std::vector<Cycle> waits_until_;    ///< for data; idle: it waits for other warps, or is not there
-  std::vector<std::int64_t> lost_;    ///< parts of slots while it waited for them
-  std::vector<std::uint32_t> cause_;  ///< what the next instruction waits for, see Wait
+  std::vector<Cycle> waits_until_;  ///< for data; idle: it waits for other warps, or is not there
+  std::vector<std::int64_t> lost_;  ///< parts of slots while it waited for them
+  // By warp slot and register:
+  std::vector<Cycle> register_ready_;
+  std::vector<std::uint32_t> register_cause_;  ///< a part of the stack, or a load in flight
   std::vector<Cycle> unit_free_;
   Survey survey_;
-  std::unique_ptr<Waits> waits_;
-  bool shares_loads_;    ///< warps wait for loads of others
-  bool awaits_readers_;  ///< warps wait for sources to be read
-  std::vector<std::uint32_t> freed_;
+  ControlBarriers control_barriers_;
+  PhaseBarriers phases_;
+  BulkGroups bulk_groups_;
+  Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
   Fifo<Arrival> arrivals_;
 
   Ticks next_warp_start_ = 0;
