@@ -43,7 +43,7 @@ ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instructi
   Row row;
   row.distance = 0;
   row.phase = effects.phase;
-  if (effects.is_grouped_copy(instruction)) {
+  if (effects.is_grouped_copy) {
     row.is_one_of = Of::copies;
   } else if (effects.is_async_product) {
     row.is_one_of = Of::products;

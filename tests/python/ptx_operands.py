@@ -37,8 +37,7 @@ LIMITED = {
     "divisor32": (32, [1, 2, 3, 10, 0x7FFFFFFF]),
     "divisor64": (64, [1, 2, 3, 10, 2**32 + 1, 2**63 - 1]),
     "field32": (32, [0, 1, 5, 16, 31, 32, 40, 255]),
-    # Of a constant position behind the sign, ptxas makes -1 of bfe.s32, whatever the register has.
-    "position32": (32, [0, 1, 5, 16, 31]),
+    "position32": (32, [0, 1, 5, 16, 31, 32, 40, 255]),
     "field64": (32, [0, 1, 5, 31, 32, 63]),
     "shift": (32, [0, 1, 15, 16, 31, 32, 33, 63, 64, 255, 2**32 - 1]),
     # ptxas takes the least integer for 0 when it is a constant.
@@ -52,6 +51,11 @@ LIMITED = {
     "small32": (32, [0, 0x3F800000, 0xC0000000, 0x40400000]),
     "small64": (64, [0, 0x3FF0000000000000, 0xC000000000000000, 0x4008000000000000]),
     "small16x2": (32, [0, 0x3C003C00, 0x4000BC00, 0xC2003C00]),
+}
+#: Constants of a kind, where not all values of its registers may be one.
+CONSTANTS = {
+    # ptxas makes -1 of bfe.s32 with a constant position past the sign, whatever the register has.
+    "position32": [0, 1, 5, 16, 31],
 }
 #: The same whose value all lanes share.
 UNIFORM = {"members": [2**32 - 1], "barrier": [0, 1, 15], "threads": [32]}
@@ -141,7 +145,7 @@ def constants_of(kind, rng):
         return []
     width = width_of(kind)
     if kind in LIMITED:
-        values = LIMITED[kind][1]
+        values = CONSTANTS.get(kind, LIMITED[kind][1])
         if kind.startswith("small") and kind != "small16x2":
             return [floating(v, width) for v in values]
         return [str(v) for v in values]

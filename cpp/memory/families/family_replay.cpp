@@ -26,7 +26,7 @@ using Reference = gpu::ReferenceMachine;
 
 /// A sample of fewer classes of sets would be too small.
 constexpr std::uint64_t least_classes = 64;
-/// In a launch with fewer accesses all waits are followed.
+/// All waits of a launch with fewer accesses are followed.
 constexpr double most_accesses = 10'000;
 
 bool is_sampled(std::uint64_t number, double share) {

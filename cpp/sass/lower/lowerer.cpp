@@ -85,8 +85,9 @@ void Lowerer::lower(const Instruction& instruction) {
   applied_.assign(instruction.operands.size() + 1, 0);
   if (instruction.is_guarded) guard_ = condition(instruction.guard);
   Form form(instruction);
+  const trace::SassOpcode* opcode = trace::find_sass_opcode(form.base());
   try {
-    handler_of(trace::find_sass_opcode(form.base()))(*this, form);
+    handler_of(opcode)(*this, form);
   } catch (const Refusal&) {
     throw;
   } catch (const InputError& error) {
@@ -96,7 +97,7 @@ void Lowerer::lower(const Instruction& instruction) {
   if (function_.steps.size() == first) emit(Action::nothing);
   function_.steps[first].begins = true;
   row_step_ = std::min(row_step_, function_.steps.size() - 1);
-  add_row(instruction);
+  add_row(instruction, opcode);
   frame_.end_instruction();
 }
 
@@ -124,13 +125,10 @@ void Lowerer::refuse_rest(const Form& form) const {
   if (instruction_->is_guarded) check(instruction_->guard, applied_.back());
 }
 
-void Lowerer::add_row(const Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  const trace::SassOpcode* row_of_opcode =
-      trace::find_sass_opcode(opcode.substr(0, opcode.find('.')));
+void Lowerer::add_row(const Instruction& instruction, const trace::SassOpcode* opcode) {
   std::vector<std::uint16_t> destinations;
   std::vector<std::uint16_t> sources;
-  bool may_write = row_of_opcode == nullptr || row_of_opcode->writes_first();
+  bool may_write = opcode == nullptr || opcode->writes_first();
   for (const Operand& operand : instruction.operands) {
     if (operand.kind == Operand::Kind::reg) {
       (may_write ? destinations : sources).push_back(static_cast<std::uint16_t>(operand.index));

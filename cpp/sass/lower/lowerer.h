@@ -158,7 +158,7 @@ class Lowerer {
   void lower(const Instruction& instruction);
   /// Throws unless all modifiers, operands and parts of operands have been taken.
   void refuse_rest(const Form& form) const;
-  void add_row(const Instruction& instruction);
+  void add_row(const Instruction& instruction, const trace::SassOpcode* opcode);
   /// The place in its bank of a constant without a register.
   std::uint32_t constant_offset(const Operand& operand);
   /// A word of the address of a variable or function: 32@lo(name), 32@hi((name+0x10)).

@@ -10,8 +10,8 @@
 namespace warpstack::simt {
 
 // binary16 (f16) and bfloat16 as bits. Arithmetic is done in double, where products and sums of
-// such values are exact or nearly so, and is rounded once. `static`: lanes/ is compiled for several
-// instruction sets, whose copies must not be merged.
+// such values are exact or nearly so, and is rounded once. `static`: this folder is compiled for
+// several instruction sets, whose copies must not be merged.
 
 static inline double half_to_double(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31;

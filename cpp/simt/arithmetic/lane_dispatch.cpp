@@ -2,7 +2,7 @@
 #include "simt/program/lane_form.h"
 #include "simt/program/matrix.h"
 
-// lanes/ is compiled for several instruction sets of the host; the functions of lane_form.h,
+// This folder is compiled for several instruction sets of the host; the functions of lane_form.h,
 // matrix.h and matrix_descriptor.h here choose the copy for this host.
 
 namespace warpstack::simt {

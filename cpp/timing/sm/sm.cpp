@@ -33,7 +33,7 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
     row.is_block_barrier = effects.is_block_barrier;
-    row.is_async_copy = effects.is_grouped_copy(instruction);
+    row.is_async_copy = effects.is_grouped_copy;
     row.registers = static_cast<std::uint32_t>(registers_.size());
     row.is_async_product = has_product_waits && effects.is_async_product;
     const auto sources =

@@ -25,6 +25,7 @@ class IssueLog {
   [[nodiscard]] const StaticInstruction& instruction(std::uint32_t row) const {
     return instructions_[row];
   }
+  [[nodiscard]] const Effects& effects(std::uint32_t row) const { return effects_[row]; }
   [[nodiscard]] const std::vector<RowCounts>& row_counts() const { return row_counts_; }
 
   /// Appends an issued instruction. `lanes` holds the addresses of a memory instruction and is null
@@ -65,8 +66,8 @@ class IssueLog {
  protected:
   explicit IssueLog(KernelHeader header) : header_(std::move(header)) {}
 
-  void add_row(StaticInstruction instruction) {
-    effects_.push_back(effects_of(instruction));
+  void add_row(StaticInstruction instruction, const Effects& effects) {
+    effects_.push_back(effects);
     instructions_.push_back(std::move(instruction));
     row_counts_.emplace_back();
   }

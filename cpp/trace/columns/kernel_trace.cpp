@@ -62,11 +62,13 @@ void KernelHeader::validate() const {
 }
 
 KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
-                         std::vector<RowCounts> row_counts, std::uint32_t num_registers,
-                         std::unique_ptr<BlockStorage> blocks, std::string digest,
-                         std::string content_digest, std::string digest_without_lanes)
+                         std::vector<Effects> effects, std::vector<RowCounts> row_counts,
+                         std::uint32_t num_registers, std::unique_ptr<BlockStorage> blocks,
+                         std::string digest, std::string content_digest,
+                         std::string digest_without_lanes)
     : header_(std::move(header)),
       instructions_(std::move(instructions)),
+      effects_(std::move(effects)),
       row_counts_(std::move(row_counts)),
       num_registers_(num_registers),
       blocks_(std::move(blocks)),
@@ -84,9 +86,7 @@ KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> ins
       num_warps_of_idle_blocks_ += idle;
     }
   }
-  effects_.reserve(instructions_.size());
   for (std::size_t row = 0; row < instructions_.size(); ++row) {
-    effects_.push_back(effects_of(instructions_[row]));
     if (instructions_[row].uses_caches()) num_memory_instructions_ += row_counts_[row].issued;
   }
 }

@@ -70,9 +70,9 @@ struct RowCounts {
 class KernelTrace {
  public:
   KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,
-              std::vector<RowCounts> row_counts, std::uint32_t num_registers,
-              std::unique_ptr<BlockStorage> blocks, std::string digest, std::string content_digest,
-              std::string digest_without_lanes);
+              std::vector<Effects> effects, std::vector<RowCounts> row_counts,
+              std::uint32_t num_registers, std::unique_ptr<BlockStorage> blocks, std::string digest,
+              std::string content_digest, std::string digest_without_lanes);
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }

@@ -104,7 +104,10 @@ std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
   }
   const auto next = static_cast<std::uint32_t>(instructions_.size());
   const auto [entry, is_new] = rows_.try_emplace(key_of(instruction), next);
-  if (is_new) add_row(std::move(instruction));
+  if (is_new) {
+    const Effects effects = effects_of(instruction);
+    add_row(std::move(instruction), effects);
+  }
   return entry->second;
 }
 
@@ -369,9 +372,9 @@ KernelTrace TraceBuilder::finish() {
   Digest content = digest_;
   add_to(content, of_any_launch);
   add_to(digest_, header_);
-  return KernelTrace(std::move(header_), std::move(instructions_), std::move(row_counts_),
-                     num_registers, std::move(blocks_), digest_.hex(), content.hex(),
-                     without_lanes.hex());
+  return KernelTrace(std::move(header_), std::move(instructions_), std::move(effects_),
+                     std::move(row_counts_), num_registers, std::move(blocks_), digest_.hex(),
+                     content.hex(), without_lanes.hex());
 }
 
 TraceBranch::TraceBranch(const TraceBuilder& trunk) : IssueLog(trunk.header()), trunk_(trunk) {}
@@ -379,7 +382,7 @@ TraceBranch::TraceBranch(const TraceBuilder& trunk) : IssueLog(trunk.header()), 
 void TraceBranch::begin() {
   for (auto row = static_cast<std::uint32_t>(instructions_.size()); row < trunk_.num_instructions();
        ++row) {
-    add_row(trunk_.instruction(row));
+    add_row(trunk_.instruction(row), trunk_.effects(row));
   }
   row_counts_.assign(instructions_.size(), {});
 }

@@ -1,8 +1,9 @@
 #include "trace/instructions/copy_groups.h"
 
-#include <charconv>
 #include <optional>
 #include <string_view>
+
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::trace {
 namespace {
@@ -11,13 +12,9 @@ constexpr std::string_view wait_start = "cp.async.wait_group";
 constexpr std::string_view bulk_start = "cp.async.bulk.";
 constexpr std::string_view product_wait_start = "wgmma.wait_group";
 
-/// The number behind the last dot of an opcode; nothing when there is no number.
+/// The number after the last dot of an opcode; nothing if there is no number.
 std::optional<std::uint32_t> last_number(std::string_view opcode) {
-  opcode.remove_prefix(opcode.rfind('.') + 1);
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(opcode.data(), opcode.data() + opcode.size(), number);
-  if (error != std::errc{} || end != opcode.data() + opcode.size()) return {};
-  return number;
+  return decimal(opcode.substr(opcode.rfind('.') + 1));
 }
 
 }  // namespace

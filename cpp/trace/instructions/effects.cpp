@@ -67,6 +67,8 @@ Effects effects_of(const StaticInstruction& instruction) {
       instruction.writes_memory() && opcode.find(".bulk_group") != std::string_view::npos;
   effects.groups = copy_group_step(opcode);
   effects.phase = phase_step(opcode);
+  effects.is_grouped_copy =
+      instruction.kind == MemoryKind::async_copy && effects.phase.kind == PhaseStep::Kind::none;
   if (instruction.op_class == OpClass::tensor) effects.tensor = tensor_operation(opcode);
   return effects;
 }

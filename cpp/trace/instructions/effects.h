@@ -31,14 +31,11 @@ struct Effects {
   bool is_async_product = false;
   /// A bulk copy to, or reduction in, global memory, which is in a group.
   bool is_bulk_store = false;
-  CopyGroupStep groups;                   ///< what it does with groups of copies and products
-  PhaseStep phase;                        ///< what it does at an mbarrier
-  std::optional<TensorOperation> tensor;  ///< of matrix instructions whose type is known
-
+  CopyGroupStep groups;  ///< what it does with groups of copies and products
+  PhaseStep phase;       ///< what it does at an mbarrier
   /// An asynchronous copy that is in a group; one that completes something at an mbarrier is not.
-  [[nodiscard]] bool is_grouped_copy(const StaticInstruction& instruction) const {
-    return instruction.kind == MemoryKind::async_copy && phase.kind == PhaseStep::Kind::none;
-  }
+  bool is_grouped_copy = false;
+  std::optional<TensorOperation> tensor;  ///< of matrix instructions whose type is known
 };
 
 /// Reads what an instruction does from its opcode, SASS or PTX.

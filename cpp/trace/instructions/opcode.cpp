@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <optional>
 
 namespace warpstack::trace {
 namespace {
@@ -54,6 +53,23 @@ const SassOpcode* find_sass_opcode(std::string_view base) {
   return row != sass_opcodes.end() && row->name == base ? &*row : nullptr;
 }
 
+std::vector<std::string_view> words_of(std::string_view opcode) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t dot = opcode.find('.');
+    words.push_back(opcode.substr(0, dot));
+    if (dot == std::string_view::npos) return words;
+    opcode.remove_prefix(dot + 1);
+  }
+}
+
+std::optional<std::uint32_t> decimal(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
 bool has_modifier(std::string_view opcode, std::string_view wanted) {
   bool found = false;
   for_each_modifier(opcode, [&](std::string_view token) { return found = token == wanted; });
@@ -62,26 +78,19 @@ bool has_modifier(std::string_view opcode, std::string_view wanted) {
 
 namespace {
 
-std::optional<std::uint32_t> parse_decimal(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
-}
-
 /// Bits of a type modifier: `64`, `U8`, `S16`, `F32`, `F32x4`, `BF16_V2`; nothing for others.
 std::optional<std::uint32_t> bits_of_type(std::string_view token) {
-  if (const auto bits = parse_decimal(token)) return bits;
+  if (const auto bits = decimal(token)) return bits;
   if (token == "BF16_V2" || token == "F16_V2") return 32;
   if (const std::size_t by = token.find('x'); by != std::string_view::npos) {
     const auto bits = bits_of_type(token.substr(0, by));
-    const auto count = parse_decimal(token.substr(by + 1));
+    const auto count = decimal(token.substr(by + 1));
     if (!bits || !count || by == 0 || token[0] <= '9') return {};
     return *bits * *count;
   }
-  if (token.starts_with("BF")) return parse_decimal(token.substr(2));
+  if (token.starts_with("BF")) return decimal(token.substr(2));
   if (!token.empty() && (token[0] == 'U' || token[0] == 'S' || token[0] == 'F')) {
-    return parse_decimal(token.substr(1));
+    return decimal(token.substr(1));
   }
   return {};
 }
@@ -147,7 +156,7 @@ OperandWidths fragment_widths(const DecodedOpcode& decoded, std::string_view opc
     const std::size_t second = shape.find('x', first + 1);
     const auto columns = second == std::string_view::npos
                              ? std::nullopt
-                             : parse_decimal(shape.substr(first + 1, second - first - 1));
+                             : decimal(shape.substr(first + 1, second - first - 1));
     const bool half = has_modifier(opcode, "F16") && !has_modifier(opcode, "F32");
     const std::uint32_t accumulator = columns ? std::min(*columns, 256u) / (half ? 4 : 2) : 1;
     set(1, 1, std::max(accumulator, 1u));

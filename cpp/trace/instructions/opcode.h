@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "common/enum_names.h"
 
@@ -134,6 +136,12 @@ struct OperandWidths {
 /// Reads a SASS opcode such as `LDG.E.128.STRONG.GPU`. An opcode outside the table comes back with
 /// class `unknown`; it is not an error.
 DecodedOpcode decode_opcode(std::string_view opcode);
+
+/// The opcode without modifiers, then these.
+std::vector<std::string_view> words_of(std::string_view opcode);
+
+/// A text that is a decimal number; nothing for others.
+std::optional<std::uint32_t> decimal(std::string_view text);
 
 /// Whether the opcode has a modifier, such as `E` in `LDG.E.128`.
 bool has_modifier(std::string_view opcode, std::string_view wanted);

@@ -1,20 +1,13 @@
 #include "trace/instructions/phase_steps.h"
 
-#include <charconv>
-#include <optional>
 #include <string_view>
+
+#include "trace/instructions/opcode.h"
 
 namespace warpstack::trace {
 namespace {
 
 constexpr std::string_view mark = ".barrier";
-
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
-}
 
 }  // namespace
 
@@ -30,12 +23,12 @@ PhaseStep phase_step(std::string_view opcode) {
   if (at == std::string_view::npos) return {};
   const std::string_view numbers = opcode.substr(at + mark.size());
   const std::size_t dot = numbers.find('.');
-  const auto barrier = number(numbers.substr(0, dot));
+  const auto barrier = decimal(numbers.substr(0, dot));
   if (!barrier) return {};
   if (dot == std::string_view::npos) {
     return {Kind::complete, *barrier, 0, opcode.starts_with("cp.async.mbarrier.")};
   }
-  const auto count = number(numbers.substr(dot + 1));
+  const auto count = decimal(numbers.substr(dot + 1));
   if (!count) return {};
   return {Kind::wait, *barrier, *count};
 }

@@ -143,16 +143,6 @@ constexpr Name names[] = {
     {"", unknown, "IADD3"},
 };
 
-std::vector<std::string_view> tokens_of(std::string_view opcode) {
-  std::vector<std::string_view> tokens;
-  while (true) {
-    const std::size_t dot = opcode.find('.');
-    tokens.push_back(opcode.substr(0, dot));
-    if (dot == std::string_view::npos) return tokens;
-    opcode.remove_prefix(dot + 1);
-  }
-}
-
 bool has(const std::vector<std::string_view>& tokens, std::string_view wanted) {
   return std::ranges::find(tokens, wanted) != tokens.end();
 }
@@ -224,7 +214,7 @@ std::string_view atomic_modifier(const std::vector<std::string_view>& tokens) {
 }
 
 std::string memory_opcode(const StaticInstruction& instruction, std::uint64_t binary_version) {
-  const auto tokens = tokens_of(instruction.opcode);
+  const auto tokens = words_of(instruction.opcode);
   const MemorySpace space = instruction.space;
   const bool is_atomic = instruction.is_atomic();
   std::string opcode;
@@ -325,7 +315,7 @@ std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t bina
                           " has no table of names; choose 70, 75, 80, 86 or 90");
   }
   if (instruction.is_memory()) return memory_opcode(instruction, binary_version);
-  const auto tokens = tokens_of(instruction.opcode);
+  const auto tokens = words_of(instruction.opcode);
   if (instruction.op_class == control && tokens[0] == "ret") {
     return returns == ReturnKind::exit ? "EXIT" : "RET.REL.NODEC";
   }

@@ -17,16 +17,6 @@ struct Shape {
   [[nodiscard]] std::uint64_t multiply_adds() const { return m * n * k; }
 };
 
-std::vector<std::string_view> words_of(std::string_view opcode) {
-  std::vector<std::string_view> words;
-  while (true) {
-    const std::size_t dot = opcode.find('.');
-    words.push_back(opcode.substr(0, dot));
-    if (dot == std::string_view::npos) return words;
-    opcode.remove_prefix(dot + 1);
-  }
-}
-
 /// Takes a number of at most three digits off the start of a text.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t value = 0;

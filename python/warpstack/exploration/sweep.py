@@ -468,9 +468,8 @@ class Design:
         """Return the value of a field at a point; of an impossible one, what the caller wrote."""
         if isinstance(gpu, Gpu):
             return getattr(gpu, field)
-        if not isinstance(gpu, InputError):
-            return gpu[field] if field in gpu else getattr(self.gpu, field)
-        return self.points[number].get(field, getattr(self.gpu, field))
+        values = self.points[number] if isinstance(gpu, InputError) else gpu
+        return values[field] if field in values else getattr(self.gpu, field)
 
     def _column(self, axis: str, values: list[Any]) -> Any:
         """Return values of an axis in a type that holds those of all points, wrong ones too."""

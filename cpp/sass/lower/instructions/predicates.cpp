@@ -189,6 +189,20 @@ char combination_in(Lowerer& to, Form& form) {
   to.refuse("it combines its result neither by AND nor by OR nor by XOR");
 }
 
+/// Sets two predicates by what `compare` makes of two operands, combined with a third.
+template <class Compare>
+static void compare_reals(Lowerer& to, Form& form, const Compare& compare) {
+  const Comparison comparison = comparison_in(to, form);
+  const char combination = combination_in(to, form);
+  const Operand& p = form.next();
+  const Operand& q = form.next();
+  const Operand& a = form.next();
+  const Operand& b = form.next();
+  const Condition with = to.condition(form.next());
+  to.set_predicates(p, q, combination, with,
+                    [&](Slot result) { compare(comparison, result, a, b); });
+}
+
 void handlers::isetp(Lowerer& to, Form& form) {
   const Type wide = form.take("S64") ? Type::s64 : form.take("U64") ? Type::u64 : Type::none;
   const Type type = wide != Type::none ? wide : form.take("U32") ? Type::u32 : Type::s32;
@@ -216,31 +230,20 @@ void handlers::isetp(Lowerer& to, Form& form) {
 
 void handlers::fsetp(Lowerer& to, Form& form) {
   const bool flush = form.take("FTZ");
-  const Comparison comparison = comparison_in(to, form);
-  const char combination = combination_in(to, form);
-  const Operand& p = form.next();
-  const Operand& q = form.next();
-  const Operand& a = form.next();
-  const Operand& b = form.next();
-  const Condition with = to.condition(form.next());
-  to.set_predicates(p, q, combination, with,
-                    [&](Slot result) { compare_floats(to, comparison, flush, result, a, b); });
+  compare_reals(to, form,
+                [&](Comparison comparison, Slot result, const Operand& a, const Operand& b) {
+                  compare_floats(to, comparison, flush, result, a, b);
+                });
 }
 
 void handlers::dsetp(Lowerer& to, Form& form) {
   if (form.take("MIN")) return select_extreme(to, form, true);
   if (form.take("MAX")) return select_extreme(to, form, false);
-  const Comparison comparison = comparison_in(to, form);
-  const char combination = combination_in(to, form);
-  const Operand& p = form.next();
-  const Operand& q = form.next();
-  const Operand& a = form.next();
-  const Operand& b = form.next();
-  const Condition with = to.condition(form.next());
-  to.set_predicates(p, q, combination, with, [&](Slot result) {
-    const Slot x = to.real_pair(a);
-    compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(to, a, b));
-  });
+  compare_reals(to, form,
+                [&](Comparison comparison, Slot result, const Operand& a, const Operand& b) {
+                  const Slot x = to.real_pair(a);
+                  compare_doubles(to, comparison, result, x, to.real_pair(b), signs_of(to, a, b));
+                });
 }
 
 /// A comparison as a number: 1.0 with .BF, else all bits.

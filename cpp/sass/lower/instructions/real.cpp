@@ -169,7 +169,7 @@ void handlers::mufu(Lowerer& to, Form& form) {
   const Slot target = to.target(form.next());
   const Operand& operand = form.next();
   const bool of_double = form.left() == "RCP64H" || form.left() == "RSQ64H";
-  // Of a decimal number the upper word is meant.
+  // A decimal number stands for its upper word.
   const Slot source = of_double && operand.kind == Operand::Kind::real
                           ? to.frame().literal(static_cast<std::uint32_t>(
                                 std::bit_cast<std::uint64_t>(operand.real) >> 32))
