@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import warpstack as ws
 from warpstack._util.arguments import printable
+from warpstack._util.progress import work
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
-from warpstack.cli.common.trace_options import add_device_memory, save_trace
+from warpstack.cli.common.trace_options import add_device_memory, check_main, save_trace
 
 SUMMARY = "run a workload or a CUDA program, without a GPU"
 
@@ -42,7 +47,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="-- PROGRAM ARGUMENT",
         help="a CUDA program, built with nvcc -cudart shared and with PTX (for --machine-code: machine "
-        "code) in it, and its arguments",
+        "code) in it, or its source (.cu), and its arguments",
     )
     parser.add_argument(
         "--kernels",
@@ -106,8 +111,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Trace a program, or a workload."""
     if bool(arguments.command) == (arguments.workload is not None):
         raise ws.InputError(
-            "trace: give either a program (warpstack trace -o FOLDER -- ./program its arguments) or "
-            "--workload NAME"
+            "trace: give either a program or its source (warpstack trace -o FOLDER -- ./program its "
+            "arguments) or --workload NAME"
         )
     check_trace_folder(arguments)  # said before the work, not after it
     if arguments.command:
@@ -124,11 +129,30 @@ def run(arguments: argparse.Namespace) -> None:
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
 
 
+@contextlib.contextmanager
+def _program(command: list[str]) -> Iterator[list[str]]:
+    """Give a command that runs: one whose program is a CUDA source has it built first."""
+    if not command[0].endswith(".cu"):
+        yield command
+        return
+    check_main(command[0])
+    with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
+        program = Path(folder) / Path(command[0]).stem
+        with work(f"compiling {printable(command[0])}"):
+            ws.cuda.toolchain.build_program(command[0], program)
+        yield [str(program), *command[1:]]
+
+
 def _trace_program(arguments: argparse.Namespace) -> None:
+    with _program(arguments.command) as command:
+        _trace_command(arguments, command)
+
+
+def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
     output = printable(arguments.output)
     try:
         traced = ws.cuda.host.trace_program(
-            arguments.command,
+            command,
             arguments.output,
             gpu=read_gpu(arguments),
             kernel=arguments.kernel,

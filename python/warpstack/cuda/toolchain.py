@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
@@ -121,8 +122,29 @@ _NO_COMPILER = (
 
 
 def find_nvcc() -> str | None:
-    """Return the path of nvcc, or None."""
-    return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    """Return the path of nvcc, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
+    packages = [package / "bin" / "nvcc" for package in nvidia_packages()]
+    for candidate in ("nvcc", "/usr/local/cuda/bin/nvcc", *map(str, packages)):
+        found = shutil.which(candidate)
+        if found is not None:
+            return found
+    return None
+
+
+@contextlib.contextmanager
+def _run_time_library(nvcc: str) -> Iterator[list[str]]:
+    """Give the options with which nvcc finds the library that programs link to.
+
+    NVIDIA's packages have it under its full name only, which linkers do not look for.
+    """
+    libraries = Path(nvcc).resolve().parents[1] / "lib"
+    versions = sorted(libraries.glob("libcudart.so.*"))
+    if not versions or (libraries / "libcudart.so").exists():
+        yield []
+        return
+    with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
+        (Path(folder) / "libcudart.so").symlink_to(versions[-1])
+        yield [f"-L{folder}"]
 
 
 def build_program(
@@ -138,18 +160,19 @@ def build_program(
     nvcc = find_nvcc()
     if nvcc is None:
         raise InputError(
-            f"{printable(source)}: to build a program needs nvcc; install a CUDA toolkit, or launch one of "
-            "its kernels, for which the compiler of warpstack[cuda] will do"
+            f"{printable(source)}: to build a program needs nvcc; install it with: pip install "
+            "'warpstack[cuda]' (or put a CUDA toolkit's on the PATH)"
         )
     code = ["-gencode", "arch=compute_75,code=compute_75"]
-    command = [nvcc, "-O3", "-cudart", "shared", *code, "-lineinfo", *options]
-    result = subprocess.run(
-        [*command, os.fspath(source), "-o", os.fspath(target)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    with _run_time_library(nvcc) as libraries:
+        command = [nvcc, "-O3", "-cudart", "shared", *libraries, *code, "-lineinfo", *options]
+        result = subprocess.run(
+            [*command, os.fspath(source), "-o", os.fspath(target)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     if result.returncode != 0:
         lines = [line for line in (result.stderr + result.stdout).splitlines() if line.strip()]
         words = ("error", "undefined reference")

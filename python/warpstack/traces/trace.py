@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import hashlib
 import re
 from collections import Counter
@@ -312,6 +313,42 @@ def launches_of_text(text: str | None, where: str) -> list[range] | None:
         if last < first:
             raise InputError(f"{where}kernels {text}: the range {part.strip()} is empty")
         chosen.append(range(first, last + 1))
+    return chosen
+
+
+def launches_named(kernels: Iterable[KernelTrace], text: str, where: str) -> list[range]:
+    """Return the launches that a text chooses by the names of their kernels, or by numbers.
+
+    A part of the text between commas is the name of a kernel, with or without its parameters, a
+    pattern such as ``gemm*``, or launch numbers such as ``4-6``.
+
+    Raises
+    ------
+    InputError
+        If no kernel has such a name; the message begins with `where`.
+    """
+    names = {kernel.launch_id: (kernel.short_name, kernel.name) for kernel in kernels}
+    # The name of a template has commas of its own.
+    whole = any(text in both for both in names.values())
+    chosen: list[range] = []
+    for part in [text] if whole else [part.strip() for part in text.split(",")]:
+        if re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
+            chosen += launches_of_text(part, where) or []
+            continue
+        found = [
+            range(launch, launch + 1)
+            for launch, both in names.items()
+            if part in both or any(fnmatch.fnmatchcase(name, part) for name in both)
+        ]
+        if not found:
+            known = list(dict.fromkeys(short for short, _ in names.values()))
+            more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+            raise InputError(
+                f"{where}kernels {text}: no kernel is called {shown(part)}; there are "
+                f"{', '.join(known[:10])}{more}; give names, patterns such as gemm*, or launch numbers "
+                "such as 1,4-6"
+            )
+        chosen += found
     return chosen
 
 

@@ -16,7 +16,7 @@ from warpstack._util import progress
 from warpstack.cli import main
 from warpstack.cli.common import output, quiet
 from warpstack.cli.common.launch_text import Array, Launch, read_launch
-from warpstack.cuda import compilers
+from warpstack.cuda import compilers, toolchain
 from warpstack.cuda.toolchain import find_nvcc
 
 KERNEL = """
@@ -220,8 +220,25 @@ class TestLaunches:
         source.write_text(KERNEL + MAIN)
         rows = json.loads(run("predict", source, "--json", "--", "one", "two"))
         assert [row["name"] for row in rows] == ["scale"] * 3
+        run("trace", "-o", tmp_path / "traced", "--", source, "one", "two")
+        assert [kernel.short_name for kernel in ws.load(tmp_path / "traced")] == ["scale"] * 3
         ws.cuda.toolchain.build_program(source, tmp_path / "program")
         assert len(json.loads(run("caches", "--json", "--", tmp_path / "program"))) == 1
+
+    @pytest.mark.slow
+    def test_a_program_without_a_toolkit(self, run, tmp_path, monkeypatch):
+        """NVIDIA's packages have nvcc, and the run-time library under its full name only."""
+        found = [package / "bin" / "nvcc" for package in toolchain.nvidia_packages()]
+        if not any(path.exists() for path in found):
+            pytest.skip("nvcc's package is not installed (warpstack[cuda] brings it)")
+        which = shutil.which
+        known = list(map(str, found))
+        monkeypatch.setattr(toolchain.shutil, "which", lambda p: which(p) if p in known else None)
+        assert toolchain.find_nvcc() in known
+        source = tmp_path / "program.cu"
+        source.write_text(KERNEL + MAIN)
+        rows = json.loads(run("predict", source, "--json", "--", "one", "two"))
+        assert [row["name"] for row in rows] == ["scale"] * 3
 
 
 def test_a_workload(run):

@@ -1,5 +1,7 @@
 """Kernel traces: the builder, coalescing against its plain definition, columns, storage."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ import warpstack as ws
 from effort import rounds
 from python_reference import access as plain
 from strategies import kernels
+from warpstack.traces.trace import launches_named
 
 OPCODES = [
     "LDG.E.U8",
@@ -407,6 +410,35 @@ def test_selection_of_kernels():
     assert app[1].launch_id == 2
     assert [k.launch_id for k in app.select(2)] == [2]
     assert [k.launch_id for k in app.select([np.int64(1), range(2, 4)])] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("gemm", [1, 3]),
+        ("gemm,add", [1, 3, 2]),
+        ("g*", [1, 3]),
+        ("*", [1, 2, 3, 4]),
+        ("2,gemm", [2, 1, 3]),
+        ("2-3,add", [2, 3, 2]),
+        ("pair<int, 4>", [4]),
+        ("pair<*", [4]),
+        ("gemm(float*)", [1, 3]),
+    ],
+)
+def test_launches_are_chosen_by_names(text, chosen):
+    kernels = [
+        dataclasses.make_dataclass("Kernel", ["launch_id", "short_name", "name"])(*values)
+        for values in (
+            (1, "gemm", "gemm(float*)"),
+            (2, "add", "add(float*)"),
+            (3, "gemm", "gemm(float*)"),
+            (4, "pair<int, 4>", "void pair<int, 4>(int*)"),
+        )
+    ]
+    assert [i for part in launches_named(kernels, text, "--") for i in part] == chosen
+    with pytest.raises(ws.InputError, match="no kernel is called 'x'; there are gemm, add, pair"):
+        launches_named(kernels, f"{text},x" if "," not in text else "x", "--")
 
 
 @pytest.mark.parametrize(

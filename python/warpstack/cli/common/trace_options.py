@@ -76,7 +76,10 @@ def add_trace(parser: argparse.ArgumentParser, *, only: bool = False) -> None:
             )
         _add_made(parser)
     parser.add_argument(
-        "--kernels", "--kernel", metavar="N,N-M", help="launches to read (default: all)"
+        "--kernels",
+        "--kernel",
+        metavar="WHICH",
+        help="launches, by numbers (1,4-6) or by names of their kernels (gemm*) (default: all)",
     )
     parser.add_argument(
         "--skip-missing",
@@ -236,13 +239,20 @@ def _read(arguments: argparse.Namespace, path: str) -> App:
     from warpstack.traces.trace import launches_of_text
 
     _refuse_others(path)
-    return ws.load(
+    by_name = _names_kernels(arguments.kernels)
+    app = ws.load(
         path,
-        kernels=launches_of_text(arguments.kernels, "--"),
+        kernels=None if by_name else launches_of_text(arguments.kernels, "--"),
         memory_limit_mib=arguments.memory_limit,
         missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
+    return _chosen(arguments, app) if by_name else app
+
+
+def _names_kernels(text: str | None) -> bool:
+    """Return whether a choice of launches has names of kernels, which only a trace can tell."""
+    return text is not None and re.search(r"[A-Za-z_]", text) is not None
 
 
 def _refuse_others(path: str) -> None:
@@ -263,9 +273,12 @@ def _refuse_others(path: str) -> None:
 
 
 def _chosen(arguments: argparse.Namespace, app: App) -> App:
-    from warpstack.traces.trace import launches_of_text
+    from warpstack.traces.trace import launches_named, launches_of_text
 
-    launches = launches_of_text(arguments.kernels, "--")
+    text = arguments.kernels
+    if _names_kernels(text):
+        return app.select(launches_named(app, text, "--"))
+    launches = launches_of_text(text, "--")
     return app if launches is None else app.select(launches)
 
 
@@ -279,7 +292,7 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         with _output_aside(), work(f"running {launch.kernel} of {printable(path)}"):
             trace = run_launch(path, launch, options, arguments.device_memory)
             return _chosen(arguments, ws.App([trace], Path(path).stem))
-    _check_main(path)
+    check_main(path)
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(path).stem
         with work(f"compiling {printable(path)}"):
@@ -287,7 +300,7 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         return _traced(arguments, [str(program), *arguments.program], gpu)
 
 
-def _check_main(path: str) -> None:
+def check_main(path: str) -> None:
     """Raise `InputError` for a source without a main, with the kernels that it has."""
     from warpstack._util.arguments import as_path
 
