@@ -135,7 +135,7 @@ def _program(command: list[str]) -> Iterator[list[str]]:
     if not command[0].endswith(".cu"):
         yield command
         return
-    check_main(command[0])
+    check_main(command[0], f"warpstack predict {printable(command[0])} ")
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(command[0]).stem
         with work(f"compiling {printable(command[0])}"):

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
     from warpstack.traces.trace import App
 
-__all__ = ["add_device_memory", "add_trace", "load_trace", "load_traces", "save_trace", "source_of"]
+__all__ = [
+    "add_device_memory",
+    "add_trace",
+    "check_main",
+    "load_trace",
+    "load_traces",
+    "save_trace",
+    "source_of",
+]
 
 _SOURCES = (".cu", ".ptx")
 _NOTHING = (
@@ -300,8 +308,11 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         return _traced(arguments, [str(program), *arguments.program], gpu)
 
 
-def check_main(path: str) -> None:
-    """Raise `InputError` for a source without a main, with the kernels that it has."""
+def check_main(path: str, command: str = "") -> None:
+    """Raise `InputError` for a source without a main, with the kernels that it has.
+
+    `command` is one that launches them, where the user's does not.
+    """
     from warpstack._util.arguments import as_path
 
     try:
@@ -320,7 +331,7 @@ def check_main(path: str) -> None:
     has = f"its kernels are {', '.join(kernel for kernel, _ in found[:10])}" if found else ""
     raise ws.InputError(
         f"{printable(path)} has no main; {has or 'it has no kernel, either'}"
-        + (f"; launch one: --launch '{name}<<<4096, 256>>>({example})'" if found else "")
+        + (f"; launch one: {command}--launch '{name}<<<4096, 256>>>({example})'" if found else "")
     )
 
 
