@@ -14,6 +14,7 @@ from warpstack.plot.frequency import dvfs
 from warpstack.plot.roofline import roofline
 from warpstack.plot.sliders import explore
 from warpstack.plot.stack_distances import stack_distances
+from warpstack.plot.time_stack import time_stack
 from warpstack.plot.timeline import timeline
 from warpstack.plot.validation import errors, scatter
 
@@ -33,5 +34,6 @@ __all__ = [
     "sensitivity",
     "speedup",
     "stack_distances",
+    "time_stack",
     "timeline",
 ]

@@ -236,3 +236,22 @@ def test_cpi_stacks_in_the_column_of_a_paper(predictions, width, columns):
         assert height.y0 >= 0
         assert height.y1 <= figure.bbox.y1
     plt.close(figure)
+
+
+def test_times_are_the_lengths_of_their_bars():
+    app = ws.App([ws.patterns.strided(gs=gs, blocks=4, iterations=2) for gs in (1, 8)], "two")
+    table = pd.concat([ws.predict(app, gpu, ["mdm"]) for gpu in ("pascal-mdm", "a100")])
+    ax = ws.plot.time_stack(table)
+    ends = np.zeros(len(table))
+    for bars in ax.containers:
+        ends += [bar.get_width() for bar in bars]
+    np.testing.assert_allclose(ends, table["time_us"])
+    shown = [text.get_text() for text in ax.texts]
+    assert shown == [f"{time:.3g}" for time in table["time_us"]]
+    assert [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()][-1].endswith(
+        "a100"
+    )
+    with pytest.raises(ws.InputError, match="no predictions to draw"):
+        ws.plot.time_stack(table.iloc[:0])
+    with pytest.raises(ws.InputError, match="time_us"):
+        ws.plot.time_stack(table.drop(columns="time_us"))

@@ -537,6 +537,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     add(ws.plot.bottlenecks, table=g.sweep, **axes_xy, **titled)
     add(ws.plot.cpi_stack, predictions=g.predicted, **titled, legend=True)
+    add(ws.plot.time_stack, predictions=g.predicted, **titled, legend=True)
     add(ws.plot.cpi_stacks, predictions=g.predicted, title="x")
     add(ws.plot.curves, table=g.sweep, **axis, metric="ipc", where=at, **titled)
     add(ws.plot.dvfs, table=g.dvfs, power_watts=lambda clock: clock, **titled)

@@ -1,0 +1,137 @@
+"""Times as stacks: which part of a kernel's time goes to what."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from warpstack._util.checked import checked
+from warpstack.errors import InputError
+from warpstack.plot import sheet
+from warpstack.plot.components import COLOURS, HATCHES, LABELS
+from warpstack.tables import STACK, STACK_COMPONENTS, TIME, checked_table, require
+
+#: Inches: of a bar, and of what is above and below all bars.
+_BAR, _AROUND = 0.42, 1.1
+#: Parts of all times below this are not in the legend.
+_LEAST = 0.002
+#: The launch, which no component of a CPI stack is.
+_LAUNCH: dict[str, Any] = {"color": "#ffffff", "hatch": "....", "label": "launch"}
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@checked
+def time_stack(
+    predictions: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw times of kernels, one bar per row, divided as the cycles are; at its end the time.
+
+    Unlike CPI stacks, bars of versions of a kernel can be compared: they differ in their instructions.
+
+    Parameters
+    ----------
+    predictions
+        Rows of `warpstack.predict`, whose times are in microseconds.
+    ax
+        Axes to draw on; a new figure of a suitable size if None.
+    title
+        Title of the axes; by default the GPUs.
+    legend
+        Explain the colours, below the axes.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or the frame is not of predictions.
+    """
+    rows = _checked(predictions)
+    if ax is None:
+        ax = sheet.new_axes(6.4, _BAR * len(rows) + _AROUND)
+    places = np.arange(len(rows))[::-1]
+    work = rows["time_us"] - rows["launch_us"]
+    parts = [("launch", rows["launch_us"], _LAUNCH)]
+    for component in STACK_COMPONENTS:
+        look: dict[str, Any] = {
+            "color": COLOURS[component],
+            "hatch": HATCHES[component],
+            "label": LABELS[component],
+        }
+        share = (rows[f"cpi_{component}"] / rows["cpi"]).fillna(0.0)
+        parts.append((component, work * share, look))
+    left = pd.Series(0.0, index=rows.index)
+    for _, width, look in parts:
+        if float(width.max()) > _LEAST * float(rows["time_us"].max()):
+            ax.barh(
+                places, width, height=0.72, left=left, edgecolor=sheet.EDGE, linewidth=0.4, **look
+            )
+        left = left + width
+    for place, time in zip(places, rows["time_us"], strict=True):
+        ax.annotate(
+            f"{time:.3g}",
+            (time, place),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=sheet.TEXT,
+        )
+    ax.set_yticks(places, _labels(rows))
+    ax.tick_params(axis="y", length=0, labelsize=sheet.TEXT)
+    ax.tick_params(axis="x", labelsize=sheet.TEXT)
+    ax.set_xlim(0, 1.12 * float(rows["time_us"].max()))
+    ax.set_xlabel("time (us)", fontsize=sheet.LABEL)
+    sheet.open_frame(ax)
+    if legend:
+        sheet.make_room(ax)
+        ax.figure.legend(
+            *ax.get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=3,
+            frameon=False,
+            fontsize=sheet.TEXT,
+        )
+    sheet.set_title(ax, ", ".join(_gpus(rows).unique()) if title is None else title)
+    return ax
+
+
+def _checked(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
+    if predictions.empty:
+        raise InputError("there are no predictions to draw")
+    numeric = [*TIME, *STACK]
+    require(predictions, ["gpu", "model", *numeric], "the DataFrame of warpstack.predict")
+    texts = ("gpu", "gpu_changes", "model", "name")
+    return checked_table("predictions", predictions, numbers=numeric, texts=texts).reset_index(
+        drop=True
+    )
+
+
+def _gpus(rows: pd.DataFrame) -> pd.Series[str]:
+    names = rows["gpu"].astype(str)
+    if "gpu_changes" not in rows:
+        return names
+    changes = rows["gpu_changes"].fillna("").astype(str)
+    return names + (" with " + changes).where(changes != "", "")
+
+
+def _labels(rows: pd.DataFrame) -> list[str]:
+    """Return what tells the bars apart: kernels, and models and GPUs where there are several."""
+    kernels = rows["name"] if "name" in rows else rows.get("kernel", pd.Series("", rows.index))
+    parts = [kernels.astype(str)]
+    for column in (_gpus(rows), rows["model"].astype(str)):
+        if len(column.unique()) > 1:
+            parts.append(column)
+    texts = [", ".join(filter(None, row)) for row in zip(*parts, strict=True)]
+    return ["\n".join(textwrap.wrap(sheet.short(text), 22)) for text in texts]
