@@ -20,7 +20,7 @@ bool sass_opcode_describes(const std::string& opcode, const StaticInstruction& i
 
 /// The SASS opcode for an instruction of any origin: its own when that describes it, otherwise the
 /// nearest of the same class that exists in `binary_version`, with modifiers for width and cache
-/// operator. The table is in docs/explanation/traces.md. Throws InputError when the version has
+/// operator. The table is in sass_names.cpp. Throws InputError when the version has
 /// none.
 std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t binary_version,
                         ReturnKind returns);
