@@ -6,9 +6,13 @@ import argparse
 
 from warpstack._util.arguments import printable
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.headings import number
+from warpstack.cli.common.layout import Look
+from warpstack.cli.common.output import add_output, print_table, say_text
 
 SUMMARY = "stage results that sweeps keep on disk"
+
+_LOOK = Look({"bytes": "size (bytes)"}, left=("stage",))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,16 +29,16 @@ def run(arguments: argparse.Namespace) -> None:
     cache = StageCache(arguments.folder or default_folder())
     if arguments.clear:
         size = cache.size_bytes
-        print(f"{printable(cache.folder)}: {cache.clear()} entries removed, {size / 2**20:.2f} MiB")
+        removed = f"{cache.clear():,} entries removed, {size / 2**20:,.2f} MiB"
+        say_text(arguments, f"{printable(cache.folder)}: {removed}")
         return
     table = pd.DataFrame(cache.summary(), columns=["stage", "entries", "bytes"])
     if not (arguments.json or arguments.csv):
         state = "off (WARPSTACK_CACHE)" if is_off() and not arguments.folder else "on"
-        print(
-            f"{printable(cache.folder)}: {state}, {table['bytes'].sum() / 2**20:.2f} of "
-            f"{cache.limit_bytes / 2**20:g} MiB"
-        )
+        used, limit = table["bytes"].sum() / 2**20, cache.limit_bytes / 2**20
+        of_limit = f"{used:,.2f} of {number(limit)} MiB"
+        say_text(arguments, f"{printable(cache.folder)}: {state}, {of_limit}")
         if table.empty:
             return
         print()
-    print_table(arguments, table)
+    print_table(arguments, table, _LOOK)

@@ -7,12 +7,30 @@ import argparse
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.output import add_output, print_table, say_text
 from warpstack.cli.common.stage_options import add_access_order, add_flush_l2
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 SUMMARY = "hits and traffic of L1, L2 and DRAM"
+
+_LEVELS = ("l1_read", "l1_write", "l2_read", "l2_write")
+_HITS = tuple(f"{level}_hits_%" for level in _LEVELS)
+_LOOK = Look(
+    formats=dict.fromkeys(_HITS, "{:.1f}"),
+    least=("l1_write_hits_%", "l2_write_hits_%", "l1_write_sectors", "dram_write_sectors"),
+)
+#: What memory instructions need, before what it is made of.
+_LOOK_PER_PC = Look(
+    formats=dict.fromkeys(("l1_hit", "l2_hit", "dram"), "{:.3f}"),
+    least=(
+        *("l1_waits", "l2_waits", "dram_waits", "l1_hit_events", "l2_hit_events", "dram_events"),
+        *("l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles", "l2_request_sectors"),
+        *("dram_requests", "active_executions", "l2_requests", "requests", "shared_wavefronts"),
+        *("space", "dram_sectors"),
+    ),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,20 +64,19 @@ def run(arguments: argparse.Namespace) -> None:
             table = profile.per_pc
             table.insert(0, "kernel", profile.kernel.launch_id)
             tables.append(table)
-        formats = dict.fromkeys(("l1_hit", "l2_hit", "dram"), "{:.3f}")
-        print_table(arguments, pd.concat(tables), formats)
+        print_table(arguments, pd.concat(tables), _LOOK_PER_PC)
         return
     table = pd.concat([profile.to_frame() for profile in profiles], ignore_index=True)
     if arguments.json or arguments.csv:
         print_table(arguments, table)
         return
-    levels = ("l1_read", "l1_write", "l2_read", "l2_write")
-    for name in levels:
+    for name in _LEVELS:
         hits, all_sectors = table[f"{name}_sector_hits"], table[f"{name}_sectors"]
         table[f"{name}_hits_%"] = (100 * hits / all_sectors.where(all_sectors > 0)).astype(float)
     shown = ["kernel", "name"]
-    for name in levels:
+    for name in _LEVELS:
         shown += [f"{name}_sectors", f"{name}_hits_%"]
     shown += ["dram_read_sectors", "dram_write_sectors"]
-    print(f"{app.name} on {target.title}: 32-byte sectors\n")
-    print_table(arguments, table[shown], {f: "{:.1f}" for f in shown if f.endswith("%")})
+    say_text(arguments, f"{app.name} on {target.title}: 32-byte sectors")
+    print()
+    print_table(arguments, table[shown], _LOOK)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack._util.output_file import OutputFile
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.output import add_output, print_table
 from warpstack.cli.common.outputs import add_overwrite, output_file
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from warpstack.calibration import Calibration
 
 SUMMARY = "a GPU's description from measurements on the card"
+
+_LOOK = Look(
+    {"difference": "difference (%)"},
+    {"difference": lambda value: f"{100 * value:+,.1f}"},
+    ("field", "unit", "measured", "base", "how"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,12 +73,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         _target(arguments, "output").check()
         found.save(arguments.output, overwrite=arguments.overwrite)
-    formats = {"difference": "{:+.1%}"}
-    left = ("field", "unit", "measured", "base", "how")
     table = found.to_frame()
     if not arguments.json and not arguments.csv:
         table = table.drop(columns="how")
-    print_table(arguments, table, formats, left)
+    print_table(arguments, table, _LOOK)
     for note in found.notes:
         say("note", note)
     if arguments.output is not None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus
+from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_table, terminal_width, text_table
+from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_traces
 
@@ -72,12 +73,14 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if first == second:
         first, second = f"{first} (1)", f"{second} (2)"
-    print(f"{second} against {first}, {where}\n")
-    _print_sum(table, first, second)
-    _print_kernels(table, first, second)
+    say_text(arguments, f"{second} against {first}, {where}")
+    print()
+    width = line_width(arguments)
+    _print_sum(table, first, second, width)
+    _print_kernels(table, first, second, width)
 
 
-def _print_sum(table: pd.DataFrame, first: str, second: str) -> None:
+def _print_sum(table: pd.DataFrame, first: str, second: str, width: int | None) -> None:
     """Print the quantities of all kernels together, the part of the time that changes most marked."""
     from warpstack.cli.common.answer import WORDS
 
@@ -105,16 +108,15 @@ def _print_sum(table: pd.DataFrame, first: str, second: str) -> None:
         text_table(
             ["quantity", first, second, "ratio"],
             rows,
-            {"ratio": "{:.3f}"},
-            ("quantity",),
-            marked,
-            terminal_width(),
+            Look({first: first, second: second}, {"ratio": "{:,.3f}"}, ("quantity",)),
+            width=width,
+            marked=marked,
         )
     )
     print("\n* the part of the time that changes most")
 
 
-def _print_kernels(table: pd.DataFrame, first: str, second: str) -> None:
+def _print_kernels(table: pd.DataFrame, first: str, second: str, width: int | None) -> None:
     from warpstack.cli.common.answer import WORDS
 
     names = list(dict.fromkeys(table["name"]))[1:]
@@ -127,11 +129,13 @@ def _print_kernels(table: pd.DataFrame, first: str, second: str) -> None:
         largest = [WORDS.get(part, part) for part in of[of["largest"]]["quantity"]]
         rows.append([name, time["first"], time["second"], time["ratio"], *(largest or ["-"])])
     columns = ["kernel", f"{first} (us)", f"{second} (us)", "ratio", "what changes most"]
-    formats = {columns[1]: "{:,.2f}", columns[2]: "{:,.2f}", "ratio": "{:.3f}"}
-    left = ("kernel", "what changes most")
-    print("\n" + text_table(columns, rows, formats, left, width=terminal_width()))
+    formats = {columns[1]: "{:,.2f}", columns[2]: "{:,.2f}", "ratio": "{:,.3f}"}
+    look = Look(
+        {name: name for name in columns}, formats, ("kernel", "what changes most"), ("ratio",)
+    )
+    print("\n" + text_table(columns, rows, look, width=width))
     if len(names) > _MAX_KERNELS:
-        print(f"and {len(names) - _MAX_KERNELS} more; --csv prints all")
+        print(f"and {len(names) - _MAX_KERNELS:,} more; --csv prints all")
 
 
 def _are_gpus(arguments: argparse.Namespace) -> bool:
@@ -157,5 +161,10 @@ def _compare_gpus(arguments: argparse.Namespace) -> None:
     if table.empty:
         print(f"{first.name} and {second.name} have the same values")
         return
-    table.columns = ["field", "unit", first.name, second.name, "ratio"]
-    print_table(arguments, table, {"ratio": "{:.3f}"}, ("field", "unit"))
+    look = Look(
+        {"first": first.name, "second": second.name},
+        {"ratio": "{:,.3f}"},
+        ("field", "unit", "first", "second"),
+        ("ratio",),
+    )
+    print_table(arguments, table, look)

@@ -6,6 +6,7 @@ import argparse
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
@@ -46,7 +47,10 @@ def run(arguments: argparse.Namespace) -> None:
     shown = table
     if not (arguments.json or arguments.csv):
         columns = ["kernel", "name", "model", "clock_ghz", "cycles", "time_us", "ipc"]
+        # Kernels and models stay in their order; the table begins with the GPU's own clock.
+        order = table.groupby(["kernel", "model"], sort=False).ngroup()
+        table = table.assign(order=order).sort_values(["order", "clock_ghz"], kind="stable")
         shown = table[[*columns, "relative_time"]]
-    print_table(arguments, shown, short_floats(shown))
+    print_table(arguments, shown, Look(formats=short_floats(shown), least=("ipc", "cycles")))
     if picture is not None:
         save_picture(ws.plot.dvfs(table).figure, picture, "time against clock")

@@ -8,10 +8,17 @@ import sys
 import warpstack as ws
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.output import add_output, print_table
 from warpstack.cli.common.outputs import add_overwrite
 
 SUMMARY = "figures and tables of the papers, and whether their claims hold"
+
+_LOOK = Look(
+    {"seconds": "time (s)"},
+    left=("name", "title", "paper", "figure", "claim", "ours", "holds"),
+    least=("seconds",),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.list:
         known = [figures.get(name) for name in figures.names(measured=True)]
         table = pd.DataFrame([{"name": f.name, "title": f.title, "paper": f.paper} for f in known])
-        print_table(arguments, table, {}, ("name", "title", "paper"))
+        print_table(arguments, table, _LOOK)
         return
     wanted = [
         figures.get(name)
@@ -102,4 +109,4 @@ def run(arguments: argparse.Namespace) -> None:
     table = pd.concat([report.to_frame() for report in reports], ignore_index=True)
     if not (arguments.json or arguments.csv):
         table["holds"] = table["holds"].map({True: "yes", False: "no"})
-    print_table(arguments, table, {}, ("figure", "claim", "paper", "ours", "holds"))
+    print_table(arguments, table, _LOOK)

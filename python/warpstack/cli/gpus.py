@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 
+from warpstack._core import GPU_FIELDS
 from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.headings import number
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.output import add_output, plain, print_table
 
 SUMMARY = "the GPU descriptions"
+
+_LOOK = Look(
+    {"num_sms": "SMs"},
+    left=("name", "description", "field", "meaning", "range", "value", "confidence", "source"),
+    least=("confidence", "l2_mib", "dram_bandwidth_gbs", "clock_ghz"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,15 +35,25 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.fields:
         meanings, ranges = Gpu.fields(), Gpu.ranges()
+        if not (arguments.json or arguments.csv):
+            ranges = {field: _with_separators(text) for field, text in ranges.items()}
         columns = {"field": meanings.keys(), "meaning": meanings.values(), "range": ranges.values()}
         table = pd.DataFrame(columns)
     elif arguments.name:
         one = gpu(arguments.name)
         values = one.values()
+        units = {} if arguments.json or arguments.csv else {f.name: f.unit for f in GPU_FIELDS}
+
+        def shown(field: str, value: object) -> str:
+            if not units:
+                return plain(value)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            return f"{number(value) if is_number else plain(value)} {units[field]}".rstrip()
+
         table = pd.DataFrame(
             {
                 "field": values.keys(),
-                "value": [plain(value) for value in values.values()],
+                "value": [shown(field, value) for field, value in values.items()],
                 "confidence": [one.confidences.get(field, "") for field in values],
                 "source": [one.sources.get(field, "") for field in values],
             }
@@ -50,5 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
                 "description": [g.description for g in every],
             }
         )
-    left = ("name", "description", "field", "meaning", "range", "value", "confidence", "source")
-    print_table(arguments, table, left=left)
+    print_table(arguments, table, _LOOK)
+
+
+def _with_separators(text: str) -> str:
+    return re.sub(r"(?<![.\d])\d{4,}", lambda match: number(int(match[0])), text)

@@ -9,7 +9,7 @@ from warpstack._util.arguments import printable
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_table, terminal_width
+from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.stage_options import add_flush_l2
 from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
 
@@ -71,9 +71,14 @@ def run(arguments: argparse.Namespace) -> None:
     from warpstack.traces.trace import distinct_names
 
     table, instructions = lines_and_instructions(app, target, progress=True, **wanted)
-    width = terminal_width()
+    width = line_width(arguments)
     for kernel, name in zip(app, distinct_names(app.kernels), strict=True):
         own = table[table["kernel"] == kernel.launch_id]
         below = instructions[instructions["kernel"] == kernel.launch_id]
-        print(f"\nkernel {kernel.launch_id}, {printable(name)}, on {target.title}\n")
-        print(listing(own, source, below if arguments.instructions else None, width=width))
+        print()
+        say_text(arguments, f"kernel {kernel.launch_id}, {printable(name)}, on {target.title}")
+        print()
+        text = listing(own, source, below if arguments.instructions else None, width=width)
+        print(text)
+        if width and any(len(line) == width and line[-1] == "…" for line in text.splitlines()):
+            say_text(arguments, f"(lines are cut after {width} characters; --wide shows all)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,9 @@ import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
+from warpstack.cli.common.layout import paragraph
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_csv, print_json
+from warpstack.cli.common.output import add_output, line_width, print_csv, print_json, say_text
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
@@ -233,7 +233,8 @@ def _print_text(
     arguments: argparse.Namespace, jobs: Sequence[_Job], rows: list[dict[str, Any]], is_answer: bool
 ) -> None:
     """Print the answer in words, what else answers, the stacks, and why the simulator differs."""
-    from warpstack.cli.common.answer import print_answer, print_others, print_stack_table, sums_of
+    from warpstack.cli.common.answer import print_answer, print_stack_table, sums_of
+    from warpstack.cli.common.second_opinion import print_opinions
 
     def sums(some: list[dict[str, Any]], top: int = len(rows)) -> tuple[list[str], list[Sums], int]:
         return sums_of(some, per_launch=arguments.per_launch, sort=arguments.sort, top=top)
@@ -241,47 +242,55 @@ def _print_text(
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     of_first = [row for row in rows if row["model"] == models[0]] if is_answer else rows
     by, found, left_out = sums(of_first, arguments.top)
-    _print_heading(jobs, of_first, is_answer)
+    _print_heading(arguments, jobs, of_first, is_answer)
     peaks = {job.target.num_sms * job.target.issue_width for job in jobs}
-    print_answer(by, found, peaks.pop() if len(peaks) == 1 else None)
+    width = line_width(arguments)
+    print_answer(by, found, peaks.pop() if len(peaks) == 1 else None, width)
     if left_out:
-        print(f"and {left_out} more; --top N shows N of them")
-    _print_sample(of_first)
+        print(f"and {left_out:,} more; --top N shows N of them")
+    _print_sample(arguments, of_first)
     if arguments.stacks:
-        print("\nCycles per instruction of an SM (CPI), by cause; * marks the largest\n")
-        print_stack_table(by, found)
+        print()
+        say_text(arguments, "Cycles per instruction of an SM (CPI), by cause; * marks the largest")
+        print()
+        print_stack_table(by, found, width)
     if is_answer:
-        print("\nWhat others say of the time (us)\n")
-        print_others(by, found, _other_times(found, sums, jobs, rows, models[0]))
-    _print_reasons([reason for job in jobs for reason in job.reasons])
+        print()
+        print_opinions(models[0], by, found, _others(found, sums, jobs, rows, models[0]), width)
+    _print_reasons(arguments, [reason for job in jobs for reason in job.reasons])
 
 
-def _other_times(
+def _others(
     found: Sequence[Sums],
     sums: Callable[[list[dict[str, Any]]], tuple[list[str], list[Sums], int]],
     jobs: Sequence[_Job],
     rows: Sequence[dict[str, Any]],
     own: str,
-) -> dict[str, list[float]]:
-    """Return the times of other models and of the simulator, in the order of what was found."""
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the sums of other models and of the simulator, in the order of what was found."""
     sources: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["model"] != own:
             sources.setdefault(str(row["model"]), []).append(row)
     if all(job.simulated for job in jobs):
-        results = [result.time_us for job in jobs for result in job.simulated]
+        results = [result for job in jobs for result in job.simulated]
         of_own = [row for row in rows if row["model"] == own]
         sources["simulator"] = [
-            {**row, "time_us": time} for row, time in zip(of_own, results, strict=True)
+            {
+                **row,
+                **{"cycles": result.cycles, "time_us": result.time_us, "cpi": result.cpi},
+                **{f"cpi_{part}": value for part, value in result.cpi_stack.items()},
+            }
+            for row, result in zip(of_own, results, strict=True)
         ]
-    times = {}
+    others = {}
     for name, some in sources.items():
-        known = {(one.number, one.key): one.values["time_us"] for one in sums(some)[1]}
-        times[name] = [known[one.number, one.key] for one in found]
-    return times
+        known = {(one.number, one.key): one.values for one in sums(some)[1]}
+        others[name] = [known[one.number, one.key] for one in found]
+    return others
 
 
-def _print_sample(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_sample(arguments: argparse.Namespace, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print what of the launches or SMs the answer is from, and what the bars of the IPC mean."""
     if "ipc_low" not in rows[0]:
         return
@@ -293,14 +302,21 @@ def _print_sample(rows: Sequence[Mapping[str, Any]]) -> None:
             print("\nToo few launches are alike: all were predicted")
             return
         what = f"{known:,} of {len(of_first):,} launches were predicted, which stand for the others"
-    print(f"\n{what}; with 95 % confidence,\nthe IPC that all would give is within +-")
+    print()
+    say_text(arguments, f"{what}; with 95 % confidence, the IPC that all would give is within +-")
 
 
-def _print_heading(jobs: Sequence[_Job], rows: Sequence[Mapping[str, Any]], own: bool) -> None:
+def _print_heading(
+    arguments: argparse.Namespace,
+    jobs: Sequence[_Job],
+    rows: Sequence[Mapping[str, Any]],
+    own: bool,
+) -> None:
     apps = list(dict.fromkeys(job.app.name for job in jobs))
     titles = list(dict.fromkeys(job.target.title for job in jobs))
     about = jobs[0].target.description if len(titles) == 1 else ""
-    print(f"{', '.join(apps)} on {', '.join(titles)}" + (f": {about}" if about else ""))
+    what = f"{', '.join(apps)} on {', '.join(titles)}"
+    say_text(arguments, f"{what}: {about}" if about else what)
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     if own:
         print(f"by {models[0]}, warpstack's own model")
@@ -322,20 +338,23 @@ def _beside(rows: Sequence[Mapping[str, Any]], simulated: Sequence[int]) -> list
     return result
 
 
-def _print_reasons(found: Sequence[Difference]) -> None:
+def _print_reasons(arguments: argparse.Namespace, found: Sequence[Difference]) -> None:
     """Print a sentence for each reason, the one of most cycles first."""
     if not found:
         return
     from warpstack.cli.common.differences import LARGE_ERROR
 
-    print(
-        f"\nCycles that differ by more than {100 * LARGE_ERROR:.0f} % from the simulated ones, and the "
-        "most probable reason:\n"
+    print()
+    say_text(
+        arguments,
+        f"Cycles that differ by more than {100 * LARGE_ERROR:.0f} % from the simulated ones, and the most "
+        "probable reason:",
     )
+    print()
     for one in found[:_MAX_REASONS]:
-        print(textwrap.fill(str(one), 118, initial_indent="- ", subsequent_indent="  "))
+        print(paragraph(f"- {one}", line_width(arguments), indent="  "))
     if len(found) > _MAX_REASONS:
-        print(f"- and {len(found) - _MAX_REASONS} more; --kernels chooses launches")
+        print(f"- and {len(found) - _MAX_REASONS:,} more; --kernels chooses launches")
 
 
 def _draw(predictions: pd.DataFrame, target: Gpu, picture: OutputFile) -> None:

@@ -6,6 +6,7 @@ import argparse
 
 import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
@@ -13,6 +14,15 @@ from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_p
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
 SUMMARY = "kernels under the roofs of L1, L2 and DRAM"
+
+#: GIPS: 10^9 warp instructions per second.
+_HEADS = {
+    "intensity": "intensity (instr/byte)",
+    "gips": "performance (GIPS)",
+    "roof_gips": "roof (GIPS)",
+    "roof_fraction": "fraction of the roof",
+}
+_LEFT = ("name", "model", "level", "limit")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not (arguments.json or arguments.csv):
         columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]
         shown = table[[*columns, "roof_fraction", "limit"]]
-    print_table(arguments, shown, short_floats(shown))
+    look = Look(_HEADS, short_floats(shown), _LEFT, ("roof_gips", "intensity"))
+    print_table(arguments, shown, look)
     if picture is not None:
         save_picture(ws.plot.roofline(table).figure, picture, "roofline")

@@ -7,8 +7,16 @@ import argparse
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
+from warpstack.cli.common.output import (
+    add_output,
+    line_width,
+    print_csv,
+    print_json,
+    print_table,
+    say_text,
+)
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stacks import print_stacks
 from warpstack.cli.common.stage_options import add_flush_l2, add_profiler
@@ -40,6 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
     )
     add_output(parser)
+
+
+def _look_of_samples(samples: pd.DataFrame) -> Look:
+    """Return how the state of queues looks: the queues matter more than who waited for how many slots."""
+    columns = [str(name) for name in samples.columns]
+    slots = [name for name in columns if name.startswith("slots_")]
+    heads = {name: f"slots of {name.removeprefix('slots_')}" for name in slots}
+    heads["cycle"] = "time (cycles)"
+    warps = [name for name in columns if name.startswith("scheduler_warps_")]
+    return Look(heads, least=(*warps, *slots, "reply_queue", "l2_mshrs"))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -76,7 +94,8 @@ def run(arguments: argparse.Namespace) -> None:
             samples = result.timeline
             samples.insert(0, "kernel", result.kernel.launch_id)
             tables.append(samples)
-        print_table(arguments, pd.concat(tables, ignore_index=True))
+        samples = pd.concat(tables, ignore_index=True)
+        print_table(arguments, samples, _look_of_samples(samples))
         return
     table = simulation.as_table(results)
     if arguments.json:
@@ -84,8 +103,10 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.csv:
         print_csv(table)
     else:
-        print_stacks(app, target, table.to_dict("records"), [])
-        print("\nLatency of the loads' L1 misses, mean cycles by part\n")
+        print_stacks(app, target, table.to_dict("records"), [], line_width(arguments))
+        print()
+        say_text(arguments, "Latency of the loads' L1 misses, mean cycles by part")
+        print()
         rows = [
             {
                 "kernel": result.kernel.launch_id,
@@ -95,5 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
             }
             for result in results
         ]
-        formats = dict.fromkeys([*simulation.LATENCY_PARTS, "sum"], "{:.1f}")
-        print_table(arguments, pd.DataFrame(rows), formats, ())
+        parts = [*simulation.LATENCY_PARTS, "sum"]
+        heads = {part: f"{part} (cycles)" for part in parts}
+        look = Look(heads, dict.fromkeys(parts, "{:,.1f}"), (), simulation.LATENCY_PARTS)
+        print_table(arguments, pd.DataFrame(rows), look)

@@ -10,10 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import warpstack as ws
+from warpstack._core import GPU_FIELDS
 from warpstack._util.arguments import printable
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
-from warpstack.cli.common.output import add_output, print_table, text_table
+from warpstack.cli.common.headings import heading
+from warpstack.cli.common.layout import Look, text_table
+from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.outputs import add_overwrite, output_file
 
 SUMMARY = "predictions over a design space that a file describes"
@@ -93,19 +96,23 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(arguments, table)
         return
     points, failed = table["point"].nunique(), table.loc[table["error"] != "", "point"].nunique()
-    print(
-        f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps)} applications, "
-        f"{len(table):,} predictions in {seconds:.1f} s ({len(table) / seconds:,.0f} per s)"
+    say_text(
+        arguments,
+        f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps):,} applications, "
+        f"{len(table):,} predictions in {seconds:.1f} s ({len(table) / seconds:,.0f} per s)",
     )
     if failed:
         first = table.loc[table["error"] != ""].iloc[0]
-        print(f"{failed:,} points have errors; point {first['point']}: {first['error']}")
-    _print_best(table)
+        say_text(
+            arguments,
+            f"{failed:,} points have errors; point {first['point']}: {first['error']}",
+        )
+    _print_best(table, line_width(arguments))
     if output is not None:
         print(f"\nAll rows: {printable(output)}", file=sys.stderr)
 
 
-def _print_best(table: pd.DataFrame) -> None:
+def _print_best(table: pd.DataFrame, width: int | None) -> None:
     """Print the fastest points of each application and model: fewest cycles of all kernels."""
     good = table[table["error"] == ""]
     keys = ["app", "model", "point", *table.attrs["axes"]]
@@ -117,8 +124,14 @@ def _print_best(table: pd.DataFrame) -> None:
     print("\nFewest cycles of all kernels\n")
     columns = [str(column) for column in best.columns]
     rows = best.itertuples(index=False, name=None)
-    formats = {"cycles": "{:.0f}", "time_us": "{:.2f}", "ipc": "{:.3f}"}
-    print(text_table(columns, rows, formats, ("app", "model")))
+    units = {field.name: field.unit for field in GPU_FIELDS}
+    look = Look(
+        {axis: heading(axis, units.get(axis, "")) for axis in table.attrs["axes"]},
+        {"cycles": "{:,.0f}", "time_us": "{:,.2f}", "ipc": "{:,.3f}"},
+        ("app", "model"),
+        ("ipc", "cycles"),
+    )
+    print(text_table(columns, rows, look, width=width))
 
 
 def _write_table(table: pd.DataFrame, output: OutputFile) -> None:

@@ -16,7 +16,9 @@ from warpstack._util.arguments import as_path, printable
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
-from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.headings import heading, number, unit_of
+from warpstack.cli.common.layout import Look
+from warpstack.cli.common.output import add_output, print_table, say_text
 from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
 from warpstack.errors import shown
 
@@ -29,6 +31,14 @@ _LEFT = (
     *("source", "app", "suite", "class", "name", "gpu", "gpu_changes", "model", "status"),
     *("metric", "profiler_metric"),
     *("largest_stall_predicted", "largest_stall_measured"),
+)
+#: Columns in the unit of the metric.
+_OF_METRIC = ("predicted", "measured", "mae")
+#: Columns that are left out first where the terminal is narrow.
+_LEAST = (
+    *("largest_stall_predicted", "largest_stall_measured", "excluded", "unmatched", "spearman"),
+    *("same_largest_stall_%", "mean_stack_distance_%", "stack_distance_%", "gmean_ratio", "ratio"),
+    *("pearson", "max_error_%", "mae"),
 )
 #: Columns of numbers that times are computed with.
 _OF_TIMES = ("clock_ghz", "time_us", "launch_us", "time_s", "launches")
@@ -114,12 +124,12 @@ def run(arguments: argparse.Namespace) -> None:
     )
     fractions = ["error", "mape", "max_error"]
     fractions += ["stack_distance", "mean_stack_distance", "same_largest_stall"]
-    formats = {
-        **dict.fromkeys(["predicted", "measured", "mae"], "{:.6g}"),
-        **dict.fromkeys([f"{name}_%" for name in fractions], "{:.1f}"),
-        **dict.fromkeys(["ratio", "gmean_ratio", "pearson", "spearman"], "{:.3f}"),
+    formats: dict[str, Any] = {
+        **dict.fromkeys(_OF_METRIC, number),
+        **dict.fromkeys([f"{name}_%" for name in fractions], "{:,.1f}"),
+        **dict.fromkeys(["ratio", "gmean_ratio", "pearson", "spearman"], "{:,.3f}"),
     }
-    shown = table
+    shown, what = table, ""
     if arguments.by != "kernel":
         by = None if arguments.by == "model" else arguments.by
         shown = ws.validation.validation_errors(table, by, pairs=arguments.pairs)
@@ -128,7 +138,8 @@ def run(arguments: argparse.Namespace) -> None:
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
-        print(f"{what}, predicted against reference: {', '.join(about)}\n")
+        say_text(arguments, f"{what}, predicted against reference: {', '.join(about)}")
+        print()
         # Unknown stacks are left out, as are the cycles from which applications are added up.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]
@@ -137,7 +148,9 @@ def run(arguments: argparse.Namespace) -> None:
         for name in [name for name in fractions if name in shown]:
             shown[name] = 100 * shown[name]
         shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
-    print_table(arguments, shown, formats, _LEFT)
+    unit = what if what == "cycles" else unit_of(what)
+    heads = {name: heading(name, unit) for name in _OF_METRIC}
+    print_table(arguments, shown, Look(heads, formats, _LEFT, _LEAST))
     if picture is not None:
         _draw(table[table["metric"] == table["metric"].iloc[0]], picture)
 

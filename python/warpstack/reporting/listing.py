@@ -23,6 +23,8 @@ _BAR = 10
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _GAP = "⋯"
 _INSTRUCTION_INDENT = 2
+#: Characters of a line that code is wrapped to; with fewer it is cut.
+_LEAST_CODE = 30
 
 
 def listing(
@@ -44,7 +46,8 @@ def listing(
     instructions
         Rows of `warpstack.lines` per instruction, which then stand below their line.
     width
-        Columns of the terminal, to which code is cut and advice is wrapped; None: nothing is.
+        Columns of the terminal, to which code and advice are wrapped, or code is cut where there is little
+        room for it; None: nothing is.
     context
         Lines of source before and after one with instructions.
     """
@@ -69,7 +72,7 @@ def listing(
             text.append(_GAP)
         before = line
         code = source[line - 1].expandtabs(4).rstrip() if source and line <= len(source) else ""
-        text.append(_clipped(f"{_cells(rows.get(line))} {line:>5}  {code}", width))
+        text.extend(_with_code(f"{_cells(rows.get(line))} {line:>5}  ", code, width))
         text.extend(_folded(instructions, line, width))
     for line, what in ROWS_WITHOUT_LINE.items():
         if line in rows:
@@ -102,8 +105,9 @@ def _bar(share: float) -> str:
 def _short(count: float) -> str:
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= 10 * size:
-            return f"{count / size:.3g}{unit}"
-    return f"{count:.0f}"
+            value = count / size
+            return f"{value:,.0f}{unit}" if value >= 100 else f"{value:.3g}{unit}"
+    return f"{count:,.0f}"
 
 
 def short_bytes(count: float) -> str:
@@ -111,7 +115,7 @@ def short_bytes(count: float) -> str:
     for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
         if count >= size:
             value = count / size
-            return f"{value:.0f}{unit}" if value >= 100 else f"{value:.3g}{unit}"
+            return f"{value:,.0f}{unit}" if value >= 100 else f"{value:.3g}{unit}"
     return f"{count:.0f}"
 
 
@@ -131,6 +135,21 @@ def _folded(instructions: pd.DataFrame | None, line: int, width: int | None) -> 
         _clipped(f"{_cells(row)} {'':>5}  {indent}{row['pc']:#06x} {row['opcode']}", width)
         for row in rows
     ]
+
+
+def _with_code(cells: str, code: str, width: int | None) -> list[str]:
+    room = None if width is None else width - len(cells)
+    if room is None or len(code) <= room or room < _LEAST_CODE:
+        return [_clipped(f"{cells}{code}", width)]
+    indent = code[: min(len(code) - len(code.lstrip()), room // 2)]
+    first, *more = textwrap.wrap(
+        code.strip(),
+        room,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}    ",
+        break_on_hyphens=False,
+    )
+    return [f"{cells}{first}", *(" " * len(cells) + line for line in more)]
 
 
 def _clipped(text: str, width: int | None) -> str:

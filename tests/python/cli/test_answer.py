@@ -14,7 +14,7 @@ import pytest
 import warpstack as ws
 from warpstack._util import progress
 from warpstack.cli import main
-from warpstack.cli.common import output, quiet
+from warpstack.cli.common import quiet
 from warpstack.cli.common.launch_text import Array, Launch, read_launch
 from warpstack.cuda import compilers, toolchain
 from warpstack.cuda.toolchain import find_nvcc
@@ -82,14 +82,15 @@ class TestAnswer:
         largest = str(stack.astype(float).idxmax()).removeprefix("cpi_")
         share = 100 * stack.max() / own.loc[1, "cpi"]
         assert divergent.endswith(f"({largest}), {share:.0f} %")
-        others = out.split("\n\n")[3]
-        time = ws.predict(app, pascal, "mdm")["time_us"].sum()
-        simulated = sum(result.time_us for result in ws.simulate(app, pascal))
+        title, table = out.split("\n\n")[2:4]
+        assert title.startswith("Second opinion: ")
         own_time = own["time_us"].sum()
-        assert cells(others, "all 2 kernels") == [
-            *(f"{time:.2f}", f"({100 * (time / own_time - 1):+.0f}", "%)"),
-            *(f"{simulated:.2f}", f"({100 * (simulated / own_time - 1):+.0f}", "%)"),
-        ]
+        for name, time in (
+            ("mdm", ws.predict(app, pascal, "mdm")["time_us"].sum()),
+            ("simulator", sum(result.time_us for result in ws.simulate(app, pascal))),
+        ):
+            (found,) = re.findall(rf"^all 2 kernels +{name} +(\S+) +(\S+) ", table, re.MULTILINE)
+            assert found == (f"{time:.2f}", f"{100 * (time / own_time - 1):+.0f}")
 
     def test_data_are_the_rows_of_predict(self, run, small, pascal):
         records = json.loads(run("predict", small, "--json"))
@@ -169,20 +170,6 @@ def test_tables_fit_the_terminal(small, columns):
         table = text.partition("\n\r\n")[2].replace("\033[1m", "").replace("\033[0m", "")
         assert max(map(len, table.splitlines()), default=0) <= columns
     assert "\033[1m" in text
-
-
-def test_narrow_tables_cut_names_and_repeat_them():
-    rows = [["a" * 30, 1, 22222222, 333333333], ["b", 4, 5, 6]]
-    text = output.text_table(["name", "x", "y", "z"], rows, {}, ("name",), width=26)
-    assert text.splitlines() == [
-        "name          x         y",
-        "aaaaaaaaaa..  1  22222222",
-        "b             4         5",
-        "",
-        "name                  z",
-        "aaaaaaaaaa..  333333333",
-        "b                     6",
-    ]
 
 
 class TestLaunches:
@@ -370,7 +357,8 @@ def test_lines_show_the_source_that_was_given(tmp_path, capsys):
     path.write_text(MIXED.replace("#include <vector>", "").replace("int main() { return 0; }", ""))
     call = ["lines", str(path), "--launch", "spread<<<2, 32>>>(float[1024])", "--no-simulate"]
     assert main(call) == 0
-    assert "a[32 * threadIdx.x] += 1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "a[32 * threadIdx.x] += 1" in " ".join(out.split())  # code may take several lines
 
 
 def test_one_launch_of_two_versions_is_compared(tmp_path, capsys):
@@ -418,7 +406,7 @@ def test_some_launches_stand_for_the_others(run, tmp_path):
     )
     total = ws.models.application_totals(rows).iloc[0]
     width = 50 * (total["ipc_high"] - total["ipc_low"]) / total["ipc"]
-    answer = out.split("What others say")[0]
+    answer = out.split("Second opinion")[0]
     assert cells(answer, "all 3 kernels")[1:3] == [f"{total['ipc']:.3f}", f"{width:.1f}"]
     # As data: the rows of predict.
     table = run("predict", tmp_path / "many", "--sample-launches", "0.2", "--json")

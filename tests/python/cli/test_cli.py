@@ -150,7 +150,7 @@ def test_caches_json(run, small):
 
 def test_caches_tables(run, small):
     out, _ = run("caches", small)
-    assert "l2_read_hits_%" in out
+    assert "L2 read hits (%)" in out
     out, _ = run("caches", small, "--per-pc")
     assert "LDG.E" in out
     rows = json.loads(run("caches", small, "--per-pc", "--json")[0])

@@ -59,7 +59,7 @@ def test_the_command_prints_the_table(folder, capsys):
     text = capsys.readouterr().out
     assert "4 points of num_sms, noc_bandwidth_gbs, 1 applications, 8 predictions" in text
     fastest = expected[expected["model"] == "mdm"].sort_values("cycles").iloc[0]
-    assert f"{fastest['cycles']:.0f}" in text
+    assert f"{fastest['cycles']:,.0f}" in text
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -204,7 +204,7 @@ def test_the_cache_command(folder, capsys, monkeypatch):
     cache = folder / "cache"
     monkeypatch.setenv("WARPSTACK_CACHE", str(cache))
     assert main(["cache"]) == 0
-    assert "0.00 of 1024 MiB" in capsys.readouterr().out
+    assert "0.00 of 1,024 MiB" in capsys.readouterr().out
     expected_table(folder)
     assert main(["cache", "--json"]) == 0
     rows = {row["stage"]: row["entries"] for row in json.loads(capsys.readouterr().out)}

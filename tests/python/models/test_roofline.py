@@ -96,8 +96,10 @@ def test_commands(strided_path, capsys, tmp_path):
     assert picture.stat().st_size > 5000
     assert main(["dvfs", *arguments, "--clocks", "0.7", "1.0"]) == 0
     text = capsys.readouterr().out
-    assert "relative_time" in text
+    assert "relative time" in text
     assert text.count("mdm") == 3
+    clocks = [line.split()[3] for line in text.splitlines()[1:]]
+    assert clocks == ["0.7", "1", "1.4"]  # in their order, the GPU's own among them
     assert main(["dvfs", *arguments, "--clocks", "-1"]) == 2
     assert "-1.0 GHz is not a positive clock" in capsys.readouterr().err
 

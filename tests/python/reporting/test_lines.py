@@ -266,6 +266,24 @@ def test_listing_wraps_advice_and_cuts_code_at_the_width_only():
     assert narrow.count("many") == whole.count("many") > 0
 
 
+def test_listing_folds_code_where_there_is_room():
+    kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    table = ws.lines(kernel, "pascal-mdm", simulate=False)
+    first = table[table["source_line"] <= 0].copy()
+    first = pd.concat([first, first.iloc[:1].assign(source_line=1)], ignore_index=True)
+    code = "  y[i] = alpha * x[32 * threadIdx.x + blockIdx.x] + beta * y[i];"
+    lines = listing(first, [code], width=100).split("The lines that")[0].splitlines()
+    assert max(map(len, lines)) <= 100
+    assert " ".join(code.split()) in " ".join(" ".join(lines).split())
+
+
+def test_listing_has_no_exponents():
+    kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    table = ws.lines(kernel, "pascal-mdm", simulate=False)
+    for count, text in ((5_870_000, "5,870k"), (58_700_000, "58.7M"), (9_999, "9,999")):
+        assert f" {text} " in listing(table.assign(executions=count))
+
+
 def test_listing_of_a_kernel_in_the_first_line():
     """Lines before the first are not lines of the source: negative ones have a meaning of their own."""
     kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.output import terminal_width, text_table
+from warpstack.cli.common.headings import number
+from warpstack.cli.common.layout import Look, text_table
+from warpstack.cli.common.stacks import least_parts
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 
 __all__ = [
+    "HEADS",
+    "LEFT",
     "SORTS",
     "WORDS",
     "Sums",
     "largest_part",
     "print_answer",
-    "print_others",
     "print_stack_table",
     "sums_of",
 ]
@@ -34,8 +37,8 @@ WORDS = {
 
 #: Properties that differ between rows, besides the kernel, and the names of their columns.
 _KEYS = ("app", "gpu", "model")
-_HEADS = {"app": "trace", "gpu": "GPU", "model": "model"}
-_LEFT = ("kernel", "trace", "GPU", "model", "most cycles go to")
+HEADS = {"app": "trace", "gpu": "GPU", "model": "model"}
+LEFT = ("kernel", "trace", "GPU", "model", "most cycles go to")
 
 
 class Sums(NamedTuple):
@@ -96,19 +99,19 @@ def sums_of(
 
     first, reverse = SORTS[sort]
     kernels = []
-    for number, (which, group) in enumerate(groups.items()):
+    for place, (which, group) in enumerate(groups.items()):
         several = max(map(len, group.values()))
         if per_launch:
             title = f"{which[1]} {which[2]}"
         else:
-            title = which if several == 1 else f"{which} ({several} launches)"
-        kernels.append([Sums(title, number, key, _added(some)) for key, some in group.items()])
+            title = which if several == 1 else f"{which} ({several:,} launches)"
+        kernels.append([Sums(title, place, key, _added(some)) for key, some in group.items()])
     kernels.sort(key=lambda sums: first(sums[0].values), reverse=reverse)
     found = [sums for kernel in kernels[:top] for sums in kernel]
     if len(groups) > 1:
         everything = [
             Sums(
-                f"all {len(groups)} {'launches' if per_launch else 'kernels'}",
+                f"all {len(groups):,} {'launches' if per_launch else 'kernels'}",
                 -1,
                 key,
                 _added(some),
@@ -149,17 +152,22 @@ def largest_part(values: Mapping[str, Any]) -> str:
     return max(STACK_COMPONENTS, key=lambda part: float(values[f"cpi_{part}"]))
 
 
-def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) -> None:
+def print_answer(
+    by: Sequence[str], sums: Sequence[Sums], peak: float | None, width: int | None
+) -> None:
     """Print kernel, time, speed and what most cycles go to.
 
     `peak` is the most instructions per cycle of the GPU; None where there are several. Where there are
-    several GPUs, their times are compared with those of the first.
+    several GPUs, their times are compared with those of the first. `width` is the characters of a line;
+    None: as many as it takes.
     """
-    speed = "IPC" if peak is None else f"IPC (of {peak:g})"
-    simulated = ["cycles", "simulated", "error (%)"] if "simulated" in sums[0].values else []
+    speed = "IPC" if peak is None else f"IPC (of {number(peak)})"
+    simulated = (
+        ["cycles", "simulated (cycles)", "error (%)"] if "simulated" in sums[0].values else []
+    )
     sampled = "ipc_low" in sums[0].values
     compared = ["times the first"] if "gpu" in by else []
-    columns = ["kernel", *(_HEADS[key] for key in by), *simulated, "time (us)", *compared]
+    columns = ["kernel", *(HEADS[key] for key in by), *simulated, "time (us)", *compared]
     firsts: dict[Any, float] = {}
     rows = []
     for one in sums:
@@ -181,38 +189,21 @@ def print_answer(by: Sequence[str], sums: Sequence[Sums], peak: float | None) ->
             bar = [50 * (values["ipc_high"] - values["ipc_low"]) / values["ipc"]]
         rows.append([*row, values["ipc"], *bar, f"{WORDS[part]} ({part}), {share:.0f} %"])
     formats = {
-        **dict.fromkeys(["cycles", "simulated"], "{:,.0f}"),
-        "error (%)": "{:+.0f}",
+        **dict.fromkeys(["cycles", "simulated (cycles)"], "{:,.0f}"),
+        "error (%)": "{:+,.0f}",
         "time (us)": "{:,.2f}",
-        "times the first": "{:.3f}",
-        speed: "{:.3f}",
-        "+- (%)": "{:.1f}",
+        "times the first": "{:,.3f}",
+        speed: "{:,.3f}",
+        "+- (%)": "{:,.1f}",
     }
     columns += [speed, *(["+- (%)"] if sampled else []), "most cycles go to"]
-    print(text_table(columns, rows, formats, _LEFT, width=terminal_width()))
+    look = Look({}, formats, LEFT, ("cycles", "simulated (cycles)", speed))
+    print(text_table(columns, rows, look, width=width))
 
 
-def print_others(
-    by: Sequence[str], sums: Sequence[Sums], times: Mapping[str, Iterable[float]]
-) -> None:
-    """Print what else answers, and how far its time is from the first: `times` by its name, in order."""
-    columns = ["kernel", *(_HEADS[key] for key in by), *times]
-    rows = []
-    for one, *others in zip(sums, *times.values(), strict=True):
-        own = one.values["time_us"]
-        rows.append(
-            [
-                one.title,
-                *one.key,
-                *(f"{other:,.2f} ({100 * (other / own - 1):+.0f} %)" for other in others),
-            ]
-        )
-    print(text_table(columns, rows, {}, _LEFT, width=terminal_width()))
-
-
-def print_stack_table(by: Sequence[str], sums: Sequence[Sums]) -> None:
+def print_stack_table(by: Sequence[str], sums: Sequence[Sums], width: int | None) -> None:
     """Print cycles per instruction and their parts, the largest of each row marked."""
-    columns = ["kernel", *(_HEADS[key] for key in by), "CPI", *STACK_COMPONENTS]
+    columns = ["kernel", *(HEADS[key] for key in by), "CPI", *STACK_COMPONENTS]
     rows = [
         [one.title, *one.key, one.values["cpi"], *(one.values[name] for name in STACK)]
         for one in sums
@@ -222,5 +213,10 @@ def print_stack_table(by: Sequence[str], sums: Sequence[Sums]) -> None:
         (row, offset + STACK_COMPONENTS.index(largest_part(one.values)))
         for row, one in enumerate(sums)
     }
-    formats = dict.fromkeys(["CPI", *STACK_COMPONENTS], "{:.3f}")
-    print(text_table(columns, rows, formats, _LEFT, marked, terminal_width()))
+    look = Look(
+        {part: part for part in STACK_COMPONENTS},
+        dict.fromkeys(["CPI", *STACK_COMPONENTS], "{:,.3f}"),
+        LEFT,
+        least_parts([one.values for one in sums]),
+    )
+    print(text_table(columns, rows, look, width=width, marked=marked))

@@ -4,53 +4,65 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from warpstack._util.lazy import pandas as pd
+from warpstack.cli.common.headings import number
+from warpstack.cli.common.layout import Look, paragraph, terminal_width, text_table
 
 __all__ = [
     "add_output",
+    "add_wide",
+    "line_width",
     "plain",
     "print_csv",
     "print_json",
     "print_table",
+    "say_text",
     "short_floats",
-    "terminal_width",
-    "text_table",
 ]
 
-_LEFT = ("name", "opcode", "op_class", "space", "kind")
+#: How a table looks whose command does not say it.
+_PLAIN = Look()
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` and ``--csv``."""
+    """Add ``--json``, ``--csv`` and ``--wide``."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--json", action="store_true", help="print JSON")
     group.add_argument("--csv", action="store_true", help="print CSV")
+    add_wide(parser)
+
+
+def add_wide(parser: argparse.ArgumentParser) -> None:
+    """Add ``--wide``."""
+    parser.add_argument(
+        "--wide", action="store_true", help="print all columns, wider than the terminal if need be"
+    )
+
+
+def line_width(arguments: argparse.Namespace) -> int | None:
+    """Return the characters of a line that the arguments ask for; None: as many as it takes."""
+    return None if arguments.wide else terminal_width()
 
 
 def print_table(
     arguments: argparse.Namespace,
     table: pd.DataFrame,
-    formats: Mapping[str, str] | None = None,
-    left: Collection[str] = _LEFT,
+    look: Look = _PLAIN,
 ) -> None:
     """Print a table in the form that the options ask for.
 
     Parameters
     ----------
     arguments
-        ``json`` and ``csv``.
+        ``json``, ``csv`` and ``wide``.
     table
         The table.
-    formats
-        Formats of columns in text; others are printed as `plain` does.
-    left
-        Columns of text, which are aligned to the left.
+    look
+        How it looks as text.
     """
     if arguments.json:
         print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
@@ -58,15 +70,14 @@ def print_table(
         print_csv(table)
     else:
         rows = table.itertuples(index=False, name=None)
-        print(
-            text_table(
-                [str(column) for column in table.columns],
-                rows,
-                formats or {},
-                left,
-                width=terminal_width(),
-            )
-        )
+        columns = [str(column) for column in table.columns]
+        print(text_table(columns, rows, look, width=line_width(arguments)))
+
+
+def say_text(arguments: argparse.Namespace, text: str) -> None:
+    """Print paragraphs, which empty lines divide, in lines as wide as those of tables."""
+    width = line_width(arguments)
+    print("\n\n".join(paragraph(part, width) for part in text.split("\n\n")))
 
 
 def print_json(records: Sequence[Mapping[Any, Any]]) -> None:
@@ -81,121 +92,13 @@ def print_csv(table: pd.DataFrame) -> None:
     print(csv_texts(table).to_csv(index=False), end="")
 
 
-def terminal_width() -> int | None:
-    """Return the columns of the terminal for the answer; None for a file or a pipe."""
-    return shutil.get_terminal_size().columns if _is_terminal() else None
-
-
-def _is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
-
-
-def text_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    formats: Mapping[str, str],
-    left: Collection[str],
-    marked: Collection[tuple[int, int]] = (),
-    width: int | None = None,
-) -> str:
-    """Return rows of values as lines of aligned text, after a line with the names of the columns.
-
-    Parameters
-    ----------
-    columns, rows, formats, left
-        As for `print_table`.
-    marked
-        Row and column of the cells with a ``*`` behind them, in bold print on a terminal.
-    width
-        Characters of a line; None: as many as it takes. In less than that, names are cut, and where that
-        is not enough, the columns that do not fit are below, behind the first columns once more.
-    """
-
-    def cell(number: int, value: Any) -> str:
-        column = columns[number]
-        if isinstance(value, float) and value != value:
-            return "-"
-        if column in formats and not isinstance(value, str):
-            return formats[column].format(value)
-        if isinstance(value, tuple):
-            return "x".join(map(str, value))
-        return plain(value)
-
-    starred = {number for _, number in marked}
-
-    def star(row: int, number: int) -> str:
-        return ("*" if (row, number) in marked else " ") if number in starred else ""
-
-    body = [
-        [cell(i, value) + star(r, i) for i, value in enumerate(row)] for r, row in enumerate(rows)
-    ]
-    heads = [name + " " * (number in starred) for number, name in enumerate(columns)]
-    lines = [heads, *body]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    blocks = [list(range(len(columns)))]
-    if width is not None:
-        widths = _narrowed(columns, widths, left, width)
-        blocks = _blocks(columns, widths, left, width)
-    bold = _is_terminal() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    texts = []
-    for block in blocks:
-        for row, line in enumerate(lines, -1):
-            cells = []
-            for i in block:
-                text = line[i]
-                if len(text) > widths[i]:
-                    text = text[: widths[i] - 2] + ".."
-                text = text.ljust(widths[i]) if columns[i] in left else text.rjust(widths[i])
-                cells.append(f"\033[1m{text}\033[0m" if bold and (row, i) in marked else text)
-            texts.append("  ".join(cells).rstrip())
-        texts.append("")
-    return "\n".join(texts[:-1])
-
-
-#: Names are not cut to less than this.
-_LEAST_NAME = 12
-
-
-def _narrowed(
-    columns: Sequence[str], widths: Sequence[int], left: Collection[str], width: int
-) -> list[int]:
-    """Return the widths of columns with names cut, the longest first, until the line fits."""
-    result = list(widths)
-    names = [i for i, column in enumerate(columns) if column in left]
-    while sum(result) + 2 * (len(result) - 1) > width:
-        longest = max(names, key=lambda i: result[i], default=None)
-        if longest is None or result[longest] <= max(_LEAST_NAME, len(columns[longest])):
-            break
-        result[longest] -= 1
-    return result
-
-
-def _blocks(
-    columns: Sequence[str], widths: Sequence[int], left: Collection[str], width: int
-) -> list[list[int]]:
-    """Return which columns stand in which of several tables, each below the one before."""
-    first = 0
-    while first < len(columns) and (columns[first] in left or columns[first] == "kernel"):
-        first += 1
-    keys = list(range(first if first < len(columns) else 0))
-    blocks, used = [list(keys)], sum(widths[i] + 2 for i in keys)
-    room = used
-    for i in range(len(keys), len(columns)):
-        if room + widths[i] > width and len(blocks[-1]) > len(keys):
-            blocks.append(list(keys))
-            room = used
-        blocks[-1].append(i)
-        room += widths[i] + 2
-    return blocks
-
-
-def short_floats(table: pd.DataFrame) -> dict[str, str]:
+def short_floats(table: pd.DataFrame) -> dict[str, Any]:
     """Return formats of four digits for all columns of floating-point numbers."""
-    return {str(column): "{:.4g}" for column in table.select_dtypes(float).columns}
+    return dict.fromkeys(map(str, table.select_dtypes(float).columns), partial(number, digits=4))
 
 
 def plain(value: Any) -> str:
-    """Return a value as a cell has it: numbers in their shortest form, tuples with commas."""
+    """Return a value as CSV and JSON have it: numbers in their shortest form, tuples with commas."""
     if isinstance(value, tuple):
         return ",".join(map(plain, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
