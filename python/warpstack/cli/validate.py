@@ -86,6 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="match launches by number, or by name and order (default: what fits)",
     )
+    parser.add_argument(
+        "--skip",
+        type=int,
+        default=0,
+        metavar="N",
+        help="launches of the measured kernels that the profiler skipped (its --launch-skip)",
+    )
     parser.add_argument("--app", help="the application that the predictions are of")
     parser.add_argument(
         "--suite", action="append", default=[], metavar="APP=SUITE", help="may be repeated"
@@ -118,6 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.reference,
         metric=arguments.metric,
         match=arguments.match,
+        skip=arguments.skip,
         clock_ghz=arguments.clock_ghz,
         suites=_pairs("--suite", arguments.suite),
         classes=_pairs("--class", arguments.classes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -57,6 +58,7 @@ def validate(
     *,
     metric: str | Sequence[str] | None = None,
     match: str = "auto",
+    skip: int = 0,
     clock_ghz: float | None = None,
     suites: Mapping[str, str] | pd.Series | None = None,
     classes: Mapping[str, str] | pd.Series | None = None,
@@ -82,7 +84,12 @@ def validate(
         their cycles and times say, or the clock of their GPU.
     match
         How launches are matched: by ``number``; by name and ``order`` among the launches of that
-        name; or ``auto``: by number if the names there agree, otherwise by order.
+        name; or ``auto``: by number if the names there agree, otherwise by order. Where that order
+        cannot be, because the profiler skipped launches, ``auto`` takes the one place among the
+        predictions at which names, grids and blocks agree, if there is just one.
+    skip
+        How many launches of the kernels that it measured the profiler skipped before the first
+        (``--launch-skip`` of ncu). Matching is then by order.
     clock_ghz
         Clock for conversions; by default that of the predictions (see `metric`).
     suites, classes
@@ -130,6 +137,10 @@ def validate(
     """
     if match not in _MATCHING:
         raise not_one_of("match", match, _MATCHING)
+    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
+        raise InputError(f"skip = {shown(skip)} is not a number of launches")
+    if skip and match == "number":
+        raise InputError("skip counts launches by order; leave out match='number', or skip")
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
         raise InputError(f"clock_ghz = {shown(clock_ghz)} is not a clock")
     frames, provenance = _references(reference)
@@ -156,7 +167,7 @@ def validate(
             for settings, group in _sets(predicted, name):
                 configuration = dict(zip(_CONFIGURATION, map(str, settings), strict=True))
                 convert = Conversion(name, configuration, clock_ghz, group)
-                for row in _compare(group, texts, common, match, convert):
+                for row in _compare(group, texts, common, (match, skip), convert):
                     # The name of a GPU in the reference says nothing about the predictions.
                     rows.append({"source": source, **row, **configuration, **about})
             if "gpu_changes" in common:
@@ -444,7 +455,7 @@ def _compare(
     predicted: pd.DataFrame,
     known: pd.DataFrame,
     common: Sequence[str],
-    match: str,
+    how: tuple[str, int],
     convert: Conversion,
 ) -> Iterable[dict[str, Any]]:
     """Yield a row for each kernel of one set of predictions and one source."""
@@ -463,7 +474,7 @@ def _compare(
     ]
     for key in dict.fromkeys([*parts[0], *parts[1]]):
         mine, theirs = (part.get(key, []) for part in parts)
-        yield from _match_launches(mine, theirs, match, convert)
+        yield from _match_launches(mine, theirs, how, convert)
 
 
 def _of_other_gpus(
@@ -487,29 +498,18 @@ def _of_other_gpus(
 def _match_launches(
     mine: list[dict[Hashable, Any]],
     theirs: list[dict[Hashable, Any]],
-    match: str,
+    how: tuple[str, int],
     convert: Conversion,
 ) -> Iterable[dict[str, Any]]:
     """Yield the rows of one application; references for a whole name come after the others."""
     single = [row for row in theirs if not pd.isna(row["kernel"])]
     whole = [row for row in theirs if pd.isna(row["kernel"])]
     if single:
-        numbers = [_by_number(side) for side in (mine, single)]
-        agreeing = all(
-            not own["name"] or not other["name"] or own["name"] == other["name"]
-            for number, own in numbers[0].items()
-            if (other := numbers[1].get(number))
-        )
-        if match == "number" and not agreeing:
-            raise InputError(
-                "kernels of the same number have other names in the reference; match by order"
-            )
-        by_number = match == "number" or (match == "auto" and agreeing)
-        sides = numbers if by_number else [_by_order(side) for side in (mine, single)]
+        sides = _sides(mine, single, *how)
         for key in dict.fromkeys([*sides[0], *sides[1]]):
             yield _row(sides[0].get(key), sides[1].get(key), convert)
         mine = []
-    for reference in whole:
+    for reference in _of_names(whole, mine):
         launches = [row for row in mine if row["name"] == reference["name"]]
         mine = [row for row in mine if row["name"] != reference["name"]]
         if len(launches) != reference["launches"]:
@@ -523,6 +523,105 @@ def _match_launches(
         mean[convert.metric] = sum(values) / len(values)
         yield _row({**mean, "launches": len(launches)}, reference, convert)
     yield from (_row(row, None, convert) for row in mine)
+
+
+def _of_names(
+    whole: list[dict[Hashable, Any]], mine: list[dict[Hashable, Any]]
+) -> Iterable[dict[Hashable, Any]]:
+    """Yield references for a whole name; instances of a template are one, as in the predictions.
+
+    Only times and counts have a mean over instances that is one over launches, so that values which
+    one of them lacks are missing in the mean.
+    """
+    counts = Counter(row["name"] for row in mine)
+    by_name: dict[str, list[dict[Hashable, Any]]] = {}
+    for row in whole:
+        by_name.setdefault(row["name"], []).append(row)
+    for name, rows in by_name.items():
+        total = sum(row["launches"] for row in rows)
+        if len(rows) == 1 or total != counts[name]:
+            yield from rows
+            continue
+        mean: dict[Hashable, Any] = {**rows[0], "launches": total}
+        for column, value in rows[0].items():
+            if isinstance(value, Real) and column not in ("kernel", "launches"):
+                values = [row[column] * row["launches"] for row in rows]
+                mean[column] = sum(values) / total if total else math.nan
+        yield mean
+
+
+def _sides(
+    mine: list[dict[Hashable, Any]], single: list[dict[Hashable, Any]], match: str, skip: int
+) -> list[dict[Hashable, dict[Hashable, Any]]]:
+    """Return predictions and references of one application by what matches them."""
+    numbers = [_by_number(side) for side in (mine, single)]
+    agreeing = all(
+        not own["name"] or not other["name"] or own["name"] == other["name"]
+        for number, own in numbers[0].items()
+        if (other := numbers[1].get(number))
+    )
+    if match == "number" and not agreeing:
+        raise InputError(
+            "kernels of the same number have other names in the reference; match by order"
+        )
+    if match == "number" or (match == "auto" and agreeing and not skip):
+        offset = _offset(mine, single, numbers) if match == "auto" else None
+        return numbers if offset is None else [_after(mine, single, offset), _by_order(single)]
+    if skip:
+        return [_after(mine, single, skip), _by_order(single)]
+    orders = [_by_order(side) for side in (mine, single)]
+    offset = _offset(mine, single, orders) if match == "auto" else None
+    return orders if offset is None else [_after(mine, single, offset), orders[1]]
+
+
+def _measured_ones(
+    mine: list[dict[Hashable, Any]], single: list[dict[Hashable, Any]]
+) -> list[dict[Hashable, Any]]:
+    """Return the launches in order whose kernels were measured: what the profiler counts."""
+    names = {row["name"] for row in single}
+    ordered = sorted(mine, key=lambda row: int(row["kernel"]))
+    return [row for row in ordered if row["name"] in names]
+
+
+def _after(
+    mine: list[dict[Hashable, Any]], single: list[dict[Hashable, Any]], skip: int
+) -> dict[Hashable, dict[Hashable, Any]]:
+    """Return predictions by name and order after the skipped launches, which match nothing."""
+    skipped = [row["kernel"] for row in _measured_ones(mine, single)[:skip]]
+    found: dict[Hashable, dict[Hashable, Any]] = {
+        ("", row["kernel"]): row for row in mine if row["kernel"] in skipped
+    }
+    return found | _by_order([row for row in mine if row["kernel"] not in skipped])
+
+
+def _offset(
+    mine: list[dict[Hashable, Any]],
+    single: list[dict[Hashable, Any]],
+    sides: list[dict[Hashable, dict[Hashable, Any]]],
+) -> int | None:
+    """Return after how many launches a profiler began that cannot have seen the first ones.
+
+    None if the usual matching can be right, or if not just one place is possible.
+    """
+
+    def is_one(own: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> bool:
+        return bool(own["name"] == other["name"]) and not launch_text(own, other)
+
+    pairs = [(sides[0][key], other) for key, other in sides[1].items() if key in sides[0]]
+    pairs.sort(key=lambda pair: int(pair[1]["kernel"]))
+    places = [int(own["kernel"]) for own, _ in pairs]
+    if not all(row["name"] for row in (*mine, *single)) or (
+        places == sorted(places) and not any(launch_text(*pair) for pair in pairs)
+    ):
+        return None
+    own = _measured_ones(mine, single)
+    measured = sorted(single, key=lambda row: int(row["kernel"]))
+    found = [
+        first
+        for first in range(1, len(own) - len(measured) + 1)
+        if all(map(is_one, own[first:], measured))
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _by_number(rows: Iterable[dict[Hashable, Any]]) -> dict[Hashable, dict[Hashable, Any]]:
@@ -623,12 +722,18 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
     def some(rows: pd.DataFrame, where: Sequence[str] = ()) -> str:
         different = rows.drop_duplicates(["app", "kernel", "name", *where])
         texts = []
-        for row in different.head(4).to_dict("records"):
+        groups = list(different.groupby(["app", "name", *where], sort=False))
+        for _, rows_of_name in groups[:4]:
+            row = rows_of_name.iloc[0].to_dict()
             number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
-            text = " ".join(part for part in (row["app"], number, row["name"]) if part)
+            if len(rows_of_name) > 1:
+                number = f"{len(rows_of_name)} launches of" if row["name"] else f"from {number}"
+            text = " ".join(part for part in (number, row["app"], row["name"]) if part)
+            if len(rows_of_name) == 1:
+                text = " ".join(part for part in (row["app"], number, row["name"]) if part)
             setting = " ".join(str(row[column]) for column in where if row[column])
             texts.append(f"{text} (with {setting})" if setting else text)
-        more = f" and {len(different) - 4} more" if len(different) > 4 else ""
+        more = f" and {len(groups) - 4} more names" if len(groups) > 4 else ""
         return ", ".join(texts) + more
 
     if not (table["status"] == MATCHED).any():
@@ -654,4 +759,28 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         said = []
         for status, rows in alone.groupby("status", sort=True):
             said.append(f"{len(rows)} rows have {status} ({some(rows)})")
-        warn("; ".join(said), UnmatchedWarning)
+        warn("; ".join([*said, *_remedies(table, alone)]), UnmatchedWarning)
+
+
+def _remedies(table: pd.DataFrame, alone: pd.DataFrame) -> Iterable[str]:
+    """Yield what to do about rows without a counterpart, where their names say it."""
+    matched = set(table["name"][table["status"] == MATCHED])
+    sides = {status: set(rows["name"]) - {""} for status, rows in alone.groupby("status")}
+    without = sides.get(NO_REFERENCE, set())
+    means = alone[(alone["status"] == NO_PREDICTION) & alone["kernel"].isna()]
+    if both := sorted(without & set(means["name"])):
+        yield (
+            f"a mean over all launches of {both[0]} is known, of another number of launches than are "
+            "predicted: measure them one by one (nsys stats --report cuda_gpu_trace), or predict all"
+        )
+    elif without & matched:
+        yield (
+            "if the profiler skipped launches before the first that it measured, say how many (skip=N, "
+            "--skip N)"
+        )
+    if alone["measured"].isna().all() or alone["predicted"].isna().all():
+        return
+    if without and (others := sides.get(NO_PREDICTION, set()) - without) and not both:
+        yield (
+            f"where a kernel has two names, such as {min(without)} and {min(others)}, give both sides one"
+        )

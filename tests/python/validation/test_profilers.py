@@ -100,6 +100,11 @@ class TestNsightSystems:
         assert table["kernel"].isna().all()
         assert table["time_s"].tolist() == pytest.approx([3e-6, 3e-6])
 
+    def test_text(self, tmp_path):
+        table = read(tmp_path, NSYS_TEXT)
+        assert table["name"].tolist() == ["fill"]
+        assert table["time_s"].tolist() == pytest.approx([3e-6])
+
     def test_kernels_by_grid_are_one(self, tmp_path):
         more = NSYS_SUM + "25.0,3000,3,1000.0,1000.0,1000,1000,0.0,fill(int *)\n"
         table = read(tmp_path, more)
@@ -184,7 +189,6 @@ class TestRefused:
             ("a.txt", MEM_TRACE, "NVBit's mem_trace, .*; trace with Accel-Sim's tracer"),
             ("a.txt", NCU_TEXT, "text that Nsight Compute prints; write it as CSV: ncu --csv"),
             ("a.txt", NVPROF_TEXT, "text that nvprof prints; write it as CSV: nvprof --print"),
-            ("a.txt", NSYS_TEXT, "text that nsys stats prints; write it as CSV: nsys stats"),
             ("a.nsys-rep", b"\1\2\3", "report of Nsight Systems; write its kernels as CSV"),
             ("a.csv", b"NVR\0\1\2", r"Nsight Compute under another name; call it \*\.ncu-rep"),
             ("a.csv", b"\x1f\x8b\x08", "packed by gzip; unpack it"),

@@ -249,11 +249,15 @@ class TestNvprof:
         assert list(table["l2_tex_read_hit_rate"]) == [1.0, 0.0]
         assert list(table["kernel"]) == [1, 2]
 
-    def test_summary_is_refused(self, tmp_path):
+    def test_summary_has_means(self, tmp_path):
         text = '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
         text += '"GPU activities",90,10,2,5,4,6,"Kernel(Node*)"\n'
-        with pytest.raises(ws.InputError, match="run nvprof --print-gpu-trace --csv instead"):
-            read(tmp_path, text)
+        text += '"GPU activities",5,1,1,1,1,1,"[CUDA memcpy HtoD]"\n'
+        text += '"API calls",5,1,1,1,1,1,"cudaMalloc"\n'
+        table = read(tmp_path, text)
+        assert table["name"].tolist() == ["Kernel"]
+        assert table["launches"].tolist() == [2]
+        assert table["time_s"].tolist() == pytest.approx([5e-6])
 
 
 # --- tables -------------------------------------------------------------------------------------

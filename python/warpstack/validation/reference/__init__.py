@@ -67,12 +67,13 @@ DIALECTS: Sequence[Dialect] = (
     Dialect("nvprof, metrics", nvprof.METRICS, nvprof.read_metrics),
     Dialect("nvprof, events", nvprof.EVENTS, nvprof.read_metrics),
     Dialect("nvprof, metrics by launch", nvprof.METRIC_TRACE, nvprof.read_metric_trace),
-    Dialect("nvprof, summary", nvprof.SUMMARY, nvprof.refuse_summary),
+    Dialect("nvprof, summary", nvprof.SUMMARY, nvprof.read_summary),
     Dialect("Nsight Systems, GPU trace", frozenset(), nsys.read_trace, nsys.is_trace),
     Dialect("Nsight Systems, kernels", frozenset(), nsys.read_summary, nsys.is_summary),
     Dialect("Nsight Systems, another report", frozenset(), nsys.refuse, nsys.is_other),
     Dialect("counters of several machines", tables.TABLE, tables.read_counters, tables.is_counters),
     Dialect("table", tables.TABLE, tables.read_table),
+    Dialect("table of times", frozenset(), tables.read_table, tables.is_times),
 )
 
 
@@ -86,10 +87,10 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         A report of Nsight Compute (``.ncu-rep``, see `read_ncu`), or a CSV file: what ``ncu --csv``
         wrote (details, ``--page raw`` or ``--print-summary per-kernel``), what ``nvprof --csv`` wrote
         (``--print-gpu-trace``, ``--metrics``, ``--events``, or both), what ``nsys stats --format csv``
-        wrote (``cuda_gpu_trace``, ``cuda_gpu_kern_sum``), a trace of PyTorch's profiler (JSON), or a
-        table with a column
-        ``kernel``: of Accel-Sim results, of counters of several machines, or one that `warpstack`
-        printed. ``docs/how-to/validate.md`` describes each.
+        wrote (``cuda_gpu_trace``, ``cuda_gpu_kern_sum``) or ``nsys stats`` printed, a trace of PyTorch's
+        profiler (JSON), or a table with a column ``kernel``: of Accel-Sim results, of counters of
+        several machines, one that `warpstack` printed, or one of your own with names and times whose
+        unit the header or a column ``unit`` says. ``docs/how-to/validate.md`` describes each.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         DIALECTS,
         "not a reference that warpstack knows; expected a report of Nsight Compute (.ncu-rep), what "
         "ncu --csv or nvprof --csv writes, or a table (CSV) with a column kernel, such as "
-        "`warpstack simulate --csv` prints",
+        "`warpstack simulate --csv` prints, or with columns name and time_us",
     )
 
 
@@ -151,13 +152,14 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
     where = printable(place)
     with reading(place):
         data = read_input(place, "reference", MAX_TABLE_BYTES)
-    if known := foreign(place.name, data[:_HEAD_BYTES]):
+    known = foreign(place.name, data[:_HEAD_BYTES])
+    if known and not nsys.is_text(data.decode("utf-8", "replace")):
         # Text output of a tool contains CSV of other tools only by chance.
         raise InputError(f"{where}: {known[0]}; {known[1]}")
     text = _text(where, data)
     if torch.is_json(text) and dialects is DIALECTS:
         return _finished(torch.read_json(text, place), place)
-    lines = _lines(where, text)
+    lines = nsys.lines_of_text(where, text) if nsys.is_text(text) else _lines(where, text)
     found = _table(lines, dialects)
     if found is not None:
         dialect, lines = found
@@ -250,6 +252,8 @@ def _sections(lines: list[Line], dialect: Dialect, where: str, said: str = "") -
             sections.append(Section(line.cells, []))
             continue
         header = sections[-1].header
+        if _is_said_by_program(line, header):
+            continue
         if len(line.cells) != len(header):
             raise line.error(
                 f"{len(line.cells)} cells under {len(header)} columns; remove what is not of the table"
@@ -258,6 +262,16 @@ def _sections(lines: list[Line], dialect: Dialect, where: str, said: str = "") -
     if not any(section.lines for section in sections):
         raise InputError(f"{where}: the table has no rows{said and f': {said}'}")
     return sections
+
+
+def _is_said_by_program(line: Line, header: Sequence[str]) -> bool:
+    """Whether a line is text of the program that was measured, which writes to the same terminal.
+
+    It has no comma and is not the beginning of a row, as a file that is cut off may end with.
+    """
+    text = line.cells[0]
+    is_begun = "GPU activities".startswith(text) or "API calls".startswith(text)
+    return len(line.cells) == 1 and len(header) > 2 and not is_begun and text[:1].isalpha()
 
 
 def _finished(table: pd.DataFrame, where: Path) -> pd.DataFrame:

@@ -16,13 +16,16 @@ __all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit", "whole_nu
 _NO_VALUE = {"", "n/a", "nan", "-nan", "no data", "<overflow>", "overflow", "inf", "-"}
 _NUMBER = re.compile(
     r"(?P<number>[-+]?(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
-    r"\s*(?P<unit>[%A-Za-z][A-Za-z/%]*)?"
+    r"\s*(?P<unit>[%A-Za-z\u00b5\u03bc][A-Za-z/%]*)?"
 )
 #: nvprof gives utilisation as a level: ``Low (2)``.
 _LEVEL = re.compile(r"[A-Za-z]+ \(([0-9]+)\)")
 _PREFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12}
 _BYTES = ("byte", "bytes", "B")
-_SECONDS = ("second", "s", "sec")
+_SECONDS = ("second", "s", "sec", "seconds", "secs")
+#: What people call units in tables of their own, beside the tools' names.
+_SPELLED = {"nanoseconds": "ns", "microseconds": "us", "milliseconds": "ms"}
+_SPELLED |= {name[:-1]: unit for name, unit in _SPELLED.items()}
 _COUNTED = frozenset(
     {"cycle", "cycles", "hz", "Hz", "inst", "instruction", "warp", "thread", "block"}
 )
@@ -72,7 +75,10 @@ def scale_of_unit(unit: str, binary_bytes: bool = False) -> float | None:
     float or None
         None for a unit that is not known.
     """
-    unit = unit.strip()
+    unit = (
+        unit.strip().replace("\u00b5", "u").replace("\u03bc", "u")
+    )  # two characters that look alike
+    unit = _SPELLED.get(unit.lower(), unit)
     if "/" in unit:
         over, _, under = unit.partition("/")
         scales = [scale_of_unit(part, binary_bytes) for part in (over, under)]

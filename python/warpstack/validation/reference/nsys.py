@@ -14,7 +14,9 @@ __all__ = [
     "is_other",
     "is_report",
     "is_summary",
+    "is_text",
     "is_trace",
+    "lines_of_text",
     "read_summary",
     "read_trace",
     "refuse",
@@ -22,6 +24,32 @@ __all__ = [
 
 _TIME = re.compile(r"(?P<name>[A-Za-z ]+?) ?\((?P<unit>[a-z]+)\)")
 _AXES = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
+
+#: The line under the header of a table in columns: a dash for each character of a column's width.
+_RULER = re.compile(r" *-{2,}(?: +-+){2,} *")
+_TEXT = re.compile(r"^ *(?:Time \(%\) +Total Time|Start \([a-z]+\) +Duration \()", re.MULTILINE)
+
+
+def is_text(text: str) -> bool:
+    """Whether it has tables in columns, as ``nsys stats`` prints where no format is asked for."""
+    return _TEXT.search(text) is not None
+
+
+def lines_of_text(where: str, text: str) -> list[Line]:
+    """Return the headers and rows of all tables in columns; what stands between them is left out."""
+    lines = text.splitlines()
+    found = []
+    for ruler, marks in enumerate(lines):
+        if not ruler or not _RULER.fullmatch(marks):
+            continue
+        starts = [match.start() for match in re.finditer("-+", marks)]
+        ends = [*starts[1:], None]  # the last column, the name, may be longer
+        for place in [ruler - 1, *range(ruler + 1, len(lines))]:
+            if not lines[place].strip():
+                break
+            cells = [lines[place][a:b].strip() for a, b in zip(starts, ends, strict=True)]
+            found.append(Line(where, place + 1, cells))
+    return found
 
 
 def is_report(header: Sequence[str]) -> bool:

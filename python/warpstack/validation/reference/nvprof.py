@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -19,7 +20,7 @@ TRACE = frozenset({"Start", "Duration", "Name"})
 METRICS = frozenset({"Device", "Kernel", "Invocations", "Metric Name", "Avg"})
 EVENTS = frozenset({"Device", "Kernel", "Invocations", "Event Name", "Avg"})
 METRIC_TRACE = frozenset({"Device", "Context", "Stream", "Kernel"})
-SUMMARY = frozenset({"Time(%)", "Calls", "Name"})
+SUMMARY = frozenset({"Time(%)", "Time", "Calls", "Name"})
 
 #: Metrics that have a name here. Transactions of L2 and DRAM are 32-byte sectors.
 _NAMES = {
@@ -31,6 +32,8 @@ _NAMES = {
     # nvprof's value is of one SM while it is active; ours is of the whole GPU.
     "ipc": "ipc_per_sm",
 }
+#: A function of the CUDA runtime or driver.
+_CALL = re.compile(r"cu(?:da)?[A-Z]\w*$")
 _NOT_METRICS = {*METRIC_TRACE, "Correlation_ID"}
 
 
@@ -94,12 +97,22 @@ def read_metric_trace(sections: list[Section]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def refuse_summary(sections: list[Section]) -> pd.DataFrame:
-    """Refuse nvprof's default output, which mixes all launches of a kernel with copies."""
-    line = sections[0].lines[0]
-    raise line.error(
-        "a summary by nvprof has no launches; run nvprof --print-gpu-trace --csv instead"
-    )
+def read_summary(sections: list[Section]) -> pd.DataFrame:
+    """Read nvprof's default output: the mean of all launches of a kernel, without copies and calls."""
+    rows: list[dict[str, Any]] = []
+    for section in sections:
+        units = _units(section)
+        for line, row in section.rows():
+            # Old versions have no column Type, and calls in a table of their own.
+            is_call = row.get("Type", "GPU activities") != "GPU activities"
+            if is_call or row["Name"].startswith("[CUDA ") or _CALL.match(row["Name"]):
+                continue
+            launches = whole_number(line, "Calls", row["Calls"])
+            about = {"source": "nvprof", "kernel": pd.NA, "launches": launches}
+            total = number(line, "Time", row["Time"], units["Time"])
+            time_s = total / launches if launches else float("nan")
+            rows.append({**about, "name": plain_name(row["Name"]), "time_s": time_s})
+    return pd.DataFrame(rows)
 
 
 def _value(line: Line, name: str, text: str, unit: str = "") -> float:
