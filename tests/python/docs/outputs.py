@@ -68,6 +68,8 @@ def outputs(page: Path) -> list[Output]:
                 raise ValueError(f"{snippet}: output without a block of commands right before it")
             if before.language not in (*SHELL, "python"):
                 raise ValueError(f"{snippet}: output of a block of {before.language or 'text'}")
+            if not snippet.text.replace("...", "").strip():
+                raise ValueError(f"{snippet}: a block that any output matches")
             found.append(Output(before, snippet))
         before = snippet
     return found
@@ -91,16 +93,23 @@ def plain(text: str) -> str:
 
 
 def cut_as(shown: str, printed: str) -> str:
-    """Return what was printed, cut as the page cuts it: as many lines before and after its ``...``."""
+    """Return what was printed, cut as the page cuts it.
+
+    Before the line ``...`` there are as many lines as before, or as many paragraphs if an empty line comes
+    before it: a paragraph may have become longer. After it there are as many lines as before.
+    """
     lines, kept = plain(printed).splitlines(), [line.strip() for line in shown.splitlines()]
     dots = [number for number, line in enumerate(kept) if line == "..."]
-    if not dots:
-        return "\n".join(lines) + "\n"
     if len(dots) > 1:
         raise ValueError("several lines '...' in a block that has changed: edit it by hand")
-    after = len(kept) - dots[0] - 1
-    lines[dots[0] : len(lines) - after] = ["..."]
-    return "\n".join(lines) + "\n"
+    if dots:
+        head, tail = kept[: dots[0]], kept[dots[0] + 1 :]
+        begin = len(head)
+        if head and not head[-1]:
+            empty = [number for number, line in enumerate(lines, 1) if not line]
+            begin = [*empty, len(lines)][min(head.count("") - 1, len(empty))]
+        lines[begin : len(lines) - len(tail)] = ["..."]
+    return "".join(f"{line}\n" for line in lines)
 
 
 class Session:
@@ -110,7 +119,6 @@ class Session:
         self.page = page
         self.folder = make_folder(folder)
         self.names: dict[str, object] = {"__name__": "__main__"}
-        (folder / "data").symlink_to(REPOSITORY / "data")
         if "build/strided" in page.read_text(encoding="utf-8"):
             shutil.rmtree(folder / "build/strided")
             script = REPOSITORY / "data/kernels/strided.py"

@@ -120,7 +120,7 @@ def program(words: list[str]) -> str:
 
 
 def make_folder(folder: Path) -> Path:
-    """Make a folder with the traces that pages speak of, and return it."""
+    """Make a folder with the traces that pages speak of and the repository's data, and return it."""
     kernels = [
         ws.patterns.strided(gs=8, blocks=4, iterations=2, launch_id=launch) for launch in (1, 2, 3)
     ]
@@ -129,4 +129,5 @@ def make_folder(folder: Path) -> Path:
         ws.save(app, folder / name)
     for name in ("traces", "bfs"):
         ws.save(app, folder / name, format="accelsim")
+    (folder / "data").symlink_to(REPOSITORY / "data")
     return folder

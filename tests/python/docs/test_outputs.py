@@ -52,6 +52,9 @@ def test_matches(shown, printed, same):
 def test_a_changed_output_is_cut_where_the_old_one_was():
     assert cut_as("old\n...\nend\n", "1\n2\n3\n4\n") == "1\n...\n4\n"
     assert cut_as("old\n", "1\n2\n") == "1\n2\n"
+    longer = "title\n\nhead\nrow\nrow\n\nwords\n"
+    assert cut_as("title\n\nold\n\n...\n", longer) == "title\n\nhead\nrow\nrow\n\n...\n"
+    assert cut_as("title\n\nold\n\n...\n", "title\n\nrow\n") == "title\n\nrow\n...\n"
     with pytest.raises(ValueError, match="by hand"):
         cut_as("a\n...\nb\n...\n", "1\n2\n")
 
@@ -111,6 +114,7 @@ def test_a_stale_page_is_written_anew(tmp_path):
         ("```output\n1\n```\n", "without a block of commands"),
         ("```sh\nwarpstack gpus\n```\n\nIt prints\n\n```output\n1\n```\n", "right before it"),
         ("```yaml\na: 1\n```\n\n```output\n1\n```\n", "output of a block of yaml"),
+        ("```sh\nwarpstack gpus\n```\n\n```output\n...\n```\n", "that any output matches"),
         ("```sh\nnvprof ./p\n```\n\n```output\n1\n```\n", "nvprof is not run here"),
         ("```sh\nwarpstack info none\n```\n\n```output\n1\n```\n", "none"),
         ("```text\n", "does not end"),

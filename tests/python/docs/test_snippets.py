@@ -120,7 +120,7 @@ def test_command_runs(words, folder, tmp_path, monkeypatch, capsys):
     for pattern, reason in NOT_RUN.items():
         if re.search(pattern, " ".join(words)):
             pytest.skip(reason)
-    here = shutil.copytree(folder, tmp_path / "here")
+    here = shutil.copytree(folder, tmp_path / "here", symlinks=True)
     place = 2 if words[0] == "convert" else words.index("-o") + 1 if "-o" in words else None
     if place:
         shutil.rmtree(here / words[place], ignore_errors=True)  # it is not there yet
