@@ -8,10 +8,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import warpstack as ws
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 DOCS = REPOSITORY / "docs"
 #: Pages with fenced code; notebooks, which run as a whole, are not among them.
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("[!n]*/*.md")])
+
+#: What the reader of a page has before its first block.
+BEFORE = """
+import concurrent.futures
+import numpy as np
+import warpstack as ws
+kernel = ws.patterns.strided(gs=8, blocks=4, iterations=2)
+app = ws.App([kernel], name="app")
+gpu = ws.gpu("pascal-mdm")
+"""
+#: The same for one page, by its name.
+BEFORE_PAGE = {
+    "explanation/timing.md": "gpus = [gpu, gpu.replace(l1_mshrs=64)]",
+    "explanation/traces.md": "base, row, n = 1 << 20, 3, 64",
+    "how-to/sweep.md": "l1_sizes, l2_sizes, axes = [24, 48], [1536, 3072], {'num_sms': [14, 28]}",
+    "how-to/exploring.md": """
+bandwidths = ws.sweep(app, gpu, [
+    {"noc_bandwidth_gbs": noc, "dram_bandwidth_gbs": noc / 2} for noc in (525, 1050)
+], ["gpumech", "mdm"])
+ends = {"num_sms": (14, 56), "noc_bandwidth_gbs": (525, 2100)}
+table = ws.sweep(app, gpu, [
+    {"num_sms": sms, "l1_mshrs": 128, "noc_bandwidth_gbs": noc}
+    for sms in (28, 56) for noc in (525, 1050)
+], ["gpumech", "mdm"])
+""",
+}
 
 MARK = re.compile(r"<!-- not run: (.+?) -->")
 FENCE = re.compile(r"```(\w*)")
@@ -27,8 +55,19 @@ class Snippet:
     text: str
     not_run: str
 
+    @property
+    def end(self) -> int:
+        """The line after the block's text, that of its closing fence."""
+        return self.line + self.text.count("\n")
+
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
+
+
+def name_of(page: Path) -> str:
+    """Return the path of a page from ``docs``, or from the repository."""
+    roots = [root for root in (DOCS, REPOSITORY) if page.is_relative_to(root)]
+    return page.relative_to(roots[0]).as_posix() if roots else page.name
 
 
 def snippets(page: Path) -> Iterator[Snippet]:
@@ -43,8 +82,8 @@ def snippets(page: Path) -> Iterator[Snippet]:
             language, begin, text = fence[1], number + 1, []
         elif language is not None and line.startswith("```"):
             mark = MARK.match(before)
-            name = page.relative_to(DOCS).as_posix()
-            yield Snippet(name, begin, language, "\n".join(text) + "\n", mark[1] if mark else "")
+            lines = "".join(f"{line}\n" for line in text)
+            yield Snippet(name_of(page), begin, language, lines, mark[1] if mark else "")
             language, before = None, ""
         elif language is not None:
             text.append(line)
@@ -58,15 +97,16 @@ def all_snippets(*languages: str) -> list[Snippet]:
     return [s for page in PAGES for s in snippets(page) if s.language in languages]
 
 
-def commands(snippet: Snippet) -> Iterator[list[str]]:
-    """Yield the words of each command of a block of shell, without remarks, redirections and brackets.
+def commands(snippet: Snippet, redirected: bool = False) -> Iterator[list[str]]:
+    """Yield the words of each command of a block of shell, without remarks and brackets.
 
-    Options in brackets, which may be left out, are given.
+    Options in brackets, which may be left out, are given. Redirections are left out unless they are
+    asked for.
     """
     for line in snippet.text.replace("\\\n", " ").splitlines():
         plain = re.sub(r"\[(--[^\]]*)\]", r"\1", line)
         words = shlex.split(plain, comments=True)
-        if ">" in words:
+        if ">" in words and not redirected:
             words = words[: words.index(">")]
         if words:
             yield words
@@ -77,3 +117,17 @@ def program(words: list[str]) -> str:
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words = words[1:]
     return Path(words[0]).name if words else ""
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a folder with the traces that pages speak of and the repository's data, and return it."""
+    kernels = [
+        ws.patterns.strided(gs=8, blocks=4, iterations=2, launch_id=launch) for launch in (1, 2, 3)
+    ]
+    app = ws.App(kernels, name="app")
+    for name in ("TRACE", "trace", "trace.pq", "traced", "saved", "hotspot", "build/strided"):
+        ws.save(app, folder / name)
+    for name in ("traces", "bfs"):
+        ws.save(app, folder / name, format="accelsim")
+    (folder / "data").symlink_to(REPOSITORY / "data")
+    return folder

@@ -12,7 +12,18 @@ from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
 import pytest
-from snippets import DOCS, PAGES, REPOSITORY, all_snippets, commands, program, snippets
+from snippets import (
+    BEFORE,
+    BEFORE_PAGE,
+    DOCS,
+    PAGES,
+    REPOSITORY,
+    all_snippets,
+    commands,
+    make_folder,
+    program,
+    snippets,
+)
 
 import warpstack as ws
 from warpstack import cli
@@ -27,31 +38,6 @@ ELSEWHERE = {
 }
 #: Packages without which a block is not run, nor what comes after it on its page.
 OPTIONAL = ("distributed", "duckdb", "polars", "pyspark", "ray")
-#: What the reader of a page has before its first block.
-BEFORE = """
-import concurrent.futures
-import numpy as np
-import warpstack as ws
-kernel = ws.patterns.strided(gs=8, blocks=4, iterations=2)
-app = ws.App([kernel], name="app")
-gpu = ws.gpu("pascal-mdm")
-"""
-#: The same for one page, by its name.
-BEFORE_PAGE = {
-    "explanation/timing.md": "gpus = [gpu, gpu.replace(l1_mshrs=64)]",
-    "explanation/traces.md": "base, row, n = 1 << 20, 3, 64",
-    "how-to/sweep.md": "l1_sizes, l2_sizes, axes = [24, 48], [1536, 3072], {'num_sms': [14, 28]}",
-    "how-to/exploring.md": """
-bandwidths = ws.sweep(app, gpu, [
-    {"noc_bandwidth_gbs": noc, "dram_bandwidth_gbs": noc / 2} for noc in (525, 1050)
-], ["gpumech", "mdm"])
-ends = {"num_sms": (14, 56), "noc_bandwidth_gbs": (525, 2100)}
-table = ws.sweep(app, gpu, [
-    {"num_sms": sms, "l1_mshrs": 128, "noc_bandwidth_gbs": noc}
-    for sms in (28, 56) for noc in (525, 1050)
-], ["gpumech", "mdm"])
-""",
-}
 #: Commands that are read by the parser but not run, by their beginning or a part of them.
 NOT_RUN = {
     r"\.cu\b|--machine-code": "takes a CUDA compiler; tests/python/cli has it",
@@ -107,16 +93,7 @@ def test_python_names_what_exists(snippet):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Return a folder with the traces that pages speak of."""
-    folder = tmp_path_factory.mktemp("pages")
-    kernels = [
-        ws.patterns.strided(gs=8, blocks=4, iterations=2, launch_id=launch) for launch in (1, 2, 3)
-    ]
-    app = ws.App(kernels, name="app")
-    for name in ("TRACE", "trace", "trace.pq", "traced", "saved", "hotspot", "build/strided"):
-        ws.save(app, folder / name)
-    for name in ("traces", "bfs"):
-        ws.save(app, folder / name, format="accelsim")
-    return folder
+    return make_folder(tmp_path_factory.mktemp("pages"))
 
 
 def own_commands():
@@ -143,7 +120,7 @@ def test_command_runs(words, folder, tmp_path, monkeypatch, capsys):
     for pattern, reason in NOT_RUN.items():
         if re.search(pattern, " ".join(words)):
             pytest.skip(reason)
-    here = shutil.copytree(folder, tmp_path / "here")
+    here = shutil.copytree(folder, tmp_path / "here", symlinks=True)
     place = 2 if words[0] == "convert" else words.index("-o") + 1 if "-o" in words else None
     if place:
         shutil.rmtree(here / words[place], ignore_errors=True)  # it is not there yet
