@@ -5,7 +5,7 @@
     python benchmarks/cache_sweep.py --check 20             # and how far 20 points are from exact ones
     python benchmarks/cache_sweep.py --l1 5 --l2 8          # fewer points
     python benchmarks/cache_sweep.py --workloads spmv bfs   # fewer workloads
-    python benchmarks/cache_sweep.py --check 20 --write     # also write docs/quality/tables/benchmarks
+    python benchmarks/cache_sweep.py --check 20 --write     # also write docs/data/benchmarks
 
 The workloads (`small`) are traced once and kept in a folder (`--traces`, by default a temporary one).
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sweep import DOCS, cpu_seconds, load, machine, markdown_of_texts, publish
+from sweep import DOCS, cpu_seconds, load, machine, publish
 
 import warpstack as ws
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--l2", type=int, default=40, help="sizes of L2")
     parser.add_argument("--check", type=int, default=0, help="points to simulate exactly, too")
     parser.add_argument(
-        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+        "--write", action="store_true", help="write the tables of docs/quality/benchmarks.md"
     )
     arguments = parser.parse_args()
     axes = {
@@ -69,21 +69,22 @@ def main() -> None:
         )
         wall, cpu = time.perf_counter() - start, cpu_seconds() - cpu
         points = len(axes["l1_size_kib"]) * len(axes["l2_size_kib"])
-        row = [f"{points:,}", f"{len(table):,}", f"{wall:.1f}", f"{cpu:.1f}"]
-        text = "\n\n".join(
-            [
-                f"Measured on: {machine()}, {arguments.workers} threads.",
-                markdown_of_texts(["points", "predictions", "wall s", "processor s"], [row]),
-            ]
-        )
+        row = {
+            "points": points,
+            "predictions": len(table),
+            "threads": arguments.workers,
+            "wall (s)": wall,
+            "processor (s)": cpu,
+        }
+        made = {"cache-sweep": pd.DataFrame([row])}
         if arguments.check:
-            text += "\n\n" + differences(apps, axes, table, arguments.check)
-    publish(DOCS / "quality" / "benchmarks.md", {"cache-sweep": text}, arguments.write)
+            made["cache-sweep-errors"] = differences(apps, axes, table, arguments.check)
+    publish(DOCS / "quality" / "benchmarks.md", made, arguments.write, where=machine())
 
 
 def differences(
     apps: dict[str, ws.App], axes: dict[str, list[float]], table: pd.DataFrame, count: int
-) -> str:
+) -> pd.DataFrame:
     """Return how far the cycles of some points are from those of exact caches."""
     grid = [(l1, l2) for l1 in axes["l1_size_kib"] for l2 in axes["l2_size_kib"]]
     chosen = random.Random(1).sample(range(len(grid)), min(count, len(grid)))
@@ -98,15 +99,9 @@ def differences(
         [name, f"{one.median():.2f}", f"{one.quantile(0.9):.2f}", f"{one.max():.2f}"]
         for name, one in [*errors.groupby("app"), ("all", errors)]
     ]
-    return "\n\n".join(
-        [
-            f"Cycles of {len(points)} points against exact caches, which take {seconds:.1f} s of processor "
-            "time per point; differences in percent:",
-            markdown_of_texts(
-                ["workload", "median", "90 % of points below", "largest"], rows, labels=1
-            ),
-        ]
-    )
+    print(f"{len(points)} points with exact caches: {seconds:.1f} s of processor time each")
+    head = ["workload", "median (%)", "90 % of points below (%)", "largest (%)"]
+    return pd.DataFrame(rows, columns=head)
 
 
 if __name__ == "__main__":

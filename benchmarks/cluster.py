@@ -2,7 +2,7 @@
 """Measure what a sweep on a Dask cluster costs, and how far that scales.
 
     python benchmarks/cluster.py           # print the table
-    python benchmarks/cluster.py --write   # also write docs/quality/tables/benchmarks
+    python benchmarks/cluster.py --write   # also write docs/data/benchmarks
 
 The workers are processes of this machine with a thread each. The client is this process: the processor
 time that it takes per task and per row bounds the cores that it can keep busy, which the last line says.
@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 import distributed
-from run import machine, write_measured
+import pandas as pd
+from run import DOCS, machine, publish
 
 import warpstack as ws
 from warpstack._util.options import Options
@@ -91,26 +92,25 @@ def main() -> None:
     parser.add_argument("--workload", default="spmv", help="what is swept (default: spmv)")
     parser.add_argument("--sizes", type=int, default=8, help="tasks of the sweep (default: 8)")
     parser.add_argument(
-        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+        "--write", action="store_true", help="write the tables of docs/quality/benchmarks.md"
     )
     arguments = parser.parse_args()
     app = ws.workloads.load(arguments.workload)
-    lines = ["| what | value |", "|---|---:|"]
     found = costs(app)
-    lines += [f"| {what} | {value:.3g} |" for what, value in found.items()]
+    rows = [(what, f"{value:.3g}") for what, value in found.items()]
     one, two = (on_workers(app, count, arguments.sizes) for count in (1, 2))
-    lines += [
-        f"| seconds of {arguments.sizes} tasks, one worker | {one[0]:.3g} |",
-        f"| the same, two workers | {two[0]:.3g} |",
-        f"| ratio | {one[0] / two[0]:.2f} |",
-        f"| processor seconds of the client per task | {two[1] / arguments.sizes:.3g} |",
+    rows += [
+        (f"seconds of {arguments.sizes} tasks, one worker", f"{one[0]:.3g}"),
+        ("the same, two workers", f"{two[0]:.3g}"),
+        ("ratio", f"{one[0] / two[0]:.2f}"),
+        ("processor seconds of the client per task", f"{two[1] / arguments.sizes:.3g}"),
     ]
     client = two[1] / arguments.sizes + found["seconds to write its rows"]
     cores = found["processor seconds of a task"] / client
-    lines.append(f"| cores that one client keeps busy, with a store | {cores:.0f} |")
-    print(f"Measured on: {machine()}.", *lines, sep="\n")
-    if arguments.write:
-        write_measured("cluster", "\n".join(lines))
+    rows.append(("cores that one client keeps busy, with a store", f"{cores:.0f}"))
+    table = pd.DataFrame(rows, columns=["what", "value"])
+    page = DOCS / "quality" / "benchmarks.md"
+    publish(page, {"cluster": table}, arguments.write, where=machine())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Compare the speed of a bare LRU cache with simulators that PyPI has, on the same streams.
 
     python benchmarks/peers.py           # print the table
-    python benchmarks/peers.py --write   # also write docs/quality/tables/benchmarks
+    python benchmarks/peers.py --write   # also write docs/data/benchmarks
 
 The peers are pycachesim and libcachesim, where they are installed (``pip install pycachesim
 libcachesim``). Each is driven as its documentation shows, and must count the same hits.
@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from run import machine, timed, write_measured
+import pandas as pd
+from run import DOCS, machine, publish, timed
 
 import warpstack as ws
 from warpstack import _core
@@ -186,20 +187,19 @@ def compare() -> list[Row]:
     return rows
 
 
-def table(rows: list[Row]) -> str:
-    """Return the rows as a Markdown table."""
-    lines = [
-        f"| simulator | cache of {CAPACITY} lines | stream | hits | M accesses/s | ratio |",
-        "|---|---|---|---:|---:|---:|",
-    ]
-    for row in rows:
-        hit_rate = "" if row.hit_rate is None else f"{row.hit_rate:.1%}"
-        ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-        lines.append(
-            f"| {row.simulator} | {row.geometry} | {row.stream} | {hit_rate} "
-            f"| {row.rate:.3g} | {ratio} |"
-        )
-    return "\n".join(lines)
+def table(rows: list[Row]) -> pd.DataFrame:
+    """Return the rows as a table."""
+    return pd.DataFrame(
+        {
+            "simulator": row.simulator,
+            f"cache of {CAPACITY} lines": row.geometry,
+            "stream": row.stream,
+            "hits": "" if row.hit_rate is None else f"{100 * row.hit_rate:.1f} %",
+            "M accesses/s": f"{row.rate:.3g}",
+            "ratio": "" if row.ratio is None else f"{row.ratio:.3g}",
+        }
+        for row in rows
+    )
 
 
 def main() -> None:
@@ -208,14 +208,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+        "--write", action="store_true", help="write the tables of docs/quality/benchmarks.md"
     )
     arguments = parser.parse_args()
-    text = table(compare())
-    print(f"Measured on: {machine()}", file=sys.stderr)
-    print(text)
-    if arguments.write:
-        write_measured("peers", text)
+    page = DOCS / "quality" / "benchmarks.md"
+    publish(page, {"peers": table(compare())}, arguments.write, where=machine())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Measure how much faster predicting the 17 workloads is than simulating them, on one core.
 
     python benchmarks/predict_and_simulate.py           # print the table
-    python benchmarks/predict_and_simulate.py --write   # also write docs/quality/tables/benchmarks
+    python benchmarks/predict_and_simulate.py --write   # also write docs/data/benchmarks
 
 Both take traces that are in memory, and `pascal-mdm`. The lowest time of several rounds over the workloads
 counts: on a shared machine the others say what the neighbours do, who come and go for seconds.
@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import pandas as pd
-from pages import DOCS, machine, markdown, parser, publish
+from pages import DOCS, machine, parser, publish
 
 import warpstack as ws
 
@@ -63,8 +63,8 @@ def main() -> None:
     table = pd.concat([table, pd.DataFrame([together])], ignore_index=True)
     for column, digits in (("predict s", 3), ("simulate s", 2), ("ratio", 1)):
         table[column] = [f"{value:.{digits}f}" for value in table[column]]
-    text = f"Measured on: {machine()}, one of them.\n\n{markdown(table)}"
-    publish(PAGE, {"predict-and-simulate": text}, arguments.write)
+    table = table.rename(columns={"predict s": "predict (s)", "simulate s": "simulate (s)"})
+    publish(PAGE, {"predict-and-simulate": table}, arguments.write, where=machine())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Measure the speed of each stage on one core.
 
     python benchmarks/run.py                 # print the table
-    python benchmarks/run.py --write         # also write docs/quality/tables/benchmarks
+    python benchmarks/run.py --write         # also write docs/data/benchmarks
     python benchmarks/run.py --only caches   # one group
 
 Each figure is the median of several runs in one process. Machines are shared and noisy: compare ratios
@@ -28,7 +28,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import numpy as np
-from pages import DOCS, REPOSITORY, machine, write_table
+import pandas as pd
+from pages import DOCS, REPOSITORY, machine, publish
 
 import warpstack as ws
 from warpstack import _core
@@ -302,20 +303,19 @@ GROUPS = {
 }
 
 
-def table(rows: list[Row]) -> str:
-    """Return the rows as a Markdown table."""
-    lines = ["| stage | what | median | lowest | highest | unit |", "|---|---|---:|---:|---:|---|"]
-    lines += [
-        f"| {stage} | {what} | {median:.3g} | {low:.3g} | {high:.3g} | {unit} |"
+def table(rows: list[Row]) -> pd.DataFrame:
+    """Return the rows as a table."""
+    return pd.DataFrame(
+        {
+            "stage": stage,
+            "what": what,
+            "median": f"{median:.3g}",
+            "lowest": f"{low:.3g}",
+            "highest": f"{high:.3g}",
+            "unit": unit,
+        }
         for stage, what, median, low, high, unit in rows
-    ]
-    return "\n".join(lines)
-
-
-def write_measured(name: str, text: str) -> None:
-    """Write a table, with the machine, to the file that docs/quality/benchmarks.md includes."""
-    page = DOCS / "quality" / "benchmarks.md"
-    write_table(page, name, f"Measured on: {machine()}.\n\n{text}")
+    )
 
 
 def main() -> None:
@@ -325,7 +325,7 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument(
-        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+        "--write", action="store_true", help="write the tables of docs/quality/benchmarks.md"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
@@ -334,9 +334,11 @@ def main() -> None:
         for row in GROUPS[group]():
             rows.append(row)
             print(f"{row[0]:20} {row[1]:36} {row[2]:9.3g} {row[5]}", file=sys.stderr)
-    print(json.dumps(rows) if arguments.json else table(rows))
-    if arguments.write:
-        write_measured("figures", table(rows))
+    if arguments.json:
+        print(json.dumps(rows))
+        return
+    page = DOCS / "quality" / "benchmarks.md"
+    publish(page, {"figures": table(rows)}, arguments.write, where=machine())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Measure sweeps: evaluations of the equations, and Table II of the MDM paper over again.
 
     python benchmarks/sweep.py                 # print the tables
-    python benchmarks/sweep.py --write         # also write docs/quality/tables/benchmarks
+    python benchmarks/sweep.py --write         # also write docs/data/benchmarks
     python benchmarks/sweep.py --workers 1     # on one core
     python benchmarks/sweep.py --workloads hotspot srad --most-points 10 --sample 2    # a try
 
@@ -27,7 +27,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
 
 import numpy as np
-from pages import DOCS, machine, markdown_of_texts, publish
+import pandas as pd
+from pages import DOCS, machine, publish
 
 import warpstack as ws
 from warpstack._util.options import Options
@@ -159,7 +160,7 @@ def main() -> None:
     parser.add_argument("--most-points", type=int, default=1000, help="of the largest grid")
     parser.add_argument("--sample", type=int, default=100, help="points of the Latin hypercube")
     parser.add_argument(
-        "--write", action="store_true", help="write what docs/quality/benchmarks.md includes"
+        "--write", action="store_true", help="write the tables of docs/quality/benchmarks.md"
     )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -179,35 +180,18 @@ def main() -> None:
             print(*rows[-1], file=sys.stderr)
     kernels = sum(map(len, apps.values()))
     traced = f"tracing {tracing:.1f} s, " if tracing else ""
-    text = "\n\n".join(
-        [
-            f"Measured on: {machine()}.",
-            "Equations from Python on one thread, 2048 configurations at once, M configurations x "
-            "kernels per second of processor time (asked for: 0.2):",
-            markdown_of_texts(
-                ["model", "profile", "median", "lowest", "highest"],
-                rates(),
-                labels=2,
-            ),
-            f"{len(apps)} workloads (`small`, {kernels} kernels), "
-            f"{arguments.workers or os.cpu_count()} threads. "
-            f"One-time cost, processor time: {traced}representative warps {selection:.1f} s "
-            "(the paper: 3.6 hours). Recurring cost:",
-            markdown_of_texts(
-                [
-                    "design",
-                    "points",
-                    "runs of the caches",
-                    "predictions",
-                    "wall s",
-                    "processor s",
-                    "predictions/s",
-                ],
-                rows,
-            ),
-        ]
+    print(
+        f"{len(apps)} workloads (small, {kernels} kernels); one-time cost, processor time: "
+        f"{traced}representative warps {selection:.1f} s (the paper: 3.6 hours)",
+        file=sys.stderr,
     )
-    publish(DOCS / "quality" / "benchmarks.md", {"sweep": text}, arguments.write)
+    speeds = ["model", "profile", "median", "lowest", "highest"]
+    costs = ["design", "points", "runs of the caches", "predictions", "wall (s)", "processor (s)"]
+    tables = {
+        "sweep-rates": pd.DataFrame(rates(), columns=speeds),
+        "sweep": pd.DataFrame(rows, columns=[*costs, "predictions/s"]),
+    }
+    publish(DOCS / "quality" / "benchmarks.md", tables, arguments.write, where=machine())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import textwrap
 from importlib.util import find_spec
@@ -30,12 +29,13 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_nb",  # Markdown, and the notebooks with what they show
-    "signatures",  # of docs/_extensions, as is the next
+    "signatures",  # of docs/_extensions, as are the next
     "tables",
+    "data_table",
 ]
 templates_path = ["_templates"]
-# Each notebook is there twice; the Markdown of the pair is built. Tables are parts of pages.
-exclude_patterns = ["notebooks/*.ipynb", "notebooks/.ipynb_checkpoints", "quality/tables"]
+# Each notebook is there twice; the Markdown of the pair is built. Pages show what is in data.
+exclude_patterns = ["notebooks/*.ipynb", "notebooks/.ipynb_checkpoints", "data"]
 
 html_theme = "furo"
 html_title = f"warpstack {version}"
@@ -172,13 +172,6 @@ def lead_links_of_notebooks_here(_: Any, name: str, source: list[str]) -> None:
         source[0] = source[0].replace("](../docs/", "](/")
 
 
-def leave_out_links_to_tables(_: Any, _name: str, source: list[str]) -> None:
-    """Leave out the link before a table, which is for readers of the files: the site has the table there."""
-    source[0] = re.sub(
-        r"^\[tables/.*\]\(.*\)\n\n(?=```\{include\})", "", source[0], flags=re.MULTILINE
-    )
-
-
 def leave_out_what_has_a_page(
     app: Any, what: str, name: str, member: object, _skip: bool, _options: object
 ) -> bool | None:
@@ -196,4 +189,3 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", leave_out_what_has_a_page)
     app.connect("builder-inited", write_generated_pages, priority=1)
     app.connect("source-read", lead_links_of_notebooks_here)
-    app.connect("source-read", leave_out_links_to_tables)

@@ -2,7 +2,7 @@
 """Hold the simulator and the models against Accel-Sim on the workloads.
 
     python studies/accelsim_workloads.py REFERENCE TRACES            # print the tables
-    python studies/accelsim_workloads.py REFERENCE TRACES --write    # also into docs/quality/tables/simulator
+    python studies/accelsim_workloads.py REFERENCE TRACES --write    # also into docs/data/simulator
     python studies/accelsim_workloads.py REFERENCE TRACES --set lsu_queue_entries=32 --order greedy
 
 REFERENCE is the folder of Accel-Sim's results (``accelsim``), whose README says what was run; TRACES
@@ -67,8 +67,8 @@ def summary(ratios: pd.DataFrame) -> pd.DataFrame:
                 {
                     "class": kind,
                     "what": what,
-                    "cycles %": 100 * (group[what] - 1).abs().mean(),
-                    "IPC %": 100 * (1 / group[what] - 1).abs().mean(),
+                    "cycles (%)": 100 * (group[what] - 1).abs().mean(),
+                    "IPC (%)": 100 * (1 / group[what] - 1).abs().mean(),
                 }
             )
     return pd.DataFrame(rows)
@@ -77,9 +77,10 @@ def summary(ratios: pd.DataFrame) -> pd.DataFrame:
 def worst(launches: pd.DataFrame, count: int = 8) -> pd.DataFrame:
     """Return the launches on which the simulator errs most."""
     long = launches[launches["cycles"] >= LEAST_CYCLES].copy()
-    long["error %"] = 100 * (long["simulator"] / long["cycles"] - 1)
-    order = long["error %"].abs().sort_values(ascending=False).index[:count]
-    return long.loc[order, ["application", "kernel", "name", "cycles", "simulator", "error %"]]
+    long["error (%)"] = 100 * (long["simulator"] / long["cycles"] - 1)
+    order = long["error (%)"].abs().sort_values(ascending=False).index[:count]
+    columns = ["application", "kernel", "name", "cycles", "simulator", "error (%)"]
+    return long.loc[order, columns]
 
 
 def main() -> None:
@@ -96,15 +97,12 @@ def main() -> None:
     if len(differ):
         raise SystemExit(f"not the launches that Accel-Sim ran:\n{differ.to_string()}")
     ratios = by_application(launches)
-    text = "\n\n".join(
-        [
-            pages.markdown(ratios.round(2).astype(str).reset_index(), labels=2),
-            pages.markdown(summary(ratios), labels=2),
-            pages.markdown(worst(launches), labels=3),
-            f"Measured on: {pages.machine()}.",
-        ]
-    )
-    pages.publish(PAGE, {"accelsim-workloads": text}, arguments.write)
+    tables = {
+        "workloads": ratios.round(2).astype(str).reset_index(),
+        "workloads-summary": summary(ratios),
+        "workloads-worst": worst(launches),
+    }
+    pages.publish(PAGE, tables, arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Hold the papers' claims on GPUMech and MDM against three references, and look for what carries the error.
 
     python studies/claims.py --accelsim REFERENCE TRACES            # print the tables
-    python studies/claims.py --accelsim REFERENCE TRACES --write    # also into docs/quality/tables/claims
+    python studies/claims.py --accelsim REFERENCE TRACES --write    # also into docs/data/claims
 
 The references are the simulator on the seventeen workloads, Accel-Sim on half of them (REFERENCE and
 TRACES as for `accelsim_workloads.py`), and the simulator on the papers' own benchmarks
@@ -117,12 +117,8 @@ def main() -> None:
                 for kind, part in (("all", table), *table.groupby("class"))
             }
             variants.append({"MDM": variant, "misses": order.replace("_", " "), **cells})
-    texts = {
-        "references": pages.markdown(pd.DataFrame(rows), labels=2),
-        "variants": pages.markdown(pd.DataFrame(variants), labels=2),
-        "machine": f"Measured on: {pages.machine()}.",
-    }
-    pages.publish(PAGE, texts, arguments.write)
+    tables = {"references": pd.DataFrame(rows), "variants": pd.DataFrame(variants)}
+    pages.publish(PAGE, tables, arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
 
     python studies/design_space.py            # print the tables
-    python studies/design_space.py --write    # also docs/quality/tables/exploring and its maps
+    python studies/design_space.py --write    # also docs/data/exploring and its maps
     python studies/design_space.py --examples # only the page's other pictures
 
 Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
@@ -165,21 +165,24 @@ def main() -> None:
     if arguments.examples:
         examples()
         return
-    texts = []
+    parts, times = [], []
     for name, picture in APPLICATIONS.items():
         table, seconds = measure(name, arguments.size, arguments.processes)
-        texts.append(
-            f"**{name}** ({arguments.size})\n\n{pages.markdown(scores(table))}\n\n"
-            f"![{name} over SMs and DRAM bandwidth]({pages.FROM_TABLE_TO_IMAGES}/{picture})\n\n"
-            f"The {len(table) // len(SHOWN)} points took {seconds['simulation']:.0f} s to simulate on "
-            f"one core and {seconds['sweep']:.1f} s to predict."
+        part = scores(table)
+        part.insert(0, "application", name)
+        parts.append(part)
+        times.append(
+            {
+                "application": name,
+                "points": len(table) // len(SHOWN),
+                "simulate (s)": f"{seconds['simulation']:.0f}",
+                "predict (s)": f"{seconds['sweep']:.1f}",
+            }
         )
-        print(f"{texts[-1]}\n")
         if arguments.write:
             draw(table, name, pages.IMAGES / picture)
-    if arguments.write:
-        text = "\n\n".join([*texts, f"Measured on: {pages.machine()}."])
-        pages.write_table(PAGE, "maps", text)
+    pages.publish(PAGE, {"maps": pd.concat(parts)}, arguments.write)
+    pages.publish(PAGE, {"times": pd.DataFrame(times)}, arguments.write, where=pages.machine())
 
 
 if __name__ == "__main__":

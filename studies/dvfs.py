@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lowering the clock from 2 to 1.4 GHz costs: models and CRISP against the simulator (MDM, Figure 13).
 
-    python studies/dvfs.py --write    # into docs/quality/tables/dvfs
+    python studies/dvfs.py --write    # into docs/data/dvfs
 
 Times are those of an application, the sum over its launches. A model's error is that of the ratio of its two
 times, T(1.4 GHz) / T(2 GHz), against the simulator's ratio. The configuration is `pascal-mdm` at 2 GHz.
@@ -36,24 +36,24 @@ def measure(task: tuple[str, str, float]) -> pd.DataFrame:
     return pd.DataFrame({"app": name, "class": kind, "ratio": ratio}).reset_index()
 
 
-def tables(results: pd.DataFrame) -> str:
-    """Return the ratios per application and the mean errors, as Markdown."""
+def table_of(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the simulated ratios and the models' errors per application, and the mean errors."""
     ratios = results.pivot_table(index=["class", "app"], columns="model", values="ratio")
     errors = ratios[list(MODELS)].div(ratios["simulation"], axis=0) - 1
-    head = ["application", "class", "simulation", *MODELS]
-    lines = [f"| {' | '.join(head)} |", "|---|---" + "|---:" * (len(head) - 2) + "|"]
+    rows = []
     for kind, app in ratios.index:
-        row = errors.loc[(kind, app)]
-        cells = [f"{100 * row[model]:+.1f} %" for model in MODELS]
+        error = errors.loc[(kind, app)]
+        cells = {model: f"{100 * error[model]:+.1f} %" for model in MODELS}
         simulated = f"{ratios.loc[(kind, app), 'simulation']:.3f}"
-        lines.append(f"| {' | '.join([app, kind, simulated, *cells])} |")
+        rows.append({"application": app, "class": kind, "simulation": simulated, **cells})
     for kind in errors.index.get_level_values("class").unique():
         mean = 100 * errors.loc[kind].abs().mean()
-        cells = [f"{mean[model]:.1f} %" for model in MODELS]
-        lines.append(f"| **mean absolute error** | {kind} | | {' | '.join(cells)} |")
-    paper = [f"{PAPER[model]} %" if model in PAPER else "" for model in MODELS]
-    lines.append(f"| *the paper's* | MD | | {' | '.join(paper)} |")
-    return "\n".join(lines) + f"\n\nMeasured on: {pages.machine()}."
+        cells = {model: f"{mean[model]:.1f} %" for model in MODELS}
+        label = "mean absolute error"
+        rows.append({"application": label, "class": kind, "simulation": "", **cells})
+    paper = {model: f"{PAPER[model]} %" if model in PAPER else "" for model in MODELS}
+    rows.append({"application": "the paper's", "class": "MD", "simulation": "", **paper})
+    return pd.DataFrame(rows)
 
 
 def main() -> None:
@@ -67,8 +67,8 @@ def main() -> None:
     names = arguments.only or ws.workloads.names()
     tasks = [(name, arguments.size, arguments.l2_clock) for name in names]
     results = pd.concat(pages.in_processes(measure, tasks, arguments.processes), ignore_index=True)
-    text = tables(results)
-    pages.publish(PAGE, {f"l2-clock-{arguments.l2_clock:g}": text}, arguments.write)
+    tables = {f"l2-clock-{arguments.l2_clock:g}": table_of(results)}
+    pages.publish(PAGE, tables, arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Find out by ablation why models and simulator disagree.
 
     python studies/error_causes.py            # print the tables
-    python studies/error_causes.py --write    # also write them into docs/quality/tables/validation-models
+    python studies/error_causes.py --write    # also write them into docs/data/validation-models
 
 A resource is made so large that nobody waits for it, in the simulated GPU and in the models' GPU, or a
 trace is changed so that all warps do the same, or every access stays in one line. Where the error goes
@@ -283,8 +283,15 @@ def with_means(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def tables(measured: dict[str, pd.DataFrame]) -> str:
-    """Return all tables as text."""
+def tables(measured: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return all tables by name.
+
+    ``bounds``: cycles that each resource needs if it is never idle, over the simulated cycles.
+    ``traffic``: simulated traffic over that of the models' caches, by scheduler of the simulator.
+    ``cycles``: simulated cycles without something, over those of the baseline. ``errors-...``: errors
+    of a model without it, in the simulator and in the model. ``variants``: errors of MDM with other
+    delays in memory-divergent intervals.
+    """
     ablations = measured["ablations"]
     order = [*ABLATIONS, *CHANGED]
     index = ["application", "class"]
@@ -294,25 +301,13 @@ def tables(measured: dict[str, pd.DataFrame]) -> str:
 
     relative = wide("cycles")
     relative[order] = relative[order].div(relative["none"], axis=0)
-    parts = [
-        "Cycles that each resource needs if it is never idle, over the simulated cycles:",
-        pages.markdown(percent(measured["bounds"], "")),
-        "Simulated traffic over that of the models' functional caches, by scheduler of the simulator:",
-        pages.markdown(percent(measured["traffic"], "")),
-        "Simulated cycles without ..., over those of the baseline:",
-        pages.markdown(percent(relative, "")),
-        *(
-            line
-            for model in MODELS
-            for line in (
-                f"Error of `{model}` without ..., in the simulator and in the model:",
-                pages.markdown(percent(with_means(wide(model)))),
-            )
-        ),
-        "Error at the baseline of MDM and of MDM with other delays in memory-divergent intervals:",
-        pages.markdown(percent(with_means(measured["variants"]))),
-    ]
-    return "\n\n".join(parts)
+    return {
+        "bounds": percent(measured["bounds"], ""),
+        "traffic": percent(measured["traffic"], ""),
+        "cycles": percent(relative, ""),
+        **{f"errors-{model}": percent(with_means(wide(model))) for model in MODELS},
+        "variants": percent(with_means(measured["variants"])),
+    }
 
 
 def main() -> None:
@@ -329,8 +324,7 @@ def main() -> None:
         )
         for key in results[0]
     }
-    text = tables(measured)
-    pages.publish(PAGE, {"causes": text}, arguments.write)
+    pages.publish(PAGE, tables(measured), arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Hold simulator and models against times measured on sixteen GPUs.
 
     python studies/hardware.py REFERENCE                       # print the tables
-    python studies/hardware.py REFERENCE --write               # into docs/quality/tables, with pictures
+    python studies/hardware.py REFERENCE --write               # into docs/data/hardware, with pictures
     python studies/hardware.py REFERENCE --only rodinia kpp    # of some sets
     python studies/hardware.py REFERENCE --keep CSV            # keep the predictions, or take them from there
 
@@ -96,7 +96,7 @@ def main() -> None:
     pages.add_processes(parser)
     arguments = parser.parse_args()
     rows = predictions(arguments)
-    texts = {
+    made = {
         "summary": tables.summary(rows),
         "ratios": tables.ratios(rows),
         "suites": tables.by_gpu(rows),
@@ -104,7 +104,7 @@ def main() -> None:
         "left-out": tables.left_out(rows),
         "counters": tables.counters(rows, arguments.reference),
     }
-    pages.publish(PAGE, texts, arguments.write)
+    pages.publish(PAGE, made, arguments.write)
     if arguments.write:
         pictures.save(rows, pages.IMAGES)
 

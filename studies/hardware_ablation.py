@@ -2,7 +2,7 @@
 """Show what each step towards the time of a real GPU buys on each kernel.
 
     python studies/hardware_ablation.py REFERENCE            # print the table
-    python studies/hardware_ablation.py REFERENCE --write    # into docs/quality/tables/hardware
+    python studies/hardware_ablation.py REFERENCE --write    # into docs/data/hardware
 
 Kernels of `hardware.py` that wait for barriers, double precision, conversions, shared memory, stores or
 launches are simulated again, each time without one thing that the descriptions of the GPUs have.
@@ -112,8 +112,8 @@ def errors_of(step: Step, rows: Sequence[Row], cache: Path) -> pd.Series:
     return predicted / times["measured_us"] - 1
 
 
-def table(reference: Path, cache: Path) -> str:
-    """Return the errors without each step as Markdown."""
+def table(reference: Path, cache: Path) -> pd.DataFrame:
+    """Return the errors without each step."""
     rows = chosen(reference)
     errors = {step.label: errors_of(step, rows, cache) for step in STEPS}
     cells = []
@@ -122,10 +122,10 @@ def table(reference: Path, cache: Path) -> str:
         ghz = 1.755 if row.unit == "cycles" else 0.001
         us = row.measured / (1000 * ghz)
         each = [f"{100 * errors[step.label][number]:+.0f} %" for step in STEPS]
-        cells.append([f"`{name}`", f"`{row.gpu}`", f"{us:.3g}", *each])
-    head = ["kernel", "GPU", "measured (µs)", STEPS[0].label]
+        cells.append([name, row.gpu, f"{us:.3g}", *each])
+    head = ["kernel", "GPU", "measured (us)", STEPS[0].label]
     head += [f"without {step.label}" for step in STEPS[1:]]
-    return pages.markdown_of_texts(head, cells, labels=2)
+    return pd.DataFrame(cells, columns=head)
 
 
 def main() -> None:
@@ -135,10 +135,10 @@ def main() -> None:
     )
     parser.add_argument("reference", type=Path, help="the folder hardware")
     parser.add_argument("--cache", type=Path, default=evaluate.cache_folder(), help="of traces")
-    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    parser.add_argument("--write", action="store_true", help="write the table that the page names")
     arguments = parser.parse_args()
-    texts = {"ablation": table(arguments.reference, arguments.cache)}
-    pages.publish(PAGE, texts, arguments.write)
+    tables = {"ablation": table(arguments.reference, arguments.cache)}
+    pages.publish(PAGE, tables, arguments.write)
 
 
 if __name__ == "__main__":

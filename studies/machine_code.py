@@ -2,7 +2,7 @@
 """Hold machine code against PTX: instruction counts, a trace made on a GPU, times measured on an H100.
 
     python studies/machine_code.py REFERENCE TRACES            # print the tables
-    python studies/machine_code.py REFERENCE TRACES --write    # also into docs/quality/tables/machine-code
+    python studies/machine_code.py REFERENCE TRACES --write    # also into docs/data/machine-code
     python studies/machine_code.py REFERENCE TRACES --only counts
 
 REFERENCE is the folder of measurements on GPUs (``hardware``), whose README says how its kernels look and
@@ -60,8 +60,8 @@ def counts_of(name: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def count_table(rows: pd.DataFrame) -> str:
-    """Return the counts of PTX and the ratios of machine code to them, as Markdown."""
+def count_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the counts of PTX and the ratios of machine code to them."""
     lines = []
     for name, group in rows.groupby("name", sort=False):
         by_code = group.set_index("code")
@@ -73,13 +73,16 @@ def count_table(rows: pd.DataFrame) -> str:
         lines.append(cells)
     head = ["workload"]
     for what in ("warp", "thread"):
-        head += [f"{what} instructions as PTX", *(f"{code} / PTX" for code in CODES if code)]
+        head += [
+            f"{what} instructions as PTX",
+            *(f"{what}, {code} / PTX" for code in CODES if code),
+        ]
     means = ["geometric mean"]
     for what in ("warp", "thread"):
         wide = rows.pivot_table(what, "name", "code")
         means.append("")
         means += [f"{np.exp(np.log(wide[c] / wide['PTX']).mean()):.2f}" for c in CODES if c]
-    return pages.markdown_of_texts(head, [*lines, means])
+    return pd.DataFrame([*lines, means], columns=head)
 
 
 # ---- a trace made on a GPU ----
@@ -186,8 +189,8 @@ def agreement(real: ws.KernelTrace, ours: ws.KernelTrace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def trace_table(real: ws.KernelTrace, ours: ws.KernelTrace) -> str:
-    """Return how far the traces agree, and the opcodes of both, as Markdown."""
+def opcode_table(real: ws.KernelTrace, ours: ws.KernelTrace) -> pd.DataFrame:
+    """Return the opcodes of both traces beside each other."""
     tables = [executed(kernel) for kernel in (real, ours)]
     columns = [[f"`{opcode}`" for opcode in table["opcode"]] for table in tables]
     length = max(map(len, columns))
@@ -195,8 +198,7 @@ def trace_table(real: ws.KernelTrace, ours: ws.KernelTrace) -> str:
         [str(n), *(column[n] if n < len(column) else "-" for column in columns)]
         for n in range(length)
     ]
-    text = pages.markdown_of_texts(["", "on the GPU", "here"], cells, labels=3)
-    return pages.markdown(agreement(real, ours)) + "\n\n" + text
+    return pd.DataFrame(cells, columns=["place", "on the GPU", "here"])
 
 
 # ---- times measured on an H100 ----
@@ -334,7 +336,7 @@ def times_of(run: Measured, floor: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def error_table(rows: pd.DataFrame) -> str:
+def error_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return median and mean absolute errors by group, as PTX and as machine code."""
     cells = []
     groups = [*rows.groupby("group", sort=False), ("all", rows)]
@@ -357,10 +359,10 @@ def error_table(rows: pd.DataFrame) -> str:
             )
     head = ["by", "group", "runs", "PTX, median", "PTX, mean", "machine code, median"]
     head += ["machine code, mean", "runs in which machine code is nearer"]
-    return pages.markdown_of_texts(head, cells, labels=2)
+    return pd.DataFrame(cells, columns=head)
 
 
-def run_table(rows: pd.DataFrame) -> str:
+def run_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return every run: what was measured, and the errors of the simulator and of one model."""
     cells = []
     shown = ("simulator", MODELS[-1])
@@ -373,12 +375,12 @@ def run_table(rows: pd.DataFrame) -> str:
                 one = found[(found["model"] == model) & (found["code"] == code)].iloc[0]
                 line.append(f"{100 * (one['us'] / one['measured'] - 1):+.0f} %")
         cells.append(line)
-    head = ["run", "measured (µs)", "warp instructions, PTX", "machine code"]
+    head = ["run", "measured (us)", "warp instructions, PTX", "warp instructions, machine code"]
     head += [f"{model}, {code}" for model in shown for code in ("PTX", "machine code")]
-    return pages.markdown_of_texts(head, cells)
+    return pd.DataFrame(cells, columns=head)
 
 
-def measured_tables(reference: Path, largest: float, keep: Path | None) -> dict[str, str]:
+def measured_tables(reference: Path, largest: float, keep: Path | None) -> dict[str, pd.DataFrame]:
     """Return what is written of the measured runs."""
     floor = launch_floor(reference)
     if keep and keep.exists():
@@ -393,10 +395,11 @@ def measured_tables(reference: Path, largest: float, keep: Path | None) -> dict[
         if keep:
             rows.to_csv(keep, index=False)
     said = (
-        f"{rows['run'].nunique()} runs of at most {largest:,.0f} warp instructions on `{GPU}`; "
-        f"{1000 * floor:.0f} ns of launch are taken off each launch."
+        f"{rows['run'].nunique()} runs of at most {largest:,.0f} warp instructions on {GPU}; "
+        f"{1000 * floor:.0f} ns of launch are taken off each launch"
     )
-    return {"errors": said + "\n\n" + error_table(rows), "runs": run_table(rows)}
+    print(said, file=sys.stderr)
+    return {"errors": error_table(rows), "runs": run_table(rows)}
 
 
 def main() -> None:
@@ -416,18 +419,19 @@ def main() -> None:
     )
     pages.add_processes(parser)
     arguments = parser.parse_args()
-    texts: dict[str, str] = {}
+    found: dict[str, pd.DataFrame] = {}
     if "counts" in arguments.only:
         tables: Sequence[pd.DataFrame] = pages.in_processes(
             counts_of, ws.workloads.names(), arguments.processes
         )
-        texts["counts"] = count_table(pd.concat(tables, ignore_index=True))
+        found["counts"] = count_table(pd.concat(tables, ignore_index=True))
     if "trace" in arguments.only:
         real = ws.load(arguments.traces / "cuda-vectoradd")[0]
-        texts["trace"] = trace_table(real, run_like_the_trace())
+        ours = run_like_the_trace()
+        found |= {"trace": agreement(real, ours), "trace-opcodes": opcode_table(real, ours)}
     if "measured" in arguments.only:
-        texts |= measured_tables(arguments.reference, arguments.largest, arguments.keep)
-    pages.publish(PAGE, texts, arguments.write)
+        found |= measured_tables(arguments.reference, arguments.largest, arguments.keep)
+    pages.publish(PAGE, found, arguments.write)
 
 
 if __name__ == "__main__":

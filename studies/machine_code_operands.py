@@ -2,7 +2,7 @@
 """Run each form of PTX and the machine code that ptxas makes of it on the same random operands.
 
     python studies/machine_code_operands.py --sets 1000000           # print what differs
-    python studies/machine_code_operands.py --sets 1000000 --write   # into docs/quality/tables/machine-code
+    python studies/machine_code_operands.py --sets 1000000 --write   # into docs/data/machine-code
 
 The forms are those of the tests of PTX instructions (tests/python/ptx), which compare a few hundred sets of
 operands of each with plain definitions. Here the engine's results of the PTX are the reference, bit for
@@ -168,25 +168,21 @@ def run_forms(name: str, forms: dict[str, Any], arch: str, sets: int, seed: int)
     return pd.DataFrame(rows)
 
 
-def summary(rows: pd.DataFrame, arch: str) -> str:
-    """Return what was run and what differs, as Markdown."""
+def tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what was run by test, the forms that differ, and those that were not executed."""
     run = rows[rows["sets"] > 0]
-    table = (
+    by_test = (
         run.groupby("test", sort=False)
         .agg(forms=("form", "size"), sets=("sets", "sum"), differ=("differ", "sum"))
         .reset_index()
         .rename(columns={"sets": "operand sets", "differ": "sets that differ"})
     )
-    table["operand sets"] = [f"{value:,}" for value in table["operand sets"]]
-    text = (
-        f"{len(run):,} forms on {arch}, {run['sets'].max():,} sets of operands each, "
-        f"{run['sets'].sum():,} in all: {run['differ'].sum():,} differ."
-    )
-    left_out = rows[rows["sets"] == 0]["form"]
-    if len(left_out):
-        text += " Not executed as machine code: " + ", ".join(f"`{f}`" for f in left_out) + "."
-    wrong = [f"- `{row.form}` {row.example}" for row in run[run["differ"] > 0].itertuples()]
-    return "\n\n".join([pages.markdown(table), text, *(["\n".join(wrong)] if wrong else [])])
+    differ = run.loc[run["differ"] > 0, ["form", "example"]]
+    return {
+        "operands": by_test,
+        "operands-that-differ": differ,
+        "operands-not-executed": rows.loc[rows["sets"] == 0, ["form"]],
+    }
 
 
 def main() -> None:
@@ -213,8 +209,7 @@ def main() -> None:
         print(f"{name}: {len(forms)} forms, {wrong} differ, {seconds:.0f} s", file=sys.stderr)
     if not parts:
         parser.error(f"--only {arguments.only}: no test has this in its name")
-    text = summary(pd.concat(parts, ignore_index=True), arguments.arch)
-    pages.publish(PAGE, {"operands": text}, arguments.write)
+    pages.publish(PAGE, tables(pd.concat(parts, ignore_index=True)), arguments.write)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def errors_of(results: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def baseline_tables(results: pd.DataFrame) -> str:
-    """Return the tables of the baseline."""
+def baseline_tables(results: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the errors at the baseline: their means by class, and those of each application's IPC."""
     base = results[results["point"] == "baseline"]
     errors = errors_of(base)
     models = list(dict.fromkeys(errors["model"]))
@@ -125,7 +125,7 @@ def baseline_tables(results: pd.DataFrame) -> str:
             ("MD", errors[errors["class"] == "MD"]),
             ("all", errors),
         ):
-            row = {"mean absolute error": f"{metric}, {title}"}
+            row = {"mean absolute error of": metric, "class": title}
             for model in models:
                 row[model] = f"{100 * part[part['model'] == model][error].abs().mean():.1f} %"
             means.append(row)
@@ -142,14 +142,11 @@ def baseline_tables(results: pd.DataFrame) -> str:
         for model in models:
             row[model] = f"{100 * part[part['model'] == model]['error'].iloc[0]:+.0f} %"
         per_app.append(row)
-    rate = simulated["instructions"].sum() / simulated["seconds"].sum() / 1e6
-    return (
-        f"{pages.markdown(pd.DataFrame(means))}\n\n"
-        "Error of each application's IPC (positive: the model says faster):\n\n"
-        f"{pages.markdown(pd.DataFrame(per_app))}\n\n"
-        f"The simulations took {simulated['seconds'].sum():.0f} s on one core, "
-        f"{rate:.2f} M warp instructions/s. Measured on: {pages.machine()}."
-    )
+    seconds = simulated["seconds"].sum()
+    rate = simulated["instructions"].sum() / seconds / 1e6
+    said = f"The simulations took {seconds:.0f} s on one core, {rate:.2f} M warp instructions/s."
+    print(said, file=sys.stderr)
+    return pd.DataFrame(means), pd.DataFrame(per_app)
 
 
 def along(errors: pd.DataFrame, field: str) -> pd.DataFrame:
@@ -195,34 +192,37 @@ def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def spread(results: pd.DataFrame) -> str:
+def spread(results: pd.DataFrame) -> pd.DataFrame:
     """Return mean and worst errors over all points and applications."""
     errors = errors_of(results)
     rows = []
     for metric, error in (("IPC", "error"), ("cycles", "cycles_error")):
         sizes = errors[error].abs().groupby(errors["model"], sort=False)
         for what, values in (("mean", sizes.mean()), ("worst", sizes.max())):
-            row = {"over all points and applications": f"{what} error of the {metric}"}
+            row = {"error": what, "of": metric}
             rows.append({**row, **{str(m): f"{100 * v:.1f} %" for m, v in values.items()}})
-    return pages.markdown(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
 
 
-def axes_tables(results: pd.DataFrame, *, pictures: bool = True) -> str:
-    """Return the mean absolute errors along each axis, and the rank correlations."""
+def axes_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean absolute errors along each axis."""
     errors = errors_of(results)
     parts = []
-    for number, field in enumerate(AXES, start=6):
+    for field in AXES:
         means = mean_errors(along(errors, field)).map(lambda x: f"{100 * x:.0f} %")
-        labels = means.index.to_frame(index=False).rename(columns={"value": TITLES[field]})
-        table = pd.concat([labels, means.reset_index(drop=True)], axis=1)
-        parts.append(f"### {TITLES[field]} (MDM, Figure {number})")
-        if pictures:
-            picture = f"{pages.FROM_TABLE_TO_IMAGES}/validation-{field}.png"
-            parts.append(f"![Mean errors over {TITLES[field]}]({picture})")
-        parts.append(pages.markdown(table))
-    parts.append("### Ranks")
-    parts.append(pages.markdown(rank_correlations(results)))
-    return "\n\n".join(parts)
+        parts.append(means.reset_index().assign(axis=TITLES[field]))
+    table = pd.concat(parts, ignore_index=True)
+    labels = ["axis", "class", "value"]
+    return table[[*labels, *table.columns.drop(labels)]]
+
+
+def axes_tables(results: pd.DataFrame, prefix: str = "") -> dict[str, pd.DataFrame]:
+    """Return errors along the axes, rank correlations and mean errors of all points, by name."""
+    return {
+        f"{prefix}axes": axes_table(results),
+        f"{prefix}axes-ranks": rank_correlations(results),
+        f"{prefix}axes-spread": spread(results),
+    }
 
 
 def draw_baseline(results: pd.DataFrame) -> Figure:
@@ -291,14 +291,13 @@ def main() -> None:
     of_order = {order: part.drop(columns="order") for order, part in results.groupby("order")}
     results, turns = (of_order[order] for order in ORDERS)
     turns = turns[turns["model"].isin(("simulation", *COMPARED))]
-    texts = {"baseline": baseline_tables(results), "turns": baseline_tables(turns)}
+    tables = dict(zip(("baseline", "baseline-applications"), baseline_tables(results), strict=True))
+    tables |= dict(zip(("turns", "turns-applications"), baseline_tables(turns), strict=True))
     pictures = {"baseline": draw_baseline(results)}
     if arguments.axes:
-        texts["axes"] = axes_tables(results)
-        texts["axes"] += "\n\n" + spread(results)
-        texts["turns-axes"] = axes_tables(turns, pictures=False) + "\n\n" + spread(turns)
+        tables |= axes_tables(results) | axes_tables(turns, "turns-")
         pictures.update({field: draw_axis(results, field) for field in AXES})
-    pages.publish(PAGE, texts, arguments.write)
+    pages.publish(PAGE, tables, arguments.write)
     if arguments.write:
         for name, figure in pictures.items():
             figure.savefig(pages.IMAGES / f"validation-{name}.png", dpi=110)

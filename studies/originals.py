@@ -4,7 +4,7 @@
     python studies/originals.py FOLDER                       # print the tables
     python studies/originals.py FOLDER --only bfs cfd        # of some
     python studies/originals.py FOLDER --scale small         # smaller inputs, to see whether they run
-    python studies/originals.py FOLDER --write               # into docs/quality/tables/originals
+    python studies/originals.py FOLDER --write               # into docs/data/originals
     python studies/originals.py --redraw                     # its pictures, of what was measured
 
 FOLDER holds executables that you have built, each as ``PROGRAM/program``; the page says of which
@@ -193,24 +193,24 @@ def percent(value: float, sign: str = "+") -> str:
     return "-" if value != value else f"{100 * value:{sign}.0f} %"
 
 
-def program_table(results: pd.DataFrame) -> str:
-    """Return what was traced, as Markdown."""
+def program_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Return what was traced."""
     rows = []
     for name, row in described(results).iterrows():
-        launches = f"{row['launches']:.0f} / {row['paper_launches']:.0f}"
         rows.append(
             {
                 "program": name,
                 "suite": row["suite"],
                 "class in MDM": row["class"],
-                "launches here / there": launches,
+                "launches": f"{row['launches']:.0f}",
+                "launches in MDM": f"{row['paper_launches']:.0f}",
                 "warp instructions (M)": f"{row['instructions'] / 1e6:.1f}",
                 "DPKI": f"{row['dpki']:.1f}",
-                "of more than two lines": f"{row['wide_dpki']:.1f}",
+                "DPKI of more than two lines": f"{row['wide_dpki']:.1f}",
                 "simulated cycles": f"{row['cycles']:,.0f}",
             }
         )
-    return pages.markdown(pd.DataFrame(rows), labels=3)
+    return pd.DataFrame(rows)
 
 
 def our_errors() -> pd.DataFrame:
@@ -220,7 +220,7 @@ def our_errors() -> pd.DataFrame:
     return table.pivot_table("error", "app", "model")
 
 
-def error_table(results: pd.DataFrame) -> str:
+def error_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return the error of each program's IPC in both orders, beside our own kernel's."""
     found = errors(results, ["program"]).pivot_table(
         "error", "program", ["order", "model"], sort=False
@@ -238,10 +238,10 @@ def error_table(results: pd.DataFrame) -> str:
             value = ours.loc[name, model] if name in ours.index else float("nan")
             row[f"{model}, our kernel"] = percent(value)
         rows.append(row)
-    return pages.markdown(pd.DataFrame(rows), labels=2)
+    return pd.DataFrame(rows)
 
 
-def mean_table(results: pd.DataFrame) -> str:
+def mean_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return mean absolute errors by class: the papers', the originals' and our kernels'."""
     found = errors(results, ["program"])
     classes = described(results)["class"]
@@ -266,10 +266,10 @@ def mean_table(results: pd.DataFrame) -> str:
             {"class": kind, "of": f"our kernels of the same, timed ({len(names)})"}
             | {m: percent(means.get(m, float("nan")), "") for m in MODELS}
         )
-    return pages.markdown(pd.DataFrame(rows), labels=2)
+    return pd.DataFrame(rows)
 
 
-def latency_table(results: pd.DataFrame) -> str:
+def latency_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return the mean latency of misses by part (MDM, Figure 3), our kernel's sum beside it."""
     table = described(results)
     ours = pd.read_csv(pages.DOCS / "figures" / OURS["latency"]).set_index("app")
@@ -283,19 +283,19 @@ def latency_table(results: pd.DataFrame) -> str:
             {"program": name, "class": row["class"], **cells, "sum": f"{parts.sum():.0f}"}
             | {"sum, our kernel": f"{own:.0f}"}
         )
-    return pages.markdown(pd.DataFrame(rows), labels=2)
+    return pd.DataFrame(rows)
 
 
-def kernel_table(results: pd.DataFrame) -> str:
+def kernel_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return the error of the CPI by kernel (GPUMech, Figure 11)."""
     if not (results["gpu"] == GPUMECH_GPU).any():
-        return "No program of its suites was measured."
+        return pd.DataFrame(columns=["program", "kernel", *GPUMECH_MODELS])
     found = errors(results, ["program", "name"], GPUMECH_GPU)
     found["error"] = 1 / (1 + found["error"]) - 1  # of the CPI
     wide = found.pivot_table("error", ["program", "name"], "model", sort=False)
     wide = wide[list(GPUMECH_MODELS)]
     rows = [
-        {"program": program, "kernel": f"`{name.split('(')[0]}`"}
+        {"program": program, "kernel": name.split("(")[0]}
         | {model: percent(value) for model, value in row.items()}
         for (program, name), row in wide.iterrows()
     ]
@@ -313,7 +313,7 @@ def kernel_table(results: pd.DataFrame) -> str:
     below = (sizes < 0.2).mean()
     cells = {model: percent(below[model], "") for model in GPUMECH_MODELS}
     rows.append({"program": "kernels with errors below 20 %", "kernel": "", **cells})
-    return pages.markdown(pd.DataFrame(rows), labels=2)
+    return pd.DataFrame(rows)
 
 
 def draw_errors(results: pd.DataFrame) -> Figure:
@@ -383,8 +383,8 @@ def draw_latency(results: pd.DataFrame) -> Figure:
     return figure
 
 
-def list_of_programs(programs: tuple[Program, ...]) -> str:
-    """Return sources, inputs, limits and changes, as Markdown."""
+def list_of_programs(programs: tuple[Program, ...]) -> pd.DataFrame:
+    """Return sources, inputs, limits and changes."""
     rows = []
     for program in programs:
         notes = [*program.changes, *([f"with {program.build}"] if program.build else [])]
@@ -399,26 +399,26 @@ def list_of_programs(programs: tuple[Program, ...]) -> str:
                 "source": f"`{program.folder}`: " + ", ".join(f"`{s}`" for s in program.sources),
                 "input": program.input,
                 "launches traced": limit,
-                "changes and options": "; ".join(notes).replace("|", r"\|") or "none",
+                "changes and options": "; ".join(notes) or "none",
             }
         )
-    return pages.markdown(pd.DataFrame(rows), labels=5)
+    return pd.DataFrame(rows)
 
 
-def failures(absent: dict[str, str]) -> str:
+def failures(absent: dict[str, str]) -> pd.DataFrame:
     """Return what could not be had, and why."""
-    lines = [f"- {each.name} ({each.paper}): {each.why}" for each in ABSENT]
-    lines += [f"- {name}: {why}" for name, why in absent.items()]
-    return "\n".join(lines) or "All were traced."
+    rows = [(each.name, each.paper, each.why) for each in ABSENT]
+    rows += [(name, "", why) for name, why in absent.items()]
+    return pd.DataFrame(rows, columns=["benchmark", "paper", "why"])
 
 
 def summary(results: pd.DataFrame) -> str:
-    """Return the last line: how long it took and where."""
+    """Return how long it took, as a sentence."""
     table = described(results)
     seconds, instructions = table["seconds"].sum(), table["instructions"].sum()
     return (
         f"{len(table)} programs, {instructions / 1e6:.0f} M warp instructions, simulated in "
-        f"{seconds:.0f} s on one core. Measured on: {pages.machine()}."
+        f"{seconds:.0f} s on one core."
     )
 
 
@@ -481,8 +481,8 @@ def main() -> None:
     if arguments.write and (arguments.scale != "paper" or arguments.only != names):
         parser.error("--write is of all programs at the scale paper")
     results, absent = measured(arguments)
-    texts = {
-        "programs": program_table(results) + "\n\n" + summary(results),
+    tables = {
+        "programs": program_table(results),
         "means": mean_table(results),
         "errors": error_table(results),
         "latency": latency_table(results),
@@ -490,7 +490,8 @@ def main() -> None:
         "absent": failures(absent),
         "list": list_of_programs(PROGRAMS),
     }
-    pages.publish(PAGE, texts, arguments.write)
+    pages.publish(PAGE, tables, arguments.write)
+    print(summary(results))
     if arguments.write:
         save(results)
         MEASURED.parent.mkdir(parents=True, exist_ok=True)

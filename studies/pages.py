@@ -1,4 +1,4 @@
-"""What studies and benchmarks share: tables as Markdown, their files in the documentation, arguments."""
+"""What studies and benchmarks share: tables as CSV files of the documentation, arguments."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ import warpstack as ws
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCS = REPOSITORY / "docs"
 IMAGES = DOCS / "images"
-#: Tables that studies print, for the pages to include: a folder per page, a file per table.
-TABLES = DOCS / "quality" / "tables"
-#: Where the pictures are, seen from a file of these.
-FROM_TABLE_TO_IMAGES = "../../../images"
+#: Tables that studies write: a folder per page, a file per table.
+DATA = DOCS / "data"
+#: On which machine the tables were measured whose numbers depend on it.
+MACHINES = DATA / "machines.csv"
+#: A number as studies round it, with separators of thousands and a percent sign.
+_NUMBER = re.compile(r"([-+]?)(\d{1,3}(?:,\d{3})+|\d+)((?:\.\d+)?(?:e[-+]?\d+)?)( ?%)?")
+
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -41,35 +44,87 @@ def machine() -> str:
     )
 
 
-def write_table(page: Path, name: str, text: str) -> None:
-    """Write a text to the file of this name that a page of the documentation includes."""
-    path = TABLES / page.stem / f"{name}.md"
-    include = f"```{{include}} {os.path.relpath(path, page.parent)}\n"
-    if include not in page.read_text(encoding="utf-8"):
-        raise ValueError(f"{page} does not include {path}: add {include.strip()}")
+def write_table(page: Path, name: str, table: pd.DataFrame) -> None:
+    """Write a table to the CSV file of this name, which a page of the documentation shows or links to.
+
+    Raises `ValueError` where the page names no such file.
+    """
+    path = DATA / page.stem / f"{name}.csv"
+    target = os.path.relpath(path, page.parent)
+    if target not in page.read_text(encoding="utf-8"):
+        raise ValueError(
+            f"{page} does not name {target}: show it with {{data-table}}, or link to it"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    plain(table).to_csv(path, index=False, lineterminator="\n")
 
 
-def publish(page: Path, texts: Mapping[str, str], write: bool) -> None:
-    """Print texts and, where asked to, write each to the file that a page includes."""
-    print("\n\n".join(texts.values()))
+def publish(
+    page: Path, tables: Mapping[str, pd.DataFrame], write: bool, *, where: str | None = None
+) -> None:
+    """Print tables and, where asked to, write each to its CSV file.
+
+    `where` is the machine, for tables that depend on it: it is kept in `MACHINES`.
+    """
+    for name, table in tables.items():
+        print(f"{name}\n\n{markdown(table)}\n")
+    if where:
+        print(f"Measured on: {where}.")
     if write:
-        for name, text in texts.items():
-            write_table(page, name, text)
+        for name, table in tables.items():
+            write_table(page, name, table)
+            if where:
+                note_machine(f"{page.stem}/{name}", where)
 
 
-def markdown(table: pd.DataFrame, *, labels: int = 1) -> str:
-    """Return a table as Markdown; after the first columns, which are labels, all go to the right."""
+def note_machine(table: str, where: str) -> None:
+    """Keep on which machine a table, such as ``benchmarks/figures``, was measured."""
+    known: dict[str, str] = {}
+    if MACHINES.exists():
+        known = dict(pd.read_csv(MACHINES).itertuples(index=False, name=None))
+    known[table] = where
+    pd.DataFrame(sorted(known.items()), columns=["table", "machine"]).to_csv(
+        MACHINES, index=False, lineterminator="\n"
+    )
+
+
+def plain(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as its CSV file has it: texts of numbers, and the unit in the head.
+
+    A column of percentages gets ``(%)`` behind its name. Signs before positive numbers, separators
+    of thousands, marks of code and the dash for nothing are left out. Raises `ValueError` for a name
+    that two columns have.
+    """
+    columns: dict[str, list[str]] = {}
+    for place, head in enumerate(table.columns):
+        texts = [cell_text(value).replace("`", "").strip() for value in table.iloc[:, place]]
+        texts = ["" if text == "-" else text for text in texts]
+        found = [_NUMBER.fullmatch(text) for text in texts]
+        name = str(head).replace("`", "").replace("µ", "u")
+        full = [number for number, text in zip(found, texts, strict=True) if text]
+        if full and all(number is not None for number in full):
+            percents = {bool(number and number[4]) for number in full}
+            if percents == {True}:
+                name += " (%)"
+            if len(percents) == 1:
+                texts = [_bare(number) if number else "" for number in found]
+        if name in columns:
+            raise ValueError(f"two columns have the name {name!r}: give each its own")
+        columns[name] = texts
+    return pd.DataFrame(columns)
+
+
+def _bare(number: re.Match[str]) -> str:
+    """Return a number without a plus sign, separators and percent sign, and zero without a sign."""
+    text = number[2].replace(",", "") + number[3]
+    return f"-{text}" if number[1] == "-" and float(text) else text
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table as text to read in a terminal, in columns of Markdown."""
     cells = [[cell_text(value) for value in row] for row in table.itertuples(index=False)]
-    return markdown_of_texts(list(map(str, table.columns)), cells, labels=labels)
-
-
-def markdown_of_texts(head: list[str], cells: list[list[str]], *, labels: int = 1) -> str:
-    """Return the same of the texts of its cells, row by row."""
-    first, *others = ["| " + " | ".join(row) + " |" for row in [head, *cells]]
-    rule = "|" + "---|" * labels + "---:|" * (len(head) - labels)
-    return "\n".join([first, rule, *others])
+    lines = [list(map(str, table.columns)), ["---"] * len(table.columns), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def cell_text(value: object) -> str:
@@ -85,7 +140,7 @@ def parser(doc: str | None, page: Path) -> argparse.ArgumentParser:
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument(
-        "--write", action="store_true", help=f"write what {page.relative_to(REPOSITORY)} includes"
+        "--write", action="store_true", help=f"write the tables of {page.relative_to(REPOSITORY)}"
     )
     return made
 

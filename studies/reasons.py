@@ -2,7 +2,7 @@
 """Hold the models' reasons against the simulator's: CPI stacks, and what more of a resource would bring.
 
     python studies/reasons.py            # print the tables
-    python studies/reasons.py --write    # also into docs/quality/tables/reasons
+    python studies/reasons.py --write    # also into docs/data/reasons
     python studies/reasons.py --order greedy
 
 On the workloads, with `pascal-mdm`. The page says what each component of a stack means and how to read the
@@ -54,7 +54,8 @@ def stacks_table(compared: pd.DataFrame) -> pd.DataFrame:
             cycles = group[[f"{side}_{component}" for component in STACK_COMPONENTS]].sum()
             shares = (100 * cycles / cycles.sum()).tolist()
             row = {"application": app, "class": kind, "stack of": what}
-            row.update(zip(STACK_COMPONENTS, (f"{share:.0f}" for share in shares), strict=True))
+            texts = (f"{share:.0f} %" for share in shares)
+            row.update(zip(STACK_COMPONENTS, texts, strict=True))
             row["share elsewhere"] = ""
             if side == "predicted":
                 row["share elsewhere"] = f"{100 * errors.loc[app, 'mean_stack_distance']:.0f} %"
@@ -73,7 +74,8 @@ def stacks_summary(compared: pd.DataFrame) -> pd.DataFrame:
                     "class": kind,
                     "model": row["model"],
                     "share elsewhere": f"{100 * row['mean_stack_distance']:.1f} %",
-                    "same largest stall": f"{round(apps * row['same_largest_stall'])} of {apps}",
+                    "applications": apps,
+                    "same largest stall": round(apps * row["same_largest_stall"]),
                 }
             )
     return pd.DataFrame(rows)
@@ -90,12 +92,14 @@ def what_if_table(changed: pd.DataFrame) -> pd.DataFrame:
     table = points(changed)
     # Rounded before, so that no speedup is "-0".
     table = table.round().astype(int)
-    rows = []
-    for app, part in table.groupby("app", sort=False):
-        both = zip(part["simulation"], part[SHOWN], strict=True)
-        cells = dict(zip(CHANGES, (f"{one:+d} / {other:+d}" for one, other in both), strict=True))
-        rows.append({"application": app, **cells})
-    return pd.DataFrame(rows)
+    shown = table[["simulation", SHOWN]].reset_index()
+    return shown.rename(
+        columns={
+            "app": "application",
+            "simulation": "simulator (points)",
+            SHOWN: f"{SHOWN} (points)",
+        }
+    )
 
 
 def by_change(changed: pd.DataFrame) -> pd.DataFrame:
@@ -104,11 +108,13 @@ def by_change(changed: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for change in CHANGES:
         part = table.xs(change, level="change")
-        row = {"change": change, "simulated, mean": f"{part['simulation'].mean():+.1f}"}
+        row = {"change": change, "simulator (points)": f"{part['simulation'].mean():+.1f}"}
         for model in MODELS:
-            row[model] = f"{(part[model] - part['simulation']).abs().mean():.1f}"
+            row[f"{model} differs by (points)"] = (
+                f"{(part[model] - part['simulation']).abs().mean():.1f}"
+            )
         for what in ("simulation", SHOWN):
-            row[f"slower, {what}"] = str((part[what] < -SLOWER).sum())
+            row[f"slower applications, {what}"] = str((part[what] < -SLOWER).sum())
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -118,10 +124,14 @@ def best_table(changed: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for app, part in best_changes(changed).groupby("app", sort=False):
         first = part.iloc[0]
-        simulated = f"{first['simulated_best']} ({first['simulated_points']:+.0f})"
-        row = {"application": app, "simulator's best": simulated}
+        row = {
+            "application": app,
+            "simulator": first["simulated_best"],
+            "speedup (points)": f"{first['simulated_points']:.0f}",
+        }
         for found in part.to_dict("records"):
-            row[found["model"]] = f"{found['best']} ({round(found['lost'])})"
+            row[found["model"]] = found["best"]
+            row[f"{found['model']} loses (points)"] = round(found["lost"])
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -134,7 +144,8 @@ def agreement_table(changed: pd.DataFrame) -> pd.DataFrame:
             {
                 "model": row["model"],
                 "mean difference (points)": f"{row['mean_difference']:.1f}",
-                "best within 3 points": f"{row['best_agrees']} of {row['apps']}",
+                "applications": row["apps"],
+                "best within 3 points": row["best_agrees"],
             }
         )
     return pd.DataFrame(rows)
@@ -152,32 +163,15 @@ def main() -> None:
     tasks = [(name, arguments.size, arguments.order) for name in names]
     results = pages.in_processes(measure, tasks, arguments.processes)
     compared, changed = (pd.concat(part, ignore_index=True) for part in zip(*results, strict=True))
-    measured_on = f"Order of accesses: `{arguments.order}`. Measured on: {pages.machine()}."
-    texts = {
-        "stacks": "\n\n".join(
-            [
-                pages.markdown(stacks_summary(compared), labels=2),
-                pages.markdown(stacks_table(compared), labels=3),
-                measured_on,
-            ]
-        ),
-        "what-if": "\n\n".join(
-            [
-                pages.markdown(agreement_table(changed)),
-                "The same by change: the mean of the simulated speedups, the mean differences of the "
-                "models from them, and the number of applications that become slower by more than "
-                "a point:",
-                pages.markdown(by_change(changed)),
-                "The best change of each application, simulated, and in brackets its speedup; then "
-                "each model's, and in brackets the points that it loses against the best one:",
-                pages.markdown(best_table(changed), labels=len(MODELS) + 2),
-                f"Speedups in points, simulator / `{SHOWN}`:",
-                pages.markdown(what_if_table(changed)),
-                measured_on,
-            ]
-        ),
+    tables = {
+        "stacks-summary": stacks_summary(compared),
+        "stacks": stacks_table(compared),
+        "what-if-summary": agreement_table(changed),
+        "what-if-changes": by_change(changed),
+        "what-if-best": best_table(changed),
+        "what-if": what_if_table(changed),
     }
-    pages.publish(PAGE, texts, arguments.write)
+    pages.publish(PAGE, tables, arguments.write)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Hold predictions from a sample of the SMs against those of all, and count how often their bars hold.
 
     python studies/sampling.py            # print the table
-    python studies/sampling.py --write    # also docs/quality/tables/sm-sampling
+    python studies/sampling.py --write    # also docs/data/sm-sampling
 
 All launches of the 17 workloads on several GPUs, one L2 for each application. A bar holds if the IPC of
 all SMs is between `ipc_low` and `ipc_high`. Launches that were simulated whole do not count.
@@ -59,11 +59,11 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                     "sampling": sampling,
                     "model": model,
                     "launches": len(one),
-                    "bars hold, %": 100 * one["holds"].mean(),
-                    "half of a bar, %": f"{100 * one['half_width'].median():.2f}",
-                    "error, median, %": f"{100 * errors[0]:.2f}",
-                    "19 of 20, %": f"{100 * errors[1]:.2f}",
-                    "largest, %": f"{100 * errors[2]:.1f}",
+                    "bars hold (%)": 100 * one["holds"].mean(),
+                    "half of a bar (%)": f"{100 * one['half_width'].median():.2f}",
+                    "median error (%)": f"{100 * errors[0]:.2f}",
+                    "19 of 20 below (%)": f"{100 * errors[1]:.2f}",
+                    "largest (%)": f"{100 * errors[2]:.1f}",
                 }
             )
     return pd.DataFrame(found)
@@ -76,7 +76,7 @@ def main() -> None:
     arguments = parser.parse_args()
     tasks = [(name, gpu) for gpu in GPUS for name in ws.workloads.names()]
     rows = pd.concat(pages.in_processes(measure, tasks, arguments.processes), ignore_index=True)
-    pages.publish(PAGE, {"samples": pages.markdown(summary(rows), labels=2)}, arguments.write)
+    pages.publish(PAGE, {"samples": summary(rows)}, arguments.write)
 
 
 if __name__ == "__main__":

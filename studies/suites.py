@@ -3,7 +3,7 @@
 
     python studies/suites.py FOLDER                        # print the tables
     python studies/suites.py FOLDER --only SHOC llm.c      # of some
-    python studies/suites.py FOLDER --write                # into docs/quality/tables/programs
+    python studies/suites.py FOLDER --write                # into docs/data/programs
     python studies/suites.py FOLDER --keep CSV             # keep what was found, or take it from there
 
 FOLDER holds executables that you have built, each as ``SUITE/PROGRAM/program`` with what it reads
@@ -175,8 +175,8 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def list_of_programs() -> str:
-    """Return how programs are compiled and run, as Markdown; those that differ in nothing share a row."""
+def list_of_programs() -> pd.DataFrame:
+    """Return how programs are compiled and run; those that differ in nothing share a row."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for suite, programs in SUITES.items():
         for program in programs:
@@ -189,7 +189,7 @@ def list_of_programs() -> str:
         for (suite, *others), names in rows.items()
     ]
     head = ["suite", "programs", "compiled with", "arguments", "beside it"]
-    return pages.markdown_of_texts(head, cells, labels=5)
+    return pd.DataFrame(cells, columns=head)
 
 
 def main() -> None:
@@ -241,12 +241,8 @@ def main() -> None:
     if found["outcome"].isin(["not tried", MISSING]).all():
         raise SystemExit(f"{arguments.folder}: none of the programs is there")
     shown = found[~found["outcome"].isin(["ran", "verified", "not tried"])]
-    texts = {
-        "summary": pages.markdown(summary(found)),
-        "programs": pages.markdown(shown, labels=4),
-        "list": list_of_programs(),
-    }
-    pages.publish(PAGE, texts, arguments.write)
+    tables = {"summary": summary(found), "programs": shown, "list": list_of_programs()}
+    pages.publish(PAGE, tables, arguments.write)
 
 
 if __name__ == "__main__":

@@ -88,14 +88,14 @@ def row_of(configuration: tuple[int, ...], size: int) -> dict[str, Any]:
         "warps": warps,
         "stages": stages,
         "registers": kernel.registers_per_thread,
-        "model, µs": predicted.time_us,
-        "simulator, µs": simulated.time_us,
-        "of the peak, %": 100 * peak_us(gpu, size) / (simulated.time_us - launch),
-        "read from DRAM, MiB": dram / 2**20,
-        "instructions, thousands": round(trace.num_instructions / 1000),
-        "tracing, CPU s": traced - began,
-        "model, CPU s": after_model - traced,
-        "simulator, CPU s": after_simulator - after_model,
+        "model (us)": predicted.time_us,
+        "simulator (us)": simulated.time_us,
+        "of the peak (%)": 100 * peak_us(gpu, size) / (simulated.time_us - launch),
+        "read from DRAM (MiB)": dram / 2**20,
+        "instructions (thousands)": round(trace.num_instructions / 1000),
+        "tracing (CPU s)": traced - began,
+        "model (CPU s)": after_model - traced,
+        "simulator (CPU s)": after_simulator - after_model,
     }
 
 
@@ -106,17 +106,23 @@ def main() -> None:
     pages.add_processes(made)
     given = made.parse_args()
     rows = pages.in_processes(partial(row_of, size=given.size), CONFIGURATIONS, given.processes)
-    table = pd.DataFrame(rows).sort_values("simulator, µs", kind="stable")
-    ranks = table[["model, µs", "simulator, µs"]].corr(method="spearman").iloc[0, 1]
-    ratio = table["model, µs"] / table["simulator, µs"]
-    best = table["simulator, µs"].iloc[0]
-    chosen = table.sort_values("model, µs", kind="stable")["simulator, µs"].iloc[0]
-    text = (
-        f"{pages.markdown(table)}\n\nRanks of model and simulator: {ranks:.2f} (Spearman). The model's "
-        f"times are {ratio.min():.2f} to {ratio.max():.2f} of the simulator's; the configuration "
-        f"that it takes for the fastest needs {chosen / best:.2f} times the simulator's shortest time."
+    table = pd.DataFrame(rows).sort_values("simulator (us)", kind="stable")
+    ranks = table[["model (us)", "simulator (us)"]].corr(method="spearman").iloc[0, 1]
+    ratio = table["model (us)"] / table["simulator (us)"]
+    best = table["simulator (us)"].iloc[0]
+    chosen = table.sort_values("model (us)", kind="stable")["simulator (us)"].iloc[0]
+    summary = pd.DataFrame(
+        [
+            {
+                "rank correlation": f"{ranks:.2f}",
+                "least model / simulator": f"{ratio.min():.2f}",
+                "largest model / simulator": f"{ratio.max():.2f}",
+                "chosen / fastest": f"{chosen / best:.2f}",
+            }
+        ]
     )
-    pages.publish(PAGE, {"triton-matmul": text}, given.write)
+    tables = {"triton-matmul": table, "triton-matmul-summary": summary}
+    pages.publish(PAGE, tables, given.write)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
     python studies/workloads.py                  # print the table
     python studies/workloads.py --only bfs spmv
-    python studies/workloads.py --write          # update data/workloads and docs/quality/tables/workloads
+    python studies/workloads.py --write          # update data/workloads and docs/data/workloads
 
 What is written (launches, warp instructions, DPKI) is the same on every machine; times are not written.
 """
@@ -46,22 +46,27 @@ def measure(name: str, size: str, *, check: bool) -> dict[str, object]:
     }
 
 
-def document(rows: pd.DataFrame) -> str:
+def document(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the documentation."""
-    lines = [
-        "| workload | suite | class | launches | warp instructions | DPKI | `small` | `paper` |",
-        "|---|---|---|---:|---:|---:|---|---|",
-    ]
+    found = []
     for row in rows.itertuples():
         workload = ws.workloads.get(str(row.name))
-        sizes = [
-            ", ".join(f"{key} {value:,}" for key, value in workload.sizes[size].items())
+        sizes = {
+            size: ", ".join(f"{key} {value:,}" for key, value in workload.sizes[size].items())
             for size in ("small", "paper")
-        ]
-        kind = "MD" if workload.memory_divergent else "NMD"
-        cells = [f"`{row.name}`", workload.suite, kind, row.launches, f"{row.instructions:,}"]
-        lines.append("| " + " | ".join(map(str, [*cells, f"{row.dpki:.1f}", *sizes])) + " |")
-    return "\n".join(lines)
+        }
+        found.append(
+            {
+                "workload": row.name,
+                "suite": workload.suite,
+                "class": "MD" if workload.memory_divergent else "NMD",
+                "launches": row.launches,
+                "warp instructions": row.instructions,
+                "DPKI": f"{row.dpki:.1f}",
+                **sizes,
+            }
+        )
+    return pd.DataFrame(found)
 
 
 def main() -> None:
@@ -91,7 +96,7 @@ def main() -> None:
             written = pd.concat([before[~before["name"].isin(written["name"])], written])
         written = written.sort_values("name")
         written.to_csv(MEASURED, index=False)
-        pages.write_table(DOCUMENT, "table", document(written))
+        pages.write_table(DOCUMENT, "workloads", document(written))
 
 
 if __name__ == "__main__":

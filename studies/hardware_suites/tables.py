@@ -1,4 +1,4 @@
-"""The tables of docs/quality/hardware.md."""
+"""The tables of docs/quality/hardware.md, as DataFrames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pages
 import pandas as pd
 
 from . import microbenchmarks, samples
@@ -35,8 +34,6 @@ ASKED: dict[str, tuple[float | None, float | None]] = {
     "pmpp, batch": (20, None),
     "kpp": (20, None),
 }
-#: The aim for both ratios of a card, in percent.
-ASKED_RATIO = 15
 #: Cards whose ratios are asked for.
 RATIO_SUITES = ("pmpp, cold", "pmpp, batch", "kpp")
 WORST = 10
@@ -93,8 +90,8 @@ def _count(found: pd.DataFrame) -> int:
     return int((found["model"] == SIMULATOR).sum())
 
 
-def summary(rows: pd.DataFrame) -> str:
-    """Return the mean absolute errors of time by suite against what is asked for, as Markdown."""
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean absolute errors of time by suite against what is asked for."""
     found = evaluated(rows)
     found = found[found["harmless"] & found["is_time"]]
     cells = []
@@ -105,16 +102,16 @@ def summary(rows: pd.DataFrame) -> str:
             means = [_percent(value) for value in _means(one).values()]
             cells.append([label, str(_count(one)), *asked, *means])
     head = ["set", "rows", "asked, simulator", f"asked, {OURS}", *ALL]
-    return pages.markdown_of_texts(head, cells)
+    return pd.DataFrame(cells, columns=head)
 
 
-def ratios(rows: pd.DataFrame) -> str:
-    """Return by card how far ratios of two sizes and of two kernels are off, as Markdown."""
+def ratios(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return by card how far ratios of two sizes and of two kernels are off."""
     found = plain(rows)
     found = found[found["suite"].isin(RATIO_SUITES)]
     cells = []
     for (suite, gpu), card in found.groupby(["suite", "gpu"], sort=False):
-        line = [str(suite), f"`{gpu}`"]
+        line = [str(suite), str(gpu)]
         for same in (True, False):
             for model in (SIMULATOR, OURS):
                 errors = list(_ratio_errors(card[card["model"] == model], same_kernel=same))
@@ -123,8 +120,7 @@ def ratios(rows: pd.DataFrame) -> str:
     head = ["set", "GPU"]
     for what in ("two sizes", "two kernels"):
         head += [f"{what}, {model}" for model in (SIMULATOR, OURS)]
-    said = f"Asked for: {ASKED_RATIO} % each.\n\n"
-    return said + pages.markdown_of_texts(head, cells, labels=2) if cells else "No such rows."
+    return pd.DataFrame(cells, columns=head)
 
 
 def _ratio_errors(found: pd.DataFrame, *, same_kernel: bool) -> Iterator[float]:
@@ -137,8 +133,8 @@ def _ratio_errors(found: pd.DataFrame, *, same_kernel: bool) -> Iterator[float]:
             yield abs(long[3] / short[3] / (long[2] / short[2]) - 1)
 
 
-def by_gpu(rows: pd.DataFrame) -> str:
-    """Return errors by set, GPU, metric and setting, with the launch and without, as Markdown."""
+def by_gpu(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return errors by set, GPU, metric and setting, with the launch and without."""
     found = evaluated(rows)
     found["remark"] = np.where(found["harmless"], "", "with remarks")
     keys = ["suite", "gpu", "metric", "setting", "remark"]
@@ -146,16 +142,19 @@ def by_gpu(rows: pd.DataFrame) -> str:
     for (suite, gpu, metric, setting, remark), group in found.groupby(keys, sort=False):
         label = ", ".join(each for each in (str(suite), setting, remark) if each)
         launch = group["launch_us"].mean()
-        line = [label, f"`{gpu}`", f"`{metric}`", str(_count(group)), f"{launch:.2f}"]
+        line = [label, str(gpu), str(metric), str(_count(group)), f"{launch:.2f}"]
         with_launch, alone = _means(group), _means(group, "error_alone")
-        line += [f"{_percent(with_launch[each])} / {_percent(alone[each])}" for each in ALL]
+        for each in ALL:
+            line += [_percent(with_launch[each]), _percent(alone[each])]
         cells.append(line)
-    head = ["set", "GPU", "metric", "rows", "launch (µs)", *ALL]
-    return pages.markdown_of_texts(head, cells, labels=3)
+    head = ["set", "GPU", "metric", "rows", "launch (us)"]
+    for each in ALL:
+        head += [each, f"{each}, without launch"]
+    return pd.DataFrame(cells, columns=head)
 
 
-def worst(rows: pd.DataFrame) -> str:
-    """Return the rows of each set at which the simulator is farthest off, as Markdown."""
+def worst(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each set at which the simulator is farthest off."""
     found = plain(rows)
     found = found[found["model"] == SIMULATOR]
     cells = []
@@ -166,13 +165,13 @@ def worst(rows: pd.DataFrame) -> str:
         for _, row in seen.iterrows():
             cells.append(
                 [
-                    *(str(suite), f"`{row['gpu']}`", f"`{row['kernel']}`", _short(row)),
+                    *(str(suite), str(row["gpu"]), str(row["kernel"]), _short(row)),
                     *(f"{row['measured_us']:.3g}", f"{row['time_us']:.3g}"),
                     *(_percent(row["error"], "+"), cause(row)),
                 ]
             )
-    head = ["set", "GPU", "kernel", "application", "measured (µs)", "simulator (µs)", "error"]
-    return pages.markdown_of_texts([*head, "cause"], cells, labels=4)
+    head = ["set", "GPU", "kernel", "application", "measured (us)", "simulator (us)", "error"]
+    return pd.DataFrame(cells, columns=[*head, "cause"])
 
 
 def _short(row: pd.Series) -> str:
@@ -197,8 +196,8 @@ def cause(row: pd.Series) -> str:
     return next((why for pattern, why in CAUSES if fnmatch.fnmatchcase(text, pattern)), "")
 
 
-def left_out(rows: pd.DataFrame) -> str:
-    """Return how many rows of each set were evaluated, and how many not and why, as Markdown."""
+def left_out(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how many rows of each set were evaluated, and how many not and why."""
     keys = ["suite", "gpu", "application", "kernel_index", "metric"]
     first = rows.drop_duplicates(keys)
     reasons = [each for each in first["reason"].unique() if each]
@@ -209,7 +208,7 @@ def left_out(rows: pd.DataFrame) -> str:
         cells.append([*line, *(str(int(counts.get(each, 0))) for each in reasons)])
     total = [str(len(first)), str(int((first["reason"] == "").sum()))]
     cells.append(["all", *total, *(str(int((first["reason"] == e).sum())) for e in reasons)])
-    return pages.markdown_of_texts(["set", "rows", "evaluated", *reasons], cells)
+    return pd.DataFrame(cells, columns=["set", "rows", "evaluated", *reasons])
 
 
 # ---- counters ----
@@ -228,8 +227,8 @@ _COUNTERS = {
 }
 
 
-def counters(rows: pd.DataFrame, reference: Path) -> str:
-    """Return how far the counters of the launches are off, as Markdown."""
+def counters(rows: pd.DataFrame, reference: Path) -> pd.DataFrame:
+    """Return how far the counters of the launches are off."""
     found = evaluated(rows)
     found = found[(found["model"] == SIMULATOR) & found["first"] & found["is_time"]]
     keys = ["suite", "gpu", "application", "kernel_index"]
@@ -244,13 +243,13 @@ def counters(rows: pd.DataFrame, reference: Path) -> str:
             lines.setdefault((row.suite, row.gpu, metric), []).append(error)
     cells = [
         [
-            *(suite, f"`{gpu}`", f"`{metric}`", str(len(errors))),
+            *(suite, str(gpu), str(metric), str(len(errors))),
             *(str(int(np.isclose(errors, 0).sum())), _percent(float(np.abs(errors).mean()))),
         ]
         for (suite, gpu, metric), errors in lines.items()
     ]
     head = ["set", "GPU", "counter", "launches", "exactly right", "mean absolute error"]
-    return pages.markdown_of_texts(head, cells, labels=3) if cells else "No such rows."
+    return pd.DataFrame(cells, columns=head)
 
 
 def _gv100_counters(reference: Path) -> list[tuple[Row, str, float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from doc_pages import included, text_of
+from doc_pages import text_of
 from warpstack import cli
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -19,8 +19,6 @@ OWN = sorted([*DOCS.glob("*.md"), *(page for kind in KINDS for page in DOCS.glob
 #: Words with a capital within a title.
 NAMES = {"Accel-Sim", "Numba", "H100"}
 PAGES = [*OWN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-#: Files that pages include.
-TABLES = sorted(DOCS.glob("quality/tables/*/*.md"))
 
 
 def entries(page):
@@ -105,27 +103,14 @@ def test_no_page_is_too_long_to_read(page):
     assert words_of(page.read_text()) <= 1500, "divide the page by topic"
 
 
-def test_every_table_has_its_page():
-    """The page of its folder's name includes it, after a link for those who read files, not the site."""
-    owners = {table: page for page in OWN for table in included(page) if table in TABLES}
-    assert sorted(table for page in OWN for table in included(page) if table in TABLES) == TABLES
-    for table, page in owners.items():
-        assert table.parent.name == page.stem
-        name, path = table.relative_to(DOCS / "quality"), os.path.relpath(table, page.parent)
-        assert f"\n\n[{name}]({path})\n\n```{{include}} {path}\n" in page.read_text(), table
-        assert (":relative-images:" in page.read_text()) == any(
-            "![" in other.read_text() for other in included(page)
-        )
-
-
-@pytest.mark.parametrize("page", [*PAGES, *TABLES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pictures_are_there_and_described(page):
     for words, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text()):
         assert len(words) > 15, (page.name, target)
         assert (page.parent / target).stat().st_size < 300_000, target
 
 
-@pytest.mark.parametrize("page", [*PAGES, *TABLES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)", text):

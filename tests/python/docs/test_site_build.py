@@ -45,7 +45,7 @@ def site(tmp_path_factory):
     shutil.copy(ROOT / "CHANGELOG.md", folder)
     shutil.copytree(ROOT / "notebooks", folder / "notebooks")
     options = {
-        "exclude_patterns": "notebooks/*,reference/api.rst,**/notebooks,quality/tables",
+        "exclude_patterns": "notebooks/*,reference/api.rst,**/notebooks,data",
         "autosummary_generate": "0",
         "nb_execution_mode": "off",
     }
@@ -87,16 +87,44 @@ def test_numbers_are_to_the_right(site):
 
 @pytest.mark.slow
 def test_pages_have_their_tables(site):
-    """What a page includes is on it, the pictures, too, without the link to the file, which is no page."""
+    """Tables of CSV files are on their pages, with links to the files; pictures are, too."""
     text = (site / "quality/hardware.html").read_text(encoding="utf-8")
-    assert text.count("<table") > 5
-    assert "tables/hardware" not in text
-    assert not (site / "quality/tables").exists()
+    assert text.count("<table") > 2
+    assert "data-table" not in text
+    files = re.findall(r'<a class="reference download internal"[^>]*href="\.\./([^"]+)"', text)
+    assert {Path(file).name for file in files} >= {"summary.csv", "ratios.csv"}
+    assert all((site / file).is_file() for file in files)
+    assert not (site / "data").exists()
     for name in ("quality/validation-models", "how-to/exploring"):
         text = (site / f"{name}.html").read_text(encoding="utf-8")
         pictures = re.findall(r'<img [^>]*src="(\.\./_images/[^"]+)"', text)
         assert len(pictures) > 1
         assert all((site / name).parent.joinpath(path).exists() for path in pictures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", ""),
+        (":columns: b\n", "there is no column 'b'; there are: a"),
+        (":rows: a = 3\n", "rows: no 'a' is '3'"),
+    ],
+)
+def test_a_table_that_its_file_does_not_have_ends_the_build(options, said, tmp_path):
+    needs_sphinx()
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    (tmp_path / "index.md").write_text(f"# Title\n\n```{{data-table}} x.csv\n{options}```\n")
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(DOCS / '_extensions')!r})\n"
+        "extensions = ['myst_nb', 'data_table']\n"
+    )
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", tmp_path, tmp_path / "html"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode == 0) == (not said)
+    assert said in done.stderr
+    if said:
+        assert f"{tmp_path / 'index.md'}:3: data-table x.csv: " in done.stderr
 
 
 @pytest.mark.slow

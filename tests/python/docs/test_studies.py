@@ -8,8 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from doc_pages import text_of
-
 REPOSITORY = Path(__file__).resolve().parents[3]
 STUDIES = REPOSITORY / "studies"
 #: Modules that several studies share.
@@ -50,30 +48,43 @@ def test_each_study_starts_and_contributing_names_it():
         assert f"| `studies/{name}.py" in guide
 
 
-def test_a_text_goes_to_the_file_that_its_page_includes(pages, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(pages, "TABLES", tmp_path / "tables")
+def test_a_table_goes_to_the_file_that_its_page_names(pages, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pages, "DATA", tmp_path / "data")
+    monkeypatch.setattr(pages, "MACHINES", tmp_path / "data" / "machines.csv")
     page = tmp_path / "how-to" / "page.md"
     page.parent.mkdir()
-    page.write_text("a\n\n```{include} ../tables/page/x.md\n```\n\nb\n")
-    for text in ("one", "two"):
-        pages.publish(page, {"x": text}, True)
-    assert text_of(page) == "a\n\ntwo\n\n\nb\n"
-    pages.publish(page, {"x": "three"}, False)
-    assert "two" in text_of(page)
-    assert capsys.readouterr().out == "one\ntwo\nthree\n"
-    with pytest.raises(
-        ValueError, match=r"does not include .*y\.md: add ```\{include\} \.\./tables"
-    ):
-        pages.write_table(page, "y", "one")
-    assert not (tmp_path / "tables" / "page" / "y.md").exists()
+    page.write_text("a\n\n```{data-table} ../data/page/x.csv\n```\n")
+    for value in (1.25, 2.5):
+        pages.publish(page, {"x": pd.DataFrame({"a": [value]})}, True, where="a machine")
+    file = tmp_path / "data" / "page" / "x.csv"
+    assert file.read_text() == "a\n2.5\n"
+    assert (tmp_path / "data" / "machines.csv").read_text() == "table,machine\npage/x,a machine\n"
+    pages.publish(page, {"x": pd.DataFrame({"a": ["three"]})}, False)
+    assert file.read_text() == "a\n2.5\n"
+    said = capsys.readouterr().out
+    assert said.count("| a |\n| --- |\n| 1.2 |\n\nMeasured on: a machine.\n") == 1
+    assert said.endswith("x\n\n| a |\n| --- |\n| three |\n\n")
+    with pytest.raises(ValueError, match=r"does not name \.\./data/page/y\.csv: show it with"):
+        pages.write_table(page, "y", pd.DataFrame({"a": [1]}))
+    assert not file.with_name("y.csv").exists()
 
 
-def test_labels_are_left_of_numbers(pages):
-    table = pd.DataFrame({"a": ["x", "y"], "b": [1, 20], "c": [0.25, float("nan")]})
-    assert pages.markdown(table).splitlines() == [
-        "| a | b | c |",
-        "|---|---:|---:|",
-        "| x | 1 | 0.2 |",
-        "| y | 20 | - |",
+def test_texts_of_numbers_become_numbers(pages):
+    table = pd.DataFrame(
+        {
+            "error": ["+15 %", "-0.4 %", "-"],
+            "count": ["1,234,567", "12", "-0"],
+            "`code`": ["`a` and `b`", "1,2", "x"],
+            "mixed": ["5 %", "5", ""],
+            "time (µs)": [0.25, 1, float("nan")],
+            "small": ["1e-03", "5.87e+03", "+2"],
+        }
+    )
+    assert pages.plain(table).to_csv(index=False).splitlines() == [
+        "error (%),count,code,mixed,time (us),small",
+        "15,1234567,a and b,5 %,0.2,1e-03",
+        '-0.4,12,"1,2",5,1.0,5.87e+03',
+        ",0,x,,,2",
     ]
-    assert pages.markdown(table, labels=0).splitlines()[1] == "|---:|---:|---:|"
+    with pytest.raises(ValueError, match="two columns have the name 'a'"):
+        pages.plain(pd.DataFrame([[1, 2]], columns=["a", "`a`"]))

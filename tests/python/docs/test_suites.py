@@ -21,11 +21,8 @@ BY_NAME = {suite: {p.name: p for p in programs} for suite, programs in SUITES.it
 
 
 def table_of(name):
-    return (suites.pages.TABLES / suites.PAGE.stem / f"{name}.md").read_text("utf-8").rstrip("\n")
-
-
-def rows(table):
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    path = suites.pages.DATA / suites.PAGE.stem / f"{name}.csv"
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 def test_each_program_is_named_once():
@@ -34,12 +31,12 @@ def test_each_program_is_named_once():
 
 
 def test_the_page_lists_the_programs_as_they_are():
-    assert table_of("list") == suites.list_of_programs()
+    pd.testing.assert_frame_equal(table_of("list"), suites.pages.plain(suites.list_of_programs()))
 
 
 def test_the_programs_of_the_table_are_known():
-    assert {suite for suite, *_ in rows(table_of("summary"))} == {*SUITES, "all"}
-    for suite, name, *_ in rows(table_of("programs")):
+    assert set(table_of("summary")["suite"]) == {*SUITES, "all"}
+    for suite, name in table_of("programs")[["suite", "program"]].itertuples(index=False):
         assert not BY_NAME[suite][name].needs, name
 
 
