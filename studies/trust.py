@@ -99,8 +99,9 @@ def table(hardware: pd.DataFrame, accelsim: pd.DataFrame) -> str:
         errors[f"Accel-Sim, {len(sums)} {label}: mean error of the cycles"] = {
             name: _percent(float((sums[name] / sums["cycles"] - 1).abs().mean())) for name in NAMES
         }
-    cells = [[what, *by.values()] for what, by in errors.items()]
-    return pages.markdown_of_texts(["against", *NAMES.values()], cells)
+    lines = [["against", *NAMES.values()], ["---", *["---:"] * len(NAMES)]]
+    lines += [[what, *by.values()] for what, by in errors.items()]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _winners(hardware: pd.DataFrame) -> dict[str, dict[str, str]]:
