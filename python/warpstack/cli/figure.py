@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as mdm-fig5; see --list")
     parser.add_argument("--list", action="store_true", help="what there is")
-    parser.add_argument("--all", action="store_true", help="all of them, and an index page")
+    parser.add_argument(
+        "--all", action="store_true", help="all of them, an index page and a table of all claims"
+    )
     parser.add_argument(
         "--size",
         default="small",
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         for figure in wanted:
             figures.check_files(figure, output, overwrite=arguments.overwrite)
     if arguments.all and output.is_dir():
-        figures.index_file(output, overwrite=arguments.overwrite).check()
+        figures.check_index(output, overwrite=arguments.overwrite)
     hardware = None
     if arguments.hardware is not None:
         hardware = figures.read_hardware(arguments.hardware, arguments.gpu)

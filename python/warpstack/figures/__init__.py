@@ -22,7 +22,7 @@ from warpstack.figures.hardware import Hardware, read_hardware
 from warpstack.figures.report import (
     Report,
     check_files,
-    index_file,
+    check_index,
     module_of,
     redraw,
     staleness,
@@ -41,8 +41,8 @@ __all__ = [
     "Report",
     "Study",
     "check_files",
+    "check_index",
     "get",
-    "index_file",
     "names",
     "read_hardware",
     "redraw",

@@ -26,7 +26,7 @@ from warpstack.plot import sheet
 __all__ = [
     "Report",
     "check_files",
-    "index_file",
+    "check_index",
     "redraw",
     "staleness",
     "write_index",
@@ -40,6 +40,8 @@ _PNG_COLOURS = 128
 #: took.
 _DATA, _CODE, _SECONDS = "warpstack-data", "warpstack-code", "warpstack-seconds"
 _INDEX_TITLE = "# The papers' figures, computed again"
+#: The table of all claims, and what its file begins with.
+_CLAIMS, _CLAIMS_HEAD = "claims.csv", b"figure,claim,paper,ours,holds,seconds\n"
 
 
 @dataclass(frozen=True)
@@ -241,50 +243,71 @@ def write_index(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write ``index.md``: every picture, the papers' numbers beside ours, and the durations."""
+    """Write ``index.md``, every picture and what does not agree with its paper, and ``claims.csv``.
+
+    The second has every claim, the paper's numbers beside ours, and the durations.
+    """
     total = sum(len(report.claims) for report in reports)
     held = sum(claim.holds for report in reports for claim in report.claims)
     seconds = sum(report.seconds for report in reports)
     lines = [
         _INDEX_TITLE,
         "",
+        f"This page shows how far the papers' figures come out again. **{held} of {total} claims hold.** "
+        f"[All claims]({_CLAIMS}), with the papers' numbers and ours. The workloads are this project's own "
+        "kernels after the papers' benchmarks, with smaller inputs, so only trends can be expected to "
+        "agree, not numbers. A claim that is a number says what is taken to hold it. Each picture names "
+        "its reference.",
+        "",
         f"Made by `warpstack figure --all --size {study.size}` from {len(study.names)} workloads: "
         f"{len(reports)} figures and tables in {seconds:.0f} s (less where results were kept from an "
-        f"earlier run). **{held} of {total} claims hold.** The workloads are this project's own "
-        "kernels after the papers' benchmarks, with smaller inputs, so only trends can be expected to "
-        "agree, not numbers. Where a claim is a number, the text says what is taken to hold it.",
-        "",
-        "| figure | shows | claims that hold | seconds |",
-        "|---|---|---:|---:|",
+        "earlier run).",
     ]
+    paper = ""
     for report in reports:
-        name, count = report.figure.name, sum(claim.holds for claim in report.claims)
-        lines.append(
-            f"| [{name}](#{name}) | {report.figure.title} | {count} of {len(report.claims)} | "
-            f"{report.seconds:.1f} |"
-        )
-    for report in reports:
-        figure = report.figure
-        lines += [
-            "",
-            f"## {figure.name}",
-            "",
-            f"{figure.title}. {figure.paper}. Reference: {figure.reference}. "
-            f"[Data]({report.data.name}), {report.seconds:.1f} s.",
-            "",
-            f"![{figure.title}]({report.picture.name})",
-            "",
-            "| claim | the paper | here | holds |",
-            "|---|---|---|---|",
-        ]
-        for claim in report.claims:
-            verdict = "yes" if claim.holds else "**no**"
-            lines.append(f"| {claim.text} | {claim.paper} | {claim.ours} | {verdict} |")
+        source, _, place = report.figure.paper.rpartition(", ")
+        if source != paper:
+            paper = source
+            lines += ["", f"## {source[:1].upper()}{source[1:]}"]
+        lines += _section(report, place)
     lines += ["", "## Left out", "", "| figure | why |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in left_out.items()]
+    table = pd.concat([report.to_frame() for report in reports], ignore_index=True)
     path = output / "index.md"
-    _write(index_file(output, overwrite=overwrite), ("\n".join(lines) + "\n").encode())
+    # Both are checked before either is written.
+    index, claims = _index_files(output, overwrite=overwrite)
+    index.check()
+    claims.check()
+    _write(claims, table.to_csv(index=False, lineterminator="\n").encode())
+    _write(index, ("\n".join(lines) + "\n").encode())
     return path
+
+
+def _section(report: Report, place: str) -> list[str]:
+    """Return the lines of a figure: what it shows, whether it agrees, the picture."""
+    figure, claims = report.figure, report.claims
+    held = sum(claim.holds for claim in claims)
+    verdict = (
+        "Agrees" if held == len(claims) else "Does not agree" if not held else "Agrees in part"
+    )
+    lines = [
+        "",
+        f"### {figure.name}",
+        "",
+        f"{figure.title} ({place}). {verdict}: {held} of {len(claims)} claims hold. "
+        f"[Data]({report.data.name}).",
+        "",
+    ]
+    lines += [
+        f"- **Does not hold**: {claim.text}. The paper: {claim.paper}; here: {claim.ours}."
+        for claim in claims
+        if not claim.holds
+    ]
+    return [
+        *lines,
+        *([""] if held < len(claims) else []),
+        f"![{figure.title}]({report.picture.name})",
+    ]
 
 
 def _texts(picture: Path) -> dict[str, str]:
@@ -311,9 +334,20 @@ def _smaller(image: io.BytesIO, texts: Mapping[str, str]) -> bytes:
     return result.getvalue()
 
 
-def index_file(output: Path, *, overwrite: bool) -> OutputFile:
-    """Return the index page of a folder, and what it may replace."""
-    return _output(output / "index.md", overwrite)
+def check_index(output: Path, *, overwrite: bool) -> None:
+    """Refuse a folder in which the index or its table of claims must not be replaced.
+
+    Raises
+    ------
+    InputError
+        If one is there that no run of the figures wrote, and `overwrite` is not given.
+    """
+    for file in _index_files(output, overwrite=overwrite):
+        file.check()
+
+
+def _index_files(output: Path, *, overwrite: bool) -> tuple[OutputFile, OutputFile]:
+    return _output(output / "index.md", overwrite), _output(output / _CLAIMS, overwrite)
 
 
 def _output(path: Path, overwrite: bool = False) -> OutputFile:
@@ -325,6 +359,8 @@ def _is_ours(path: Path) -> bool:
     try:
         if path.suffix == ".md":
             return path.read_bytes().startswith(_INDEX_TITLE.encode())
+        if path.name == _CLAIMS:
+            return path.read_bytes().startswith(_CLAIMS_HEAD)
         texts = _texts(path.with_suffix(".png"))
         return (
             _DATA in texts

@@ -337,12 +337,35 @@ def test_the_index_says_what_holds_and_what_does_not(tmp_path):
     reports = [figures.write_report(fake(holds), one, tmp_path) for holds in (True, False)]
     text = figures.write_index(reports, one, tmp_path, {"Figure 9": "no GPU"}).read_text()
     assert "**1 of 2 claims hold.**" in text
-    assert "| it rises | 1 | 2 | yes |" in text
-    assert "| it rises | 1 | 2 | **no** |" in text
+    assert text.count("\n## A paper\n") == 1
+    assert "A line (Figure 1). Agrees: 1 of 1 claims hold." in text
+    assert "A line (Figure 1). Does not agree: 0 of 1 claims hold." in text
+    assert text.count("- **Does not hold**: it rises. The paper: 1; here: 2.\n\n![A line]") == 1
+    claims = pd.read_csv(tmp_path / "claims.csv")
+    assert claims[["claim", "paper", "ours", "holds"]].to_numpy().tolist() == [
+        ["it rises", 1, 2, True],
+        ["it rises", 1, 2, False],
+    ]
     assert "| Figure 9 | no GPU |" in text
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (tmp_path / target).is_file()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_only_an_index_of_figures_is_replaced(tmp_path):
+    one = figures.Study(only=["hotspot"], cache=False)
+    reports = [figures.write_report(fake(True), one, tmp_path)]
+    for _ in range(2):
+        figures.write_index(reports, one, tmp_path, {})
+    (tmp_path / "claims.csv").write_text("my own\n")
+    (tmp_path / "index.md").unlink()
+    with pytest.raises(ws.InputError, match=r"claims\.csv"):
+        figures.check_index(tmp_path, overwrite=False)
+    with pytest.raises(ws.InputError, match=r"claims\.csv"):
+        figures.write_index(reports, one, tmp_path, {})
+    assert not (tmp_path / "index.md").exists()
+    figures.write_index(reports, one, tmp_path, {}, overwrite=True)
+    assert (tmp_path / "claims.csv").read_text().startswith("figure,claim")
 
 
 def test_a_smaller_png_is_the_same_picture():
@@ -369,11 +392,18 @@ class TestPublished:
     @pytest.mark.parametrize("name", WANTED)
     def test_the_index_has_the_claims_that_the_data_gives(self, name):
         figure = figures.get(name)
-        text = (PUBLISHED / "index.md").read_text()
-        table = report._table((PUBLISHED / f"{name}.csv").read_bytes())
-        for claim in figure.check(table):
-            verdict = "yes" if claim.holds else "**no**"
-            assert f"| {claim.text} | {claim.paper} | {claim.ours} | {verdict} |" in text
+        claims = figure.check(report._table((PUBLISHED / f"{name}.csv").read_bytes()))
+        listed = pd.read_csv(PUBLISHED / "claims.csv", dtype=str, keep_default_na=False)
+        listed = listed[listed["figure"] == name][["claim", "paper", "ours", "holds"]]
+        assert listed.to_numpy().tolist() == [
+            [claim.text, claim.paper, claim.ours, str(claim.holds)] for claim in claims
+        ]
+        section = (PUBLISHED / "index.md").read_text().split(f"\n### {name}\n")[1].split("\n##")[0]
+        assert f"{sum(c.holds for c in claims)} of {len(claims)} claims hold" in section
+        for claim in claims:
+            assert (
+                f"- **Does not hold**: {claim.text}. The paper: {claim.paper};" in section
+            ) != claim.holds
 
     @pytest.mark.slow
     @pytest.mark.parametrize("name", [name for name in WANTED if name.startswith("mwp-")])
