@@ -36,9 +36,9 @@ _LEFT = (
 _OF_METRIC = ("predicted", "measured", "mae")
 #: Columns that are left out first where the terminal is narrow.
 _LEAST = (
-    *("largest_stall_predicted", "largest_stall_measured", "excluded", "unmatched", "spearman"),
-    *("same_largest_stall_%", "mean_stack_distance_%", "stack_distance_%", "gmean_ratio", "ratio"),
-    *("pearson", "max_error_%", "mae"),
+    *("excluded", "unmatched", "status", "spearman", "same_largest_stall_%", "ratio"),
+    *("gmean_ratio", "stack_distance_%", "mean_stack_distance_%", "pearson", "max_error_%"),
+    *("largest_stall_predicted", "largest_stall_measured", "mae"),
 )
 #: Columns of numbers that times are computed with.
 _OF_TIMES = ("clock_ghz", "time_us", "launch_us", "time_s", "launches")

@@ -149,7 +149,7 @@ def test_caches_json(run, small):
 
 
 def test_caches_tables(run, small):
-    out, _ = run("caches", small)
+    out, _ = run("caches", small, "--wide")
     assert "L2 read hits (%)" in out
     out, _ = run("caches", small, "--per-pc")
     assert "LDG.E" in out

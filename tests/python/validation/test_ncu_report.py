@@ -540,7 +540,7 @@ class TestValidation:
         rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
         assert rows["cycles"]["mape"] == pytest.approx(0.5)
         assert rows["dram_read_sectors"]["mape"] == pytest.approx(0.25)
-        assert main(["validate", *files, "--by", "kernel"]) == 0
+        assert main(["validate", *files, "--by", "kernel", "--wide"]) == 0
         printed = capsys.readouterr().out
         assert printed.startswith("several metrics, predicted against reference: ")
         assert "dram__bytes_read.sum / 32" in printed

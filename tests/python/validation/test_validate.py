@@ -555,11 +555,11 @@ class TestCommandLine:
         assert lines[0].startswith("source,app,suite,class,kernel")
         assert len(lines) == 5
         assert all(",MD," in line for line in lines[1:])
-        printed = run(files / "p.csv", files / "r.csv", "--by", "app", "--pairs", "app")
+        printed = run(files / "p.csv", files / "r.csv", "--by", "app", "--pairs", "app", "--wide")
         assert (
             printed.out.splitlines()[0] == "cycles, predicted against reference: pascal-mdm, r, s"
         )
-        assert "mape_%" in printed.out
+        assert "MAPE (%)" in printed.out
         assert "stack" not in printed.out  # the reference has none
 
     @pytest.mark.slow
@@ -571,9 +571,9 @@ class TestCommandLine:
         distances = {row["model"]: row["mean_stack_distance"] for row in rows}
         assert distances["mdm"] == pytest.approx(0, abs=1e-9)
         assert distances["gpumech"] > 0.01
-        printed = run(files / name, tmp_path / "m.csv", "--by", "kernel").out
-        assert "largest_stall_predicted" in printed
-        assert "predicted_base" not in printed
+        printed = run(files / name, tmp_path / "m.csv", "--by", "kernel", "--wide").out
+        assert "largest stall predicted" in printed
+        assert "predicted base" not in printed
 
     @pytest.mark.slow
     def test_picture(self, run, files):

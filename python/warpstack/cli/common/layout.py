@@ -35,6 +35,8 @@ _LEAST_TEXT = 16
 _LEAST_NAME = 12
 #: Texts of single words are folded only where they are longer than this.
 _LONGEST_WORD = 40
+#: Longer words of a text may take two lines.
+_WHOLE_WORD = 24
 #: A table with more rows than this is not turned round.
 _FEW_ROWS = 3
 _GAP = 2
@@ -100,7 +102,9 @@ class _Column:
             body = min(body, _LEAST_NAME)
         elif self.is_text:
             is_foldable = any(" " in cell for cell in self.cells)
-            body = min(body, _LEAST_TEXT if is_foldable else _LONGEST_WORD)
+            words = [len(word) for cell in self.cells for word in cell.split()]
+            whole = max((length for length in words if length <= _WHOLE_WORD), default=0)
+            body = min(body, max(_LEAST_TEXT, whole) if is_foldable else _LONGEST_WORD)
         return max(body, self.head_width(_HEADING_LINES))
 
 
