@@ -114,7 +114,7 @@ void bind_cache(py::module_& module) {
                  .sector_bytes = sector_bytes,
                  .write_policy = enum_of<memory::WritePolicy>(write_policy),
                  .write_miss = enum_of<memory::WriteMiss>(write_miss),
-                 .replacement = enum_of<memory::Replacement>(replacement),
+                 .replacement = gpu::policy_of(replacement),
                  .allocation = enum_of<memory::Allocation>(allocation),
                  .set_index = enum_of<memory::Indexing>(set_index),
                  .slices = slices,

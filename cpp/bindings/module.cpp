@@ -20,6 +20,7 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_gpu(module);
   bindings::bind_trace(module);
   bindings::bind_memory(module);
+  bindings::bind_policies(module);
   bindings::bind_family(module);
   bindings::bind_interval(module);
   bindings::bind_model(module);

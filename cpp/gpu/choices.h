@@ -44,8 +44,8 @@ enum class Allocation : std::uint8_t {
 };
 constexpr auto names_of(Allocation) { return enum_names("allocation", "on_miss", "on_fill"); }
 
-/// Which line makes room.
-enum class Replacement : std::uint8_t {
+/// Which line makes room. Further values are policies from outside the core (own_policies.h).
+enum class Replacement : std::uint16_t {
   lru,   ///< the least recently used line
   fifo,  ///< the oldest line
   plru,  ///< tree pseudo-LRU: each node of a binary tree over the ways points away from the last

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "common/error.h"
+#include "gpu/own_policies.h"
 
 namespace warpstack::gpu {
 namespace {
@@ -115,7 +116,9 @@ std::span<const Field> fields() {
 
 Value value_of(const Gpu& gpu, FieldName id) {
   return with_member(gpu, id, [](const auto& member) -> Value {
-    if constexpr (NamedEnum<std::remove_cvref_t<decltype(member)>>) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Replacement>) {
+      return policy_name(member);
+    } else if constexpr (NamedEnum<std::remove_cvref_t<decltype(member)>>) {
       return warpstack::name_of(member);
     } else {
       return member;
@@ -137,7 +140,11 @@ void set(Gpu& gpu, FieldName id, const Value& value) {
     if constexpr (NamedEnum<Type>) {
       const auto* word = std::get_if<std::string_view>(&value);
       if (word == nullptr) refuse("a number is no word; the range is " + range_text(field));
-      member = enum_of<Type>(*word);
+      if constexpr (std::is_same_v<Type, Replacement>) {
+        member = policy_of(*word);
+      } else {
+        member = enum_of<Type>(*word);
+      }
     } else if constexpr (std::is_same_v<Type, std::vector<double>>) {
       const auto* several = std::get_if<Type>(&value);
       if (several == nullptr) refuse("one value is not several numbers");

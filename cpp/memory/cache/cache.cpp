@@ -61,7 +61,7 @@ Cache::Cache(const CacheConfig& config)
       slice_(config.slices, config.slice_index),
       set_in_slice_(sets_per_slice_, config.set_index),
       units_(touched_units[config.sector_bytes / trace::sector_bytes].data()),
-      sets_(config.num_sets(), config.ways, config.replacement),
+      sets_(config.num_sets(), config.ways, config.replacement, config.line_bytes),
       bytes_(config.write_miss == WriteMiss::write_validate ? config.num_lines() : 0),
       writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0) {}
 

@@ -30,8 +30,8 @@ class RepeatedLaunches {
   template <typename Run>
   Result result_of(const trace::KernelTrace& trace, const std::string& settings, Cache& l2,
                    const Run& run) {
-    // A digest and a copy of L2 must cost less than the launch.
-    if (trace.totals().sectors < worth_) return run();
+    // A digest and a copy of L2 must cost less than the launch, and an own policy has no digest.
+    if (trace.totals().sectors < worth_ || gpu::is_own(l2.config().replacement)) return run();
     const auto [entry, is_new] = tries_.try_emplace(trace.content_digest(), 0);
     if (is_new || entry->second == most_tries) return run();
     Digest state;

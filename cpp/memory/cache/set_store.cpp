@@ -5,13 +5,15 @@
 
 namespace warpstack::memory {
 
-SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replacement)
+SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replacement,
+                   std::uint32_t line_bytes)
     : sets_(sets),
       ways_(ways),
-      form_(ways > RankOrder::most_ways        ? Form::list
-            : replacement == Replacement::plru ? Form::tree
-            : ways <= NibbleOrder::most_ways   ? Form::nibbles
-                                               : Form::ranks),
+      line_bytes_(line_bytes),
+      form_(ways > RankOrder::most_ways                                    ? Form::list
+            : replacement == Replacement::plru || gpu::is_own(replacement) ? Form::object
+            : ways <= NibbleOrder::most_ways                               ? Form::nibbles
+                                                                           : Form::ranks),
       policy_(replacement),
       nibbles_(std::min(ways, NibbleOrder::most_ways)) {
   if (form_ == Form::ranks) ranks_.emplace(ways);
@@ -27,6 +29,7 @@ SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replaceme
     record_bytes_ = (bytes + cache_line - 1) / cache_line * cache_line;
   }
   if (replacement == Replacement::plru) tree_.emplace(sets, ways);
+  if (gpu::is_own(replacement)) own_.emplace(replacement, sets, ways, line_bytes);
   records_ = ZeroedArray<std::byte>(sets * record_bytes_);
   if (form_ != Form::list) return;
   nodes_ = ZeroedArray<Node>(sets * ways);
@@ -40,9 +43,11 @@ void SetStore::clear() {
   ends_.clear();
   heads_.clear();
   if (tree_) tree_.emplace(sets_, ways_);
+  if (own_) own_.emplace(policy_, sets_, ways_, line_bytes_);
 }
 
 void SetStore::place_last(std::uint32_t set, std::uint32_t way) {
+  if (own_) return own_->place_last(set, way);
   if (tree_) return tree_->place_last(set, way);
   if (form_ == Form::list) {
     Ends& ends = ends_[set];
@@ -66,7 +71,7 @@ bool SetStore::make_room(std::uint32_t set) {
   const auto is_free = [&](std::uint32_t way) { return state(set, way).reserved == 0; };
   // Empty ways come first and are free.
   if (form_ == Form::list && ends_[set].num_filled < ways_) return true;
-  if (is_free(tree_                 ? tree_->last(set)
+  if (is_free(has_object()          ? last_of_object(set)
               : form_ == Form::list ? ends_[set].last
               : form_ == Form::nibbles
                   ? nibbles_.last(order_word<NibbleOrder>(record(set), groups_))
@@ -75,7 +80,7 @@ bool SetStore::make_room(std::uint32_t set) {
   }
   std::vector<std::uint32_t> ways;
   ways_of(set, ways);
-  if (!tree_) std::ranges::reverse(ways);
+  if (!has_object()) std::ranges::reverse(ways);
   const auto found = std::ranges::find_if(ways, is_free);
   if (found == ways.end()) return false;
   place_last(set, *found);
@@ -83,7 +88,7 @@ bool SetStore::make_room(std::uint32_t set) {
 }
 
 void SetStore::ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) {
-  if (tree_) {
+  if (has_object()) {
     ways.resize(ways_);
     std::iota(ways.begin(), ways.end(), 0);
   } else if (form_ == Form::nibbles) {
@@ -100,12 +105,12 @@ void SetStore::ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways) {
   }
 }
 
-std::uint32_t SetStore::way_for_new_line(std::uint32_t set) {
+std::uint32_t SetStore::way_for_new_line(std::uint32_t set, std::uint64_t line) {
   Ends& ends = ends_[set];
   const bool is_full = ends.num_filled == ways_;
-  if (tree_) {
-    const std::uint32_t way = tree_->last(set);
-    tree_->use(set, way);
+  if (has_object()) {
+    const std::uint32_t way = last_of_object(set);
+    use_in_object(set, way, line, false);
     ends.num_filled += !is_full;
     return way;
   }

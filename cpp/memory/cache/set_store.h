@@ -8,6 +8,7 @@
 
 #include "common/digest.h"
 #include "common/zeroed_array.h"
+#include "memory/cache/own_policy.h"
 #include "memory/cache/replacement.h"
 
 #if defined(__SSE2__)
@@ -42,8 +43,10 @@ struct alignas(4) LineState {
 /// as zero bytes: tags are stored as their complements, orders as differences from the initial one.
 class SetStore {
  public:
-  /// `ways` is a power of two for pseudo-LRU.
-  SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replacement);
+  /// `ways` is a power of two for pseudo-LRU. Own policies are told addresses, which are numbers of
+  /// lines times `line_bytes`.
+  SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replacement,
+           std::uint32_t line_bytes = 1);
 
   static constexpr std::uint64_t no_line = ~std::uint64_t{0};
 
@@ -113,7 +116,7 @@ class SetStore {
   /// Makes a way that is not reserved the next to be replaced. Returns whether there is one.
   bool make_room(std::uint32_t set);
   /// The filled ways of a set, perhaps with empty ones, from the one replaced last; with pseudo-LRU
-  /// in the order of their numbers.
+  /// and own policies in the order of their numbers.
   void ways_of(std::uint32_t set, std::vector<std::uint32_t>& ways);
   /// Adds the trees of pseudo-LRU.
   void add_trees_to(Digest& digest) const {
@@ -133,7 +136,8 @@ class SetStore {
   void clear();
 
  private:
-  enum class Form : std::uint8_t { nibbles, ranks, tree, list };
+  /// `object`: records whose order is in tree_ or own_.
+  enum class Form : std::uint8_t { nibbles, ranks, object, list };
 
   static constexpr std::size_t cache_line = 64;
   static constexpr std::uint32_t lanes = 4;
@@ -228,9 +232,9 @@ class SetStore {
     if (form_ == Form::list) return access_list(set, line, evict);
     const int found = find(set, line);
     const bool is_there = found >= 0;
-    const std::uint32_t way = is_there ? static_cast<std::uint32_t>(found) : tree_->last(set);
+    const std::uint32_t way = is_there ? static_cast<std::uint32_t>(found) : last_of_object(set);
     if (!is_there && state(set, way).dirty != 0) evict(way);
-    tree_->use(set, way);
+    use_in_object(set, way, line, is_there);
     return take(record(set), groups_, way, line, is_there);
   }
   template <std::uint32_t known_groups, bool is_lru, typename Order, typename Evict>
@@ -294,15 +298,15 @@ class SetStore {
     const int found = look_up(set, line);
     if (found >= 0) {
       const auto way = static_cast<std::uint32_t>(found);
-      if (tree_) {
-        tree_->use(set, way);
+      if (has_object()) {
+        use_in_object(set, way, line, true);
       } else if (policy_ != Replacement::fifo && ends_[set].first != way) {
         unlink(set, way);
         link_first(set, way);
       }
       return {way, node(set, way).state};
     }
-    const std::uint32_t way = way_for_new_line(set);
+    const std::uint32_t way = way_for_new_line(set, line);
     Node& place = node(set, way);
     if (place.state.dirty != 0) evict(way);
     place.state = {};
@@ -321,7 +325,16 @@ class SetStore {
     return static_cast<int>(link) - 1;
   }
   /// An empty way of a large set, or the way replaced next; it becomes the one replaced last.
-  std::uint32_t way_for_new_line(std::uint32_t set);
+  std::uint32_t way_for_new_line(std::uint32_t set, std::uint64_t line);
+  /// Whether an object has the replacement order: pseudo-LRU and own policies.
+  [[nodiscard]] bool has_object() const { return tree_.has_value() || own_.has_value(); }
+  std::uint32_t last_of_object(std::uint32_t set) {
+    return own_ ? own_->last(set) : tree_->last(set);
+  }
+  void use_in_object(std::uint32_t set, std::uint32_t way, std::uint64_t line, bool is_there) {
+    if (own_) return own_->use(set, way, line, is_there);
+    tree_->use(set, way);
+  }
   void move_to_chain(std::uint32_t set, std::uint32_t way, std::uint64_t line);
   void unlink(std::uint32_t set, std::uint32_t way) {
     Ends& ends = ends_[set];
@@ -346,6 +359,7 @@ class SetStore {
 
   std::uint64_t sets_;
   std::uint32_t ways_;
+  std::uint32_t line_bytes_;
   Form form_;
   Replacement policy_;
   std::uint32_t groups_ = 0;        ///< of tags in a record
@@ -355,6 +369,7 @@ class SetStore {
   NibbleOrder nibbles_;
   std::optional<RankOrder> ranks_;
   std::optional<TreeOrder> tree_;  ///< pseudo-LRU, with any number of ways
+  std::optional<OwnOrder> own_;    ///< an own policy, likewise
   ZeroedArray<std::byte> records_;
   // Only for large sets:
   ZeroedArray<Node> nodes_;  ///< by set and way

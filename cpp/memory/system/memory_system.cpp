@@ -323,11 +323,16 @@ bool keeps_bytes(const CacheConfig& l2) {
          l2.write_miss == WriteMiss::fetch_on_partial_write;
 }
 
+bool has_own_policy(const MemoryConfig& config) {
+  return gpu::is_own(config.l1.replacement) || gpu::is_own(config.l2.replacement);
+}
+
 }  // namespace
 
 MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
     : config_((config.validate(), config)),
-      num_threads_(threads_asked_for(num_threads)),
+      // Own policies may share state among sets, whose order of accesses depends on threads.
+      num_threads_(has_own_policy(config) ? 1 : threads_asked_for(num_threads)),
       l2_(config.l2),
       repeated_(config.l2) {}
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/error.h"
+#include "gpu/own_policies.h"
 
 namespace warpstack::timing {
 
@@ -30,6 +31,12 @@ TimingConfig TimingConfig::of(const gpu::Gpu& gpu) {
       throw InputError("clock_ghz = " + std::to_string(gpu.clock_ghz) + " and another clock of " +
                        std::to_string(clock) + " GHz are more than a factor of 10000 apart");
     }
+  }
+  for (const auto policy : {gpu.l1_replacement, gpu.l2_replacement}) {
+    if (!gpu::is_own(policy)) continue;
+    throw InputError("the cycle-level simulator has no replacement policy " +
+                     std::string(gpu::policy_name(policy)) +
+                     ", which is written in Python; simulate_caches, predict and sweep take it");
   }
   TimingConfig config;
   config.gpu = gpu;

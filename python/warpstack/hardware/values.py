@@ -13,11 +13,15 @@ from typing import Any
 from warpstack._core import GPU_FIELDS, GpuField
 from warpstack._util.arguments import printable_text
 from warpstack.errors import InputError, not_one_of, shown
+from warpstack.hardware.policies import policy_value
 
 __all__ = ["TYPES", "GpuValues", "checked_value", "short", "shown_name"]
 
 #: Type of the values of a field in Python, by the kind that the core gives it.
 TYPES = {"whole": "int", "number": "float", "word": "str", "numbers": "tuple[float, ...]"}
+
+#: Fields whose words may be of the user, too.
+_POLICIES = ("l1_replacement", "l2_replacement")
 
 #: Type in which numbers of a kind are as they shall be.
 _PLAIN = {"whole": int, "number": float}
@@ -70,6 +74,8 @@ def checked_value(field: GpuField, value: Any, gpu_name: str) -> Any:
         return value
     where = f"GPU {shown_name(gpu_name)}: {field.name}"
     if kind == "word":
+        if field.name in _POLICIES:
+            return policy_value(where, value, field.choices)
         if not isinstance(value, str) or value not in field.choices:
             raise not_one_of(where, value, field.choices)
         return str(value)

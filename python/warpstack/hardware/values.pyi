@@ -182,7 +182,7 @@ class GpuChanges(TypedDict, total=False):
         "fetch_on_partial_write",
         "write_and_fetch",
     ]
-    l1_replacement: Literal["lru", "fifo", "plru"]
+    l1_replacement: str | type[Any]
     l1_allocation: Literal["on_miss", "on_fill"]
     l1_set_index: Literal["modulo", "xor", "ipoly"]
     l1_global_loads: Literal["cached", "bypassed"]
@@ -212,7 +212,7 @@ class GpuChanges(TypedDict, total=False):
         "fetch_on_partial_write",
         "write_and_fetch",
     ]
-    l2_replacement: Literal["lru", "fifo", "plru"]
+    l2_replacement: str | type[Any]
     l2_set_index: Literal["modulo", "xor", "ipoly"]
     l2_slice_index: Literal["modulo", "xor", "ipoly"]
     l2_mshrs: int

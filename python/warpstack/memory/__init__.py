@@ -6,7 +6,7 @@ from warpstack._util.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from warpstack.memory.ablation import ablate
-    from warpstack.memory.caches import BlockSchedule, MemorySystem, occupancy
+    from warpstack.memory.caches import BlockSchedule, MemorySystem, occupancy, register_policy
     from warpstack.memory.reuse import (
         PptGpuMem,
         ReuseProfile,
@@ -27,6 +27,7 @@ __all__ = [
     "line_stream",
     "occupancy",
     "ppt_gpu_mem",
+    "register_policy",
     "reuse_profile",
     "stack_distances",
 ]
@@ -41,6 +42,7 @@ _LAZY_EXPORTS = {
     "line_stream": "reuse",
     "occupancy": "caches",
     "ppt_gpu_mem": "reuse",
+    "register_policy": "caches",
     "reuse_profile": "reuse",
     "stack_distances": "reuse",
 }

@@ -22,6 +22,7 @@ from warpstack._util.options import CacheChanges, Options, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.policies import register_policy
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.tables import row
 from warpstack.traces.trace import App, KernelTrace
@@ -29,7 +30,14 @@ from warpstack.traces.trace import App, KernelTrace
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["BlockSchedule", "MemoryProfile", "MemorySystem", "occupancy", "simulate_caches"]
+__all__ = [
+    "BlockSchedule",
+    "MemoryProfile",
+    "MemorySystem",
+    "occupancy",
+    "register_policy",
+    "simulate_caches",
+]
 
 #: The orders in which the resident warps of an SM can access memory.
 ORDERS = _core.ENUM_NAMES["access order"]

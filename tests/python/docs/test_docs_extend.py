@@ -30,7 +30,7 @@ def clean():
     ("page", "least"),
     [
         ("add-a-model", 14),
-        ("add-a-cache-policy", 12),
+        ("add-a-cache-policy", 10),
         ("add-a-reader", 12),
         ("tracing-on-a-gpu", 4),
     ],

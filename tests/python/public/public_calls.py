@@ -26,6 +26,22 @@ PTX = HEADER + (
 BARE_PTX = HEADER + ".visible .entry k()\n{\n  ret;\n}\n"
 
 
+class First:
+    """A replacement policy."""
+
+    def __init__(self, sets: int, ways: int) -> None:
+        self.way = 0
+
+    def hit(self, set: int, way: int) -> None:
+        self.way = way
+
+    def fill(self, set: int, way: int, address: int) -> None:
+        self.way = way
+
+    def victim(self, set: int) -> int:
+        return self.way
+
+
 @dataclass
 class Call:
     """A function and arguments that it accepts."""
@@ -506,6 +522,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.models.mwp_cwp.static_instructions, kernel=static["kernel"], **counts, block=32)
     add(ws.models.mwp_cwp.symbols, names="t i")
     add(ws.memory.occupancy, **kernel)
+    add(ws.memory.register_policy, name="first", policy=First)
     add(ws.exploration.one_at_a_time, gpu=g.gpu, axes=g.axes)
     add(ws.patterns.Instruction, row=0, pc=0, opcode="IADD")
     sizes = {"registers_per_thread": 8, "shared_memory_bytes": 0, "launch_id": 1}
