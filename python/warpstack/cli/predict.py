@@ -14,7 +14,7 @@ from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_csv, print_json
-from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
     if picture is not None:
         if len(jobs) > 1:
             raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
-        _draw(pd.DataFrame(rows), targets[0], picture)
+        _draw(pd.DataFrame(rows), targets[0], picture, look_options(arguments))
 
 
 @dataclasses.dataclass
@@ -338,18 +338,20 @@ def _print_reasons(found: Sequence[Difference]) -> None:
         print(f"- and {len(found) - _MAX_REASONS} more; --kernels chooses launches")
 
 
-def _draw(predictions: pd.DataFrame, target: Gpu, picture: OutputFile) -> None:
-    import matplotlib.pyplot as plt
-
+def _draw(
+    predictions: pd.DataFrame, target: Gpu, picture: OutputFile, options: Mapping[str, Any]
+) -> None:
     from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks, num_launches
+    from warpstack.plot.looks import look_of
 
     kernels = num_launches(predictions)
-    what = "IPC"
-    if kernels > _MAX_PANELS:
+    many = kernels > _MAX_PANELS
+    title: str | None = target.title + (f", {kernels} kernels together" if many else "")
+    title = None if look_of(**options).is_compact else f"{title} (above the bars: IPC)"
+    figure: Any
+    if many:
         totals = ws.models.application_totals(predictions)
-        title = f"{target.title}, {kernels} kernels together (above the bars: {what})"
-        figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
-        cpi_stack(totals, axes, title=title)
+        figure = cpi_stack(totals, title=title, **options).figure
     else:
-        figure = cpi_stacks(predictions, title=f"{target.title} (above the bars: {what})")
+        figure = cpi_stacks(predictions, title=title, **options)
     save_picture(figure, picture, "CPI stacks")

@@ -17,7 +17,7 @@ from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.output import add_output, print_table
-from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.errors import shown
 
 SUMMARY = "errors of predictions against references"
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
         shown = shown.rename(columns={name: f"{name}_%" for name in fractions})
     print_table(arguments, shown, formats, _LEFT)
     if picture is not None:
-        _draw(table[table["metric"] == table["metric"].iloc[0]], picture)
+        _draw(table[table["metric"] == table["metric"].iloc[0]], picture, look_options(arguments))
 
 
 def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
@@ -235,14 +235,22 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
     return pairs or None
 
 
-def _draw(table: pd.DataFrame, picture: OutputFile) -> None:
+def _draw(table: pd.DataFrame, picture: OutputFile, options: Mapping[str, Any]) -> None:
     import matplotlib.pyplot as plt
 
+    from warpstack.plot.looks import drawing, look_of
     from warpstack.plot.validation import errors, scatter
 
-    figure, axes = plt.subplots(
-        2, 1, figsize=(9, 9), layout="constrained", gridspec_kw={"height_ratios": [1, 1.2]}
-    )
-    errors(table, axes[0])
-    scatter(table, axes[1], title="")
+    look = look_of(**options)
+    width = look.width or 9
+    with drawing(look):
+        figure, axes = plt.subplots(
+            2,
+            1,
+            figsize=(width, width if look.width is None else 1.6 * width),
+            layout="constrained",
+            gridspec_kw={"height_ratios": [1, 1.2 if look.width is None else 1.8]},
+        )
+    errors(table, axes[0], style=look.name)
+    scatter(table, axes[1], title="", style=look.name)
     save_picture(figure, picture, "Errors")

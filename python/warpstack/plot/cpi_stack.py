@@ -13,6 +13,9 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
+from warpstack.plot.looks import look
+from warpstack.plot.press import styled
+from warpstack.plot.style import named
 from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
 #: Axes narrower than this, in points, have a legend of single words.
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 @checked
 def cpi_stack(
     predictions: pd.DataFrame,
@@ -35,6 +39,8 @@ def cpi_stack(
     *,
     title: str | None = None,
     legend: bool = True,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw CPI stacks, one bar per row, grouped by kernel; above each bar the IPC of the GPU.
 
@@ -48,6 +54,10 @@ def cpi_stack(
         Title of the axes; by default the GPUs.
     legend
         Explain the colours, to the right of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -83,6 +93,7 @@ def cpi_stack(
         bottom = bottom + height
     gpus = gpu_titles(rows)
     labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
+    labels = labels.map(named)
     ax.set_xticks(position, [sheet.short(label) for label in labels], **sheet.TURNED)
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(position[0] - 0.8, position[-1] + 0.8)
@@ -103,8 +114,7 @@ def cpi_stack(
             ends = (places[0], places[-1])
             size = sheet.SMALL if is_narrow else sheet.TEXT
             sheet.name_groups(ax, {_kernel_label(members): ends}, gap=0.6, size=size)
-    if title is None:
-        title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
+    title = sheet.title_or(title, ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)")
     sheet.set_title(ax, title, pad=20 if group.max() > 1 else 6)
     return ax
 
@@ -137,13 +147,23 @@ def _write_speeds(
 
 def _name_height(ax: Axes, height: float) -> None:
     """Name the height of the bars on axes of a height in points, in fewer words where they are low."""
+    if look().is_compact:
+        ax.set_ylabel("CPI (above: IPC)")
+        return
     names = ("cycles per warp instruction of an SM", "cycles per instruction", "CPI of an SM")
     fits = [name for name in names if sheet.length(name, sheet.LABEL) <= height]
     ax.set_ylabel((fits or names[-1:])[0], fontsize=sheet.LABEL)
 
 
+@styled
 @checked
-def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure:
+def cpi_stacks(
+    predictions: pd.DataFrame,
+    *,
+    title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
+) -> Figure:
     """Draw CPI stacks in one panel per kernel launch, each with its own scale.
 
     Launches of several applications stay apart; predictions of one for several GPUs and models
@@ -155,6 +175,10 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
         Rows of `warpstack.predict`.
     title
         Title of the figure; by default the GPUs.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -167,16 +191,24 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     """
     import matplotlib.pyplot as plt
 
+    from warpstack.plot.saving import PrintedFigure
+
     frame = _checked(predictions, ("kernel", "name", "gpu", "model", "ipc"))
     groups = [group for _, group in frame.groupby(_launches(frame), sort=False)]
     columns = min(len(groups), 4)
-    rows = math.ceil(len(groups) / columns)
     bars = max(len(group) for group in groups)
+    if (
+        width := look().width
+    ) is not None:  # names of models side by side are the narrowest that is read
+        panel = look().sizes[2] / 7 * (0.5 * bars + 0.6)
+        columns = max(min(columns, int(width / panel)), 1)
+    rows = math.ceil(len(groups) / columns)
     panel = max(1.1 + 0.34 * bars, 1.8)
     figure, axes = plt.subplots(
         rows,
         columns,
-        figsize=(max(columns * panel + 2.3, 6.4), rows * 3.6 + 0.6),
+        figsize=sheet.new_size(max(columns * panel + 2.3, 6.4), rows * 3.6 + 0.6),
+        FigureClass=PrintedFigure,
         layout="constrained",
         squeeze=False,
     )
@@ -193,12 +225,12 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     figure.legend(
         handles[::-1], names[::-1], loc="outside right center", frameon=False, fontsize=sheet.TEXT
     )
-    if title is None:
-        title = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
-    figure.suptitle(
-        textwrap.fill(title, int(figure.get_figwidth() * 72 / (0.6 * sheet.TITLE))),
-        fontsize=sheet.TITLE,
-    )
+    usual = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
+    if title := sheet.title_or(title, usual):
+        figure.suptitle(
+            textwrap.fill(title, int(figure.get_figwidth() * 72 / (0.6 * sheet.TITLE))),
+            fontsize=sheet.TITLE,
+        )
     return figure
 
 
