@@ -6,7 +6,7 @@ import argparse
 
 from warpstack._util.arguments import printable
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.output import add_output, print_about, print_table
 
 SUMMARY = "stage results that sweeps keep on disk"
 
@@ -30,11 +30,12 @@ def run(arguments: argparse.Namespace) -> None:
     table = pd.DataFrame(cache.summary(), columns=["stage", "entries", "bytes"])
     if not (arguments.json or arguments.csv):
         state = "off (WARPSTACK_CACHE)" if is_off() and not arguments.folder else "on"
-        print(
+        print_about(
+            arguments,
             f"{printable(cache.folder)}: {state}, {table['bytes'].sum() / 2**20:.2f} of "
-            f"{cache.limit_bytes / 2**20:g} MiB"
+            f"{cache.limit_bytes / 2**20:g} MiB",
+            is_last=table.empty,
         )
         if table.empty:
             return
-        print()
     print_table(arguments, table)

@@ -13,7 +13,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_csv, print_json
+from warpstack.cli.common.output import add_output, print_csv, print_json, print_latex
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     # Output for programs has the rows of warpstack.predict; the answer for a reader has more than one
     # opinion.
-    is_data = arguments.json or arguments.csv
+    is_data = arguments.json or arguments.csv or arguments.latex
     is_answer = not (is_data or arguments.models or arguments.simulate)
     default = DEFAULT_MODELS if is_data else _ANSWERS
     wanted = prediction.model_list(split(arguments.models or default))
@@ -145,12 +145,26 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(as_records(rows))
     elif arguments.csv:
         print_csv(pd.DataFrame(rows))
+    elif arguments.latex:
+        print_latex(_chosen(pd.DataFrame(rows), stacks=arguments.stacks))
     else:
         _print_text(arguments, jobs, rows, is_answer)
     if picture is not None:
         if len(jobs) > 1:
             raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
         _draw(pd.DataFrame(rows), targets[0], picture, look_options(arguments))
+
+
+def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
+    """Return the columns of the answer for a reader, and of what differs between rows."""
+    from warpstack.tables import STACK
+
+    differs = [
+        name for name in ("app", "gpu", "gpu_changes") if table.get(name, pd.Series()).nunique() > 1
+    ]
+    wanted = [*differs, "kernel", "name", "model", "cycles", "simulated", "error", "time_us"]
+    wanted += ["ipc", "ipc_low", "ipc_high", "cpi", *(STACK if stacks else ())]
+    return table[[name for name in wanted if name in table]]
 
 
 @dataclasses.dataclass
@@ -223,7 +237,7 @@ def _predict(
     )
     if memo is not None:
         job.rows = _beside(job.rows, [result.cycles for result in job.simulated])
-        if not (arguments.json or arguments.csv):
+        if not (arguments.json or arguments.csv or arguments.latex):
             from warpstack.cli.common.differences import differences
 
             job.reasons = differences(job.app, job.target, job.rows, job.simulated, options, memo)

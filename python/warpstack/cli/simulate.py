@@ -8,7 +8,13 @@ import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_csv, print_json, print_table
+from warpstack.cli.common.output import (
+    add_output,
+    print_csv,
+    print_json,
+    print_latex,
+    print_table,
+)
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stacks import print_stacks
 from warpstack.cli.common.stage_options import add_flush_l2, add_profiler
@@ -45,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print cycles and CPI stacks of kernels, and the parts of the latency of their loads."""
     from warpstack.hardware.profiler import profiled
+    from warpstack.tables import STACK
     from warpstack.timing import simulation
 
     target = profiled(read_gpu(arguments), arguments.profiler)
@@ -83,6 +90,9 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(simulation.as_records(results))
     elif arguments.csv:
         print_csv(table)
+    elif arguments.latex:
+        parts = ["kernel", "name", "cycles", "time_us", "ipc", "cpi", *STACK]
+        print_latex(table[parts])
     else:
         print_stacks(app, target, table.to_dict("records"), [])
         print("\nLatency of the loads' L1 misses, mean cycles by part\n")

@@ -16,7 +16,7 @@ from warpstack._util.arguments import as_path, printable
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
-from warpstack.cli.common.output import add_output, print_table
+from warpstack.cli.common.output import add_output, print_about, print_table
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.errors import shown
 
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
-        print(f"{what}, predicted against reference: {', '.join(about)}\n")
+        print_about(arguments, f"{what}, predicted against reference: {', '.join(about)}")
         # Unknown stacks are left out, as are the cycles from which applications are added up.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]

@@ -15,8 +15,10 @@ from warpstack._util.lazy import pandas as pd
 __all__ = [
     "add_output",
     "plain",
+    "print_about",
     "print_csv",
     "print_json",
+    "print_latex",
     "print_table",
     "short_floats",
     "terminal_width",
@@ -27,10 +29,13 @@ _LEFT = ("name", "opcode", "op_class", "space", "kind")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` and ``--csv``."""
+    """Add ``--json``, ``--csv`` and ``--latex``."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--json", action="store_true", help="print JSON")
     group.add_argument("--csv", action="store_true", help="print CSV")
+    group.add_argument(
+        "--latex", action="store_true", help="print the table for LaTeX (booktabs, siunitx)"
+    )
 
 
 def print_table(
@@ -44,7 +49,7 @@ def print_table(
     Parameters
     ----------
     arguments
-        ``json`` and ``csv``.
+        ``json``, ``csv`` and ``latex``.
     table
         The table.
     formats
@@ -56,6 +61,8 @@ def print_table(
         print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
     elif arguments.csv:
         print_csv(table)
+    elif arguments.latex:
+        print_latex(table, formats)
     else:
         rows = table.itertuples(index=False, name=None)
         print(
@@ -79,6 +86,22 @@ def print_csv(table: pd.DataFrame) -> None:
     from warpstack.tables import csv_texts
 
     print(csv_texts(table).to_csv(index=False), end="")
+
+
+def print_latex(table: pd.DataFrame, formats: Mapping[str, str] | None = None) -> None:
+    """Print a table as LaTeX, without what its rows were made from; see `warpstack.tables.to_latex`."""
+    from warpstack.tables import PROVENANCE, to_latex
+
+    shown = table.drop(columns=[name for name in PROVENANCE if name in table])
+    print(to_latex(shown, formats=formats), end="")
+
+
+def print_about(arguments: argparse.Namespace, text: str, *, is_last: bool = False) -> None:
+    """Print a line above a table, a comment in LaTeX; an empty line follows unless it is the last."""
+    if arguments.latex:
+        print("% " + " ".join(text.split()))
+    else:
+        print(text, end="\n" if is_last else "\n\n")
 
 
 def terminal_width() -> int | None:
