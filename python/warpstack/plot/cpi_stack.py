@@ -44,6 +44,8 @@ def cpi_stack(
 ) -> Axes:
     """Draw CPI stacks, one bar per row, grouped by kernel; above each bar the IPC of the GPU.
 
+    Predictions of a sample of the SMs or launches have an error bar: the CPI at ``ipc_low`` and ``ipc_high``.
+
     Parameters
     ----------
     predictions
@@ -106,7 +108,9 @@ def cpi_stack(
         sheet.legend_outside(ax, handles[::-1], names[::-1])
     below = max(sheet.length(sheet.short(label), sheet.TEXT) for label in labels.to_list())
     tall = max(sheet.extent(ax)[1] - 0.87 * below - _ABOVE, _LEAST)
-    _write_speeds(ax, position, bottom, rows["ipc"], tall)
+    has_bars = "ipc_low" in rows and "ipc_high" in rows
+    tops = _draw_bars(ax, position, rows, bottom) if has_bars else bottom
+    _write_speeds(ax, position, tops, rows["ipc"], tall)
     _name_height(ax, tall)
     if group.max() > 1:
         for _, members in rows.groupby(group):
@@ -117,6 +121,24 @@ def cpi_stack(
     title = sheet.title_or(title, ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)")
     sheet.set_title(ax, title, pad=20 if group.max() > 1 else 6)
     return ax
+
+
+def _draw_bars(
+    ax: Axes, position: npt.NDArray[Any], rows: pd.DataFrame, cpi: pd.Series[float]
+) -> pd.Series[float]:
+    """Draw between which values the CPI of a sample lies; return the upper ends, or that of the bar."""
+    low, high = (cpi * rows["ipc"] / rows[f"ipc_{end}"] for end in ("high", "low"))
+    known = low.notna() & high.notna()
+    ax.errorbar(
+        position[known],
+        cpi[known],
+        yerr=[(cpi - low)[known].clip(lower=0), (high - cpi)[known].clip(lower=0)],
+        fmt="none",
+        ecolor=sheet.ink(ax),
+        elinewidth=1,
+        capsize=3,
+    )
+    return high.where(known, cpi)
 
 
 def _write_speeds(
@@ -247,7 +269,8 @@ def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     numeric = ["ipc", *STACK]
     require(predictions, [*needed, *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")
-    table = checked_table("predictions", predictions, numbers=numeric, texts=texts)
+    bars = ("ipc_low", "ipc_high")  # only of samples
+    table = checked_table("predictions", predictions, numbers=numeric, perhaps=bars, texts=texts)
     return table.reset_index(drop=True)
 
 
