@@ -79,7 +79,7 @@ def look_of(style: str = "notebook", width_inches: float | None = None) -> Look:
     InputError
         If there is no such style, or the width is not between 2 and 40 inches.
     """
-    if style not in LOOKS:
+    if not isinstance(style, str) or style not in LOOKS:
         raise not_one_of("style", style, LOOKS)
     found = LOOKS[style]
     if width_inches is None:

@@ -157,6 +157,8 @@ def test_a_notebook_picture_of_a_width():
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_wrong_styles(name):
+    with pytest.raises(ws.InputError, match=r"style = .* is not one of"):
+        PICTURES[name](style={})
     with pytest.raises(ws.InputError, match=r"style = 'papers'.*paper"):
         PICTURES[name](style="papers")
     for width in (0, 1.9, 41, float("nan"), "3.3", True):
