@@ -182,8 +182,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value: Any = importlib.import_module(_MODULES[name])
+    if name == "tables":  # where `to_latex` is; no name of the face
+        value: Any = importlib.import_module("warpstack.tables")
+    elif name in _MODULES:
+        value = importlib.import_module(_MODULES[name])
     elif name in _NAMES:
         value = getattr(importlib.import_module(_NAMES[name]), name)
     elif name in _MOVED:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack._core import __version__
 from warpstack._util.arguments import printable_text
+from warpstack._util.latex import to_latex
 from warpstack._util.lazy import is_dataframe
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a, shown
@@ -35,6 +36,7 @@ __all__ = [
     "require",
     "row",
     "texts_of_csv",
+    "to_latex",
     "totals",
 ]
 

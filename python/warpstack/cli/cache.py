@@ -8,7 +8,7 @@ from warpstack._util.arguments import printable
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.headings import number
 from warpstack.cli.common.layout import Look
-from warpstack.cli.common.output import add_output, print_table, say_text
+from warpstack.cli.common.output import add_output, print_about, print_table, say_text
 
 SUMMARY = "stage results that sweeps keep on disk"
 
@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace) -> None:
         state = "off (WARPSTACK_CACHE)" if is_off() and not arguments.folder else "on"
         used, limit = table["bytes"].sum() / 2**20, cache.limit_bytes / 2**20
         of_limit = f"{used:,.2f} of {number(limit)} MiB"
-        say_text(arguments, f"{printable(cache.folder)}: {state}, {of_limit}")
+        about = f"{printable(cache.folder)}: {state}, {of_limit}"
+        print_about(arguments, about, is_last=table.empty)
         if table.empty:
             return
-        print()
     print_table(arguments, table, _LOOK)

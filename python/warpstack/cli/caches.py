@@ -9,7 +9,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, print_table, say_text
+from warpstack.cli.common.output import add_output, print_about, print_table
 from warpstack.cli.common.stage_options import add_access_order, add_flush_l2
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
@@ -77,6 +77,5 @@ def run(arguments: argparse.Namespace) -> None:
     for name in _LEVELS:
         shown += [f"{name}_sectors", f"{name}_hits_%"]
     shown += ["dram_read_sectors", "dram_write_sectors"]
-    say_text(arguments, f"{app.name} on {target.title}: 32-byte sectors")
-    print()
+    print_about(arguments, f"{app.name} on {target.title}: 32-byte sectors")
     print_table(arguments, table[shown], _LOOK)

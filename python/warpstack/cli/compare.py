@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         first, second = models
         table = ws.compare(first, second, app=apps[0], gpu=gpus[0], **settings)
         where = f"for {apps[0].name} on {gpus[0].title}"
-    if arguments.json or arguments.csv:
+    if arguments.json or arguments.csv or arguments.latex:
         print_table(arguments, table)
         return
     if first == second:
@@ -155,7 +155,7 @@ def _compare_gpus(arguments: argparse.Namespace) -> None:
         )
     first, second = (ws.gpu(text) for text in arguments.trace)
     table = first.diff(second)
-    if arguments.json or arguments.csv:
+    if arguments.json or arguments.csv or arguments.latex:
         print_table(arguments, table)
         return
     if table.empty:

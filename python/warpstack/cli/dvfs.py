@@ -9,7 +9,7 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
-from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
+from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
 from warpstack.cli.common.trace_options import add_trace, load_trace
 
@@ -53,4 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
         shown = table[[*columns, "relative_time"]]
     print_table(arguments, shown, Look(formats=short_floats(shown), least=("ipc", "cycles")))
     if picture is not None:
-        save_picture(ws.plot.dvfs(table).figure, picture, "time against clock")
+        save_picture(
+            ws.plot.dvfs(table, **look_options(arguments)).figure, picture, "time against clock"
+        )

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         "simulate": not arguments.no_simulate,
         "flush_l2": arguments.flush_l2,
     }
-    if arguments.json or arguments.csv:
+    if arguments.json or arguments.csv or arguments.latex:
         print_table(
             arguments,
             ws.lines(app, target, per_instruction=arguments.instructions, progress=True, **wanted),

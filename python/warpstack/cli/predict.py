@@ -13,8 +13,15 @@ from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
 from warpstack.cli.common.layout import paragraph
 from warpstack.cli.common.option_values import add_option_values
-from warpstack.cli.common.output import add_output, line_width, print_csv, print_json, say_text
-from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
+from warpstack.cli.common.output import (
+    add_output,
+    line_width,
+    print_csv,
+    print_json,
+    print_latex,
+    say_text,
+)
+from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
@@ -106,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     # Output for programs has the rows of warpstack.predict; the answer for a reader has more than one
     # opinion.
-    is_data = arguments.json or arguments.csv
+    is_data = arguments.json or arguments.csv or arguments.latex
     is_answer = not (is_data or arguments.models or arguments.simulate)
     default = DEFAULT_MODELS if is_data else _ANSWERS
     wanted = prediction.model_list(split(arguments.models or default))
@@ -145,12 +152,26 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(as_records(rows))
     elif arguments.csv:
         print_csv(pd.DataFrame(rows))
+    elif arguments.latex:
+        print_latex(_chosen(pd.DataFrame(rows), stacks=arguments.stacks))
     else:
         _print_text(arguments, jobs, rows, is_answer)
     if picture is not None:
         if len(jobs) > 1:
             raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
-        _draw(pd.DataFrame(rows), targets[0], picture)
+        _draw(pd.DataFrame(rows), targets[0], picture, look_options(arguments))
+
+
+def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
+    """Return the columns of the answer for a reader, and of what differs between rows."""
+    from warpstack.tables import STACK
+
+    differs = [
+        name for name in ("app", "gpu", "gpu_changes") if table.get(name, pd.Series()).nunique() > 1
+    ]
+    wanted = [*differs, "kernel", "name", "model", "cycles", "simulated", "error", "time_us"]
+    wanted += ["ipc", "ipc_low", "ipc_high", "cpi", *(STACK if stacks else ())]
+    return table[[name for name in wanted if name in table]]
 
 
 @dataclasses.dataclass
@@ -223,7 +244,7 @@ def _predict(
     )
     if memo is not None:
         job.rows = _beside(job.rows, [result.cycles for result in job.simulated])
-        if not (arguments.json or arguments.csv):
+        if not (arguments.json or arguments.csv or arguments.latex):
             from warpstack.cli.common.differences import differences
 
             job.reasons = differences(job.app, job.target, job.rows, job.simulated, options, memo)
@@ -357,18 +378,20 @@ def _print_reasons(arguments: argparse.Namespace, found: Sequence[Difference]) -
         print(f"- and {len(found) - _MAX_REASONS:,} more; --kernels chooses launches")
 
 
-def _draw(predictions: pd.DataFrame, target: Gpu, picture: OutputFile) -> None:
-    import matplotlib.pyplot as plt
-
+def _draw(
+    predictions: pd.DataFrame, target: Gpu, picture: OutputFile, options: Mapping[str, Any]
+) -> None:
     from warpstack.plot.cpi_stack import cpi_stack, cpi_stacks, num_launches
+    from warpstack.plot.looks import look_of
 
     kernels = num_launches(predictions)
-    what = "IPC"
-    if kernels > _MAX_PANELS:
+    many = kernels > _MAX_PANELS
+    title: str | None = target.title + (f", {kernels} kernels together" if many else "")
+    title = None if look_of(**options).is_compact else f"{title} (above the bars: IPC)"
+    figure: Any
+    if many:
         totals = ws.models.application_totals(predictions)
-        title = f"{target.title}, {kernels} kernels together (above the bars: {what})"
-        figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
-        cpi_stack(totals, axes, title=title)
+        figure = cpi_stack(totals, title=title, **options).figure
     else:
-        figure = cpi_stacks(predictions, title=f"{target.title} (above the bars: {what})")
+        figure = cpi_stacks(predictions, title=title, **options)
     save_picture(figure, picture, "CPI stacks")

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         default="report.html",
-        help="the page (default: report.html)",
+        help="the page, .html or .pdf (default: report.html)",
     )
     add_overwrite(parser)
     parser.add_argument("--source", metavar="FILE", help="the source whose lines the trace names")
@@ -39,7 +39,13 @@ def run(arguments: argparse.Namespace) -> None:
 
     wanted = prediction.model_list(split(arguments.models or _MODELS))
     target = read_gpu(arguments)
-    output_file(arguments).check()
+    output = output_file(arguments)
+    output.check()
+    if output.path.suffix.lower() not in (".html", ".pdf"):
+        raise ws.InputError(
+            f"--output {printable(arguments.output)}: a report is a page or a PDF; give a name that ends in "
+            ".html or .pdf"
+        )
     ws.report(
         load_trace(arguments, target),
         target,

@@ -14,6 +14,7 @@ from warpstack.cli.common.output import (
     line_width,
     print_csv,
     print_json,
+    print_latex,
     print_table,
     say_text,
 )
@@ -63,6 +64,7 @@ def _look_of_samples(samples: pd.DataFrame) -> Look:
 def run(arguments: argparse.Namespace) -> None:
     """Print cycles and CPI stacks of kernels, and the parts of the latency of their loads."""
     from warpstack.hardware.profiler import profiled
+    from warpstack.tables import STACK
     from warpstack.timing import simulation
 
     target = profiled(read_gpu(arguments), arguments.profiler)
@@ -102,6 +104,9 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(simulation.as_records(results))
     elif arguments.csv:
         print_csv(table)
+    elif arguments.latex:
+        parts = ["kernel", "name", "cycles", "time_us", "ipc", "cpi", *STACK]
+        print_latex(table[parts])
     else:
         print_stacks(app, target, table.to_dict("records"), [], line_width(arguments))
         print()

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
     for request, picture in zip(design.plots, pictures, strict=True):
         picture.write(partial(request.draw, table, design.gpu))
         print(f"{request.kind}: {printable(request.file)}", file=sys.stderr)
-    if arguments.json or arguments.csv:
+    if arguments.json or arguments.csv or arguments.latex:
         print_table(arguments, table)
         return
     points, failed = table["point"].nunique(), table.loc[table["error"] != "", "point"].nunique()

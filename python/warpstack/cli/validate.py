@@ -18,8 +18,8 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.headings import heading, number, unit_of
 from warpstack.cli.common.layout import Look
-from warpstack.cli.common.output import add_output, print_table, say_text
-from warpstack.cli.common.pictures import add_plot, check_picture, save_picture
+from warpstack.cli.common.output import add_output, print_about, print_table
+from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.errors import shown
 
 SUMMARY = "errors of predictions against references"
@@ -146,8 +146,7 @@ def run(arguments: argparse.Namespace) -> None:
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
-        say_text(arguments, f"{what}, predicted against reference: {', '.join(about)}")
-        print()
+        print_about(arguments, f"{what}, predicted against reference: {', '.join(about)}")
         # Unknown stacks are left out, as are the cycles from which applications are added up.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]
@@ -160,7 +159,7 @@ def run(arguments: argparse.Namespace) -> None:
     heads = {name: heading(name, unit) for name in _OF_METRIC}
     print_table(arguments, shown, Look(heads, formats, _LEFT, _LEAST))
     if picture is not None:
-        _draw(table[table["metric"] == table["metric"].iloc[0]], picture)
+        _draw(table[table["metric"] == table["metric"].iloc[0]], picture, look_options(arguments))
 
 
 def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
@@ -256,14 +255,22 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
     return pairs or None
 
 
-def _draw(table: pd.DataFrame, picture: OutputFile) -> None:
+def _draw(table: pd.DataFrame, picture: OutputFile, options: Mapping[str, Any]) -> None:
     import matplotlib.pyplot as plt
 
+    from warpstack.plot.looks import drawing, look_of
     from warpstack.plot.validation import errors, scatter
 
-    figure, axes = plt.subplots(
-        2, 1, figsize=(9, 9), layout="constrained", gridspec_kw={"height_ratios": [1, 1.2]}
-    )
-    errors(table, axes[0])
-    scatter(table, axes[1], title="")
+    look = look_of(**options)
+    width = look.width or 9
+    with drawing(look):
+        figure, axes = plt.subplots(
+            2,
+            1,
+            figsize=(width, width if look.width is None else 1.6 * width),
+            layout="constrained",
+            gridspec_kw={"height_ratios": [1, 1.2 if look.width is None else 1.8]},
+        )
+    errors(table, axes[0], style=look.name)
+    scatter(table, axes[1], title="", style=look.name)
     save_picture(figure, picture, "Errors")

@@ -13,6 +13,9 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
+from warpstack.plot.looks import look
+from warpstack.plot.press import styled
+from warpstack.plot.style import named
 from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
 #: Axes narrower than this, in points, have a legend of single words.
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 @checked
 def cpi_stack(
     predictions: pd.DataFrame,
@@ -35,8 +39,12 @@ def cpi_stack(
     *,
     title: str | None = None,
     legend: bool = True,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw CPI stacks, one bar per row, grouped by kernel; above each bar the IPC of the GPU.
+
+    Predictions of a sample of the SMs or launches have an error bar: the CPI at ``ipc_low`` and ``ipc_high``.
 
     Parameters
     ----------
@@ -48,6 +56,10 @@ def cpi_stack(
         Title of the axes; by default the GPUs.
     legend
         Explain the colours, to the right of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -83,6 +95,7 @@ def cpi_stack(
         bottom = bottom + height
     gpus = gpu_titles(rows)
     labels = rows["model"].astype(str) + (" " + gpus if len(gpus.unique()) > 1 else "")
+    labels = labels.map(named)
     ax.set_xticks(position, [sheet.short(label) for label in labels], **sheet.TURNED)
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(position[0] - 0.8, position[-1] + 0.8)
@@ -95,7 +108,9 @@ def cpi_stack(
         sheet.legend_outside(ax, handles[::-1], names[::-1])
     below = max(sheet.length(sheet.short(label), sheet.TEXT) for label in labels.to_list())
     tall = max(sheet.extent(ax)[1] - 0.87 * below - _ABOVE, _LEAST)
-    _write_speeds(ax, position, bottom, rows["ipc"], tall)
+    has_bars = "ipc_low" in rows and "ipc_high" in rows
+    tops = _draw_bars(ax, position, rows, bottom) if has_bars else bottom
+    _write_speeds(ax, position, tops, rows["ipc"], tall)
     _name_height(ax, tall)
     if group.max() > 1:
         for _, members in rows.groupby(group):
@@ -103,10 +118,27 @@ def cpi_stack(
             ends = (places[0], places[-1])
             size = sheet.SMALL if is_narrow else sheet.TEXT
             sheet.name_groups(ax, {_kernel_label(members): ends}, gap=0.6, size=size)
-    if title is None:
-        title = ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)"
+    title = sheet.title_or(title, ", ".join(gpus.unique()) + " (above the bars: IPC of the GPU)")
     sheet.set_title(ax, title, pad=20 if group.max() > 1 else 6)
     return ax
+
+
+def _draw_bars(
+    ax: Axes, position: npt.NDArray[Any], rows: pd.DataFrame, cpi: pd.Series[float]
+) -> pd.Series[float]:
+    """Draw between which values the CPI of a sample lies; return the upper ends, or that of the bar."""
+    low, high = (cpi * rows["ipc"] / rows[f"ipc_{end}"] for end in ("high", "low"))
+    known = low.notna() & high.notna()
+    ax.errorbar(
+        position[known],
+        cpi[known],
+        yerr=[(cpi - low)[known].clip(lower=0), (high - cpi)[known].clip(lower=0)],
+        fmt="none",
+        ecolor=sheet.ink(ax),
+        elinewidth=1,
+        capsize=3,
+    )
+    return high.where(known, cpi)
 
 
 def _write_speeds(
@@ -137,13 +169,23 @@ def _write_speeds(
 
 def _name_height(ax: Axes, height: float) -> None:
     """Name the height of the bars on axes of a height in points, in fewer words where they are low."""
+    if look().is_compact:
+        ax.set_ylabel("CPI (above: IPC)")
+        return
     names = ("cycles per warp instruction of an SM", "cycles per instruction", "CPI of an SM")
     fits = [name for name in names if sheet.length(name, sheet.LABEL) <= height]
     ax.set_ylabel((fits or names[-1:])[0], fontsize=sheet.LABEL)
 
 
+@styled
 @checked
-def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure:
+def cpi_stacks(
+    predictions: pd.DataFrame,
+    *,
+    title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
+) -> Figure:
     """Draw CPI stacks in one panel per kernel launch, each with its own scale.
 
     Launches of several applications stay apart; predictions of one for several GPUs and models
@@ -155,6 +197,10 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
         Rows of `warpstack.predict`.
     title
         Title of the figure; by default the GPUs.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -167,16 +213,24 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     """
     import matplotlib.pyplot as plt
 
+    from warpstack.plot.saving import PrintedFigure
+
     frame = _checked(predictions, ("kernel", "name", "gpu", "model", "ipc"))
     groups = [group for _, group in frame.groupby(_launches(frame), sort=False)]
     columns = min(len(groups), 4)
-    rows = math.ceil(len(groups) / columns)
     bars = max(len(group) for group in groups)
+    if (
+        width := look().width
+    ) is not None:  # names of models side by side are the narrowest that is read
+        panel = look().sizes[2] / 7 * (0.5 * bars + 0.6)
+        columns = max(min(columns, int(width / panel)), 1)
+    rows = math.ceil(len(groups) / columns)
     panel = max(1.1 + 0.34 * bars, 1.8)
     figure, axes = plt.subplots(
         rows,
         columns,
-        figsize=(max(columns * panel + 2.3, 6.4), rows * 3.6 + 0.6),
+        figsize=sheet.new_size(max(columns * panel + 2.3, 6.4), rows * 3.6 + 0.6),
+        FigureClass=PrintedFigure,
         layout="constrained",
         squeeze=False,
     )
@@ -193,12 +247,12 @@ def cpi_stacks(predictions: pd.DataFrame, *, title: str | None = None) -> Figure
     figure.legend(
         handles[::-1], names[::-1], loc="outside right center", frameon=False, fontsize=sheet.TEXT
     )
-    if title is None:
-        title = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
-    figure.suptitle(
-        textwrap.fill(title, int(figure.get_figwidth() * 72 / (0.6 * sheet.TITLE))),
-        fontsize=sheet.TITLE,
-    )
+    usual = ", ".join(gpu_titles(frame).unique()) + " (above the bars: IPC of the GPU)"
+    if title := sheet.title_or(title, usual):
+        figure.suptitle(
+            textwrap.fill(title, int(figure.get_figwidth() * 72 / (0.6 * sheet.TITLE))),
+            fontsize=sheet.TITLE,
+        )
     return figure
 
 
@@ -215,7 +269,8 @@ def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     numeric = ["ipc", *STACK]
     require(predictions, [*needed, *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")
-    table = checked_table("predictions", predictions, numbers=numeric, texts=texts)
+    bars = ("ipc_low", "ipc_high")  # only of samples
+    table = checked_table("predictions", predictions, numbers=numeric, perhaps=bars, texts=texts)
     return table.reset_index(drop=True)
 
 

@@ -16,6 +16,7 @@ from warpstack._util.output_file import picture_metadata
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.hardware.description import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
+from warpstack.plot.looks import look_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,6 +68,8 @@ class PlotRequest:
         """
         import matplotlib.pyplot as plt
 
+        from warpstack.plot.saving import printing
+
         draw = _KINDS[self.kind]
         own = {"gpu": gpu} if "gpu" in inspect.signature(draw).parameters else {}
         if "app" in table:
@@ -75,7 +78,8 @@ class PlotRequest:
         try:
             figure: Any = draw(table, **self.options, **own).figure
             place = self.file if file is None else Path(file)
-            figure.savefig(place, dpi=150, metadata=picture_metadata(place))
+            with printing(place):
+                figure.savefig(place, dpi=150, metadata=picture_metadata(place))
         except InputError as error:
             raise InputError(f"plots: {self.kind} to {self.file}: {error}") from None
         except OSError as error:
@@ -171,18 +175,27 @@ def _value(name: str, value: Any, at: str) -> Any:
         if not isinstance(value, (bool, str)) or value not in (*_TRUTH, *_TRUTH.values()):
             raise InputError(f"{at} = {shown(value)} is neither true nor false")
         return value if isinstance(value, bool) else _TRUTH[value]
+    if name == "width_inches":
+        value = value_of_text("", value) if isinstance(value, str) else value
+        look_of("notebook", value)
+        return value
     if not isinstance(value, str):
         raise not_a(at, "text", value)
+    if name == "style":
+        look_of(value)
     return value
 
 
 def _check_file(path: Path, at: str) -> None:
     from matplotlib.backend_bases import FigureCanvasBase
 
+    from warpstack.plot.saving import check_kind
+
     supported = FigureCanvasBase.get_supported_filetypes()
     if path.suffix.lstrip(".").lower() not in supported:
         endings = ", ".join(f".{ending}" for ending in sorted(supported))
         raise InputError(f"{at}: file = {path.name}: the name must end in one of {endings}")
+    check_kind(path)
     parent = Path(os.path.realpath(path)).parent
     if not parent.is_dir():
         raise InputError(f"{at}: file: there is no folder {parent}")

@@ -14,16 +14,20 @@ from warpstack.exploration.expressions import Expression
 from warpstack.exploration.sensitivity import metric_of, sobol_indices, swings
 from warpstack.exploration.totals import axes_of, in_step, slice_of, speedups, with_fields
 from warpstack.hardware.description import Gpu, GpuLike
-from warpstack.plot import sheet, style
+from warpstack.plot import sheet
+from warpstack.plot import style as naming
 from warpstack.plot.components import COLOURS as STACK_COLOURS
 from warpstack.plot.components import HATCHES as STACK_HATCHES
 from warpstack.plot.components import LABELS as STACK_LABELS
+from warpstack.plot.looks import look
+from warpstack.plot.press import styled
 from warpstack.tables import STACK, STACK_COMPONENTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@styled
 @checked
 def axis_stacks(
     table: pd.DataFrame,
@@ -33,6 +37,8 @@ def axis_stacks(
     where: Mapping[str, Any] | None = None,
     normalise_to: str | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw CPI stacks along an axis: a group of bars per value, a bar per model (MDM, Figure 14).
 
@@ -52,6 +58,10 @@ def axis_stacks(
         Figure 16); by default in cycles.
     title
         Title of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -63,7 +73,7 @@ def axis_stacks(
         If there is nothing to draw, or several points or applications are at one place.
     """
     totals = slice_of(table, [axis], where)
-    values, models = style.levels(totals[axis]), _models(totals)
+    values, models = naming.levels(totals[axis]), _models(totals)
     unit = 1.0
     if normalise_to is not None:
         base = totals[(totals["model"] == normalise_to) & (totals[axis] == values[0])]
@@ -98,7 +108,7 @@ def axis_stacks(
     middle = (len(models) - 1) / 2
     for value, start in place.items():
         ax.annotate(
-            style.value_text(value),
+            naming.value_text(value),
             (start + middle, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 4),
@@ -108,16 +118,19 @@ def axis_stacks(
         )
     ax.set_xlim(-0.9, max(place.values()) + len(models) - 0.1)
     ax.set_ylim(0, float(bottom.max()) * 1.05)
-    label = style.metric_label("cpi")
+    label = naming.metric_label("cpi")
     ax.set_ylabel(label if normalise_to is None else f"CPI relative to {normalise_to}, first group")
     sheet.open_frame(ax)
     handles, names = ax.get_legend_handles_labels()
     sheet.legend_outside(ax, handles[::-1], names[::-1])
-    heading = f"above the groups: {_axis_name(totals, axis)}"
+    heading = _axis_name(totals, axis)
+    if not look().is_compact:
+        heading = f"above the groups: {heading}"
     sheet.set_title(ax, f"{title}\n{heading}" if title else heading, pad=20)
     return ax
 
 
+@styled
 @checked
 def curves(
     table: pd.DataFrame,
@@ -127,6 +140,8 @@ def curves(
     *,
     where: Mapping[str, Any] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw a metric along an axis, one curve per model.
 
@@ -146,6 +161,10 @@ def curves(
         Values of the other axes of the sweep.
     title
         Title of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -161,27 +180,27 @@ def curves(
     totals = totals.assign(metric=metric_of(totals, metric))
     if ax is None:
         ax = sheet.new_axes(6.8, 4.2)
-    values = style.levels(totals[axis])
+    values = naming.levels(totals[axis])
     numeric = pd.api.types.is_numeric_dtype(totals[axis])
-    looks = style.styles(_models(totals))
-    for model, look in looks.items():
+    looks = naming.styles(_models(totals))
+    for model, own in looks.items():
         group = totals[totals["model"] == model]
         x = group[axis] if numeric else group[axis].map(values.index)
         ax.plot(
             x.to_numpy(),
             group["metric"].to_numpy(),
-            color=sheet.seen(look.colour, ax),
-            marker=look.marker,
-            linestyle=look.line,
+            color=sheet.seen(own.colour, ax),
+            marker=own.marker,
+            linestyle=own.line,
             linewidth=2.2 if model == "simulation" else 1.5,
             markersize=6,
             markeredgecolor="white",
             markeredgewidth=0.5,
-            label=model,
+            label=naming.named(model),
         )
     _value_axis(ax, values, numeric)
     ax.set_xlabel(_axis_name(totals, axis))
-    ax.set_ylabel(style.metric_label(metric))
+    ax.set_ylabel(naming.metric_label(metric))
     if totals["metric"].min() >= 0:
         ax.set_ylim(bottom=0)
     sheet.grid(ax)
@@ -192,6 +211,7 @@ def curves(
     return ax
 
 
+@styled
 @checked
 def speedup(
     table: pd.DataFrame,
@@ -202,6 +222,8 @@ def speedup(
     model: str | None = None,
     where: Mapping[str, Any] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw the performance relative to a chosen point along an axis, one curve per model.
 
@@ -219,6 +241,10 @@ def speedup(
         Values of the other axes; by default those of the baseline.
     title
         Title of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -239,11 +265,15 @@ def speedup(
         title=title,
     )
     result.axhline(1, linestyle=":", zorder=0, **sheet.GUIDE)
-    of = ", ".join(f"{field} = {style.value_text(value)}" for field, value in baseline.items())
+    if look().is_compact:
+        result.set_ylabel(f"speedup over {naming.named(model)}" if model else "speedup")
+        return result
+    of = ", ".join(f"{field} = {naming.value_text(value)}" for field, value in baseline.items())
     result.set_ylabel(f"speedup over {f'{model} at ' if model else ''}{of}", fontsize=sheet.LABEL)
     return result
 
 
+@styled
 @checked
 def heat_map(
     table: pd.DataFrame,
@@ -256,6 +286,8 @@ def heat_map(
     where: Mapping[str, Any] | None = None,
     limits: tuple[float, float] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw a metric over two axes as colours with the value written in (MDM, Figures 11 and 12).
 
@@ -278,6 +310,10 @@ def heat_map(
         Values of the darkest and the lightest colour, the same for maps that are compared.
     title
         Title of the axes; by default the model.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -292,6 +328,7 @@ def heat_map(
     totals = _one_model(slice_of(table, [x, y], where), model)
     grid = _grid(totals.assign(metric=metric_of(totals, metric)), x, y, "metric")
     cells = grid.to_numpy(dtype=np.float64)
+    is_new = ax is None
     if ax is None:
         size = (2.4 + 0.75 * cells.shape[1], 1.8 + 0.5 * cells.shape[0])
         ax = sheet.new_axes(max(size[0], 4.8), max(size[1], 3.4))
@@ -306,25 +343,32 @@ def heat_map(
         vmin=low,
         vmax=high if high > low else low + 1,
     )
+    texts = {value: f"{value:.3g}" for value in cells.flat if np.isfinite(value)}
+    fit = is_new and sheet.fit_into_cells(ax, texts.values(), cells.shape[1])
     for (row, column), value in np.ndenumerate(cells):
-        if np.isfinite(value):
+        if np.isfinite(value) and (fit or not look().is_compact):
             dark = (value - low) / (high - low or 1) < 0.55
             ax.text(
                 column,
                 row,
-                f"{value:.3g}",
+                texts[value],
                 ha="center",
                 va="center",
                 fontsize=sheet.TEXT,
                 color="white" if dark else "black",
             )
     _grid_axes(ax, grid, x, y)
-    figure = ax.figure
-    figure.colorbar(image, ax=ax, label=style.metric_label(metric))
-    sheet.set_title(ax, str(totals["model"].iloc[0]) if title is None else title)
+    name, label = naming.named(totals["model"].iloc[0]), naming.metric_label(metric)
+    if fit and look().is_compact:  # the numbers say what a colour bar would
+        sheet.set_title(ax, f"{label}, {name}" if title is None else title)
+        return ax
+    place: Any = {"location": "top", "aspect": 40, "pad": 0.02} if look().is_compact else {}
+    ax.figure.colorbar(image, ax=ax, label=label, **place)
+    sheet.set_title(ax, sheet.title_or(title, name))
     return ax
 
 
+@styled
 @checked
 def bottlenecks(
     table: pd.DataFrame,
@@ -335,6 +379,8 @@ def bottlenecks(
     model: str | None = None,
     where: Mapping[str, Any] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw the largest part of the CPI stack over two axes, with its share.
 
@@ -344,6 +390,10 @@ def bottlenecks(
         As for `heat_map`.
     title
         Title of the axes; by default the model.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -402,13 +452,14 @@ def bottlenecks(
         for c in found
     ]
     sheet.legend_outside(ax, handles, [STACK_LABELS[component] for component in found])
-    sheet.set_title(ax, str(totals["model"].iloc[0]) if title is None else title)
+    sheet.set_title(ax, sheet.title_or(title, str(totals["model"].iloc[0])))
     return ax
 
 
 _DARK = ("l2", "dram", "mshr")
 
 
+@styled
 @checked
 def pareto(
     table: pd.DataFrame,
@@ -419,6 +470,8 @@ def pareto(
     metric: str = "ipc",
     maximise: bool = True,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw a metric against a cost at every point, with the front that no other point beats.
 
@@ -442,6 +495,10 @@ def pareto(
         More is better; False for ``cycles``.
     title
         Title of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -453,7 +510,7 @@ def pareto(
         If the expression cannot be evaluated or there is nothing to draw.
     """
     totals = slice_of(table, axes_of(table))
-    looks = style.styles(_models(totals))
+    looks = naming.styles(_models(totals))
     expression = Expression(cost, "cost")
     columns = with_fields(totals, gpu)
     if gpu is None:
@@ -466,33 +523,33 @@ def pareto(
     totals = totals.assign(cost=costs, metric=metric_of(totals, metric))
     if ax is None:
         ax = sheet.new_axes(6.8, 4.4)
-    for model, look in looks.items():
+    for model, own in looks.items():
         group = totals[totals["model"] == model]
         ax.scatter(
             group["cost"].to_numpy(),
             group["metric"].to_numpy(),
             s=26,
-            marker=look.marker,
+            marker=own.marker,
             facecolor="none",
-            edgecolor=sheet.seen(look.colour, ax),
+            edgecolor=sheet.seen(own.colour, ax),
             linewidth=0.8,
             alpha=0.6,
-            label=f"{model}, all points",
+            label=f"{naming.named(model)}, all points",
         )
         front = group[pareto_front(group["cost"], group["metric"], maximise=maximise)]
         front = front.sort_values("cost")
         ax.plot(
             front["cost"].to_numpy(),
             front["metric"].to_numpy(),
-            color=sheet.seen(look.colour, ax),
-            marker=look.marker,
-            linestyle=look.line,
+            color=sheet.seen(own.colour, ax),
+            marker=own.marker,
+            linestyle=own.line,
             drawstyle="steps-post",
             linewidth=1.6,
-            label=f"{model}, front",
+            label=f"{naming.named(model)}, front",
         )
     ax.set_xlabel(cost)
-    ax.set_ylabel(style.metric_label(metric))
+    ax.set_ylabel(naming.metric_label(metric))
     sheet.grid(ax)
     sheet.open_frame(ax)
     sheet.legend_outside(ax)
@@ -529,6 +586,7 @@ def pareto_front(cost: Any, metric: Any, *, maximise: bool = True) -> np.ndarray
     return kept
 
 
+@styled
 @checked
 def sensitivity(
     table: pd.DataFrame,
@@ -538,6 +596,8 @@ def sensitivity(
     method: str = "swing",
     baseline: Mapping[str, Any] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw which axis matters most to a metric, the most important at the top.
 
@@ -558,6 +618,10 @@ def sensitivity(
         For ``swing``: as for `warpstack.exploration.swings`.
     title
         Title of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -575,7 +639,7 @@ def sensitivity(
     found = swings(table, metric, baseline=baseline) if method == "swing" else None
     rows = sobol_indices(table, metric) if found is None else found
     fields = list(dict.fromkeys(rows["field"]))
-    looks = style.styles(rows["model"])
+    looks = naming.styles(rows["model"])
     # The order of models in the table, not of their largest bars.
     models = [name for name in dict.fromkeys(table["model"].dropna()) if name in looks]
     if ax is None:
@@ -583,17 +647,17 @@ def sensitivity(
         ax = sheet.new_axes(7.2, max(height, 3.0))
     step = 0.8 / len(models)
     for number, model in enumerate(models):
-        look, group = looks[model], rows[rows["model"] == model]
+        own, group = looks[model], rows[rows["model"] == model]
         places = (
             group["field"].map(fields.index).to_numpy() + (number - (len(models) - 1) / 2) * step
         )
         shared: dict[str, Any] = {
             "height": 0.9 * step,
-            "color": sheet.seen(look.colour, ax),
-            "edgecolor": "white" if look.colour == "#000000" else sheet.EDGE,
+            "color": sheet.seen(own.colour, ax),
+            "edgecolor": "white" if own.colour == "#000000" else sheet.EDGE,
             "linewidth": 0.5,
-            "hatch": look.hatch,
-            "label": model,
+            "hatch": own.hatch,
+            "label": naming.named(model),
         }
         if found is None:
             ax.barh(
@@ -608,7 +672,7 @@ def sensitivity(
         left = np.minimum(np.minimum(low, high), start)
         right = np.maximum(np.maximum(low, high), start)
         ax.barh(places, right - left, left=left, **shared)
-        ax.axvline(start[0], color=sheet.seen(look.colour, ax), linewidth=0.9, linestyle="--")
+        ax.axvline(start[0], color=sheet.seen(own.colour, ax), linewidth=0.9, linestyle="--")
         # Written once per end and axis: the values are the same for all models.
         for place, (_, row) in zip(places, group.iterrows(), strict=True):
             for end in ("low", "high"):
@@ -616,7 +680,7 @@ def sensitivity(
                 other = row["at_high" if end == "low" else "at_low"]
                 outward = at > other or (at == other and end == "high")
                 ax.annotate(
-                    style.value_text(row[end]),
+                    naming.value_text(row[end]),
                     (at, place),
                     xytext=(3 if outward else -3, 0),
                     textcoords="offset points",
@@ -627,10 +691,10 @@ def sensitivity(
                     bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
                 )
     ax.set_yticks(
-        range(len(fields)), [style.axis_label(field) for field in fields], fontsize=sheet.TEXT
+        range(len(fields)), [naming.axis_label(field) for field in fields], fontsize=sheet.TEXT
     )
     ax.invert_yaxis()
-    label = style.metric_label(metric)
+    label = naming.metric_label(metric)
     ax.set_xlabel(label if found is not None else f"share of the variance of {label}, total order")
     if found is None:
         ax.set_xlim(left=0)
@@ -659,7 +723,7 @@ def _models(totals: pd.DataFrame) -> list[str]:
 def _axis_name(totals: pd.DataFrame, axis: str) -> str:
     """Return the label of an axis, with others whose values go with its own."""
     others = in_step(totals, [axis])
-    return style.axis_label(axis) + (f", with {', '.join(others)}" if others else "")
+    return naming.axis_label(axis) + (f", with {', '.join(others)}" if others else "")
 
 
 def _one_model(totals: pd.DataFrame, model: str | None) -> pd.DataFrame:
@@ -680,28 +744,28 @@ def _grid(totals: pd.DataFrame, x: str, y: str, column: str) -> pd.DataFrame:
         row = totals[several].iloc[0]
         raise InputError(f"there are several points with {x} = {row[x]} and {y} = {row[y]}")
     grid = totals.set_index([y, x])[column].unstack()  # noqa: PD010 (nothing is aggregated)
-    return grid.reindex(index=style.levels(totals[y]), columns=style.levels(totals[x]))
+    return grid.reindex(index=naming.levels(totals[y]), columns=naming.levels(totals[x]))
 
 
 def _grid_axes(ax: Axes, grid: pd.DataFrame, x: str, y: str) -> None:
     ax.set_xticks(
         range(grid.shape[1]),
-        [sheet.short(style.value_text(v)) for v in grid.columns],
+        [sheet.short(naming.value_text(v)) for v in grid.columns],
         fontsize=sheet.TEXT,
     )
     ax.set_yticks(
         range(grid.shape[0]),
-        [sheet.short(style.value_text(v)) for v in grid.index],
+        [sheet.short(naming.value_text(v)) for v in grid.index],
         fontsize=sheet.TEXT,
     )
     ax.tick_params(length=0)
-    ax.set_xlabel(style.axis_label(x))
-    ax.set_ylabel(style.axis_label(y))
+    ax.set_xlabel(naming.axis_label(x))
+    ax.set_ylabel(naming.axis_label(y))
 
 
 def _value_axis(ax: Axes, values: list[Any], numeric: bool) -> None:
     """Put ticks at the values, on a logarithmic scale where these are far apart."""
-    texts = [style.value_text(value) for value in values]
+    texts = [naming.value_text(value) for value in values]
     if not numeric:
         ax.set_xticks(range(len(values)), texts)
         return
@@ -713,5 +777,5 @@ def _value_axis(ax: Axes, values: list[Any], numeric: bool) -> None:
 
 
 def _model_ticks(ax: Axes, positions: np.ndarray[Any, Any], names: list[str]) -> None:
-    ax.set_xticks(positions, [sheet.short(name) for name in names], **sheet.TURNED)
+    ax.set_xticks(positions, [sheet.short(naming.named(name)) for name in names], **sheet.TURNED)
     ax.tick_params(axis="x", length=0)

@@ -12,13 +12,16 @@ import pandas as pd
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot import sheet
-from warpstack.plot.style import styles
+from warpstack.plot.looks import look
+from warpstack.plot.press import styled
+from warpstack.plot.style import named, styles
 from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@styled
 @checked
 def dvfs(
     table: pd.DataFrame,
@@ -26,6 +29,8 @@ def dvfs(
     *,
     power_watts: Callable[[npt.NDArray[np.float64]], npt.ArrayLike] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw time against core frequency, or power against performance.
 
@@ -40,6 +45,10 @@ def dvfs(
         performance relative to the nominal frequency and the power, with the clocks beside it.
     title
         Title of the axes; by default the GPU.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -73,38 +82,43 @@ def dvfs(
     powers: dict[float, float] = {}
     looks = styles(table["model"])
     for model, whole in times.groupby(level="model", sort=False):
-        look = looks[str(model)]
+        own = looks[str(model)]
         nominal = whole.iloc[0]
         part = whole.droplevel("model").sort_index()
         clocks = part.index.to_numpy(dtype=float)
-        style: dict[str, Any] = {
-            "color": sheet.seen(look.colour, ax),
-            "marker": look.marker,
-            "linestyle": look.line,
+        how: dict[str, Any] = {
+            "color": sheet.seen(own.colour, ax),
+            "marker": own.marker,
+            "linestyle": own.line,
             "markersize": 5,
-            "label": str(model),
+            "label": named(model),
         }
         if power_watts is None:
-            ax.plot(clocks, part.to_numpy() / nominal, **style)
+            ax.plot(clocks, part.to_numpy() / nominal, **how)
             continue
         power = _powers(power_watts, clocks)
         if not (np.isfinite(power) & (power > 0)).all():
             raise InputError(f"dvfs: power_watts gives {power} W for {clocks} GHz")
-        ax.plot(nominal / part.to_numpy(), power, **style)
+        ax.plot(nominal / part.to_numpy(), power, **how)
+        if look().is_compact and not powers:
+            sheet.note_points(
+                ax, nominal / part.to_numpy(), power, [f"{clock:g} GHz" for clock in clocks]
+            )
         powers |= dict(zip(clocks.tolist(), power.tolist(), strict=True))
     if power_watts is None:
         ax.set_xlabel("clock of the SMs (GHz)")
-        ax.set_ylabel("time / time at the nominal clock")
+        ax.set_ylabel("relative time" if look().is_compact else "time / time at the nominal clock")
     else:
         ax.set_xlabel("performance / performance at the nominal clock")
         ax.set_ylabel("power (W)")
-        beside = ax.secondary_yaxis("right")
-        beside.set_yticks(
-            list(powers.values()), [f"{clock:g} GHz" for clock in powers], fontsize=sheet.SMALL
-        )
+        if not look().is_compact:
+            beside = ax.secondary_yaxis("right")
+            beside.set_yticks(
+                list(powers.values()), [f"{clock:g} GHz" for clock in powers], fontsize=sheet.SMALL
+            )
     first = table.iloc[0]
     gpu = first["gpu"] + (f" with {first['gpu_changes']}" if first["gpu_changes"] else "")
-    sheet.set_title(ax, title or gpu)
+    sheet.set_title(ax, sheet.title_or(title, gpu))
     sheet.grid(ax)
     sheet.legend_outside(ax)
     return ax

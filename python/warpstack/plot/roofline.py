@@ -12,7 +12,8 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of
 from warpstack.plot import sheet
 from warpstack.plot.components import LEVELS
-from warpstack.plot.style import styles
+from warpstack.plot.press import styled
+from warpstack.plot.style import named, styles
 from warpstack.tables import checked_table, require
 
 if TYPE_CHECKING:
@@ -33,8 +34,16 @@ _COLUMNS = (
 )
 
 
+@styled
 @checked
-def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+def roofline(
+    table: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
+) -> Axes:
     """Draw kernels under the roofs of L1, L2 and DRAM.
 
     A kernel has a point per level and model: its place is the kernel's intensity at that level and
@@ -49,6 +58,10 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
         Axes to draw on; a new figure if None.
     title
         Title of the axes; by default the GPU.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -125,7 +138,7 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
             facecolors=sheet.EMPTY,
             edgecolors=sheet.ink(ax),
             linewidths=0.6,
-            label=str(model),
+            label=named(model),
         )
         if not many:
             ax.plot(part["intensity"], part["gips"], color="grey", lw=0.6, ls=":", zorder=2)
@@ -139,7 +152,8 @@ def roofline(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None =
     gpu = table["gpu"].iloc[0] + (
         f" with {table['gpu_changes'].iloc[0]}" if table["gpu_changes"].iloc[0] else ""
     )
-    sheet.set_title(ax, title or (f"{names[0]} on {gpu}" if len(names) == 1 else gpu))
+    usual = f"{names[0]} on {gpu}" if len(names) == 1 else gpu
+    sheet.set_title(ax, sheet.title_or(title, usual))
     sheet.open_frame(ax)
     if looks:
         sheet.legend_outside(ax)

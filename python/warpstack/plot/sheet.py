@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
+
+from warpstack.plot.looks import look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,11 +61,30 @@ _CHARACTER = 0.58
 _BESIDE = 45
 
 
+def new_size(width: float, height: float) -> tuple[float, float]:
+    """Return the size in inches of a new figure: the one given, or of the look's width and as flat."""
+    wanted = look().width
+    if wanted is None:
+        return width, height
+    return wanted, min(max(wanted * height / width, 2.2), max(height, 0.8 * wanted))
+
+
 def new_axes(width: float, height: float) -> Axes:
-    """Return the axes of a new figure of a size in inches."""
+    """Return the axes of a new figure of a size in inches, if the look has no other width."""
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+    from warpstack.plot.saving import PrintedFigure
+
+    return plt.subplots(
+        figsize=new_size(width, height), layout="constrained", FigureClass=PrintedFigure
+    )[1]
+
+
+def title_or(title: str | None, usual: str) -> str:
+    """Return the title of axes: the one given, else the usual one, which captions of compact figures say."""
+    if title is not None:
+        return title
+    return "" if look().is_compact else usual
 
 
 def make_room(ax: Axes) -> None:
@@ -89,7 +110,11 @@ def seen(colour: str, ax: Axes) -> str:
     """Return a colour, or the ink of axes on whose ground it would not be seen: black on black."""
     lightest, darkest = sorted((_luminance(colour), _luminance(ax.get_facecolor())), reverse=True)
     # The contrast of WCAG 2.1.
-    return colour if (lightest + 0.05) / (darkest + 0.05) >= 1.5 else ink(ax)
+    return (
+        colour
+        if (lightest + 0.05) / (darkest + 0.05) >= (3 if look().is_dark else 1.5)
+        else ink(ax)
+    )
 
 
 def _luminance(colour: Any) -> float:
@@ -123,6 +148,8 @@ def extent(ax: Axes) -> tuple[float, float]:
 def room(ax: Axes) -> float:
     """Return the width of axes in points, about, when there is room for the legend beside them."""
     width, _ = extent(ax)
+    if look().is_compact:
+        return width - _BESIDE
     legend = ax.get_legend()
     if legend is None or legend.get_bbox_to_anchor().x0 < ax.bbox.x1:
         return 0.775 * width
@@ -141,8 +168,16 @@ def fitting(ax: Axes, share: float = 1.0, size: float = TEXT) -> int:
     return int(share * room(ax) / (_CHARACTER * size))
 
 
+def fit_into_cells(ax: Axes, texts: Iterable[str], columns: int) -> bool:
+    """Return whether texts fit into as many equal cells side by side as axes of a look's width have."""
+    width = (look().width or 0) * 72 - _BESIDE
+    return all(length(text, look().sizes[2]) * 1.1 < width / columns for text in texts)
+
+
 def set_title(ax: Axes, title: str, **options: Any) -> None:
     """Give axes a title in lines as long as they are wide, so that it ends before the next axes."""
+    if look().is_compact and "pad" in options:
+        options["pad"] = 4 + 1.3 * look().sizes[2] * (options["pad"] > 10)
     width = max(fitting(ax, size=TITLE), 20)
     lines = [
         part for line in title.splitlines() for part in textwrap.wrap(line, width, max_lines=3)
@@ -175,16 +210,46 @@ def name_groups(
         )
 
 
+#: The mark of notes that may be left out where they would lie over others.
+OPTIONAL = "optional"
+
+
+def note_points(ax: Axes, x: Iterable[float], y: Iterable[float], texts: Iterable[str]) -> None:
+    """Write a note to the upper left of each point of a rising curve, where there is room."""
+    for at, height, text in zip(x, y, texts, strict=True):
+        ax.annotate(
+            text,
+            (at, height),
+            xytext=(-4, 2),
+            textcoords="offset points",
+            ha="right",
+            fontsize=SMALL,
+            gid=OPTIONAL,
+        )
+    ax.margins(x=0.2)
+
+
 def open_frame(ax: Axes) -> None:
     """Leave the frame of axes open above and to the right, and make room for what is beside it."""
     make_room(ax)
     ax.spines[["top", "right"]].set_visible(False)
 
 
+def scale_frame(ax: Axes, factor: float) -> None:
+    """Make the frame of axes thicker or thinner."""
+    for line in ax.spines.values():
+        line.set_linewidth(line.get_linewidth() * factor)
+
+
 def grid(ax: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
     """Draw a faint grid behind the data."""
     ax.grid(True, axis=axis, **(GRID if ink(ax) == "black" else GRID | {"color": REMARK}))
     ax.set_axisbelow(True)
+
+
+def below(low: float) -> dict[str, Any]:
+    """Return the place of a legend whose top is at a height of the axes."""
+    return {"loc": "upper center", "bbox_to_anchor": (0.5, low)}
 
 
 def legend_outside(ax: Axes, *entries: Any) -> None:

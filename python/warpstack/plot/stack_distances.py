@@ -12,6 +12,7 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.memory.reuse import ReuseProfile
 from warpstack.plot import sheet
+from warpstack.plot.press import styled
 from warpstack.plot.style import CURVES, LINES
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _MAX_POINTS = 2000
 
 
+@styled
 @checked
 def stack_distances(
     profiles: Mapping[str, ReuseProfile],
@@ -28,6 +30,8 @@ def stack_distances(
     *,
     capacities: Mapping[str, int] | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw cumulative stack-distance distributions (cache paper, Figure 10).
 
@@ -46,6 +50,10 @@ def stack_distances(
         Lines of caches by label, drawn as vertical dashed lines.
     title
         Title of the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -72,7 +80,7 @@ def stack_distances(
     for number, (label, profile) in enumerate(drawn.items()):
         sizes = np.append(_sizes(profile), int(end))
         rates = profile.hit_rate(sizes)
-        style: dict[str, Any] = {"color": curves[number % len(curves)]}
+        how: dict[str, Any] = {"color": curves[number % len(curves)]}
         ax.step(
             sizes,
             rates,
@@ -80,7 +88,7 @@ def stack_distances(
             label=label,
             linestyle=LINES[number // len(CURVES) % len(LINES)],
             linewidth=1.6,
-            **style,
+            **how,
         )
         if not profile.is_exact:
             error = 2 * profile.hit_rate_error(sizes)
@@ -91,7 +99,7 @@ def stack_distances(
                 step="post",
                 alpha=0.2,
                 linewidth=0,
-                **style,
+                **how,
             )
     for label, lines in capacities.items():
         ax.axvline(lines, linestyle="--", zorder=0, **sheet.GUIDE)

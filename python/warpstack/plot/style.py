@@ -1,7 +1,8 @@
-"""Shared by pictures of several models: a colour, marker, line and hatch per model, axis names."""
+"""Shared by pictures of several models: the look of a model, names of models and axes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from warpstack.hardware.description import Gpu
+from warpstack.plot.looks import look
 
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), light and dark in turn.
 #: Yellow is not among them: a line of it is hardly seen on white.
@@ -51,6 +53,28 @@ MODELS = {
 MODELS["warpstack"] = MODELS[
     "closed_network"
 ]  # the model's former name, and our caches beside others
+#: The names of models in the literature.
+TITLES = {
+    "mdm": "MDM",
+    "mdm_queue": "MDM-Queue",
+    "mdm_mshr": "MDM-MSHR",
+    "mdm_cal2019": "MDM (CAL 2019)",
+    "gpumech": "GPUMech",
+    "gpumech_plus": "GPUMech+",
+    "mt_mshr": "MT-MSHR",
+    "mt": "MT",
+    "markov_chain": "Markov chain",
+    "closed_network": "closed network",
+    "mwp_cwp": "MWP-CWP",
+    "naive_interval": "naive interval",
+    "crisp": "CRISP",
+    "ppt_gpu_mem": "PPT-GPU-Mem",
+}
+#: Words of names of fields that have capitals, and one that says nothing.
+_WORDS = {
+    **{word: word.upper() for word in ("l1", "l2", "dram", "cpi", "ipc")},
+    **{"noc": "NoC", "sms": "SMs", "mshrs": "MSHRs", "num": ""},
+}
 _UNITS = {
     "cycles": "cycles",
     "time_s": "seconds",
@@ -84,7 +108,25 @@ def axis_label(field: str) -> str:
     """Return the name of a field of `Gpu` with its unit."""
     meaning = Gpu.fields()[field]
     unit = meaning.rpartition(" [")[2].rstrip("]") if meaning.endswith("]") else ""
-    return f"{field} ({unit})" if unit else field
+    name = _in_words(field, unit) if look().is_compact else field
+    return f"{name} ({unit})" if unit else name
+
+
+def _in_words(field: str, unit: str) -> str:
+    """Return the name of a field in words, without the unit at its end."""
+    words = field.split("_")
+    if unit and len(words) > 1 and words[-1] == re.sub(r"[^a-z0-9]", "", unit.lower()):
+        words = words[:-1]
+    return " ".join(text for word in words if (text := _WORDS.get(word, word)))
+
+
+def named(label: object) -> str:
+    """Return a label that begins with a model; compact pictures have the name in the literature."""
+    text = str(label)
+    if not look().is_compact:
+        return text
+    name = re.match(r"\w*", text)[0]  # type: ignore[index]  # it matches nothing at least
+    return TITLES.get(name, name) + text[len(name) :]
 
 
 def metric_label(metric: str) -> str:
@@ -94,6 +136,8 @@ def metric_label(metric: str) -> str:
     if metric in Gpu.fields():
         return axis_label(metric)
     name, unit = _NAMES.get(metric, metric), _UNITS.get(metric, "")
+    if look().is_compact and metric in ("ipc", "cpi"):
+        return name  # which papers do not explain either
     return f"{name} ({unit})" if unit and unit != name else name
 
 

@@ -12,6 +12,8 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
+from warpstack.plot.press import styled
+from warpstack.plot.style import named
 from warpstack.tables import STACK, STACK_COMPONENTS, TIME, checked_table, require
 
 #: Inches: of a bar, and of what is above and below all bars.
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@styled
 @checked
 def time_stack(
     predictions: pd.DataFrame,
@@ -32,6 +35,8 @@ def time_stack(
     *,
     title: str | None = None,
     legend: bool = True,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw times of kernels, one bar per row, divided as the cycles are; at its end the time.
 
@@ -47,6 +52,10 @@ def time_stack(
         Title of the axes; by default the GPUs.
     legend
         Explain the colours, below the axes.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -102,7 +111,7 @@ def time_stack(
             frameon=False,
             fontsize=sheet.TEXT,
         )
-    sheet.set_title(ax, ", ".join(_gpus(rows).unique()) if title is None else title)
+    sheet.set_title(ax, sheet.title_or(title, ", ".join(_gpus(rows).unique())))
     return ax
 
 
@@ -130,7 +139,7 @@ def _labels(rows: pd.DataFrame) -> list[str]:
     """Return what tells the bars apart: kernels, and models and GPUs where there are several."""
     kernels = rows["name"] if "name" in rows else rows.get("kernel", pd.Series("", rows.index))
     parts = [kernels.astype(str)]
-    for column in (_gpus(rows), rows["model"].astype(str)):
+    for column in (_gpus(rows), rows["model"].map(named)):
         if len(column.unique()) > 1:
             parts.append(column)
     texts = [", ".join(filter(None, row)) for row in zip(*parts, strict=True)]

@@ -10,7 +10,8 @@ from warpstack._util.checked import checked
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError
 from warpstack.plot import sheet
-from warpstack.plot.components import COLOURS, LABELS
+from warpstack.plot.components import COLOURS, HATCHES, LABELS
+from warpstack.plot.press import styled
 from warpstack.tables import STACK_COMPONENTS
 
 if TYPE_CHECKING:
@@ -22,8 +23,15 @@ __all__ = ["timeline"]
 _MOST_STEPS = 200
 
 
+@styled
 @checked
-def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def timeline(
+    samples: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
+) -> Axes:
     """Draw what the issue slots were used for or lost to, over time.
 
     Parameters
@@ -32,6 +40,10 @@ def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         `SimulationResult.timeline` of a simulation with ``timeline=True``.
     ax
         Axes to draw into; new ones by default.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -66,7 +78,9 @@ def timeline(samples: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             np.append(below, below[-1]),
             np.append(above, above[-1]),
             step="post",
-            color=COLOURS[part],
+            facecolor=COLOURS[part],
+            hatch=HATCHES[part],
+            edgecolor=sheet.EDGE,
             linewidth=0,
             label=LABELS[part],
         )

@@ -12,7 +12,8 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot import sheet
 from warpstack.plot.cpi_stack import gpu_titles
-from warpstack.plot.style import styles
+from warpstack.plot.press import styled
+from warpstack.plot.style import named, styles
 from warpstack.tables import checked_table, require
 from warpstack.validation.quantities import is_additive
 from warpstack.validation.validate import MATCHED
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _UNITS = {"cycles": "cycles", "time_s": "seconds", "ipc": "warp instructions per cycle"}
 
 
+@styled
 @checked
 def errors(
     table: pd.DataFrame,
@@ -31,6 +33,8 @@ def errors(
     by: str | None = None,
     limit_percent: float | None = None,
     title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
 ) -> Axes:
     """Draw the error of each workload as bars, one per set of predictions, and their mean.
 
@@ -51,6 +55,10 @@ def errors(
         Cut longer bars there and write their value at the end.
     title
         Title of the axes; by default the metric and the references.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -109,7 +117,7 @@ def errors(
             hatch=looks[name].hatch,
             edgecolor=sheet.EDGE,
             linewidth=0.5,
-            label=name,
+            label=named(name),
         )
         for x, full, end in zip(places, heights, drawn, strict=True):
             if full != end and not np.isnan(full):
@@ -147,12 +155,20 @@ def errors(
             for first, (kind, names) in zip(firsts, kinds.items(), strict=False)
         },
     )
-    sheet.set_title(ax, _title(rows) if title is None else title, pad=18 if kinds else 6)
+    sheet.set_title(ax, sheet.title_or(title, _title(rows)), pad=18 if kinds else 6)
     return ax
 
 
+@styled
 @checked
-def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+def scatter(
+    table: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
+) -> Axes:
     """Draw predicted against measured values on logarithmic axes, with the line where they agree.
 
     Parameters
@@ -164,6 +180,10 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
         Axes to draw on; a new figure if None.
     title
         Title of the axes; by default the metric and the references.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
 
     Returns
     -------
@@ -198,7 +218,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
             edgecolor=sheet.EDGE,
             linewidth=0.5,
             alpha=0.75,
-            label=name,
+            label=named(name),
             zorder=3,
         )
     what = str(rows["metric"].iloc[0])
@@ -208,7 +228,7 @@ def scatter(table: pd.DataFrame, ax: Axes | None = None, *, title: str | None = 
     ax.set_ylabel(f"{what}{unit}, predicted")
     sheet.open_frame(ax)
     sheet.legend_outside(ax)
-    sheet.set_title(ax, _title(rows) if title is None else title)
+    sheet.set_title(ax, sheet.title_or(title, _title(rows)))
     return ax
 
 

@@ -25,6 +25,7 @@ from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
 from warpstack.reporting.listing import ROWS_WITHOUT_LINE, largest_cause
+from warpstack.reporting.pdf import as_pdf
 from warpstack.reporting.roofline_picture import roofline_picture
 from warpstack.reporting.style import STYLE
 from warpstack.tables import STACK_COMPONENTS
@@ -67,7 +68,7 @@ def report(
     overwrite: bool = False,
     progress: bool = False,
 ) -> None:
-    """Write a report as one HTML file, which needs no network.
+    """Write a report as one HTML file, which needs no network, or as PDF.
 
     The report of an application has all launches in a table, and the details of the longest one.
 
@@ -78,7 +79,7 @@ def report(
     gpu
         The GPU: a description, its name, or the path of one.
     path
-        The file to write.
+        The file to write: HTML if its name ends in ``.html``, PDF if it ends in ``.pdf``.
     models
         Models beside the simulation; the first one divides its cycles among the lines of source and
         answers what other hardware would do.
@@ -92,7 +93,7 @@ def report(
     Raises
     ------
     InputError
-        If a model is unknown, launches share a number, the
+        If the file has another ending, a model is unknown, launches share a number, the
         source cannot be read, or the file cannot be written or must not be replaced.
     """
     output = OutputFile(
@@ -102,6 +103,11 @@ def report(
         option="overwrite=True",
     )
     output.check()
+    ending = output.path.suffix.lower()
+    if ending not in (".html", ".pdf"):
+        raise InputError(
+            f"{printable(output.path)}: a report is a page or a PDF; give a name that ends in .html or .pdf"
+        )
     target = as_gpu(gpu)
     text = None
     if source is not None:
@@ -121,7 +127,7 @@ def report(
     longest = max(range(len(results)), key=lambda number: results[number].cycles)
     predicted = predict(app, target, wanted)
     content = _page(app, target, results, longest, predicted, wanted, text)
-    output.write(content.encode())
+    output.write(as_pdf(content) if ending == ".pdf" else content.encode())
 
 
 def _page(

@@ -103,7 +103,7 @@ def test_help_shows_what_most_calls_need(commands):
     predict = commands["predict"].format_help()
     assert len(options_of(predict)) == 18  # with --help and --help-all
     assert "--merge-threshold" not in predict
-    assert "15 more options: warpstack predict --help-all" in " ".join(predict.split())
+    assert "18 more options: warpstack predict --help-all" in " ".join(predict.split())
 
 
 def test_help_all_shows_all(capsys, commands):

@@ -255,3 +255,32 @@ def test_times_are_the_lengths_of_their_bars():
         ws.plot.time_stack(table.iloc[:0])
     with pytest.raises(ws.InputError, match="time_us"):
         ws.plot.time_stack(table.drop(columns="time_us"))
+
+
+@pytest.mark.parametrize("style", ["notebook", "paper", "dark"])
+def test_samples_have_error_bars(predictions, style):
+    """The CPI is inverse to the IPC: 20 % less of it is a quarter more CPI."""
+    ipc = predictions["ipc"]
+    sampled = predictions.assign(ipc_low=0.8 * ipc, ipc_high=1.25 * ipc)
+    sampled.loc[sampled.index[0], ["ipc_low", "ipc_high"]] = np.nan
+    ax = ws.plot.cpi_stack(sampled, style=style)
+    (lines,) = [c for c in ax.collections if len(c.get_segments()) == len(sampled) - 1]
+    found = np.sort([segment[:, 1] for segment in lines.get_segments()], axis=1)
+    cpi = predictions["cpi"].to_numpy()[1:]
+    np.testing.assert_allclose(found, np.transpose([0.8 * cpi, 1.25 * cpi]))
+    ax.figure.canvas.draw()
+    for bar in found[:, 1]:
+        assert bar < ax.get_ylim()[1]
+    # The numbers stand above the bars' ends.
+    texts = {t.get_text(): t.xy[1] for t in ax.texts}
+    for value, top in zip(ipc.to_numpy()[1:], found[:, 1], strict=True):
+        assert texts[f"{value:.3g}"] >= top - 1e-9
+    assert not ws.plot.cpi_stack(predictions).collections
+
+
+def test_bars_of_launches_that_were_sampled():
+    kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 4), (2, 32))]
+    rows = ws.predict(ws.App(kernels), "pascal-mdm", "mdm", sample_sms=0.25)
+    assert {"ipc_low", "ipc_high"} <= set(rows)
+    assert ws.plot.cpi_stack(rows).collections
+    assert all(ax.collections for ax in ws.plot.cpi_stacks(rows).axes)

@@ -70,6 +70,11 @@ def test_pictures_are_written(tmp_path, pascal):
             "curves: there is no option 'gpu'; there are axis, metric",
         ),
         ("[{kind: curves, file: a.txt, axis: a}]", "file = a.txt: the name must end in one of"),
+        ("[{kind: curves, file: a.png, axis: a, style: page}]", "style = 'page' is not one of"),
+        (
+            "[{kind: curves, file: a.png, axis: a, width_inches: '1'}]",
+            "width_inches = 1 is not a n",
+        ),
         ("[{kind: curves, file: no/a.png, axis: a}]", "there is no folder"),
         ("[{kind: curves, file: [a], axis: a}]", "picture 1: file: expected a path, got a list"),
         ("[{kind: curves, file: a.png, axis: [a]}]", r"axis: expected text, got a list"),

@@ -3,14 +3,17 @@
 import re
 import shutil
 import subprocess
+from html import unescape
 from html.parser import HTMLParser
 
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import warpstack as ws
 from warpstack.cli import main
+from warpstack.reporting import page, pdf
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -143,3 +146,49 @@ def test_in_a_browser(path, tmp_path, width):
     # There are pictures in it: colours of the stack, not only ink and paper.
     pixels = image[::7, ::3, :3].reshape(-1, 3)
     assert len(np.unique((pixels * 255).round().astype(int), axis=0)) > 20
+
+
+def test_the_pdf_says_what_the_page_says(app, tmp_path, monkeypatch):
+    drawn, content = [], pdf._Sheets.content
+    monkeypatch.setattr(
+        pdf._Sheets, "content", lambda self: drawn.extend(self._figures) or content(self)
+    )
+    source = tmp_path / "x.cu"
+    source.write_text("a[$x_1] = b$ & c;\n" * 40)
+    for ending in ("html", "pdf"):
+        ws.report(app, "pascal-mdm", tmp_path / f"r.{ending}", models=["mdm"], source=source)
+    written = (tmp_path / "r.pdf").read_bytes()
+    assert written.startswith(b"%PDF")
+    assert len(drawn) > 1
+    assert len(re.findall(rb"/Type /Page\b", written)) == len(drawn)
+    assert b"/FontFile2" in written
+    assert b"/Type3" not in written
+    said = " ".join(text.get_text() for figure in drawn for text in figure.findobj(Text))
+    body = (tmp_path / "r.html").read_text().partition("<main>")[2]
+    body = re.sub(r"<title>.*?</title>|<summary>.*?</summary>", " ", body)
+    words = set(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+    # Words longer than a column are broken there.
+    joined = re.sub(r"\s", "", said)
+    missing = {word for word in words if word not in joined and len(word) < 12}
+    assert len(words) > 100
+    assert not missing
+    # Nothing leaves the page.
+    for figure in drawn:
+        figure.canvas.draw()
+        for text in figure.findobj(Text):
+            if text.get_text():
+                box = text.get_window_extent()
+                assert box.x0 >= 0, text
+                assert box.x1 <= figure.bbox.width, text
+    ws.report(app, "pascal-mdm", tmp_path / "r.pdf", models=["mdm"], source=source)
+    assert (tmp_path / "r.pdf").read_bytes() == written  # replaced, and the same
+
+
+@pytest.mark.parametrize("name", ["r.txt", "r", "r.ps", "r.pdf.gz"])
+def test_other_endings_are_refused_before_the_work(app, tmp_path, monkeypatch, name, capsys):
+    monkeypatch.setattr(page, "simulate", lambda *a, **k: pytest.fail("it worked first"))
+    with pytest.raises(ws.InputError, match=r"give a name that ends in \.html or \.pdf"):
+        ws.report(app, "pascal-mdm", tmp_path / name)
+    assert main(["report", str(tmp_path / "no-trace"), "-o", str(tmp_path / name)]) == 2
+    assert "ends in .html or .pdf" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / name).exists()

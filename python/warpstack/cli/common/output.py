@@ -17,8 +17,10 @@ __all__ = [
     "add_wide",
     "line_width",
     "plain",
+    "print_about",
     "print_csv",
     "print_json",
+    "print_latex",
     "print_table",
     "say_text",
     "short_floats",
@@ -29,10 +31,13 @@ _PLAIN = Look()
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``, ``--csv`` and ``--wide``."""
+    """Add ``--json``, ``--csv``, ``--latex`` and ``--wide``."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--json", action="store_true", help="print JSON")
     group.add_argument("--csv", action="store_true", help="print CSV")
+    group.add_argument(
+        "--latex", action="store_true", help="print the table for LaTeX (booktabs, siunitx)"
+    )
     add_wide(parser)
 
 
@@ -58,7 +63,7 @@ def print_table(
     Parameters
     ----------
     arguments
-        ``json``, ``csv`` and ``wide``.
+        ``json``, ``csv``, ``latex`` and ``wide``.
     table
         The table.
     look
@@ -68,6 +73,9 @@ def print_table(
         print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
     elif arguments.csv:
         print_csv(table)
+    elif arguments.latex:
+        formats = {name: form for name, form in look.formats.items() if isinstance(form, str)}
+        print_latex(table, formats)
     else:
         rows = table.itertuples(index=False, name=None)
         columns = [str(column) for column in table.columns]
@@ -90,6 +98,24 @@ def print_csv(table: pd.DataFrame) -> None:
     from warpstack.tables import csv_texts
 
     print(csv_texts(table).to_csv(index=False), end="")
+
+
+def print_latex(table: pd.DataFrame, formats: Mapping[str, str] | None = None) -> None:
+    """Print a table as LaTeX, without what its rows were made from; see `warpstack.tables.to_latex`."""
+    from warpstack.tables import PROVENANCE, to_latex
+
+    shown = table.drop(columns=[name for name in PROVENANCE if name in table])
+    print(to_latex(shown, formats=formats), end="")
+
+
+def print_about(arguments: argparse.Namespace, text: str, *, is_last: bool = False) -> None:
+    """Print a line above a table, a comment in LaTeX; an empty line follows unless it is the last."""
+    if arguments.latex:
+        print("% " + " ".join(text.split()))
+        return
+    say_text(arguments, text)
+    if not is_last:
+        print()
 
 
 def short_floats(table: pd.DataFrame) -> dict[str, Any]:

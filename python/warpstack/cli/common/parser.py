@@ -17,7 +17,7 @@ _MOST_OPTIONS = 18
 _RARE = frozenset(
     [
         *("skip_missing", "memory_limit", "size", "compiler_options", "device_memory"),
-        *("trace_config", "overwrite", "seed"),
+        *("trace_config", "overwrite", "seed", "style", "width_inches", "latex"),
         *("selection", "misses", "merge_threshold", "access_order", "flush_l2", "sampling"),
         *("per_launch", "sort", "max_cycles", "sample_cycles"),
         *("stop_at_limit", "step_limit", "allow_uninitialized", "on_fault"),
