@@ -137,7 +137,10 @@ class Session:
         printed = ""
         for words in commands(snippet, redirected=True):
             words, target = (words[:-2], words[-1]) if ">" in words else (words, "")
-            words = [self.as_ptx(word) for word in words]
+            words = [
+                word if before == "--source" else self.as_ptx(word)
+                for before, word in zip(["", *words], words, strict=False)
+            ]
             if program(words) == "warpstack":
                 words = [sys.executable, "-m", "warpstack", *words[1:]]
             elif program(words) in {"python", "python3"}:
