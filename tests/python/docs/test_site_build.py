@@ -136,7 +136,7 @@ def test_front_page(site):
         )
         for tag in re.findall(r"<img [^>]+>", text)
     }
-    assert {"demo.svg", "cpi-stack.png", "explorer.png"} <= set(pictures)
+    assert {"demo.svg", "matvec.png", "explorer.png"} <= set(pictures)
     assert all(len(words) > 30 for words in pictures.values())
     for kind in ("tutorial", "how-to", "explanation", "reference"):
         assert f'href="{kind}/index.html"' in text
