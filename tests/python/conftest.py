@@ -15,6 +15,8 @@ from warpstack.cli.common import quiet
 mpl.use("Agg")
 # Sweeps of the tests neither use nor fill the user's cache.
 os.environ["WARPSTACK_CACHE"] = "off"
+# Tables are as wide as where there is no terminal; pytest's workers say how wide that of the tests is.
+os.environ["COLUMNS"] = "100"
 # Commands do not say that they take long, either, as they may on a machine that does other things.
 quiet.PATIENCE_SECONDS = 3600.0
 

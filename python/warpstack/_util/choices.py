@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 __all__ = [
     "DEFAULT_MODEL",
+    "STYLES",
     "AccessOrder",
     "CacheRuns",
     "MissSource",
@@ -17,6 +18,9 @@ __all__ = [
 #: The model of every function, command and output where none is asked for: `warpstack.models.predict`
 #: and a table of another command then give the same time.
 DEFAULT_MODEL: Final = "closed_network"
+
+#: The looks of pictures, which `warpstack.plot.looks` has; the command line names them without loading it.
+STYLES: Final = ("notebook", "dark", "paper", "slides")
 
 #: The order in which the resident warps of an SM access memory; `warpstack.memory.MemorySystem` defines them.
 AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]

@@ -13,7 +13,8 @@ from matplotlib.transforms import Affine2D
 from pictures import PICTURES, X, Y, figure_of, predictions, sweep
 
 import warpstack as ws
-from warpstack.plot import saving
+from warpstack._util import choices
+from warpstack.plot import looks, saving
 from warpstack.plot.components import COLOURS, HATCHES
 from warpstack.plot.press import data_share
 
@@ -245,3 +246,7 @@ def test_components_are_told_apart(blindness):
 def test_timeline_has_the_hatches_of_stacks():
     ax = PICTURES["timeline"]()
     assert [part.get_hatch() or "" for part in ax.collections] == list(HATCHES.values())
+
+
+def test_the_command_line_names_all_styles():
+    assert tuple(looks.LOOKS) == choices.STYLES

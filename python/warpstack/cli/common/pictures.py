@@ -9,9 +9,9 @@ from typing import Any
 
 import warpstack as ws
 from warpstack._util.arguments import printable
+from warpstack._util.choices import STYLES
 from warpstack._util.output_file import OutputFile, picture_metadata
 from warpstack.cli.common.outputs import add_overwrite, output_file
-from warpstack.plot.looks import LOOKS, look_of
 
 __all__ = ["add_plot", "check_picture", "look_options", "save_picture"]
 
@@ -29,7 +29,7 @@ def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", help=what)
     parser.add_argument(
         "--style",
-        choices=tuple(LOOKS),
+        choices=STYLES,
         help="look of the picture: paper and slides leave most of it to the data (default: notebook)",
     )
     parser.add_argument(
@@ -57,6 +57,7 @@ def check_picture(arguments: argparse.Namespace) -> OutputFile | None:
         return None
     from matplotlib.backend_bases import FigureCanvasBase
 
+    from warpstack.plot.looks import look_of
     from warpstack.plot.saving import check_kind
 
     try:
