@@ -289,9 +289,8 @@ int main() {
   }
 }
 """)
-    sources = [
-        str(copy / "cpp/memory/cache" / name) for name in ("set_store.cpp", "replacement.cpp")
-    ]
+    names = ("set_store.cpp", "replacement.cpp", "own_policy.cpp")
+    sources = [str(copy / "cpp/memory/cache" / name) for name in names]
     program = str(tmp_path / "program")
     subprocess.run([*compile_, str(tmp_path / "main.cpp"), *sources, "-o", program], check=True)
     result = subprocess.run([program], capture_output=True, text=True, check=True)
