@@ -1,10 +1,12 @@
 """The PTX forms of ptx_forms.py as machine code: what ptxas makes of each runs in place of it."""
 
+import functools
 import re
+import subprocess
 
 import warpstack as ws
 from python_reference.ptx_arithmetic import is_nan
-from warpstack.cuda.toolchain import assemble
+from warpstack.cuda.toolchain import assemble, find_ptxas
 from warpstack.errors import InputError
 
 #: Operands beyond what the PTX ISA defines, by place: these take their place.
@@ -28,10 +30,18 @@ LIMITED |= {
 NOT_FLUSHED = {"cvt.rm.ftz.f16.f32", "cvt.rp.ftz.f16.f32", "cvt.rz.ftz.f16.f32"}
 
 
+@functools.cache
+def newest_version():
+    """Return the first version of PTX with all conversions that this ptxas has, which refuses older ones."""
+    said = subprocess.run([find_ptxas(), "--version"], stdout=subprocess.PIPE, text=True, check=True)
+    release = tuple(map(int, re.search(r"release (\d+)\.(\d+)", said.stdout).groups()))
+    return "9.1" if release >= (13, 1) else "9.0"
+
+
 def for_target(text, arch):
     """Return PTX made for an architecture."""
     if int(re.sub(r"\D", "", arch)) >= 100:
-        text = text.replace(".version 8.3", ".version 9.0")  # the first with all their conversions
+        text = text.replace(".version 8.3", f".version {newest_version()}")
     return re.sub(r"\.target sm_\d+a?", f".target {arch}", text)
 
 

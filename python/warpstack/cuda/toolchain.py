@@ -123,8 +123,12 @@ _NO_COMPILER = (
 
 def find_nvcc() -> str | None:
     """Return the path of nvcc, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
-    packages = [package / "bin" / "nvcc" for package in nvidia_packages()]
-    for candidate in ("nvcc", "/usr/local/cuda/bin/nvcc", *map(str, packages)):
+    return _find_tool("nvcc")
+
+
+def _find_tool(name: str) -> str | None:
+    packages = [package / "bin" / name for package in nvidia_packages()]
+    for candidate in (name, f"/usr/local/cuda/bin/{name}", *map(str, packages)):
         found = shutil.which(candidate)
         if found is not None:
             return found
@@ -292,11 +296,8 @@ def assemble(ptx: str, file: str, arch: str, options: tuple[str, ...] = ()) -> b
 
 
 def find_ptxas() -> str | None:
-    """Return the path of ptxas, or None."""
-    for package in nvidia_packages():
-        if (package / "bin" / "ptxas").exists():
-            return str(package / "bin" / "ptxas")
-    return shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    """Return the path of ptxas, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
+    return _find_tool("ptxas")
 
 
 def _compile_with_nvrtc(
