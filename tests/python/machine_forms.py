@@ -33,7 +33,9 @@ NOT_FLUSHED = {"cvt.rm.ftz.f16.f32", "cvt.rp.ftz.f16.f32", "cvt.rz.ftz.f16.f32"}
 @functools.cache
 def newest_version():
     """Return the first version of PTX with all conversions that this ptxas has, which refuses older ones."""
-    said = subprocess.run([find_ptxas(), "--version"], stdout=subprocess.PIPE, text=True, check=True)
+    said = subprocess.run(
+        [find_ptxas(), "--version"], stdout=subprocess.PIPE, text=True, check=True
+    )
     release = tuple(map(int, re.search(r"release (\d+)\.(\d+)", said.stdout).groups()))
     return "9.1" if release >= (13, 1) else "9.0"
 

@@ -289,8 +289,9 @@ int main() {
   }
 }
 """)
-    names = ("set_store.cpp", "replacement.cpp", "own_policy.cpp")
-    sources = [str(copy / "cpp/memory/cache" / name) for name in names]
+    cache = ("set_store.cpp", "replacement.cpp", "own_policy.cpp")
+    names = [*(f"memory/cache/{name}" for name in cache), "gpu/own_policies.cpp"]
+    sources = [str(copy / "cpp" / name) for name in names]
     program = str(tmp_path / "program")
     subprocess.run([*compile_, str(tmp_path / "main.cpp"), *sources, "-o", program], check=True)
     result = subprocess.run([program], capture_output=True, text=True, check=True)
