@@ -20,8 +20,17 @@ def main() -> int:
         interrupted = True
         signal.default_int_handler(number, frame)
 
+    def ignored(what: "sys.UnraisableHookArgs") -> None:
+        # Python drops what is raised in callbacks of weak references, which imports have, and in destructors.
+        if interrupted and what.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, 0.001)  # again, once it has left them
+        else:
+            sys.__unraisablehook__(what)
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGALRM, interrupt)
+        sys.unraisablehook = ignored
     try:
         from warpstack.cli import main as run
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from warpstack._util.checked import checked
+from warpstack._util.headings import heading
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, shown
 
@@ -30,25 +31,6 @@ _ESCAPES = {
     '"': r"\textquotedbl{}",
     **{character: "\\" + character for character in "&%$#_{}"},
     **{character: "{" + character + "}" for character in "[]*-`'"},
-}
-#: Units at the ends of names of columns.
-_UNITS = {
-    "us": "us",
-    "ns": "ns",
-    "s": "s",
-    "ghz": "GHz",
-    "mhz": "MHz",
-    "gbs": "GB/s",
-    "gips": "G instructions/s",
-    "kib": "KiB",
-    "mib": "MiB",
-    "bytes": "bytes",
-    "watts": "W",
-    "percent": "%",
-    "%": "%",
-}
-_ABBREVIATIONS = {
-    name: name.upper() for name in ("ipc", "cpi", "gpu", "dram", "l1", "l2", "noc", "mshr")
 }
 #: Texts longer than this are set in several lines.
 _LONG = 40
@@ -142,11 +124,7 @@ def escaped(text: str) -> str:
 def _head(name: Any) -> str:
     """Return the head of a column, with its unit in parentheses."""
     text = " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-    stem, _, unit = text.rpartition("_")
-    if stem and unit in _UNITS:
-        text = f"{stem} ({_UNITS[unit]})"
-    words = re.sub(r"(?<=\w)_(?=\w)", " ", text).split(" ")
-    return escaped(" ".join(_ABBREVIATIONS.get(word, word) for word in words))
+    return escaped(heading(text))
 
 
 def _column(values: pandas.Series[Any], form: str | None) -> tuple[str, list[str]]:

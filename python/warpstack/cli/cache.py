@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from warpstack._util.arguments import printable
+from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.headings import number
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.output import add_output, print_about, print_table, say_text
 

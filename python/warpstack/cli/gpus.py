@@ -6,8 +6,8 @@ import argparse
 import re
 
 from warpstack._core import GPU_FIELDS
+from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.headings import number
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.output import add_output, plain, print_table
 

@@ -36,16 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the report."""
     from warpstack.models import prediction
+    from warpstack.reporting.page import checked_ending
 
     wanted = prediction.model_list(split(arguments.models or _MODELS))
     target = read_gpu(arguments)
     output = output_file(arguments)
     output.check()
-    if output.path.suffix.lower() not in (".html", ".pdf"):
-        raise ws.InputError(
-            f"--output {printable(arguments.output)}: a report is a page or a PDF; give a name that ends in "
-            ".html or .pdf"
-        )
+    try:
+        checked_ending(output.path)
+    except ws.InputError as error:
+        raise ws.InputError(f"--output {error}") from None
     ws.report(
         load_trace(arguments, target),
         target,

@@ -12,9 +12,9 @@ from pathlib import Path
 import warpstack as ws
 from warpstack._core import GPU_FIELDS
 from warpstack._util.arguments import printable
+from warpstack._util.headings import heading
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
-from warpstack.cli.common.headings import heading
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.outputs import add_overwrite, output_file

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import warpstack as ws
 from warpstack._util.arguments import printable
-from warpstack._util.progress import work
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
-from warpstack.cli.common.trace_options import add_device_memory, check_main, save_trace
+from warpstack.cli.common.trace_options import add_device_memory, built, save_trace
 
 SUMMARY = "run a workload or a CUDA program, without a GPU"
 
@@ -129,23 +124,13 @@ def run(arguments: argparse.Namespace) -> None:
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
 
 
-@contextlib.contextmanager
-def _program(command: list[str]) -> Iterator[list[str]]:
-    """Give a command that runs: one whose program is a CUDA source has it built first."""
-    if not command[0].endswith(".cu"):
-        yield command
-        return
-    check_main(command[0], f"warpstack predict {printable(command[0])} ")
-    with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
-        program = Path(folder) / Path(command[0]).stem
-        with work(f"compiling {printable(command[0])}"):
-            ws.cuda.toolchain.build_program(command[0], program)
-        yield [str(program), *command[1:]]
-
-
 def _trace_program(arguments: argparse.Namespace) -> None:
-    with _program(arguments.command) as command:
-        _trace_command(arguments, command)
+    source, *words = arguments.command
+    if not source.endswith(".cu"):
+        _trace_command(arguments, arguments.command)
+        return
+    with built(source, command=f"warpstack predict {printable(source)} ") as program:
+        _trace_command(arguments, [program, *words])
 
 
 def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 import warpstack as ws
 from warpstack._util.arguments import as_path, printable
+from warpstack._util.headings import heading, number, unit_of
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
-from warpstack.cli.common.headings import heading, number, unit_of
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.output import add_output, print_about, print_table
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture

@@ -70,7 +70,7 @@ def cpi_stack(
     InputError
         If there is nothing to draw, or the frame is not of predictions.
     """
-    rows = _checked(predictions, ("gpu", "model", "ipc"))
+    rows = checked_rows(predictions, ("gpu", "model", "ipc"))
     launches = _launches(rows) if "kernel" in rows else pd.Series(0, index=rows.index)
     group = launches.ne(launches.shift()).cumsum()
     position = rows.index.to_numpy() + 0.8 * (group.to_numpy() - 1)
@@ -215,7 +215,7 @@ def cpi_stacks(
 
     from warpstack.plot.saving import PrintedFigure
 
-    frame = _checked(predictions, ("kernel", "name", "gpu", "model", "ipc"))
+    frame = checked_rows(predictions, ("kernel", "name", "gpu", "model", "ipc"))
     groups = [group for _, group in frame.groupby(_launches(frame), sort=False)]
     columns = min(len(groups), 4)
     bars = max(len(group) for group in groups)
@@ -262,11 +262,13 @@ def num_launches(predictions: pd.DataFrame) -> int:
     return int(_launches(predictions).nunique())
 
 
-def _checked(predictions: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+def checked_rows(
+    predictions: pd.DataFrame, needed: Sequence[str], numbers: Sequence[str] = ("ipc",)
+) -> pd.DataFrame:
     """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
     if predictions.empty:
         raise InputError("there are no predictions to draw")
-    numeric = ["ipc", *STACK]
+    numeric = [*numbers, *STACK]
     require(predictions, [*needed, *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")
     bars = ("ipc_low", "ipc_high")  # only of samples

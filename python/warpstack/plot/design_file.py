@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack._util.arguments import as_path
-from warpstack._util.output_file import picture_metadata
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.hardware.description import GpuLike, check_value_fields, value_of_text
 from warpstack.plot import design_space
@@ -68,7 +67,7 @@ class PlotRequest:
         """
         import matplotlib.pyplot as plt
 
-        from warpstack.plot.saving import printing
+        from warpstack.plot.saving import write_figure
 
         draw = _KINDS[self.kind]
         own = {"gpu": gpu} if "gpu" in inspect.signature(draw).parameters else {}
@@ -77,9 +76,7 @@ class PlotRequest:
         before = set(plt.get_fignums())
         try:
             figure: Any = draw(table, **self.options, **own).figure
-            place = self.file if file is None else Path(file)
-            with printing(place):
-                figure.savefig(place, dpi=150, metadata=picture_metadata(place))
+            write_figure(figure, self.file if file is None else Path(file))
         except InputError as error:
             raise InputError(f"plots: {self.kind} to {self.file}: {error}") from None
         except OSError as error:

@@ -12,9 +12,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from warpstack._util.output_file import picture_metadata
 from warpstack.errors import InputError
 
-__all__ = ["PrintedFigure", "check_kind", "printing"]
+__all__ = ["PrintedFigure", "check_kind", "printing", "write_figure"]
 
 #: PDF and PostScript contain TrueType fonts, whose texts can be searched; publishers refuse Type 3. Texts of
 #: SVG are outlines: they look alike where the font is not installed.
@@ -73,6 +74,12 @@ def printing(file: Any, kind: str | None = None) -> Iterator[None]:
         settings["pgf.texsystem"] = _engine()
     with mpl.rc_context(settings):
         yield
+
+
+def write_figure(figure: Any, file: Path) -> None:
+    """Write a figure as commands and design files do: the same picture whenever and wherever it is drawn."""
+    with printing(file):
+        figure.savefig(file, dpi=150, metadata=picture_metadata(file))
 
 
 def _is_pgf(file: Any, kind: str | None) -> bool:

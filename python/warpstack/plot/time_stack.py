@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
+from warpstack.plot.cpi_stack import checked_rows, gpu_titles
 from warpstack.plot.press import styled
 from warpstack.plot.style import named
-from warpstack.tables import STACK, STACK_COMPONENTS, TIME, checked_table, require
+from warpstack.tables import STACK_COMPONENTS, TIME
 
 #: Inches: of a bar, and of what is above and below all bars.
 _BAR, _AROUND = 0.42, 1.1
@@ -66,7 +66,7 @@ def time_stack(
     InputError
         If there is nothing to draw, or the frame is not of predictions.
     """
-    rows = _checked(predictions)
+    rows = checked_rows(predictions, ("gpu", "model"), TIME)
     if ax is None:
         ax = sheet.new_axes(6.4, _BAR * len(rows) + _AROUND)
     places = np.arange(len(rows))[::-1]
@@ -111,35 +111,15 @@ def time_stack(
             frameon=False,
             fontsize=sheet.TEXT,
         )
-    sheet.set_title(ax, sheet.title_or(title, ", ".join(_gpus(rows).unique())))
+    sheet.set_title(ax, sheet.title_or(title, ", ".join(gpu_titles(rows).unique())))
     return ax
-
-
-def _checked(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
-    if predictions.empty:
-        raise InputError("there are no predictions to draw")
-    numeric = [*TIME, *STACK]
-    require(predictions, ["gpu", "model", *numeric], "the DataFrame of warpstack.predict")
-    texts = ("gpu", "gpu_changes", "model", "name")
-    return checked_table("predictions", predictions, numbers=numeric, texts=texts).reset_index(
-        drop=True
-    )
-
-
-def _gpus(rows: pd.DataFrame) -> pd.Series[str]:
-    names = rows["gpu"].astype(str)
-    if "gpu_changes" not in rows:
-        return names
-    changes = rows["gpu_changes"].fillna("").astype(str)
-    return names + (" with " + changes).where(changes != "", "")
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:
     """Return what tells the bars apart: kernels, and models and GPUs where there are several."""
     kernels = rows["name"] if "name" in rows else rows.get("kernel", pd.Series("", rows.index))
     parts = [kernels.astype(str)]
-    for column in (_gpus(rows), rows["model"].map(named)):
+    for column in (gpu_titles(rows), rows["model"].map(named)):
         if len(column.unique()) > 1:
             parts.append(column)
     texts = [", ".join(filter(None, row)) for row in zip(*parts, strict=True)]

@@ -103,11 +103,7 @@ def report(
         option="overwrite=True",
     )
     output.check()
-    ending = output.path.suffix.lower()
-    if ending not in (".html", ".pdf"):
-        raise InputError(
-            f"{printable(output.path)}: a report is a page or a PDF; give a name that ends in .html or .pdf"
-        )
+    ending = checked_ending(output.path)
     target = as_gpu(gpu)
     text = None
     if source is not None:
@@ -128,6 +124,16 @@ def report(
     predicted = predict(app, target, wanted)
     content = _page(app, target, results, longest, predicted, wanted, text)
     output.write(as_pdf(content) if ending == ".pdf" else content.encode())
+
+
+def checked_ending(path: Path) -> str:
+    """Return the ending of a report's name; `InputError` for one that is neither a page's nor PDF's."""
+    ending = path.suffix.lower()
+    if ending not in (".html", ".pdf"):
+        raise InputError(
+            f"{printable(path)}: a report is a page or a PDF; give a name that ends in .html or .pdf"
+        )
+    return ending
 
 
 def _page(

@@ -106,6 +106,14 @@ def test_help_shows_what_most_calls_need(commands):
     assert "18 more options: warpstack predict --help-all" in " ".join(predict.split())
 
 
+@pytest.mark.parametrize("columns", ["60", "80", "100", "140"])
+def test_no_line_of_a_help_ends_within_an_option(commands, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    for parser in commands.values():
+        text = parser.format_full_help()
+        assert not re.search(r" --?\w[\w-]*-$", text, flags=re.MULTILINE), parser.prog
+
+
 def test_help_all_shows_all(capsys, commands):
     with pytest.raises(SystemExit) as end:
         main(["predict", "--help-all"])

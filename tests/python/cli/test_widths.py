@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import card_output
 import warpstack as ws
 from effort import rounds
+from warpstack._util.headings import heading, number
 from warpstack.cli import main
 from warpstack.cli.common import layout
-from warpstack.cli.common.headings import heading, number
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.registry import COMMANDS
 

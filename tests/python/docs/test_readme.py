@@ -1,6 +1,5 @@
 """What the README shows is what a user sees."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -14,6 +13,12 @@ from warpstack.cli import main
 from warpstack.cuda.toolchain import find_nvcc
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+
+sys.path.insert(0, str(REPOSITORY / "studies"))
+import trust  # noqa: E402
+
+sys.path.pop(0)
+
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (REPOSITORY / "docs/tutorial/first-prediction.md").read_text(encoding="utf-8")
 
@@ -72,13 +77,6 @@ def test_words_of_the_readme_are_the_numbers_of_the_answer(tmp_path):
 
 
 def test_table_of_trust_is_what_the_studies_last_made():
-    spec = importlib.util.spec_from_file_location("trust", REPOSITORY / "studies/trust.py")
-    trust = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(REPOSITORY / "studies"))
-    try:
-        spec.loader.exec_module(trust)
-    finally:
-        sys.path.pop(0)
     made = trust.table(*(pd.read_csv(trust.DATA / f"{n}.csv") for n in ("hardware", "accelsim")))
     for page in trust.PAGES:
         (shown,) = trust.MARK.findall(page.read_text(encoding="utf-8"))

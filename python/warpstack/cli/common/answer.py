@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.headings import number
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.stacks import least_parts
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up

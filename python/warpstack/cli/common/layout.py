@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from warpstack.cli.common.headings import heading, number
+from warpstack._util.headings import heading, number
 
 __all__ = ["LEFT", "Look", "paragraph", "terminal_width", "text_table"]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.headings import number
 from warpstack.cli.common.layout import Look, paragraph, terminal_width, text_table
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -38,7 +39,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"formatter_class": _HelpFormatter, **kwargs})
         self.traces_anywhere = False
         self.afterwards: list[Callable[[argparse.Namespace], None]] = []
 
@@ -121,6 +122,17 @@ class CommandParser(argparse.ArgumentParser):
             option = next((text for text in rest if text.startswith("-")), rest[0])
             near = _near(option.partition("=")[0], self._option_string_actions)
             self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Help whose lines do not end within an option: ``--help-all`` would be broken at its hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = self._split_lines(text, width - len(indent))
+        return "\n".join(indent + line for line in lines)
 
 
 class _HelpAllAction(argparse._HelpAction):

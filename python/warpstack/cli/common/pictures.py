@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from pathlib import Path
 from typing import Any
 
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack._util.choices import STYLES
-from warpstack._util.output_file import OutputFile, picture_metadata
+from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.outputs import add_overwrite, output_file
 
 __all__ = ["add_plot", "check_picture", "look_options", "save_picture"]
@@ -84,14 +84,10 @@ def save_picture(figure: Any, target: OutputFile, what: str) -> None:
     """Write a picture, close it, and say on standard error what was written where."""
     import matplotlib.pyplot as plt
 
-    from warpstack.plot.saving import printing
-
-    def draw(place: Path) -> None:
-        with printing(place):
-            figure.savefig(place, dpi=150, metadata=picture_metadata(place))
+    from warpstack.plot.saving import write_figure
 
     try:
-        target.write(draw)
+        target.write(functools.partial(write_figure, figure))
     finally:
         plt.close("all")
     print(f"\n{what}: {printable(target.path)}", file=sys.stderr)

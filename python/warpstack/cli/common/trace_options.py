@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_device_memory",
     "add_trace",
-    "check_main",
+    "built",
     "load_trace",
     "load_traces",
     "save_trace",
@@ -300,15 +300,25 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         with _output_aside(), work(f"running {launch.kernel} of {printable(path)}"):
             trace = run_launch(path, launch, options, arguments.device_memory)
             return _chosen(arguments, ws.App([trace], Path(path).stem))
-    check_main(path)
+    with built(path, options) as program:
+        return _traced(arguments, [program, *arguments.program], gpu)
+
+
+@contextlib.contextmanager
+def built(path: str, options: Sequence[str] = (), command: str = "") -> Iterator[str]:
+    """Give the program of a source, which is deleted afterwards.
+
+    `command` is one that launches kernels of a source without a main, where the user's does not.
+    """
+    _check_main(path, command)
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(path).stem
         with work(f"compiling {printable(path)}"):
             ws.cuda.toolchain.build_program(path, program, options)
-        return _traced(arguments, [str(program), *arguments.program], gpu)
+        yield str(program)
 
 
-def check_main(path: str, command: str = "") -> None:
+def _check_main(path: str, command: str) -> None:
     """Raise `InputError` for a source without a main, with the kernels that it has.
 
     `command` is one that launches them, where the user's does not.

@@ -12,7 +12,7 @@ __all__ = ["heading", "number", "unit_of"]
 _UNITS = {
     **{"us": "us", "ns": "ns", "s": "s", "ghz": "GHz", "mhz": "MHz", "gbs": "GB/s"},
     **{"bytes": "bytes", "kib": "KiB", "mib": "MiB", "cycles": "cycles", "%": "%"},
-    "gips": "GIPS",
+    **{"gips": "GIPS", "watts": "W", "percent": "%"},
 }
 #: Words that are not written as they are in names.
 _WORDS = {
