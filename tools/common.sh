@@ -65,21 +65,23 @@ need_python() {
   exit 1
 }
 
-# Makes .venv and installs the package. Arguments are pip's, for the build, whose folder is build/package. What
-# the build needs is in .venv as well, so that a second build has the same paths and compiles only what changed.
+# Makes .venv and installs the package, which is built in build/package unless the last wheel is up to date. Arguments are
+# those of tools/build-wheel. What the build needs is in .venv as well, so that a second build has the same paths and
+# compiles only what changed.
 install_package() {
   need_compiler
   need_python
-  [ -x .venv/bin/python ] || "$python" -m venv .venv
-  .venv/bin/python -m pip install --quiet --upgrade pip
+  if [ ! -x .venv/bin/python ]; then
+    say "making .venv, and loading what the build needs"
+    "$python" -m venv .venv
+    .venv/bin/python -m pip install --quiet --upgrade pip
+  fi
   # shellcheck disable=SC2046
   .venv/bin/python -m pip install --quiet cmake ninja $(sed -n 's/^requires = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",')
-  # As a wheel, which .ci/run then installs elsewhere, too. The version need not have changed.
-  rm -rf build/wheel
   use_ccache
-  # The launcher is said each time: an earlier one is in the folder's cache, and may no longer be there.
-  .venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --config-settings build-dir=build/package \
-    --config-settings "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-}" --wheel-dir build/wheel "$@" .
+  # As a wheel, which .ci/run then installs elsewhere, too. The version need not have changed.
+  .venv/bin/python tools/build-wheel "$@"
+  say "installing it, and the packages that it needs"
   .venv/bin/python -m pip install --quiet --no-deps --force-reinstall build/wheel/warpstack-*.whl
   .venv/bin/python -m pip install --quiet build/wheel/warpstack-*.whl # what it depends on
 }
