@@ -12,7 +12,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 from warpstack.plot import sheet
 
 from .evaluate import SIMULATOR
-from .tables import ASKED, OURS, plain
+from .tables import OURS, SETS, plain
 
 #: Half the width of the band, as a share of the measured time.
 BAND = 0.25
@@ -29,7 +29,7 @@ def save(rows: pd.DataFrame, folder: Path) -> None:
 
 def draw(found: pd.DataFrame) -> Figure:
     """Draw a panel per set: time predicted over time measured, a colour per GPU."""
-    suites = [suite for suite in ASKED if suite in set(found["suite"])]
+    suites = [suite for suite in SETS if suite in set(found["suite"])]
     lines = -(-len(suites) // COLUMNS)
     figure = Figure(figsize=(10, 3.4 * lines), layout="constrained")
     axes = np.atleast_1d(figure.subplots(lines, COLUMNS, squeeze=False)).ravel()
