@@ -2,8 +2,7 @@
 """Explore two axes with models and simulation, as MDM does in Figures 11 and 12.
 
     python studies/design_space.py            # print the tables
-    python studies/design_space.py --write    # also docs/data/exploring and its maps
-    python studies/design_space.py --examples # only the page's other pictures
+    python studies/design_space.py --write    # also docs/data/exploring, and the points of its maps
 
 Performance over SMs and DRAM bandwidth of an application without memory divergence (b+tree) and of one
 with it (cfd), relative to the simulation at 28 SMs and 480 GB/s, on `pascal-mdm` (MDM, Table III).
@@ -13,20 +12,18 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pages
 import pandas as pd
+from matplotlib.figure import Figure
 
 import warpstack as ws
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from warpstack.plot import sheet
 
 PAGE = pages.DOCS / "how-to" / "exploring.md"
-APPLICATIONS = {"b+tree": "design-space-btree.png", "cfd": "design-space-cfd.png"}
+APPLICATIONS = {"b+tree": "design-space-btree", "cfd": "design-space-cfd"}
 AXES = {"num_sms": [15, 28, 56, 80], "dram_bandwidth_gbs": [240, 480, 720, 960]}
 BASELINE = {"num_sms": 28, "dram_bandwidth_gbs": 480}
 MODELS = ("gpumech", "mdm")
@@ -98,11 +95,11 @@ def scores(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(table: pd.DataFrame, name: str, path: Path) -> None:
+def draw(table: pd.DataFrame, name: str) -> Figure:
     """Draw the maps of the simulation and the models side by side, with one scale."""
-    figure, axes = plt.subplots(1, len(SHOWN), figsize=(12.6, 3.4), layout="constrained")
-    shown = table[table["model"].isin(SHOWN)]
-    limits = (0.0, float(shown["speedup"].max()))
+    figure = Figure(figsize=(10, 3.0), layout="constrained")
+    axes = figure.subplots(1, len(SHOWN))
+    limits = (0.0, float(table["speedup"].max()))
     for ax, model in zip(axes, SHOWN, strict=True):
         ws.plot.heat_map(
             table,
@@ -114,45 +111,92 @@ def draw(table: pd.DataFrame, name: str, path: Path) -> None:
             limits=limits,
             title=f"{name}, {model}",
         )
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
+    # One scale is explained once.
+    *others, _ = [ax for ax in figure.axes if ax.get_label() == "<colorbar>"]
+    for ax in others:
+        ax.remove()
+    for ax in axes[1:]:
+        ax.set_ylabel("")
+        ax.set_yticklabels([])
+    return figure
 
 
-def examples() -> None:
-    """Draw what docs/how-to/exploring.md shows of `ws.plot`, for bfs."""
+def map_points(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what `draw` needs of the speedups, to the digits that it writes."""
+    shown = table[table["model"].isin(SHOWN)]
+    columns = ["point", *AXES, "model", "kernels", "speedup"]
+    return shown[columns].assign(speedup=shown["speedup"].map(lambda value: float(f"{value:.3g}")))
+
+
+def axis_stacks_numbers() -> pd.DataFrame:
+    """Simulate and predict bfs as NoC and DRAM bandwidth grow together."""
     app, gpu = ws.workloads.load("bfs"), ws.gpu("pascal-mdm")
     points = [
         {"dram_bandwidth_gbs": 480 * f, "noc_bandwidth_gbs": 1050 * f} for f in (0.5, 1, 2, 4)
     ]
     parts = [simulated(("bfs", "small", n, point))[0] for n, point in enumerate(points)]
     table = pd.concat([*parts, ws.sweep(app, gpu, points, MODELS)], ignore_index=True)
-    save(ws.plot.axis_stacks(table, "dram_bandwidth_gbs", title="bfs"), "axis-stacks.png")
+    return ws.exploration.point_totals(table)
 
-    grid = {
-        "num_sms": [14, 28, 42, 56],
-        "noc_bandwidth_gbs": [525, 1050, 2100, 4200],
-        "l1_mshrs": [32, 64, 128, 256],
+
+def draw_axis_stacks(table: pd.DataFrame) -> Figure:
+    """Draw CPI stacks along bandwidths."""
+    ax = ws.plot.axis_stacks(table, "dram_bandwidth_gbs", title="bfs")
+    return ax.figure
+
+
+#: What docs/how-to/exploring.md varies of bfs: a grid, and other fields one at a time.
+GRID = {
+    "num_sms": [14, 28, 42, 56],
+    "noc_bandwidth_gbs": [525, 1050, 2100, 4200],
+    "l1_mshrs": [32, 64, 128, 256],
+}
+ENDS = {
+    **{field: (values[0], values[-1]) for field, values in GRID.items()},
+    "dram_bandwidth_gbs": (240, 960),
+    "l2_size_kib": (1536, 6144),
+}
+
+
+def exploring_numbers() -> pd.DataFrame:
+    """Predict bfs over the grid, and as one field at a time changes."""
+    app, gpu = ws.workloads.load("bfs"), ws.gpu("pascal-mdm")
+    sweeps = {
+        "grid": ws.sweep(app, gpu, GRID, MODELS),
+        "ends": ws.sweep(app, gpu, ws.exploration.one_at_a_time(gpu, ENDS), MODELS),
     }
-    table = ws.sweep(app, gpu, grid, MODELS)
-    _, axes = plt.subplots(2, 2, figsize=(13, 8.4), layout="constrained")
+    totals = {name: ws.exploration.point_totals(table) for name, table in sweeps.items()}
+    return pd.concat([table.assign(sweep=name) for name, table in totals.items()])
+
+
+def draw_exploring(table: pd.DataFrame) -> Figure:
+    """Draw a curve, a map, a front and a tornado, as docs/how-to/exploring.md asks for them."""
+    of = {str(name): rows.drop(columns="sweep") for name, rows in table.groupby("sweep")}
+    grid = of["grid"].drop(columns=[field for field in ENDS if field not in GRID])
+    figure = Figure(figsize=(10, 7.6), layout="constrained")
+    axes = figure.subplots(2, 2)
     ws.plot.curves(
-        table, "noc_bandwidth_gbs", "ipc", axes[0, 0], where={"num_sms": 28, "l1_mshrs": 128}
+        grid, "noc_bandwidth_gbs", "ipc", axes[0, 0], where={"num_sms": 28, "l1_mshrs": 128}
     )
     ws.plot.bottlenecks(
-        table, "num_sms", "noc_bandwidth_gbs", axes[0, 1], model="mdm", where={"l1_mshrs": 128}
+        grid, "num_sms", "noc_bandwidth_gbs", axes[0, 1], model="mdm", where={"l1_mshrs": 128}
     )
-    ws.plot.pareto(table, "num_sms * 10 + noc_bandwidth_gbs / 10 + l1_mshrs", axes[1, 0])
-    ends = {field: (values[0], values[-1]) for field, values in grid.items()}
-    ends["dram_bandwidth_gbs"], ends["l2_size_kib"] = (240, 960), (1536, 6144)
-    table = ws.sweep(app, gpu, ws.exploration.one_at_a_time(gpu, ends), MODELS)
-    ws.plot.sensitivity(table, "ipc", axes[1, 1])
-    save(axes[0, 0], "exploring.png")
+    ws.plot.pareto(grid, "num_sms * 10 + noc_bandwidth_gbs / 10 + l1_mshrs", axes[1, 0])
+    ws.plot.sensitivity(of["ends"], "ipc", axes[1, 1])
+    # Beside two columns of axes, legends would take the room of the data.
+    for ax in axes.flat:
+        handles, names = ax.get_legend_handles_labels()
+        legend = ax.get_legend()
+        if legend is not None:
+            handles, names = legend.legend_handles, [text.get_text() for text in legend.texts]
+            legend.remove()
+        ax.set_title("")
+        ax.legend(handles, names, fontsize=sheet.TEXT, frameon=False, ncols=2, **PLACE)
+    return figure
 
 
-def save(ax: plt.Axes, name: str) -> None:
-    """Write the figure of some axes for the documentation."""
-    ax.figure.savefig(pages.IMAGES / name, dpi=70)
-    plt.close(ax.figure)
+#: Legends stand above axes.
+PLACE: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
 
 
 def main() -> None:
@@ -160,11 +204,7 @@ def main() -> None:
     parser = pages.parser(__doc__, PAGE)
     parser.add_argument("--size", default="paper", help="of the workloads")
     pages.add_processes(parser)
-    parser.add_argument("--examples", action="store_true", help="draw only the other pictures")
     arguments = parser.parse_args()
-    if arguments.examples:
-        examples()
-        return
     parts, times = [], []
     for name, picture in APPLICATIONS.items():
         table, seconds = measure(name, arguments.size, arguments.processes)
@@ -180,7 +220,8 @@ def main() -> None:
             }
         )
         if arguments.write:
-            draw(table, name, pages.IMAGES / picture)
+            file = pages.IMAGES / "data" / f"{picture}.csv"
+            map_points(table).to_csv(file, index=False, lineterminator="\n")
     pages.publish(PAGE, {"maps": pd.concat(parts)}, arguments.write)
     pages.publish(PAGE, {"times": pd.DataFrame(times)}, arguments.write, where=pages.machine())
 

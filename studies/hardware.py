@@ -2,7 +2,7 @@
 """Hold simulator and models against times measured on sixteen GPUs.
 
     python studies/hardware.py REFERENCE                       # print the tables
-    python studies/hardware.py REFERENCE --write               # into docs/data/hardware, with pictures
+    python studies/hardware.py REFERENCE --write               # into docs/data/hardware
     python studies/hardware.py REFERENCE --only rodinia kpp    # of some sets
     python studies/hardware.py REFERENCE --keep CSV            # keep the predictions, or take them from there
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pages
 import pandas as pd
-from hardware_suites import SUITES, evaluate, pictures, tables
+from hardware_suites import SUITES, evaluate, tables
 
 PAGE = pages.DOCS / "quality" / "hardware.md"
 #: Warp instructions of the longest launch that is simulated, about, by set: some minutes each.
@@ -105,8 +105,6 @@ def main() -> None:
         "counters": tables.counters(rows, arguments.reference),
     }
     pages.publish(PAGE, made, arguments.write)
-    if arguments.write:
-        pictures.save(rows, pages.IMAGES)
 
 
 if __name__ == "__main__":

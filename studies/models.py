@@ -3,7 +3,7 @@
 
     python studies/models.py                   # the baseline (MDM, Figure 5)
     python studies/models.py --axes            # also as resources vary (Figures 6 to 9)
-    python studies/models.py --axes --write    # into the page, with pictures
+    python studies/models.py --axes --write    # into docs/data; tools/pictures draws them
 
 Errors are those of an application's IPC over all its launches, as in the MDM paper (Eq. 11). The
 configuration is `pascal-mdm` (MDM, Table III); no parameter of the simulator is fitted to a model.
@@ -225,10 +225,13 @@ def axes_tables(results: pd.DataFrame, prefix: str = "") -> dict[str, pd.DataFra
     }
 
 
-def draw_baseline(results: pd.DataFrame) -> Figure:
-    """Draw the error of each application at the baseline (MDM, Figure 5), a row each."""
-    errors = errors_of(results[results["point"] == "baseline"])
-    percent = 100 * errors.pivot_table("error", ["class", "app"], "model").loc[:, list(DRAWN)]
+def draw_baseline(table: pd.DataFrame) -> Figure:
+    """Draw the error of each application at the baseline (MDM, Figure 5), a row each.
+
+    `table` is baseline-applications.csv.
+    """
+    percent = table.set_index(["class", "application"])[[f"{model} (%)" for model in DRAWN]]
+    percent = percent.set_axis(list(DRAWN), axis=1).sort_index()
     figure = Figure(figsize=(8, 6.4), layout="constrained")
     ax = figure.subplots()
     error_points.draw(ax, percent, DRAWN)
@@ -236,9 +239,11 @@ def draw_baseline(results: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_axis(results: pd.DataFrame, field: str) -> Figure:
-    """Draw the mean errors of the models along an axis (MDM, Figures 6 to 9)."""
-    means = 100 * mean_errors(along(errors_of(results), field))
+def draw_axis(table: pd.DataFrame, field: str) -> Figure:
+    """Draw the mean errors of the models along an axis (MDM, Figures 6 to 9); `table` is axes.csv."""
+    of_axis = table[table["axis"] == TITLES[field]]
+    means = of_axis.set_index(["class", "value"])[[f"{model} (%)" for model in DRAWN]]
+    means = means.set_axis(list(DRAWN), axis=1)
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     looks = styles(DRAWN)
     kinds = [kind for kind in ("NMD", "MD") if kind in means.index]
@@ -293,14 +298,9 @@ def main() -> None:
     turns = turns[turns["model"].isin(("simulation", *COMPARED))]
     tables = dict(zip(("baseline", "baseline-applications"), baseline_tables(results), strict=True))
     tables |= dict(zip(("turns", "turns-applications"), baseline_tables(turns), strict=True))
-    pictures = {"baseline": draw_baseline(results)}
     if arguments.axes:
         tables |= axes_tables(results) | axes_tables(turns, "turns-")
-        pictures.update({field: draw_axis(results, field) for field in AXES})
     pages.publish(PAGE, tables, arguments.write)
-    if arguments.write:
-        for name, figure in pictures.items():
-            figure.savefig(pages.IMAGES / f"validation-{name}.png", dpi=110)
 
 
 if __name__ == "__main__":

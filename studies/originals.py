@@ -5,7 +5,6 @@
     python studies/originals.py FOLDER --only bfs cfd        # of some
     python studies/originals.py FOLDER --scale small         # smaller inputs, to see whether they run
     python studies/originals.py FOLDER --write               # into docs/data/originals
-    python studies/originals.py --redraw                     # its pictures, of what was measured
 
 FOLDER holds executables that you have built, each as ``PROGRAM/program``; the page says of which
 sources, and how they are compiled. The study makes their inputs. The cache folder keeps their traces:
@@ -444,10 +443,9 @@ def measured(arguments: argparse.Namespace) -> tuple[pd.DataFrame, dict[str, str
     return results, absent
 
 
-def save(results: pd.DataFrame) -> None:
-    """Write the pictures of the page."""
-    for name, figure in (("errors", draw_errors(results)), ("latency", draw_latency(results))):
-        figure.savefig(pages.IMAGES / f"originals-{name}.png", dpi=110)
+def kept() -> pd.DataFrame:
+    """Return what ``--write`` has kept, of which tools/pictures draws the pictures of the page."""
+    return pd.read_csv(MEASURED, keep_default_na=False).assign(seconds=0.0)
 
 
 def main() -> None:
@@ -466,14 +464,8 @@ def main() -> None:
         metavar="CSV",
         help="what was measured; read from there, without measuring, when the file exists",
     )
-    parser.add_argument(
-        "--redraw", action="store_true", help="only the pictures, of what --write has kept"
-    )
     pages.add_processes(parser)
     arguments = parser.parse_args()
-    if arguments.redraw:
-        save(pd.read_csv(MEASURED, keep_default_na=False).assign(seconds=0.0))
-        return
     if not (arguments.keep and arguments.keep.exists()):
         if arguments.folder is None:
             parser.error("FOLDER: give the folder with the executables")
@@ -493,7 +485,6 @@ def main() -> None:
     pages.publish(PAGE, tables, arguments.write)
     print(summary(results))
     if arguments.write:
-        save(results)
         MEASURED.parent.mkdir(parents=True, exist_ok=True)
         results.drop(columns="seconds").to_csv(MEASURED, index=False, float_format="%.9g")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -11,20 +9,11 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 from warpstack.plot import sheet
 
-from .evaluate import SIMULATOR
-from .tables import OURS, SETS, plain
+from .tables import SETS
 
 #: Half the width of the band, as a share of the measured time.
 BAND = 0.25
 COLUMNS = 3
-
-
-def save(rows: pd.DataFrame, folder: Path) -> None:
-    """Draw the simulator's and our model's times, and save both pictures."""
-    found = plain(rows)
-    for model in (SIMULATOR, OURS):
-        figure = draw(found[found["model"] == model])
-        figure.savefig(folder / f"hardware-{model}.png", dpi=100)
 
 
 def draw(found: pd.DataFrame) -> Figure:
