@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import copyreg
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

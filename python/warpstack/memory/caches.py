@@ -267,7 +267,9 @@ class MemoryProfile:
             "<p>Hit rates</p>",
             notebook.table(rates),
             notebook.folded("counters", notebook.fields(self.totals)),
-            notebook.folded("each memory instruction", notebook.table(dict(table.items()), "per_pc")),
+            notebook.folded(
+                "each memory instruction", notebook.table(dict(table.items()), "per_pc")
+            ),
         )
 
 

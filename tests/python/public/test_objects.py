@@ -67,15 +67,18 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
     "samples": (lambda: ws.exploration.samples.sobol({"num_sms": (14, 28)}, 4), list),
     "crisp": (lambda: ws.models.CrispCounters(100.0, 40.0, 10.0, 30.0), repr),
     "calibration": (
-        lambda: ws.calibration.Calibration(ws.gpu(GPU), ws.gpu(GPU), ("num_sms",), ("why",), (0, 1)),
+        lambda: ws.calibration.Calibration(
+            ws.gpu(GPU), ws.gpu(GPU), ("num_sms",), ("why",), (0, 1)
+        ),
         repr,
     ),
-    "run": (lambda: ws.cuda.host.Run(launches=2, traced=1, instructions=9, status=0, errors=("it",)), repr),
+    "run": (
+        lambda: ws.cuda.host.Run(launches=2, traced=1, instructions=9, status=0, errors=("it",)),
+        repr,
+    ),
     "estimate": (lambda: Estimate(**dict.fromkeys(fields_of(Estimate), 1.5)), repr),
     "fit": (
-        lambda: mwp_cwp.Fit(
-            mwp_cwp.Machine.from_gpu(GPU), pd.DataFrame({"a": [1]}), 0.5
-        ),
+        lambda: mwp_cwp.Fit(mwp_cwp.Machine.from_gpu(GPU), pd.DataFrame({"a": [1]}), 0.5),
         repr,
     ),
     "transactions": (lambda: mwp_cwp.Transactions(3, 128), repr),
@@ -179,7 +182,9 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize(
-    "again", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy], ids=["pickle", "deepcopy"]
+    "again",
+    [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy],
+    ids=["pickle", "deepcopy"],
 )
 def test_tables_come_back_as_they_were(name: str, again: Callable[[Any], Any]) -> None:
     table = TABLES[name]()
