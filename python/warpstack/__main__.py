@@ -4,9 +4,13 @@ Nothing is imported here before an interrupt is listened to: most of a short com
 imports, and Ctrl-C in it is one line, too.
 """
 
+import atexit
+import contextlib
 import functools
+import os
 import signal
 import sys
+import threading
 from types import FrameType
 
 
@@ -34,14 +38,29 @@ def main() -> int:
     try:
         from warpstack.cli import main as run
 
-        return run()
+        status = run()
     except BaseException:
         # A library in C makes another exception of an interrupt while it is imported.
         if not interrupted:
             raise
         if sys.stderr is not None:
             sys.stderr.write("warpstack: error: interrupted\n")
-        return 130
+        status = 130
+    if interrupted:
+        _end_at_once(status)
+    return status
+
+
+def _end_at_once(status: int) -> None:
+    """End the process if threads are still in the core, for which Python would wait: minutes perhaps."""
+    if not any(thread.name.startswith("warpstack-") for thread in threading.enumerate()):
+        return
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+    atexit._run_exitfuncs()  # such as those that remove temporary files
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal; elsewhere it is known how far the work is."""
+"""Progress of long work: a bar on a terminal or in a notebook; elsewhere it is known how far the work is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 __all__ = ["Progress", "Work", "is_bar_shown", "progress_bar", "say_which", "under_way", "work"]
 
@@ -58,7 +58,7 @@ class Work:
         return f"{self._what}, {100 * share:.0f} % done, about {max(left, 1):,.0f} s left"
 
 
-#: Work under way, what is done for other work after it; and how many bars are on the terminal.
+#: Work under way, what is done for other work after it; and the bars that are shown.
 _under_way: list[Work] = []
 _bars: list[object] = []
 
@@ -70,7 +70,7 @@ def under_way() -> str | None:
 
 
 def is_bar_shown() -> bool:
-    """Return whether a progress bar is on the terminal."""
+    """Return whether a progress bar is on the terminal or in a notebook."""
     return bool(_bars)
 
 
@@ -87,34 +87,67 @@ def work(what: str, total: float | None = None) -> Iterator[Work]:
 
 @contextlib.contextmanager
 def progress_bar(show: bool, total: float | None, what: str, unit: str) -> Iterator[Progress]:
-    """Show a bar on standard error when asked to and when that is a terminal.
+    """Show a bar when asked to, on a terminal's standard error or in a notebook.
 
-    Without a `total` it counts. Where a bar is asked for and there is no terminal, `under_way` says how
-    far the work is.
+    In a notebook it is a widget where ipywidgets is installed, and else a line of text. It is gone when
+    the work ends, fails or is interrupted. Without a `total` it counts. Where a bar is asked for and there
+    is neither, `under_way` says how far the work is.
     """
     if not show:
         yield _Silent()
         return
-    if sys.stderr is None or not sys.stderr.isatty():
+    notebook = _in_notebook()
+    if not notebook and (sys.stderr is None or not sys.stderr.isatty()):
         with work(what, total) as one:
             yield one
         return
+    bar: Any = None
+    try:
+        bar = _new_bar(total, what, unit, notebook)
+        _bars.append(bar)
+        yield bar
+    finally:
+        # By identity: bars are compared by where they stand.
+        _bars[:] = [one for one in _bars if one is not bar]
+        if bar is not None:
+            _close(bar)
+
+
+def _in_notebook() -> bool:
+    """Return whether this is the kernel of a notebook, whose standard error is no terminal."""
+    # Whoever runs in a kernel has loaded it; others need not.
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _new_bar(total: float | None, what: str, unit: str, notebook: bool) -> Any:
+    how: dict[str, Any] = {"total": total, "desc": what, "unit": unit, "unit_scale": True}
+    if notebook and _has_widgets():
+        from tqdm.notebook import tqdm as notebook_bar
+
+        return notebook_bar(**how, leave=False)
     from tqdm import tqdm
 
-    with tqdm(
-        total=total,
-        desc=what,
-        unit=unit,
-        unit_scale=True,
-        file=sys.stderr,
-        leave=False,
-    ) as bar:
-        _bars.append(bar)
-        try:
-            yield bar
-        finally:
-            # By identity: bars are compared by where they stand.
-            _bars[:] = [one for one in _bars if one is not bar]
+    return tqdm(**how, file=sys.stderr, leave=False)
+
+
+def _has_widgets() -> bool:
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _close(bar: Any) -> None:
+    """Take a bar away, however far it came."""
+    bar.close()
+    # tqdm lets the widget of work that ended early stand in red: its error says so already.
+    container = getattr(bar, "container", None)
+    if container is not None:
+        for widget in (*container.children, container):
+            widget.close()
 
 
 def say_which(bar: Progress, what: str, number: int, of: int) -> None:

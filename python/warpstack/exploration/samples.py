@@ -68,6 +68,15 @@ class Samples(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._points)
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same points, drawn in the same way."""
+        if not isinstance(other, Samples):
+            return NotImplemented
+        return self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.seed, len(self)))
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (dict(point) for point in self._points)
 

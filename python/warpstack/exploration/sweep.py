@@ -645,24 +645,26 @@ def _on_threads(
         except BaseException as error:
             results.put(error)
 
-    with ThreadPoolExecutor(threads, "warpstack-sweep") as pool:
-        queue = iter(missing)
-        pending = 0
-        try:
-            while True:
-                for number in itertools.islice(queue, 2 * threads - pending):
-                    pool.submit(work, number)
-                    pending += 1
-                if pending == 0:
-                    return
-                result = results.get()
-                pending -= 1
-                if isinstance(result, BaseException):
-                    raise result
-                yield result
-        finally:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+    # Without `with`, whose end waits for all threads: one in the core ends its kernel, which may take
+    # minutes, while the error or Ctrl-C is on its way. What it finds then goes into the cache alone.
+    pool = ThreadPoolExecutor(threads, "warpstack-sweep")
+    queue = iter(missing)
+    pending = 0
+    try:
+        while True:
+            for number in itertools.islice(queue, 2 * threads - pending):
+                pool.submit(work, number)
+                pending += 1
+            if pending == 0:
+                return
+            result = results.get()
+            pending -= 1
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+    finally:
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _on_cluster(

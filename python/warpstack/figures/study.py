@@ -162,18 +162,16 @@ class Study:
             return table
 
         if missing:
-            with (
-                progress_bar(self.progress, len(missing), stage.__name__, "run") as bar,
-                ThreadPoolExecutor(1 if alone else self.workers) as pool,
-            ):
-                futures = {pool.submit(compute, task): task for task in missing}
-                try:
+            # Without `with`, whose end waits for the stages that run: Ctrl-C would.
+            pool = ThreadPoolExecutor(1 if alone else self.workers)
+            try:
+                with progress_bar(self.progress, len(missing), stage.__name__, "run") as bar:
+                    futures = {pool.submit(compute, task): task for task in missing}
                     for future in as_completed(futures):
                         found[futures[future]] = future.result()
                         bar.update(1)
-                except BaseException:
-                    pool.shutdown(cancel_futures=True)
-                    raise
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
             self._forget()
         parts = []
         for i in range(len(settings)):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from warpstack._core import GPU_FIELDS, GpuField
 from warpstack._core import Gpu as CoreGpu
+from warpstack._util import notebook
 from warpstack._util.arguments import as_path, printable, printable_text
 from warpstack._util.data_folder import data_folder
 from warpstack._util.files import write_file
@@ -51,6 +52,21 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 #: Latencies in SM cycles of what lies outside the clock domain of the SMs: they change with the clock.
 FIELDS_OF_THE_CLOCK = ("dram_latency", "l2_latency")
+
+
+#: Fields that a notebook shows first.
+_MAIN_FIELDS = (
+    "num_sms",
+    "clock_ghz",
+    "threads_per_sm",
+    "l1_size_kib",
+    "l1_mshrs",
+    "l2_size_kib",
+    "noc_bandwidth_gbs",
+    "dram_bandwidth_gbs",
+)
+#: Parts of a GPU by how the names of their fields begin; all others are those of the SMs.
+_PARTS = {"l1_": "L1", "l2_": "L2", "noc_": "NoC", "dram_": "DRAM"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -388,17 +404,30 @@ class Gpu(GpuValues):
         )
 
     def _repr_html_(self) -> str:
-        import html
-
-        rows = "".join(
-            f"<tr><td>{f.name}</td><td>{html.escape(str(getattr(self, f.name)))}</td>"
-            f"<td>{f.unit}</td><td>{self.confidences.get(f.name, '')}</td>"
-            f"<td>{html.escape(self.sources.get(f.name, ''))}</td></tr>"
-            for f in GPU_FIELDS
+        groups: dict[str, list[GpuField]] = {}
+        for field in GPU_FIELDS:
+            groups.setdefault(_group_of(field.name), []).append(field)
+        first = [_fields_by_name()[name] for name in _MAIN_FIELDS]
+        return notebook.cell(
+            f"{self.title}: {self.description}" if self.description else self.title,
+            self._table_of(first),
+            *(
+                notebook.folded(f"{group}: {len(fields)} fields", self._table_of(fields))
+                for group, fields in groups.items()
+            ),
         )
-        return (
-            f"<table><caption>{html.escape(self.title)}: {html.escape(self.description)}</caption>"
-            f"<tr><th>field</th><th>value</th><th>unit</th><th>confidence</th><th>source</th></tr>{rows}</table>"
+
+    def _table_of(self, fields: Iterable[GpuField]) -> str:
+        fields = list(fields)
+        names = [field.name for field in fields]
+        return notebook.table(
+            {
+                "field": names,
+                "value": [str(getattr(self, name)) for name in names],
+                "unit": [field.unit for field in fields],
+                "confidence": [self.confidences.get(name, "") for name in names],
+                "source": [self.sources.get(name, "") for name in names],
+            }
         )
 
 
@@ -427,6 +456,11 @@ def _with_texts(texts: tuple[str, ...], values: Mapping[str, Any]) -> tuple[str,
 @cache
 def _fields_by_name() -> dict[str, GpuField]:
     return {field.name: field for field in GPU_FIELDS}
+
+
+def _group_of(name: str) -> str:
+    """Return the part of the GPU that a field is about, by the beginning of its name."""
+    return next((part for start, part in _PARTS.items() if name.startswith(start)), "SMs")
 
 
 @cache

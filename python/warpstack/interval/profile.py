@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
+from warpstack._util import notebook
 from warpstack._util.arguments import thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import MissSource, Selection
 from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, WarpChanges, options_of
+from warpstack._util.same import same
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, fields_of
@@ -393,6 +396,16 @@ class IntervalProfile:
         kept = {name: value for name, value in self.__dict__.items() if name != "_work"}
         return {**kept, "_played": {}}  # both can be made again
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same intervals of the same warp, for the same launch."""
+        if not isinstance(other, IntervalProfile):
+            return NotImplemented
+        names = ("kernel", "name", "representative", "num_instructions", "intervals", "_launch")
+        return all(same(getattr(self, name), getattr(other, name)) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.name, self.representative))
+
     def __repr__(self) -> str:
         table = self.intervals
         return (
@@ -401,7 +414,16 @@ class IntervalProfile:
         )
 
     def _repr_html_(self) -> str:
-        return str(self.intervals.to_html())
+        columns: dict[Any, Any] = dict(self.intervals.items())
+        first = dict(itertools.islice(columns.items(), 6))
+        return notebook.cell(
+            repr(self),
+            notebook.table({"interval": self.intervals.index, **first}, "intervals"),
+            notebook.folded(
+                "all columns",
+                notebook.table({"interval": self.intervals.index} | columns, "intervals"),
+            ),
+        )
 
 
 @former_keywords(num_threads="workers")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args, overload
 import numpy.typing as npt
 
 from warpstack import _core
+from warpstack._util import notebook
 from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.choices import AccessOrder, order_of
@@ -20,6 +21,7 @@ from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import CacheChanges, Options, options_of
 from warpstack._util.progress import progress_bar
+from warpstack._util.same import same
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.policies import register_policy
@@ -235,6 +237,18 @@ class MemoryProfile:
                 )
         return result
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are of equal kernels and GPUs and have the same statistics."""
+        if not isinstance(other, MemoryProfile):
+            return NotImplemented
+        mine, theirs = (
+            (one.kernel, one.gpu, one.access_order, one._core.words) for one in (self, other)
+        )
+        return same(mine, theirs)
+
+    def __hash__(self) -> int:
+        return hash(self.kernel)
+
     def __repr__(self) -> str:
         rates = ", ".join(
             f"{name} hits {100 * rate:.1f} %"
@@ -246,7 +260,17 @@ class MemoryProfile:
         return f"<MemoryProfile of {self.kernel.short_name} on {self.gpu.title}: {rates}{part}>"
 
     def _repr_html_(self) -> str:
-        return str(pd.Series(self.totals, name=self.kernel.short_name).to_frame().to_html())
+        rates = {f"{name} (%)": [100 * rate] for name, rate in self.hit_rates().items()}
+        table = self.per_pc
+        return notebook.cell(
+            repr(self),
+            "<p>Hit rates</p>",
+            notebook.table(rates),
+            notebook.folded("counters", notebook.fields(self.totals)),
+            notebook.folded(
+                "each memory instruction", notebook.table(dict(table.items()), "per_pc")
+            ),
+        )
 
 
 @dataclass(frozen=True)

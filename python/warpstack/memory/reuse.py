@@ -18,6 +18,7 @@ from warpstack import _core
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.former import former_keywords
+from warpstack._util.same import same
 from warpstack.errors import InputError, not_one_of, shown, warn
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
@@ -269,6 +270,15 @@ class ReuseProfile:
             for a, b in zip(ways.ravel().tolist(), lines.ravel().tolist(), strict=True)
         ]
         return np.array(rates, dtype=float).reshape(ways.shape)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same distances, of the same kinds of accesses."""
+        if not isinstance(other, ReuseProfile):
+            return NotImplemented
+        return same(self.__dict__, other.__dict__)
+
+    def __hash__(self) -> int:
+        return hash((self.accesses, self.sample_lines, self.line_bytes))
 
     def __repr__(self) -> str:
         what = "exact" if self.is_exact else f"{100 * self.sample_lines:g} % of the lines sampled"

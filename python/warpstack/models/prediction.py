@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
+from warpstack._util import notebook
 from warpstack._util.checked import checked, checked_fields, strictly_checked
 from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.former import former_keywords
@@ -103,6 +104,14 @@ class Prediction:
         made = object.__new__(cls)
         vars(made).update(values)
         return made
+
+    def _repr_html_(self) -> str:
+        names = ("kernel", "name", "model", "instructions", "cycles", "ipc", "cpi")
+        return notebook.cell(
+            f"{self.model} of {self.name}",
+            notebook.table({name: [getattr(self, name)] for name in names}),
+            notebook.bars(self.cpi_stack, "cycles per instruction"),
+        )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
 from warpstack import _core
+from warpstack._util import notebook
 from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
@@ -20,13 +21,14 @@ from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, SimulationChanges, options_of
 from warpstack._util.progress import Progress, progress_bar, say_which
+from warpstack._util.same import same
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error
+from warpstack.tables import PROVENANCE, row
 from warpstack.tables import as_records as records_of
-from warpstack.tables import row
 from warpstack.timing.apart import ResultValues, simulated_apart
 from warpstack.timing.perfetto import write_timeline
 from warpstack.traces.trace import App, KernelTrace
@@ -283,6 +285,19 @@ class SimulationResult:
         values = core if isinstance(core, ResultValues) else ResultValues.of(core)
         return {**self.__dict__, "_core": values}
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are of equal kernels and GPUs and have the same statistics."""
+        if not isinstance(other, SimulationResult):
+            return NotImplemented
+        mine, theirs = (
+            (one.kernel, one.gpu, one.profiler, one.__getstate__()["_core"])
+            for one in (self, other)
+        )
+        return same(mine, theirs)
+
+    def __hash__(self) -> int:
+        return hash(self.kernel)
+
     def __repr__(self) -> str:
         return (
             f"<SimulationResult of {self.kernel.short_name} on {self.gpu.title}: {self.cycles} cycles, "
@@ -290,7 +305,26 @@ class SimulationResult:
         )
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().T.to_html(header=False))
+        (values,) = self.to_frame().to_dict("records")
+        names = ("kernel", "name", "gpu", "instructions", "cycles", "time_us", "ipc", "cpi")
+        others = ("gpu_changes", "launch_us", *PROVENANCE)
+        latency = self.miss_latency
+        return notebook.cell(
+            repr(self),
+            notebook.table({name: [values[name]] for name in names}),
+            notebook.bars(self.cpi_stack, "cycles per instruction"),
+            notebook.folded("counters", notebook.fields(self.totals)),
+            notebook.folded(
+                "latency of L1 misses",
+                notebook.table({"part": latency.index, **dict(latency.items())})
+                if self.misses
+                else "",
+            ),
+            notebook.folded(
+                "what it was made from",
+                notebook.fields({name: values[name] for name in others}),
+            ),
+        )
 
 
 @checked
@@ -645,11 +679,11 @@ def _simulate_at_once(
         finally:
             free.put(simulator)
 
-    with ThreadPoolExecutor(num_threads) as pool:
+    # Without `with`, whose end waits for all threads: those that run end when they next report.
+    pool = ThreadPoolExecutor(num_threads, "warpstack-simulate")
+    try:
         futures = [pool.submit(run, kernel) for kernel in kernels]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            shared.stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        return [future.result() for future in futures]
+    finally:
+        shared.stopped.set()
+        pool.shutdown(wait=False, cancel_futures=True)

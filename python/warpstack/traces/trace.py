@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from warpstack import _core
+from warpstack._util import notebook
 from warpstack._util.arguments import as_integer, printable_text
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
@@ -23,6 +24,17 @@ from warpstack.traces import packing  # noqa: F401  (traces pickle)
 __all__ = ["App", "KernelTrace"]
 
 Dim3 = tuple[int, int, int]
+
+#: Columns of `App.info` that a notebook shows first.
+_MAIN_COLUMNS = (
+    "kernel",
+    "name",
+    "grid",
+    "block",
+    "instructions",
+    "memory_instructions",
+    "dpki",
+)
 
 
 class KernelTrace:
@@ -238,8 +250,26 @@ class KernelTrace:
         )
 
     def _repr_html_(self) -> str:
-        table = App([self], self.short_name).info().drop(columns="digest")
-        return str(table.T.to_html(header=False))
+        launch = App([self], self.short_name).info()
+        return notebook.cell(
+            repr(self),
+            notebook.table({name: launch[name] for name in _MAIN_COLUMNS}),
+            notebook.folded("the launch", notebook.fields(launch.iloc[0].to_dict())),
+            notebook.folded(
+                "instructions", notebook.table(dict(self.instructions.items()), "instructions")
+            ),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same launch with the same content."""
+        if not isinstance(other, KernelTrace):
+            return NotImplemented
+        if self._core is other._core:
+            return True
+        return self._header == other._header and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash((self.launch_id, self.name, self.grid))  # the digest reads all columns
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KernelTrace:
         return self  # immutable, and perhaps as large as memory
@@ -399,6 +429,16 @@ class App:
     def __getitem__(self, index: int) -> KernelTrace:
         return self._kernels[index]
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same name and equal kernels."""
+        if not isinstance(other, App):
+            return NotImplemented
+        return (self.name, self._kernels) == (other.name, other._kernels)
+
+    # By identity before there was equality; the name can be changed.
+    def __hash__(self) -> int:
+        return hash(self._kernels)
+
     @checked
     def select(self, launch_ids: int | Iterable[int | range] | Launches) -> App:
         """Return an application of some launches only, in their order here.
@@ -461,7 +501,16 @@ class App:
         return f"<App {self.name}: {len(self._kernels)} kernels, {total:,} warp instructions>"
 
     def _repr_html_(self) -> str:
-        return str(self.info().drop(columns="digest").to_html(index=False))
+        launches = self.info()
+        rest = [str(name) for name in launches if name not in _MAIN_COLUMNS]
+        return notebook.cell(
+            repr(self),
+            notebook.table({name: launches[name] for name in _MAIN_COLUMNS}, "info()"),
+            notebook.folded(
+                "more of each launch",
+                notebook.table({name: launches[name] for name in ("kernel", *rest)}, "info()"),
+            ),
+        )
 
 
 def ambiguous_names(kernels: Iterable[KernelTrace]) -> set[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 
 import warpstack as ws
 from warpstack import _core
+from warpstack._util.handle import Handle
+from warpstack._util.same import same
 from warpstack.memory.caches import ACCESS_ORDERS, ORDERS
 from warpstack.timing import simulation
 
@@ -22,6 +26,14 @@ GPU = "pascal-mdm"
 KERNEL = ws.patterns.strided(4, iterations=2)
 
 Values = Callable[[Any], Any]
+
+mwp_cwp = ws.models.mwp_cwp
+Estimate = mwp_cwp.Estimate
+
+
+def fields_of(kind: type[Any]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
 
 OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
     "gpu": (lambda: ws.gpu(GPU).replace(num_sms=3), lambda gpu: gpu.values()),
@@ -51,6 +63,26 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
         lambda prediction: (prediction.cycles, prediction.cpi_stack),
     ),
     "reuse": (lambda: ws.memory.reuse_profile(KERNEL, GPU), repr),
+    "ppt_gpu_mem": (lambda: ws.memory.ppt_gpu_mem(KERNEL, GPU), repr),
+    "samples": (lambda: ws.exploration.samples.sobol({"num_sms": (14, 28)}, 4), list),
+    "crisp": (lambda: ws.models.CrispCounters(100.0, 40.0, 10.0, 30.0), repr),
+    "calibration": (
+        lambda: ws.calibration.Calibration(
+            ws.gpu(GPU), ws.gpu(GPU), ("num_sms",), ("why",), (0, 1)
+        ),
+        repr,
+    ),
+    "run": (
+        lambda: ws.cuda.host.Run(launches=2, traced=1, instructions=9, status=0, errors=("it",)),
+        repr,
+    ),
+    "estimate": (lambda: Estimate(**dict.fromkeys(fields_of(Estimate), 1.5)), repr),
+    "fit": (
+        lambda: mwp_cwp.Fit(mwp_cwp.Machine.from_gpu(GPU), pd.DataFrame({"a": [1]}), 0.5),
+        repr,
+    ),
+    "transactions": (lambda: mwp_cwp.Transactions(3, 128), repr),
+    "percentage_error": (lambda: ws.validation.measures.mape([1, 2], [2, 2]), repr),
     "schedule": (lambda: ws.memory.BlockSchedule("random", seed=3), lambda schedule: schedule),
 }
 
@@ -66,9 +98,97 @@ def test_objects_come_back_as_they_were(name: str, again: Callable[[Any], Any]) 
     one = make()
     other = again(one)
     assert type(other) is type(one)
+    assert same(other, one)
     assert values(other) == values(one)
     assert repr(other) == repr(one)
     assert values(again(other)) == values(one), "a copy of a copy"
+
+
+def public_classes() -> Iterator[type]:
+    """Yield the classes that the face and its modules show."""
+    modules = [ws, *(getattr(ws, name) for name in ws.__all__)]
+    modules = [module for module in modules if inspect.ismodule(module)]
+    modules += [
+        inner
+        for module in modules
+        for name in getattr(module, "__all__", ())
+        if inspect.ismodule(inner := getattr(module, name))
+    ]
+    for module in modules:
+        for name in getattr(module, "__all__", ()):
+            if inspect.isclass(one := getattr(module, name)):
+                yield one
+
+
+#: Classes of which an object is no result: what is asked for, and tools.
+NO_RESULTS = {
+    "Expression",
+    "Instruction",
+    "KernelBuilder",
+    "KernelDescription",
+    "Machine",
+    "Options",
+    "Session",
+    "StageCache",
+    "Workload",
+}
+
+
+def test_every_public_result_is_among_the_objects() -> None:
+    made = {type(make()) for make, _ in OBJECTS.values()}
+    classes = set(public_classes())
+    assert {ws.App, ws.Prediction, ws.calibration.Calibration} <= classes
+    results = {
+        one
+        for one in classes
+        if not issubclass(one, (Handle, BaseException)) and one.__name__ not in NO_RESULTS
+    }
+    assert results - made == set()
+
+
+def test_what_differs_is_not_equal() -> None:
+    other = ws.patterns.strided(8, iterations=2)
+    assert ws.patterns.strided(4, iterations=2) == KERNEL
+    assert hash(ws.patterns.strided(4, iterations=2)) == hash(KERNEL)
+    assert other != KERNEL
+    assert ws.patterns.strided(4, iterations=2, launch_id=2) != KERNEL
+    assert ws.App([KERNEL]) != ws.App([other])
+    assert ws.App([KERNEL], "one") != ws.App([KERNEL], "two")
+    wider = ws.gpu(GPU).replace(l1_size_kib=24)
+    for function in (ws.simulate_caches, ws.simulate, ws.interval_profile):
+        assert function(KERNEL, GPU) == function(KERNEL, GPU)
+        assert function(KERNEL, GPU) != function(other, GPU)
+        assert function(KERNEL, GPU) != 1
+    assert ws.simulate(KERNEL, GPU) != ws.simulate(KERNEL, wider)
+    assert ws.simulate_caches(KERNEL, GPU) != ws.simulate_caches(KERNEL, wider)
+
+
+POINTS = {"num_sms": [14, 28], "l1_mshrs": [32, 0]}
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "predict": lambda: ws.predict(KERNEL, GPU, ["gpumech", "mdm"]),
+    "sweep": lambda: ws.sweep(KERNEL, GPU, POINTS, cache=False),
+    "search": lambda: ws.search(KERNEL, GPU, {"num_sms": [14, 28]}, cache=False),
+    "lines": lambda: ws.lines(KERNEL, GPU),
+    "roofline": lambda: ws.models.roofline(KERNEL, GPU),
+    "validate": lambda: ws.validate(
+        ws.predict(KERNEL, GPU), ws.timing.as_table(ws.simulate(KERNEL, GPU))
+    ),
+    "validation_errors": lambda: ws.validation.validation_errors(TABLES["validate"]()),
+    "compare": lambda: ws.compare(GPU, "a100", app=KERNEL),
+    "samples": lambda: pd.DataFrame(ws.exploration.samples.sobol({"num_sms": (14, 28)}, 4)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    "again",
+    [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy],
+    ids=["pickle", "deepcopy"],
+)
+def test_tables_come_back_as_they_were(name: str, again: Callable[[Any], Any]) -> None:
+    table = TABLES[name]()
+    assert same(again(table), table), "with what `attrs` say"
 
 
 def test_traces_pickle_in_a_process_that_did_nothing_else(tmp_path: Path) -> None:
@@ -98,7 +218,7 @@ print(kernel.digest, app.kernels[0].digest)
 def test_objects_say_what_they_are(name: str) -> None:
     one = OBJECTS[name][0]()
     assert " object at 0x" not in repr(one)
-    if name in ("gpu", "kernel", "app", "memory", "interval", "simulation"):
+    if name in ("gpu", "kernel", "app", "memory", "interval", "simulation", "prediction"):
         assert "<table" in one._repr_html_()
 
 

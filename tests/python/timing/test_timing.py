@@ -292,7 +292,7 @@ class TestResult:
     def test_representations(self, app, pascal):
         result = ws.simulate(app.kernels[0], pascal)
         assert f"{result.cycles} cycles" in repr(result)
-        assert "simulation" in result._repr_html_()
+        assert f"{result.cycles:,}" in result._repr_html_()
         assert set(result.hit_rates()) == set(
             ws.simulate_caches(app.kernels[0], pascal).hit_rates()
         )
