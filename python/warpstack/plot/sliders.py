@@ -1,4 +1,4 @@
-"""Sliders over a GPU in Jupyter, with the CPI stack and IPC that follow."""
+"""Sliders over a GPU in Jupyter, with CPI stack and IPC that follow, beside those of the unchanged GPU."""
 
 from __future__ import annotations
 
@@ -158,6 +158,9 @@ def explore(
 ) -> Any:
     """Show sliders for fields of a GPU, and the CPI stack and IPC that the models predict.
 
+    The stack with the sliders' values stands beside the one of the unchanged GPU, and a line for each
+    model says how many times as fast the change is.
+
     This needs Jupyter and the extra ``warpstack[explore]``. Fields that the caches depend on answer when
     the slider is let go, as that takes a run of the memory stage; all others while it moves.
 
@@ -179,8 +182,9 @@ def explore(
     -------
     ipywidgets.VBox
         It displays itself at the end of a notebook cell. Its attributes: ``explorer`` (`Explorer`),
-        ``sliders`` (widgets by field), ``reset`` (a button), ``message`` (HTML), ``picture``
-        (an image), and ``table``, the predictions shown.
+        ``sliders`` (widgets by field), ``reset`` (a button), ``message`` and ``speedup`` (HTML: the
+        GPU, and what the change brings), ``picture`` (an image), ``table``, the predictions shown, and
+        ``unchanged``, those of the GPU as it was given.
 
     Raises
     ------
@@ -196,7 +200,6 @@ def explore(
 
     explorer = Explorer(app, gpu, models, options=options, **changes)
     steps = _steps(explorer, fields)
-    picture = _Picture(explorer)
     sliders = {
         field: widgets.SelectionSlider(
             options=[(_text(value), value) for value in values],
@@ -210,16 +213,19 @@ def explore(
         for field, values in steps.items()
     }
     reset = widgets.Button(description="reset", tooltip=f"back to {explorer.gpu.title}")
-    message = widgets.HTML()
+    message, speedup = widgets.HTML(), widgets.HTML()
     image = widgets.Image(format="png")
     box = widgets.VBox(
         [
             widgets.HBox([widgets.VBox([*sliders.values(), reset]), image]),
             message,
+            speedup,
         ]
     )
+    box.unchanged = explorer.predict()
     box.explorer, box.sliders, box.reset = explorer, sliders, reset
-    box.message, box.picture = message, image
+    box.message, box.speedup, box.picture = message, speedup, image
+    picture = _Picture(box.unchanged)
     waiting = False
 
     def update(_: Any = None) -> None:
@@ -239,6 +245,8 @@ def explore(
         box.table = table
         image.value = picture.draw(table)
         message.value = html.escape(explorer.gpu.replace(**changes).title)
+        lines = _in_words(box.unchanged, table) if changes else []
+        speedup.value = "<br>".join(map(html.escape, lines))
 
     def start_again(_: Any) -> None:
         nonlocal waiting
@@ -248,6 +256,7 @@ def explore(
                 slider.value = getattr(explorer.gpu, field)
         finally:
             waiting = False
+        picture.forget_scale()
         update()
 
     for slider in sliders.values():
@@ -257,28 +266,54 @@ def explore(
     return box
 
 
-class _Picture:
-    """CPI stacks of which only the bars are drawn anew: axes and legend take most of the time."""
+def _in_words(unchanged: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """Return a sentence for each model: how many times as fast the application is after a change."""
+    sentences = []
+    for model, before, after in zip(
+        table["model"], unchanged["time_us"], table["time_us"], strict=True
+    ):
+        times = f"{after:.4g} us instead of {before:.4g} us"
+        # Two digits after the point, as a reader sees no more of it.
+        if round(before / after, 2) == 1 == round(after / before, 2):
+            sentences.append(f"{model}: as fast as before ({times})")
+        elif after < before:
+            sentences.append(f"{model}: {before / after:.2f} times as fast ({times})")
+        else:
+            sentences.append(f"{model}: takes {after / before:.2f} times as long ({times})")
+    return sentences
 
-    def __init__(self, explorer: Explorer) -> None:
-        self._models = explorer.models
+
+class _Picture:
+    """CPI stacks of which only the bars are drawn anew: axes and legend take most of the time.
+
+    Each model has two bars, of the unchanged GPU and of the one that the sliders say.
+    """
+
+    def __init__(self, unchanged: pd.DataFrame) -> None:
+        self._unchanged = unchanged
+        self._models = list(unchanged["model"])
+        self._places = [2.5 * model + bar for model in range(len(unchanged)) for bar in (0.0, 1.0)]
         self._axes: Any = None
         self._top = 0.0
         self._background: Any = None
 
+    def forget_scale(self) -> None:
+        """Choose the scale anew with the next picture, as with the first."""
+        self._top = 0.0
+
     def draw(self, table: pd.DataFrame) -> bytes:
         """Return the picture of a table as PNG."""
         if self._axes is None:
-            self._prepare(table)
-        bottom = [0.0] * len(table)
+            self._prepare()
+        # Model by model: the unchanged GPU, then the changed one.
+        rows = pd.concat([self._unchanged, table]).sort_index(kind="stable")
+        bottom = [0.0] * len(rows)
         for component, bars in zip(STACK_COMPONENTS, self._axes.containers, strict=True):
-            for i, (bar, height) in enumerate(zip(bars, table[f"cpi_{component}"], strict=True)):
+            for i, (bar, height) in enumerate(zip(bars, rows[f"cpi_{component}"], strict=True)):
                 bar.set_y(bottom[i])
                 bar.set_height(height)
                 bottom[i] += height
-        for text, x, top, ipc in zip(
-            self._ipc, range(len(table)), bottom, table["ipc"], strict=True
-        ):
+        for text, x, top, ipc in zip(self._ipc, self._places, bottom, rows["ipc"], strict=True):
             text.set_text(f"IPC {ipc:.3g}")
             text.xy = (x, top)
         # The scale moves in steps, so that bars are seen to move and not the axis.
@@ -303,19 +338,20 @@ class _Picture:
         Image.fromarray(np.asarray(canvas.buffer_rgba())).save(buffer, "png", compress_level=1)
         return buffer.getvalue()
 
-    def _prepare(self, table: pd.DataFrame) -> None:
+    def _prepare(self) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(max(4.2 + 0.6 * len(table), 5.4), 4.2), dpi=80)
+        figure = Figure(figsize=(max(3.4 + 1.5 * len(self._models), 5.4), 4.2), dpi=80)
         FigureCanvasAgg(figure)
-        figure.subplots_adjust(left=0.14, right=1 - 2.2 / figure.get_figwidth(), bottom=0.22)
+        width = figure.get_figwidth()
+        figure.subplots_adjust(left=0.75 / width, right=1 - 2.2 / width, bottom=0.15, top=0.97)
         self._axes = ax = figure.add_subplot()
         for component in STACK_COMPONENTS:
             ax.bar(
-                range(len(table)),
-                [0.0] * len(table),
-                width=0.8,
+                self._places,
+                [0.0] * len(self._places),
+                width=0.9,
                 color=COLOURS[component],
                 edgecolor="white",
                 linewidth=0.4,
@@ -325,16 +361,29 @@ class _Picture:
         self._ipc = [
             ax.annotate(
                 "",
-                (i, 0),
+                (x, 0),
                 (0, 2),
                 textcoords="offset points",
                 ha="center",
-                fontsize=sheet.LABEL,
+                fontsize=sheet.TEXT,
                 animated=True,
             )
-            for i in range(len(table))
+            for x in self._places
         ]
-        ax.set_xticks(range(len(table)), self._models, rotation=30, ha="right")
+        ax.set_xticks(
+            self._places, ["unchanged", "what if"] * len(self._models), fontsize=sheet.TEXT
+        )
+        for model, x in zip(self._models, self._places[::2], strict=True):
+            ax.annotate(
+                model,
+                (x + 0.5, 0),
+                (0, -32),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                fontsize=sheet.LABEL,
+            )
+        ax.set_xlim(-0.7, self._places[-1] + 0.7)
         ax.set_ylabel(metric_label("cpi"))
         sheet.open_frame(ax)
         handles, names = ax.get_legend_handles_labels()

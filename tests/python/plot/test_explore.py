@@ -100,23 +100,58 @@ def test_sliders_move_the_picture(view, app, pascal):
 
 
 def test_bars_are_as_high_as_the_stack(view):
-    """Counted in pixels of each colour, against the height of the whole stack."""
+    """Counted in pixels of each colour: of each model the unchanged GPU's bar, then the changed one's."""
     from warpstack.plot.components import COLOURS
 
     view.sliders["noc_bandwidth_gbs"].value = 525
-    picture, row = pixels(view), view.table.iloc[1]
-    parts = {
-        part: tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
-        for part, colour in COLOURS.items()
-    }
-    # A few pixels are edges. The column looked at runs through the middle of the last bar.
-    largest = max(parts, key=lambda part: row[f"cpi_{part}"])
-    at = (picture[:, :240] == parts[largest]).all(axis=2).sum(axis=0)
-    column = picture[:, np.flatnonzero(at == at.max()).mean().astype(int)]
-    heights = {part: (column == colour).all(axis=1).sum() for part, colour in parts.items()}
-    total = sum(heights.values())
-    for part, height in heights.items():
-        assert height / total == pytest.approx(row[f"cpi_{part}"] / row["cpi"], abs=0.06), part
+    picture = pixels(view)
+    rows = [table.iloc[m] for m in (0, 1) for table in (view.unchanged, view.table)]
+    colours = [tuple(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in COLOURS.values()]
+    # Bars are where the issue's colour is, all others above it; a legend is narrower than a bar.
+    base = (picture == colours[0]).all(axis=2).any(axis=0)
+    edges = np.flatnonzero(np.diff(np.r_[False, base, False].astype(int)))
+    bars = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a > 30]
+    assert len(bars) == len(rows)
+    # A few pixels are edges.
+    columns = [picture[:, (a + b) // 2] for a, b in bars]
+    heights = [[(c == one).all(axis=1).sum() for one in colours] for c in columns]
+    highest = max(row["cpi"] for row in rows)
+    for row, parts in zip(rows, heights, strict=True):
+        whole = sum(parts) / max(map(sum, heights))
+        assert whole == pytest.approx(row["cpi"] / highest, abs=0.05)
+        for part, height in zip(COLOURS, parts, strict=True):
+            share = row[f"cpi_{part}"] / row["cpi"]
+            assert height / sum(parts) == pytest.approx(share, abs=0.05 + 3 / sum(parts)), part
+
+
+@pytest.mark.slow
+def test_the_unchanged_gpu_stays_beside_the_what_if(view, app, pascal):
+    check(view.unchanged, app, pascal)
+    assert view.speedup.value == ""
+    view.sliders["noc_bandwidth_gbs"].value = 525
+    check(view.unchanged, app, pascal)
+    times = [view.unchanged["time_us"][1], view.table["time_us"][1]]
+    slower, faster = view.speedup.value.split("<br>")[1], times[1] / times[0]
+    assert (
+        slower
+        == f"mdm: takes {faster:.2f} times as long ({times[1]:.4g} us instead of {times[0]:.4g} us)"
+    )
+    # GPUMech does not know the NoC.
+    assert view.speedup.value.startswith("gpumech: as fast as before (")
+    view.sliders["noc_bandwidth_gbs"].value = 4200
+    ratio = view.unchanged["time_us"][1] / view.table["time_us"][1]
+    assert ratio > 1.1
+    assert f"mdm: {ratio:.2f} times as fast (" in view.speedup.value
+    view.reset.click()
+    assert view.speedup.value == ""
+
+
+def test_a_faster_clock_is_a_speedup_though_it_takes_more_cycles(view):
+    view.sliders["clock_ghz"].value = 2.8
+    assert (view.table["cycles"] > view.unchanged["cycles"]).any()
+    for model, line in zip(MODELS, view.speedup.value.split("<br>"), strict=True):
+        assert line.startswith(f"{model}: ")
+        assert "times as fast" in line or "as fast as before" in line
 
 
 def test_slow_fields_wait_until_the_slider_is_let_go(view):

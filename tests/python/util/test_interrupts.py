@@ -153,7 +153,8 @@ def test_ctrl_c_ends_a_command_whose_threads_are_in_the_core(tmp_path: Path) -> 
     ws.save(ws.patterns.strided(32, 64, blocks=2000), tmp_path / "trace")
     design = tmp_path / "design.yaml"
     design.write_text(
-        f"kernels: {{own: {{trace: {tmp_path}/trace}}}}\ngpu: pascal-mdm\naxes: {{num_sms: [30, 40, 50, 60]}}\n"
+        f"kernels: {{own: {{trace: {tmp_path}/trace}}}}\ngpu: pascal-mdm\n"
+        "axes: {num_sms: [30, 40, 50, 60]}\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, "sweep", str(design), "--workers", "2"],
