@@ -34,6 +34,7 @@ __all__ = [
     "csv_numbers",
     "csv_texts",
     "require",
+    "result_table",
     "row",
     "texts_of_csv",
     "to_latex",
@@ -71,6 +72,13 @@ def row(kernel: KernelTrace, gpu: Gpu, model: str, values: Mapping[str, Any]) ->
         "gpu_digest": gpu.digest,
         "version": __version__,
     }
+
+
+def result_table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
+    """Return rows of results as a DataFrame that prints what most people look for in them."""
+    from warpstack._util.result_table import ResultTable  # which loads pandas
+
+    return ResultTable(rows)
 
 
 def require(

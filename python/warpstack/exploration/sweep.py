@@ -46,6 +46,7 @@ from warpstack.hardware.description import (
 from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
 from warpstack.memory.caches import cache_fields
 from warpstack.models.prediction import fields_used, model_list, warn_of_unread
+from warpstack.tables import result_table
 from warpstack.traces.cluster import check_client, run_on_cluster
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
@@ -170,7 +171,7 @@ def sweep(
                 if kept is not None:
                     kept.add(number, table)
                 bar.update(len(table))
-    return design.table([results[number] for number in range(len(work.tasks))])
+    return result_table(design.table([results[number] for number in range(len(work.tasks))]))
 
 
 class Work:

@@ -18,7 +18,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Pipeline
-from warpstack.tables import row
+from warpstack.tables import result_table, row
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
 from warpstack.traces.trace import App, KernelTrace
 
@@ -244,7 +244,7 @@ def dvfs(
     table.insert(
         list(table.columns).index("ipc") + 1, "relative_time", table["time_us"] / nominal_time
     )
-    return table
+    return result_table(table)
 
 
 def _clocks(gpu: Gpu, clocks_ghz: Iterable[float]) -> list[float]:

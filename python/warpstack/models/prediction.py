@@ -42,6 +42,7 @@ from warpstack.tables import (
     add_up,
     checked_table,
     require,
+    result_table,
     row,
 )
 from warpstack.traces.trace import App, KernelTrace
@@ -490,7 +491,7 @@ def predict(
     """
     how = options_of("predict", options, changes, OptionChanges)
     warn_of_unread(how, model_list(models))
-    return pd.DataFrame(predicted_rows(app, gpu, models, how, client=client, progress=progress))
+    return result_table(predicted_rows(app, gpu, models, how, client=client, progress=progress))
 
 
 def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) -> list[Prediction]:

@@ -68,24 +68,27 @@ def dvfs(
     >>> ws.plot.dvfs(table, power_watts=lambda f: 40 + 60 * f**3).get_ylabel()
     'power (W)'
     """
-    columns = ("model", "clock_ghz", "time_us", "gpu", "gpu_changes", "gpu_digest")
+    numbers = ("clock_ghz", "time_us", "relative_time")
+    columns = ("model", *numbers, "gpu", "gpu_changes", "gpu_digest")
     require(
         table, columns, "the rows of warpstack.models.dvfs", what="dvfs: the rows have", rows=True
     )
     texts = ("model", "gpu", "gpu_changes", "gpu_digest")
-    table = checked_table("dvfs", table, positive=("clock_ghz", "time_us"), texts=texts)
+    table = checked_table("dvfs", table, positive=numbers, texts=texts)
     if len(set(table["gpu_digest"])) > 1:
         raise InputError("dvfs: the rows are of several GPUs, whose times do not add up")
     if ax is None:
         ax = sheet.new_axes(6, 4)
-    times = table.groupby(["model", "clock_ghz"], sort=False)["time_us"].sum()
+    # Each row says what its kernel takes at the nominal clock, in whatever order rows are.
+    table = table.assign(nominal_us=table["time_us"] / table["relative_time"])
+    times = table.groupby(["model", "clock_ghz"])[["time_us", "nominal_us"]].sum()
     powers: dict[float, float] = {}
     looks = styles(table["model"])
-    for model, whole in times.groupby(level="model", sort=False):
+    for model in dict.fromkeys(table["model"]):
         own = looks[str(model)]
-        nominal = whole.iloc[0]
-        part = whole.droplevel("model").sort_index()
+        part = times.loc[model]
         clocks = part.index.to_numpy(dtype=float)
+        slower = (part["time_us"] / part["nominal_us"]).to_numpy()
         how: dict[str, Any] = {
             "color": sheet.seen(own.colour, ax),
             "marker": own.marker,
@@ -94,15 +97,15 @@ def dvfs(
             "label": named(model),
         }
         if power_watts is None:
-            ax.plot(clocks, part.to_numpy() / nominal, **how)
+            ax.plot(clocks, slower, **how)
             continue
         power = _powers(power_watts, clocks)
         if not (np.isfinite(power) & (power > 0)).all():
             raise InputError(f"dvfs: power_watts gives {power} W for {clocks} GHz")
-        ax.plot(nominal / part.to_numpy(), power, **how)
+        ax.plot(1 / slower, power, **how)
         if look().is_compact and not powers:
             sheet.note_points(
-                ax, nominal / part.to_numpy(), power, [f"{clock:g} GHz" for clock in clocks]
+                ax, 1 / slower, power, [f"{clock:g} GHz" for clock in clocks]
             )
         powers |= dict(zip(clocks.tolist(), power.tolist(), strict=True))
     if power_watts is None:

@@ -34,6 +34,8 @@ _R = TypeVar("_R")
 DATA_SHARE = 0.675
 #: Rounds of measuring and mending, each of which may change what the others saw.
 _ROUNDS = 6
+#: The most height of a row of panels, in widths of the figure.
+_STEEPEST = 0.8
 #: Lines that a name below an axis may take before it is turned.
 _MOST_LINES = 3
 #: Rows that a legend of long names may take before short ones replace them.
@@ -170,7 +172,12 @@ def data_share(figure: Figure) -> float:
 
 
 def _data_axes(panels: Sequence[Axes]) -> list[Axes]:
-    return [ax for ax in panels if ax.get_visible() and ax.get_label() != "<colorbar>"]
+    return [ax for ax in _places(panels) if ax.get_visible()]
+
+
+def _places(panels: Sequence[Axes]) -> list[Axes]:
+    """Return the axes that data have or could have: the last row of panels may not be full."""
+    return [ax for ax in panels if ax.get_label() != "<colorbar>"]
 
 
 def _height_for(figure: Figure, panels: Sequence[Axes], look: Look) -> float:
@@ -180,18 +187,21 @@ def _height_for(figure: Figure, panels: Sequence[Axes], look: Look) -> float:
     if first.get_aspect() != "auto":  # axes as high as they are wide, whatever place they have
         place = first.get_position(original=True)
         return float(place.width * width + (1 - place.height) * height)
-    boxes = [ax.bbox for ax in _data_axes(panels)]
+    boxes = [ax.bbox for ax in _places(figure.axes)]
     across = max(
         sum(box.width for box in boxes if abs(box.y0 - one.y0) < 0.2 * one.height) for one in boxes
     )
     across /= figure.bbox.width
-    down = min(data_share(figure) / across, 1.0)
+    area = sum(box.width * box.height for box in boxes) / (figure.bbox.width * figure.bbox.height)
+    down = min(area / across, 1.0)
     around = height * (1 - down)
     rows = len({round(box.y0) for box in boxes})
     least = around / max(1 - DATA_SHARE / across, 0.08)
     # Wide figures are flatter.
     usual = 0.17 * look.sizes[2] + 0.27 * width
-    return float(max(least, usual if rows == 1 else 0.0))
+    # Axes too narrow for their share get no share from height: it would only grow, round by round.
+    most = rows * max(usual, _STEEPEST * width)
+    return float(min(max(least, usual if rows == 1 else 0.0), most))
 
 
 def _legend_entries(panels: Sequence[Axes], figure: Figure) -> dict[str, Any]:

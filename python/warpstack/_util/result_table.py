@@ -1,0 +1,56 @@
+"""Rows of results as a DataFrame that prints the columns that most people look for."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+__all__ = ["ResultTable"]
+
+#: Columns of results that are not printed where rows have more than fit: where results come from, and parts.
+_ASIDE = frozenset(
+    [
+        *("instructions", "cycles", "launch_us", "cpi", "app_digest"),
+        *("trace_digest", "gpu_digest", "version"),
+    ]
+)
+#: Columns that are printed where they tell rows apart.
+_TELLING = frozenset(["gpu", "gpu_changes"])
+
+
+class ResultTable(pd.DataFrame):
+    """A DataFrame like any other, but for what is printed of it.
+
+    pandas prints the first and the last columns of a wide table, which are the kernel and a digest; the time
+    is between them. What operations return, copies too, are plain DataFrames.
+    """
+
+    def __repr__(self) -> str:
+        """Return the table without columns that few look for, and the names of these."""
+        plain, left_out = self._shown()
+        return f"{plain!r}{left_out}" if left_out else repr(plain)
+
+    def _repr_html_(self) -> str | None:
+        plain, left_out = self._shown()
+        found = plain.to_html(max_rows=pd.get_option("display.max_rows"), show_dimensions=True)
+        return found + (f"<p>{left_out.strip()}</p>" if left_out else "")
+
+    def _shown(self) -> tuple[pd.DataFrame, str]:
+        """Return the columns to print, and a line that names the others."""
+        columns = list(map(str, self.columns))
+        aside = [
+            name
+            for name in columns
+            if name in _ASIDE
+            or name.startswith("cpi_")
+            or (name in _TELLING and self[name].nunique(dropna=False) < 2)
+            or (name == "error" and self[name].fillna("").eq("").all())
+        ]
+        plain = pd.DataFrame(self)
+        if not aside or len(aside) == len(columns):
+            return plain, ""
+        return plain.drop(columns=aside), f"\nand the columns {', '.join(_folded(aside))}"
+
+
+def _folded(names: list[str]) -> list[str]:
+    """Return names with the parts of a stack as one."""
+    return list(dict.fromkeys("cpi_*" if name.startswith("cpi_") else name for name in names))
