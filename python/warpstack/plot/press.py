@@ -191,7 +191,9 @@ def _height_for(figure: Figure, panels: Sequence[Axes], look: Look) -> float:
     least = around / max(1 - DATA_SHARE / across, 0.08)
     # Wide figures are flatter.
     usual = 0.17 * look.sizes[2] + 0.27 * width
-    return float(max(least, usual if rows == 1 else 0.0))
+    if rows > 1:  # each at least 1.2 inches high in the column of a paper
+        usual = around + rows * (0.15 * look.sizes[2] + 0.05 * width)
+    return float(max(least, usual))
 
 
 def _legend_entries(panels: Sequence[Axes], figure: Figure) -> dict[str, Any]:
@@ -214,8 +216,9 @@ def _legend_below_figure(figure: Figure, panels: Sequence[Axes], look: Look) -> 
     entries = _legend_entries(panels, figure)
     if not entries:
         return
-    if set(entries) <= {*_SHORT, *_SHORT.values()}:  # from the bottom of stacks to the top
-        entries = dict(reversed(entries.items()))
+    order = [text for pair in _SHORT.items() for text in pair]
+    if set(entries) <= set(order):  # from the bottom of stacks to the top
+        entries = dict(sorted(entries.items(), key=lambda item: order.index(item[0])))
     legend, rows = _place(figure, entries, look)
     if rows > _MOST_ROWS and any(name in _SHORT for name in entries):
         legend.remove()

@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked
@@ -41,6 +42,7 @@ def time_stack(
     """Draw times of kernels, one bar per row, divided as the cycles are; at its end the time.
 
     Unlike CPI stacks, bars of versions of a kernel can be compared: they differ in their instructions.
+    Predictions of a sample have error bars: their times lie between the ends with a confidence of 95 %.
 
     Parameters
     ----------
@@ -87,10 +89,11 @@ def time_stack(
                 places, width, height=0.72, left=left, edgecolor=sheet.EDGE, linewidth=0.4, **look
             )
         left = left + width
-    for place, time in zip(places, rows["time_us"], strict=True):
+    ends = _draw_bars(ax, places, rows) if {"ipc_low", "ipc_high"} <= set(rows) else rows["time_us"]
+    for place, time, end in zip(places, rows["time_us"], ends, strict=True):
         ax.annotate(
             f"{time:.3g}",
-            (time, place),
+            (end, place),
             xytext=(3, 0),
             textcoords="offset points",
             va="center",
@@ -99,7 +102,7 @@ def time_stack(
     ax.set_yticks(places, _labels(rows))
     ax.tick_params(axis="y", length=0, labelsize=sheet.TEXT)
     ax.tick_params(axis="x", labelsize=sheet.TEXT)
-    ax.set_xlim(0, 1.12 * float(rows["time_us"].max()))
+    ax.set_xlim(0, 1.12 * float(ends.max()))
     ax.set_xlabel("time (us)", fontsize=sheet.LABEL)
     sheet.open_frame(ax)
     if legend:
@@ -115,6 +118,27 @@ def time_stack(
     return ax
 
 
+def _draw_bars(ax: Axes, places: npt.NDArray[np.int64], rows: pd.DataFrame) -> pd.Series[float]:
+    """Draw between which values the time of a sample lies; return the upper ends, or the times."""
+    time = rows["time_us"]
+    # A launch takes what it takes; only the work is the sample's.
+    low, high = (
+        rows["launch_us"] + (time - rows["launch_us"]) * rows["ipc"] / rows[f"ipc_{end}"]
+        for end in ("high", "low")
+    )
+    known = (low.notna() & high.notna()).to_numpy()
+    ax.errorbar(
+        time[known],
+        places[known],
+        xerr=[(time - low)[known].clip(lower=0), (high - time)[known].clip(lower=0)],
+        fmt="none",
+        ecolor=sheet.ink(ax),
+        elinewidth=1,
+        capsize=3,
+    )
+    return high.where(known, time)
+
+
 def _checked(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
     if predictions.empty:
@@ -122,9 +146,12 @@ def _checked(predictions: pd.DataFrame) -> pd.DataFrame:
     numeric = [*TIME, *STACK]
     require(predictions, ["gpu", "model", *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "model", "name")
-    return checked_table("predictions", predictions, numbers=numeric, texts=texts).reset_index(
-        drop=True
-    )
+    bars = ("ipc_low", "ipc_high")  # only of samples
+    if set(bars) & set(predictions):
+        require(predictions, ["ipc"], "the DataFrame of warpstack.predict")
+        numeric.append("ipc")
+    table = checked_table("predictions", predictions, numbers=numeric, perhaps=bars, texts=texts)
+    return table.reset_index(drop=True)
 
 
 def _gpus(rows: pd.DataFrame) -> pd.Series[str]:

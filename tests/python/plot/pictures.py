@@ -2,6 +2,8 @@
 
 import functools
 
+import pandas as pd
+
 import warpstack as ws
 
 X, Y = "num_sms", "dram_bandwidth_gbs"
@@ -40,6 +42,22 @@ def one_at_a_time():
 def validated():
     measured = predictions().drop_duplicates("kernel")[["kernel", "name", "cycles"]]
     return ws.validate(predictions(), measured.assign(cycles=measured["cycles"] * [1.3, 0.8]))
+
+
+@functools.cache
+def validated_workloads():
+    """Return predictions of applications of both classes against made-up references."""
+    predicted = pd.concat(
+        ws.predict(ws.App(kernels(), name=app), "pascal-mdm", MODELS).assign(
+            app=app, cycles=lambda table, i=i: table["cycles"] * (1 + i)
+        )
+        for i, app in enumerate(
+            ["bfs", "b+tree", "cfd", "2d-convolution", "pageview-count", "srad"]
+        )
+    )
+    measured = predicted.drop_duplicates(["app", "kernel"])[["app", "kernel", "name", "cycles"]]
+    factors = [1.3, 0.8, 1.1, 0.6, 2.0, 0.9] * 2
+    return ws.validate(predicted, measured.assign(cycles=measured["cycles"] * factors))
 
 
 @functools.cache
@@ -85,6 +103,8 @@ PICTURES = {
     ),
     "timeline": lambda **o: ws.plot.timeline(samples(), **o),
     "errors": lambda **o: ws.plot.errors(validated(), **o),
+    "agreement": lambda **o: ws.plot.agreement(validated(), **o),
+    "agreement of many": lambda **o: ws.plot.agreement(validated_workloads(), **o),
     "scatter": lambda **o: ws.plot.scatter(validated(), **o),
 }
 
