@@ -25,6 +25,7 @@ import numpy as np
 import pages
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from original_programs import ABSENT, PROGRAMS, SIZES, Program
 from original_programs.tracing import ProgramError, cache_folder, traced
 
@@ -378,7 +379,8 @@ def draw_latency(results: pd.DataFrame) -> Figure:
     ends = {"NMD": (0, first_divergent - 1), "MD": (first_divergent, len(names) - 1)}
     sheet.name_groups(ax, {kind: (places[a], places[b]) for kind, (a, b) in ends.items()})
     handles, labels = ax.get_legend_handles_labels()
-    sheet.legend_outside(ax, handles[::-1], labels[::-1])
+    pale = Patch(facecolor="#cccccc", edgecolor=sheet.EDGE, linewidth=0.3)
+    sheet.legend_outside(ax, [*handles[::-1], pale], [*labels[::-1], "pale: our own kernel"])
     return figure
 
 

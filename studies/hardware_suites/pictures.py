@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 from warpstack.plot import sheet
+from warpstack.plot.style import CURVES, MARKERS
 
 from .tables import SETS
 
@@ -24,8 +25,18 @@ def draw(found: pd.DataFrame) -> Figure:
     axes = np.atleast_1d(figure.subplots(lines, COLUMNS, squeeze=False)).ravel()
     for ax, suite in zip(axes, suites, strict=False):
         group = found[found["suite"] == suite]
-        for gpu, points in group.groupby("gpu", sort=False):
-            ax.plot(points["measured_us"], points["time_us"], "o", ms=3, alpha=0.7, label=str(gpu))
+        for number, (gpu, points) in enumerate(group.groupby("gpu", sort=False)):
+            ax.plot(
+                points["measured_us"],
+                points["time_us"],
+                MARKERS[number],
+                color=CURVES[number],
+                ms=4,
+                alpha=0.8,
+                mew=0.3,
+                mec=sheet.EDGE,
+                label=str(gpu),
+            )
         ends = np.array(
             [
                 0.8 * group[["measured_us", "time_us"]].min().min(),
@@ -44,7 +55,7 @@ def draw(found: pd.DataFrame) -> Figure:
             axis.set_major_formatter(FormatStrFormatter("%g"))
             axis.set_minor_locator(NullLocator())
             axis.set_tick_params(labelsize=sheet.TEXT)
-        ax.legend(fontsize=sheet.TINY, frameon=False)
+        ax.legend(fontsize=sheet.SMALL, frameon=False, handletextpad=0.1, loc="upper left")
         sheet.open_frame(ax)
     for ax in axes[len(suites) :]:
         ax.remove()

@@ -256,21 +256,6 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
 
 
 def _draw(table: pd.DataFrame, picture: OutputFile, options: Mapping[str, Any]) -> None:
-    import matplotlib.pyplot as plt
+    from warpstack.plot.validation import agreement
 
-    from warpstack.plot.looks import drawing, look_of
-    from warpstack.plot.validation import errors, scatter
-
-    look = look_of(**options)
-    width = look.width or 9
-    with drawing(look):
-        figure, axes = plt.subplots(
-            2,
-            1,
-            figsize=(width, width if look.width is None else 1.6 * width),
-            layout="constrained",
-            gridspec_kw={"height_ratios": [1, 1.2 if look.width is None else 1.8]},
-        )
-    errors(table, axes[0], style=look.name)
-    scatter(table, axes[1], title="", style=look.name)
-    save_picture(figure, picture, "Errors")
+    save_picture(agreement(table, **options), picture, "Errors")

@@ -16,9 +16,10 @@ from warpstack.plot.sliders import explore
 from warpstack.plot.stack_distances import stack_distances
 from warpstack.plot.time_stack import time_stack
 from warpstack.plot.timeline import timeline
-from warpstack.plot.validation import errors, scatter
+from warpstack.plot.validation import agreement, errors, scatter
 
 __all__ = [
+    "agreement",
     "axis_stacks",
     "bottlenecks",
     "cpi_stack",

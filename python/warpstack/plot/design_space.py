@@ -42,6 +42,8 @@ def axis_stacks(
 ) -> Axes:
     """Draw CPI stacks along an axis: a group of bars per value, a bar per model (MDM, Figure 14).
 
+    There are no error bars: a sweep predicts every launch and SM, never a sample.
+
     Parameters
     ----------
     table
@@ -145,6 +147,8 @@ def curves(
 ) -> Axes:
     """Draw a metric along an axis, one curve per model.
 
+    There are no error bars: a sweep predicts every launch and SM, never a sample.
+
     Parameters
     ----------
     table
@@ -227,6 +231,8 @@ def speedup(
 ) -> Axes:
     """Draw the performance relative to a chosen point along an axis, one curve per model.
 
+    There are no error bars: a sweep predicts every launch and SM, never a sample.
+
     Parameters
     ----------
     table
@@ -290,6 +296,8 @@ def heat_map(
     width_inches: float | None = None,
 ) -> Axes:
     """Draw a metric over two axes as colours with the value written in (MDM, Figures 11 and 12).
+
+    There are no error bars: a sweep predicts every launch and SM, never a sample.
 
     Parameters
     ----------
@@ -475,6 +483,8 @@ def pareto(
 ) -> Axes:
     """Draw a metric against a cost at every point, with the front that no other point beats.
 
+    There are no error bars: a sweep predicts every launch and SM, never a sample.
+
     A point is on the front when no point of the same model is at least as good in both and better
     in one.
 
@@ -600,6 +610,9 @@ def sensitivity(
     width_inches: float | None = None,
 ) -> Axes:
     """Draw which axis matters most to a metric, the most important at the top.
+
+    Shares of the variance have their standard errors as bars. Predictions have none: a sweep predicts
+    every launch and SM, never a sample.
 
     Parameters
     ----------

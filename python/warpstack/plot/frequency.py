@@ -34,6 +34,8 @@ def dvfs(
 ) -> Axes:
     """Draw time against core frequency, or power against performance.
 
+    There are no error bars: `warpstack.models.dvfs` predicts every launch and SM, never a sample.
+
     Parameters
     ----------
     table

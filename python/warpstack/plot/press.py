@@ -35,7 +35,7 @@ DATA_SHARE = 0.675
 #: Rounds of measuring and mending, each of which may change what the others saw.
 _ROUNDS = 6
 #: The most height of a row of panels, in widths of the figure.
-_STEEPEST = 0.8
+_STEEPEST = 0.79
 #: Lines that a name below an axis may take before it is turned.
 _MOST_LINES = 3
 #: Rows that a legend of long names may take before short ones replace them.
@@ -199,9 +199,11 @@ def _height_for(figure: Figure, panels: Sequence[Axes], look: Look) -> float:
     least = around / max(1 - DATA_SHARE / across, 0.08)
     # Wide figures are flatter.
     usual = 0.17 * look.sizes[2] + 0.27 * width
+    if rows > 1:  # each at least 1.2 inches high in the column of a paper
+        usual = around + rows * (0.15 * look.sizes[2] + 0.05 * width)
     # Axes too narrow for their share get no share from height: it would only grow, round by round.
-    most = rows * max(usual, _STEEPEST * width)
-    return float(min(max(least, usual if rows == 1 else 0.0), most))
+    most = max(usual, _STEEPEST * rows * width)
+    return float(min(max(least, usual), most))
 
 
 def _legend_entries(panels: Sequence[Axes], figure: Figure) -> dict[str, Any]:
@@ -224,8 +226,9 @@ def _legend_below_figure(figure: Figure, panels: Sequence[Axes], look: Look) -> 
     entries = _legend_entries(panels, figure)
     if not entries:
         return
-    if set(entries) <= {*_SHORT, *_SHORT.values()}:  # from the bottom of stacks to the top
-        entries = dict(reversed(entries.items()))
+    order = [text for pair in _SHORT.items() for text in pair]
+    if set(entries) <= set(order):  # from the bottom of stacks to the top
+        entries = dict(sorted(entries.items(), key=lambda item: order.index(item[0])))
     legend, rows = _place(figure, entries, look)
     if rows > _MOST_ROWS and any(name in _SHORT for name in entries):
         legend.remove()

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked
@@ -19,6 +20,8 @@ from warpstack.tables import checked_table, require
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Names of roofs stand this factor above them.
+_ABOVE = 1.12
 _COLUMNS = (
     "kernel",
     "name",
@@ -45,6 +48,8 @@ def roofline(
     width_inches: float | None = None,
 ) -> Axes:
     """Draw kernels under the roofs of L1, L2 and DRAM.
+
+    There are no error bars: `warpstack.models.roofline` predicts every launch and SM, never a sample.
 
     A kernel has a point per level and model: its place is the kernel's intensity at that level and
     the performance that the model predicts. The nearer a point is to the roof of its colour, the
@@ -92,19 +97,24 @@ def roofline(
     high = max([*knees, *drawn["intensity"]]) * 4
     x = np.geomspace(low, high, 400)
     lowest = min(drawn["gips"].min() if len(drawn) else issue, issue / 10) / 3
+    limits = ((low, high), (lowest, issue * 2))
     for level, bandwidth in roofs.items():
+        label = f"{level} {bandwidth:,.0f} GB/s"
         # The part of the roof inside the axes, a little from their edge.
-        start = max(low * 1.6, 1.3 * lowest / bandwidth)
+        start = _free_place(
+            ax, label, float(bandwidth), max(low * 1.6, 1.3 * lowest / bandwidth), limits, drawn
+        )
         ax.plot(
             x, np.minimum(issue, bandwidth * x), color=sheet.seen(LEVELS[str(level)], ax), lw=1.8
         )
         ax.text(
             start,
-            bandwidth * start * 1.12,
-            f"{level} {bandwidth:,.0f} GB/s",
+            _ABOVE * bandwidth * start,
+            label,
             color=sheet.ink(ax),
             fontsize=sheet.TEXT,
-            rotation=math.degrees(math.atan(bandwidth)),  # in the coordinates of the data
+            # In the coordinates of the data, at the place of the text.
+            rotation=math.degrees(math.atan(_ABOVE * bandwidth)),
             transform_rotates_text=True,
             rotation_mode="anchor",
         )
@@ -144,8 +154,7 @@ def roofline(
             ax.plot(part["intensity"], part["gips"], color="grey", lw=0.6, ls=":", zorder=2)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlim(low, high)
-    ax.set_ylim(lowest, issue * 2)
+    ax.set(xlim=limits[0], ylim=limits[1])
     ax.set_xlabel("warp instructions per byte")
     ax.set_ylabel("G warp instructions/s")
     names = drawn["name"].unique()
@@ -158,3 +167,48 @@ def roofline(
     if looks:
         sheet.legend_outside(ax)
     return ax
+
+
+def _free_place(
+    ax: Axes,
+    label: str,
+    bandwidth: float,
+    first: float,
+    limits: tuple[tuple[float, float], tuple[float, float]],
+    points: pd.DataFrame,
+) -> float:
+    """Return where along a roof its name begins: the first place, from a given one on, without points.
+
+    Without such a place, it is the one farthest from the points. Distances are in points of text, on axes
+    of these limits.
+    """
+    width, height = sheet.extent(ax)
+    size = np.array([sheet.room(ax), 0.77 * height])
+    start, end = np.log10(np.array(limits)).T
+
+    def place(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        return np.asarray((np.log10(np.stack([x, y], axis=-1)) - start) / (end - start) * size)
+
+    direction = size / (end - start)
+    direction = direction / np.hypot(*direction)
+    length = min(sheet.length(label, sheet.TEXT), width)
+    along = np.linspace(0, length, 30)[:, None] * direction
+    # The middle of the letters, above the roof.
+    along = along + 0.9 * sheet.TEXT * np.array([-direction[1], direction[0]])
+    # The lines between the points of a model, too.
+    rows = points.groupby(["kernel", "model"])["intensity"].agg(["min", "max"])
+    heights = points.groupby(["kernel", "model"])["gips"].first()
+    between = np.geomspace(rows["min"], rows["max"], 40)
+    others = place(between, np.broadcast_to(heights, between.shape)).reshape(-1, 2)
+    best, most = first, -1.0
+    last = points["issue_gips"].iloc[0] / bandwidth if len(points) else first
+    for x in np.geomspace(first, max(last, first), 60):
+        text = place(x, _ABOVE * bandwidth * x) + along
+        if not np.all(text < size):
+            break
+        away = np.hypot(*(text[:, None] - others).T).min(initial=np.inf)
+        if away > most:
+            best, most = float(x), float(away)
+        if away > 2 * sheet.TEXT:
+            break
+    return best

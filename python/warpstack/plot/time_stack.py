@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked
@@ -41,6 +42,7 @@ def time_stack(
     """Draw times of kernels, one bar per row, divided as the cycles are; at its end the time.
 
     Unlike CPI stacks, bars of versions of a kernel can be compared: they differ in their instructions.
+    Predictions of a sample have error bars: their times lie between the ends with a confidence of 95 %.
 
     Parameters
     ----------
@@ -66,7 +68,8 @@ def time_stack(
     InputError
         If there is nothing to draw, or the frame is not of predictions.
     """
-    rows = checked_rows(predictions, ("gpu", "model"), TIME)
+    is_sample = bool({"ipc_low", "ipc_high"} & set(predictions))
+    rows = checked_rows(predictions, ("gpu", "model"), (*TIME, *(("ipc",) if is_sample else ())))
     if ax is None:
         ax = sheet.new_axes(6.4, _BAR * len(rows) + _AROUND)
     places = np.arange(len(rows))[::-1]
@@ -87,10 +90,11 @@ def time_stack(
                 places, width, height=0.72, left=left, edgecolor=sheet.EDGE, linewidth=0.4, **look
             )
         left = left + width
-    for place, time in zip(places, rows["time_us"], strict=True):
+    ends = _draw_bars(ax, places, rows) if {"ipc_low", "ipc_high"} <= set(rows) else rows["time_us"]
+    for place, time, end in zip(places, rows["time_us"], ends, strict=True):
         ax.annotate(
             f"{time:.3g}",
-            (time, place),
+            (end, place),
             xytext=(3, 0),
             textcoords="offset points",
             va="center",
@@ -99,7 +103,7 @@ def time_stack(
     ax.set_yticks(places, _labels(rows))
     ax.tick_params(axis="y", length=0, labelsize=sheet.TEXT)
     ax.tick_params(axis="x", labelsize=sheet.TEXT)
-    ax.set_xlim(0, 1.12 * float(rows["time_us"].max()))
+    ax.set_xlim(0, 1.12 * float(ends.max()))
     ax.set_xlabel("time (us)", fontsize=sheet.LABEL)
     sheet.open_frame(ax)
     if legend:
@@ -113,6 +117,27 @@ def time_stack(
         )
     sheet.set_title(ax, sheet.title_or(title, ", ".join(gpu_titles(rows).unique())))
     return ax
+
+
+def _draw_bars(ax: Axes, places: npt.NDArray[np.int64], rows: pd.DataFrame) -> pd.Series[float]:
+    """Draw between which values the time of a sample lies; return the upper ends, or the times."""
+    time = rows["time_us"]
+    # A launch takes what it takes; only the work is the sample's.
+    low, high = (
+        rows["launch_us"] + (time - rows["launch_us"]) * rows["ipc"] / rows[f"ipc_{end}"]
+        for end in ("high", "low")
+    )
+    known = (low.notna() & high.notna()).to_numpy()
+    ax.errorbar(
+        time[known],
+        places[known],
+        xerr=[(time - low)[known].clip(lower=0), (high - time)[known].clip(lower=0)],
+        fmt="none",
+        ecolor=sheet.ink(ax),
+        elinewidth=1,
+        capsize=3,
+    )
+    return high.where(known, time)
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:

@@ -12,6 +12,7 @@ from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_one_of, shown
 from warpstack.plot import sheet
 from warpstack.plot.cpi_stack import gpu_titles
+from warpstack.plot.looks import look
 from warpstack.plot.press import styled
 from warpstack.plot.style import named, styles
 from warpstack.tables import checked_table, require
@@ -20,6 +21,7 @@ from warpstack.validation.validate import MATCHED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _UNITS = {"cycles": "cycles", "time_s": "seconds", "ipc": "warp instructions per cycle"}
 
@@ -40,7 +42,8 @@ def errors(
 
     A bar above 0 is a prediction above the reference. The last group, set apart, holds the mean of
     the absolute errors (MAPE). If all applications are workloads of the package, they are in two
-    groups: those that are not memory-divergent (NMD), and those that are (MD).
+    groups: those that are not memory-divergent (NMD), and those that are (MD). Predictions of a sample
+    have no error bars, whose ends `warpstack.validate` does not keep.
 
     Parameters
     ----------
@@ -171,6 +174,8 @@ def scatter(
 ) -> Axes:
     """Draw predicted against measured values on logarithmic axes, with the line where they agree.
 
+    Predictions of a sample have no error bars, whose ends `warpstack.validate` does not keep.
+
     Parameters
     ----------
     table
@@ -230,6 +235,87 @@ def scatter(
     sheet.legend_outside(ax)
     sheet.set_title(ax, sheet.title_or(title, _title(rows)))
     return ax
+
+
+@styled
+@checked
+def agreement(
+    table: pd.DataFrame,
+    *,
+    by: str | None = None,
+    limit_percent: float | None = None,
+    title: str | None = None,
+    style: str = "notebook",
+    width_inches: float | None = None,
+) -> Figure:
+    """Draw how far predictions agree with references: `scatter` and `errors`, a panel each.
+
+    The panels stand side by side where the figure is six inches wide or wider in the style of a
+    paper, and one below the other elsewhere.
+
+    Parameters
+    ----------
+    table
+        The result of `warpstack.validate`.
+    by, limit_percent
+        As for `errors`.
+    title
+        Title of the figure; by default the metric and the references.
+    style
+        ``notebook``, ``dark``, ``paper`` or ``slides``.
+    width_inches
+        The width of a new figure; by default that of the style, or what suits the picture.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        As for `errors` and `scatter`.
+    """
+    import matplotlib.pyplot as plt
+
+    from warpstack.plot.saving import PrintedFigure
+
+    rows = _checked(table)
+    is_wide = look().is_compact and (look().width or 0) >= 6 * look().sizes[2] / 7
+    figure = plt.figure(
+        figsize=sheet.new_size(9, 9), FigureClass=PrintedFigure, layout="constrained"
+    )
+    shape, ratios = ((1, 2), "width_ratios") if is_wide else ((2, 1), "height_ratios")
+    upper, lower = figure.subplots(*shape, gridspec_kw={ratios: [1, 1]})
+    scatter(table, upper, title="")
+    errors(table, lower, by=by, limit_percent=limit_percent, title="")
+    if look().is_compact:
+        upper.set_aspect("auto")
+        _names_inside(upper)
+        _names_inside(lower)
+        low, high = lower.get_ylim()
+        lower.set_ylim(low, high + 0.12 * (high - low))
+    if text := sheet.title_or(title, _title(rows)):
+        figure.suptitle(text, fontsize=sheet.TITLE)
+    return figure
+
+
+def _names_inside(ax: Axes) -> None:
+    """Move the names of axes into their corners, which leaves the data most room in a column of a paper."""
+    for name, place, horizontal, vertical in (
+        (ax.get_ylabel(), (0.02, 0.98), "left", "top"),
+        (ax.get_xlabel(), (0.98, 0.02), "right", "bottom"),
+    ):
+        ax.annotate(
+            name,
+            place,
+            xycoords="axes fraction",
+            ha=horizontal,
+            va=vertical,
+            fontsize=sheet.LABEL,
+            bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1},
+            zorder=2,
+        )
+    ax.set(xlabel="", ylabel="")
 
 
 def _checked(table: pd.DataFrame) -> pd.DataFrame:

@@ -191,7 +191,7 @@ def test_the_command_says_what_is_wrong(capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["matvec", "cpi-stack"])
+@pytest.mark.parametrize("name", ["matvec", "cpi-stack", "roofline"])
 def test_predictions_in_pictures_are_those_of_today(name):
     """The numbers of a picture are computed anew, to the digits that are kept."""
     assert command.different_numbers(DRAWN[f"images/{name}.png"]) == ""

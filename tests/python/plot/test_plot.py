@@ -278,9 +278,43 @@ def test_samples_have_error_bars(predictions, style):
     assert not ws.plot.cpi_stack(predictions).collections
 
 
+@pytest.mark.parametrize("style", ["notebook", "paper", "dark"])
+def test_times_of_samples_have_error_bars(predictions, style):
+    """A launch of 2 us takes as long in any case; only the rest of the time is inverse to the IPC."""
+    ipc, time = predictions["ipc"], predictions["time_us"]
+    sampled = predictions.assign(
+        ipc_low=0.8 * ipc, ipc_high=1.25 * ipc, time_us=time + 2, launch_us=2.0
+    )
+    sampled.loc[sampled.index[0], ["ipc_low", "ipc_high"]] = np.nan
+    ax = ws.plot.time_stack(sampled, style=style)
+    (lines,) = [c for c in ax.collections if len(c.get_segments()) == len(sampled) - 1]
+    found = np.sort([segment[:, 0] for segment in lines.get_segments()], axis=1)
+    work = time.to_numpy()[1:]
+    np.testing.assert_allclose(found, 2 + np.transpose([0.8 * work, 1.25 * work]))
+    ax.figure.canvas.draw()
+    assert found.max() < ax.get_xlim()[1]
+    # The numbers stand beyond the bars' ends.
+    numbers = [text for text in ax.texts if text.get_text()][1:]
+    for number, end in zip(numbers, found[:, 1], strict=True):
+        assert number.xy[0] >= end - 1e-9
+    assert not ws.plot.time_stack(predictions).collections
+
+
 def test_bars_of_launches_that_were_sampled():
     kernels = [ws.patterns.strided(gs, blocks=28, launch_id=i) for i, gs in ((1, 4), (2, 32))]
     rows = ws.predict(ws.App(kernels), "pascal-mdm", "mdm", sample_sms=0.25)
     assert {"ipc_low", "ipc_high"} <= set(rows)
     assert ws.plot.cpi_stack(rows).collections
+    assert ws.plot.time_stack(rows).collections
     assert all(ax.collections for ax in ws.plot.cpi_stacks(rows).axes)
+
+
+def test_clocks_may_be_in_any_order():
+    table = ws.models.dvfs(ws.patterns.strided(gs=4, blocks=4), "pascal-mdm", [0.7, 1.0], ["mdm", "gpumech"])
+    usual = ws.plot.dvfs(table)
+    for other in (table.sort_values("clock_ghz"), table[::-1]):
+        ax = ws.plot.dvfs(other)
+        drawn = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+        assert drawn == {line.get_label(): line.get_xydata().tolist() for line in usual.lines}
+    (nominal,) = [y for x, y in usual.lines[0].get_xydata() if x == ws.gpu("pascal-mdm").clock_ghz]
+    assert nominal == 1

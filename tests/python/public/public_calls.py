@@ -563,6 +563,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.plot.pareto, table=g.sweep, cost="num_sms", gpu=g.gpu, metric="ipc", **titled)
     add(ws.plot.roofline, table=g.roofline, **titled)
     add(ws.plot.scatter, table=g.validated, **titled)
+    add(ws.plot.agreement, table=g.validated, by=None, limit_percent=10.0, title="x")
     add(ws.plot.timeline, samples=g.result.timeline)
     base = {"num_sms": 1, "clock_ghz": 1.0}
     add(
