@@ -74,11 +74,13 @@ def row(kernel: KernelTrace, gpu: Gpu, model: str, values: Mapping[str, Any]) ->
     }
 
 
-def result_table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
+def result_table(rows: list[dict[str, Any]] | pd.DataFrame) -> pd.DataFrame:
     """Return rows of results as a DataFrame that prints what most people look for in them."""
     from warpstack._util.result_table import ResultTable  # which loads pandas
 
-    return ResultTable(rows)
+    table = ResultTable(rows)
+    table.attrs = getattr(rows, "attrs", {})
+    return table
 
 
 def require(

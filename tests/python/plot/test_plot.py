@@ -310,7 +310,9 @@ def test_bars_of_launches_that_were_sampled():
 
 
 def test_clocks_may_be_in_any_order():
-    table = ws.models.dvfs(ws.patterns.strided(gs=4, blocks=4), "pascal-mdm", [0.7, 1.0], ["mdm", "gpumech"])
+    table = ws.models.dvfs(
+        ws.patterns.strided(gs=4, blocks=4), "pascal-mdm", [0.7, 1.0], ["mdm", "gpumech"]
+    )
     usual = ws.plot.dvfs(table)
     for other in (table.sort_values("clock_ghz"), table[::-1]):
         ax = ws.plot.dvfs(other)

