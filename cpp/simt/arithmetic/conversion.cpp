@@ -161,20 +161,22 @@ struct RoundIntegral {
 
 template <class S>
 LaneFunction conversion_from_real(const LaneForm& form) {
+  // .ftz is about sources of f32; the results of others are the same without it.
+  constexpr bool flushes = std::is_same_v<S, f32>;
   if (!is_float(form.type)) {
     if (std::is_same_v<S, f32> && form.type == Type::s32 && form.rounding == Rounding::zero &&
         !form.flush) {
       return cheap<ConvertTruncated, s32, f32>();
     }
     return for_integer(form.type, [&]<class D>(D) -> LaneFunction {
-      return form.flush ? &run_with_immediate<ConvertToInteger<D, true>, D, S>
+      return form.flush ? &run_with_immediate<ConvertToInteger<D, flushes>, D, S>
                         : &run_with_immediate<ConvertToInteger<D, false>, D, S>;
     });
   }
   if (form.integer_rounding) {
     if (form.flush) {
-      return form.saturate ? &run_with_immediate<RoundIntegral<true, true>, S, S>
-                           : &run_with_immediate<RoundIntegral<true, false>, S, S>;
+      return form.saturate ? &run_with_immediate<RoundIntegral<flushes, true>, S, S>
+                           : &run_with_immediate<RoundIntegral<flushes, false>, S, S>;
     }
     return form.saturate ? &run_with_immediate<RoundIntegral<false, true>, S, S>
                          : &run_with_immediate<RoundIntegral<false, false>, S, S>;
@@ -185,7 +187,7 @@ LaneFunction conversion_from_real(const LaneForm& form) {
       return form.relu ? &run_with_immediate<ConvertToShort<D, flush, false, true>, D, S>
                        : &run_with_immediate<ConvertToShort<D, flush, false, false>, D, S>;
     };
-    return form.flush ? choose.template operator()<true>() : choose.template operator()<false>();
+    return form.flush ? choose.template operator()<flushes>() : choose.template operator()<false>();
   };
   const auto to_real = [&]<class D>(D) -> LaneFunction {
     const auto choose = [&]<bool flush, bool saturate>() -> LaneFunction {

@@ -64,34 +64,34 @@ struct ShortAbs {
   }
 };
 
+/// Operations that .sat and .relu exist for. Variants that nothing asks for would only be compiled.
+template <class F>
+constexpr bool is_limited = std::is_same_v<F, ShortAdd> || std::is_same_v<F, ShortSub> ||
+                            std::is_same_v<F, RealMul> || std::is_same_v<F, ShortFma>;
+
+/// Calls `choose` with the variant of F that a form asks for; null if there is none.
+template <class F, class Choose>
+LaneFunction variant_of(const LaneForm& form, Choose choose) {
+  const auto with = [&]<bool flush>() -> LaneFunction {
+    if constexpr (is_limited<F>) {
+      // What is saturated is not below zero: .relu changes nothing of it.
+      if (form.saturate) return choose(Short<F, flush, true, false>{});
+      if (form.relu) return choose(Short<F, flush, false, true>{});
+    } else if (form.saturate || form.relu) {
+      return nullptr;
+    }
+    return choose(Short<F, flush, false, false>{});
+  };
+  return form.flush ? with.template operator()<true>() : with.template operator()<false>();
+}
 template <class F, class T, class... Rest>
 LaneFunction short_function_of(const LaneForm& form) {
-  const auto choose = [&]<bool flush, bool saturate>() -> LaneFunction {
-    using Plain = Short<F, flush, saturate, false>;
-    using Clipped = Short<F, flush, saturate, true>;
-    return form.relu ? costly<Clipped, T, T, Rest...>() : costly<Plain, T, T, Rest...>();
-  };
-  if (form.flush) {
-    return form.saturate ? choose.template operator()<true, true>()
-                         : choose.template operator()<true, false>();
-  }
-  return form.saturate ? choose.template operator()<false, true>()
-                       : choose.template operator()<false, false>();
+  return variant_of<F>(form, []<class V>(V) { return costly<V, T, T, Rest...>(); });
 }
 template <class F, class T, class... Rest>
 LaneFunction pair_function_of(const LaneForm& form) {
-  const auto choose = [&]<bool flush, bool saturate>() -> LaneFunction {
-    using Plain = Halves<Short<F, flush, saturate, false>, T>;
-    using Clipped = Halves<Short<F, flush, saturate, true>, T>;
-    using P = Pair<T>;
-    return form.relu ? costly<Clipped, P, P, Rest...>() : costly<Plain, P, P, Rest...>();
-  };
-  if (form.flush) {
-    return form.saturate ? choose.template operator()<true, true>()
-                         : choose.template operator()<true, false>();
-  }
-  return form.saturate ? choose.template operator()<false, true>()
-                       : choose.template operator()<false, false>();
+  using P = Pair<T>;
+  return variant_of<F>(form, []<class V>(V) { return costly<Halves<V, T>, P, P, Rest...>(); });
 }
 
 /// One-, two- and three-operand functions of the short types.

@@ -40,11 +40,16 @@ void run(std::byte* registers, const LaneOperands& operands, const LaneMask& mas
     return reinterpret_cast<const Stored<T>*>(registers + operands.source[i]);
   };
   const auto loop = [&](const auto&... s) {
-    if (cost == Cost::high || mask.few) {
+    const auto active_lanes = [&] {
       for (u32 rest = mask.bits; rest != 0; rest &= rest - 1) {
         const int lane = std::countr_zero(rest);
         d[lane] = stored<D>(F::apply(load<S>(s[lane])...));
       }
+    };
+    if constexpr (cost == Cost::high) {
+      active_lanes();  // the other loops are not even compiled
+    } else if (mask.few) {
+      active_lanes();
     } else if (mask.all) {
 #pragma GCC ivdep
       for (u32 lane = 0; lane < 32; ++lane) d[lane] = stored<D>(F::apply(load<S>(s[lane])...));

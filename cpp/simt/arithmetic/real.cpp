@@ -86,24 +86,30 @@ struct Testp {
   }
 };
 
+/// Operations that .sat exists for, with f32. Variants that nothing asks for would only be
+/// compiled.
+template <class F>
+constexpr bool is_saturable = std::is_same_v<F, RealAdd> || std::is_same_v<F, RealSub> ||
+                              std::is_same_v<F, RealMul> || std::is_same_v<F, RealFma>;
+
 template <class F, class... T>
 LaneFunction function_of(const LaneForm& form) {
   if (form.relu) return nullptr;
   using First = std::tuple_element_t<0, std::tuple<T...>>;
-  if (form.rounding != Rounding::nearest) {
-    if (form.flush) {
-      return form.saturate ? &run_directed<Real<F, true, true>, First, T...>
-                           : &run_directed<Real<F, true, false>, First, T...>;
+  const auto choose = [&]<bool flush, bool saturate>() -> LaneFunction {
+    using Rounded = Real<F, flush, saturate>;
+    return form.rounding == Rounding::nearest ? cheap<Rounded, First, T...>()
+                                              : &run_directed<Rounded, First, T...>;
+  };
+  if (form.saturate) {
+    if constexpr (is_saturable<F> && std::is_same_v<First, f32>) {
+      return form.flush ? choose.template operator()<true, true>()
+                        : choose.template operator()<false, true>();
     }
-    return form.saturate ? &run_directed<Real<F, false, true>, First, T...>
-                         : &run_directed<Real<F, false, false>, First, T...>;
+    return nullptr;
   }
-  if (form.flush) {
-    return form.saturate ? cheap<Real<F, true, true>, First, T...>()
-                         : cheap<Real<F, true, false>, First, T...>();
-  }
-  return form.saturate ? cheap<Real<F, false, true>, First, T...>()
-                       : cheap<Real<F, false, false>, First, T...>();
+  return form.flush ? choose.template operator()<true, false>()
+                    : choose.template operator()<false, false>();
 }
 
 /// Functions of the C library: only for active lanes, without directed rounding.
@@ -161,17 +167,23 @@ LaneFunction pair_function(const LaneForm& form) {
   }
 }
 
+/// Extremes are exact.
+template <bool is_min, bool keep_nan, bool xor_sign, class T>
+LaneFunction extreme_of(const LaneForm& form) {
+  using F = RealExtreme<is_min, keep_nan, xor_sign>;
+  if (form.saturate || form.relu || form.rounding != Rounding::nearest) return nullptr;
+  return form.flush ? cheap<Real<F, true, false>, T, T, T>()
+                    : cheap<Real<F, false, false>, T, T, T>();
+}
 template <bool is_min>
 LaneFunction extreme(const LaneForm& form) {
-  if (form.type == Type::f64) {
-    return function_of<RealExtreme<is_min, false, false>, f64, f64>(form);
-  }
+  if (form.type == Type::f64) return extreme_of<is_min, false, false, f64>(form);
   if (form.xor_sign) {
-    return form.propagate_nan ? function_of<RealExtreme<is_min, true, true>, f32, f32>(form)
-                              : function_of<RealExtreme<is_min, false, true>, f32, f32>(form);
+    return form.propagate_nan ? extreme_of<is_min, true, true, f32>(form)
+                              : extreme_of<is_min, false, true, f32>(form);
   }
-  return form.propagate_nan ? function_of<RealExtreme<is_min, true, false>, f32, f32>(form)
-                            : function_of<RealExtreme<is_min, false, false>, f32, f32>(form);
+  return form.propagate_nan ? extreme_of<is_min, true, false, f32>(form)
+                            : extreme_of<is_min, false, false, f32>(form);
 }
 
 /// Sign operations.

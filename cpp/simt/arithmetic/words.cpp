@@ -207,12 +207,15 @@ LaneFunction comparison_with_signs(Comparison comparison) {
 template <class F, class... T>
 LaneFunction real_with_signs(const LaneForm& form) {
   using First = std::tuple_element_t<0, std::tuple<T...>>;
-  if (form.flush) {
-    return form.saturate ? &run_signs<Real<F, true, true>, First, T...>
-                         : &run_signs<Real<F, true, false>, First, T...>;
+  // Of f64 the caller lets neither through.
+  if constexpr (std::is_same_v<First, f32>) {
+    if (form.flush) {
+      return form.saturate ? &run_signs<Real<F, true, true>, First, T...>
+                           : &run_signs<Real<F, true, false>, First, T...>;
+    }
+    if (form.saturate) return &run_signs<Real<F, false, true>, First, T...>;
   }
-  return form.saturate ? &run_signs<Real<F, false, true>, First, T...>
-                       : &run_signs<Real<F, false, false>, First, T...>;
+  return &run_signs<Real<F, false, false>, First, T...>;
 }
 
 LaneFunction function_with_signs(const LaneForm& form) {

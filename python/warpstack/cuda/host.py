@@ -32,7 +32,7 @@ from warpstack.cuda.device import check_memory_mib
 from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
 from warpstack.cuda.libraries import check_libraries
-from warpstack.cuda.toolchain import assemble, target_number
+from warpstack.cuda.toolchain import NEEDS_LINUX, assemble, target_number
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet
@@ -407,8 +407,7 @@ def _stand_ins() -> Path:
     libraries = Path(_core.__file__).parent / "lib"
     if not (libraries / "libwarpstack_cudart.so").is_file():
         raise InputError(
-            "this warpstack was built without its stand-in for libcudart, which needs Linux; "
-            "install it on Linux to trace programs"
+            f"this warpstack was built without its stand-in for libcudart: {NEEDS_LINUX}"
         )
     return libraries
 

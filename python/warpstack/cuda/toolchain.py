@@ -120,6 +120,12 @@ _NO_COMPILER = (
     "(or put nvcc on the PATH, or pass ready PTX)"
 )
 
+#: What to do elsewhere: the stand-ins for NVIDIA's libraries are made for the loader of Linux.
+NEEDS_LINUX = (
+    "CUDA programs run on Linux only, on Windows in WSL; trace the program there with: "
+    "warpstack trace -o FOLDER, and copy FOLDER here"
+)
+
 
 def find_nvcc() -> str | None:
     """Return the path of nvcc, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
@@ -162,6 +168,8 @@ def build_program(
         If nvcc is not there or the source does not compile; the message has the first error.
     """
     nvcc = find_nvcc()
+    if nvcc is None and sys.platform != "linux":
+        raise InputError(f"{printable(source)}: {NEEDS_LINUX}")
     if nvcc is None:
         raise InputError(
             f"{printable(source)}: to build a program needs nvcc; install it with: pip install "

@@ -81,3 +81,17 @@ def test_the_workflow_runs_what_the_project_configures() -> None:
     assert set(jobs["publish"]["needs"]) == jobs.keys() - {"publish"}
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "cibuildwheel" in config["tool"]
+
+
+def test_the_release_page_names_the_platforms_of_the_workflow() -> None:
+    text = (ROOT / ".github" / "workflows" / "wheels.yml").read_text()
+    runners = yaml.safe_load(text)["jobs"]["wheels"]["strategy"]["matrix"]["runner"]
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    page = (ROOT / "docs" / "how-to" / "release.md").read_text()
+    assert len([runner for runner in runners if runner.startswith("ubuntu-")]) == 2
+    (image,) = set(config["linux"].values())
+    assert image in page
+    (mac,) = [runner for runner in runners if runner.startswith("macos-")]
+    least = mac.removeprefix("macos-")
+    assert config["macos"]["environment"]["MACOSX_DEPLOYMENT_TARGET"] == f"{least}.0"
+    assert f"macOS {least} or later" in page
