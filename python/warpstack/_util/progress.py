@@ -147,7 +147,9 @@ def _close(bar: Any) -> None:
     container = getattr(bar, "container", None)
     if container is not None:
         for widget in (*container.children, container):
-            widget.close()
+            for part in (widget, widget.layout, getattr(widget, "style", None)):
+                if part is not None:
+                    part.close()
 
 
 def say_which(bar: Progress, what: str, number: int, of: int) -> None:

@@ -73,6 +73,40 @@ def display_cell(source, namespace, name):
 
 
 @pytest.mark.slow
+def test_what_is_said_of_launch_15_with_a_cold_l2():
+    for name in ("explore", "quick-start"):
+        text = " ".join((FOLDER / f"{name}.md").read_text(encoding="utf-8").split())
+        assert "more than twice as many sectors from DRAM, and MDM takes 8 % more cycles" in text
+    app = ws.workloads.load("bfs")
+    longest = max(app.kernels, key=lambda kernel: kernel.num_instructions)
+    assert longest.launch_id == 15
+    table = ws.predict(app, "pascal-mdm", ["mdm"]).set_index("kernel")
+    warm = [memory.totals for memory in ws.simulate_caches(app, "pascal-mdm")][14]
+    cold = ws.simulate_caches(longest, "pascal-mdm").totals
+    assert cold["dram_read_sectors"] > 2 * warm["dram_read_sectors"]
+    for alone in (
+        ws.predict(longest, "pascal-mdm", ["mdm"]),
+        ws.predict(app, "pascal-mdm", ["mdm"], flush_l2=True),
+    ):
+        cycles = alone.set_index("kernel")["cycles"][15]
+        assert cycles / table["cycles"][15] == pytest.approx(1.08, abs=0.005)
+
+
+def notebook_pictures(cells):
+    """Return how many code cells draw with `ws.plot`, Matplotlib or pandas."""
+    drawing = ("ws.plot.", "plt.subplots(", ".plot.bar", ".plot.barh")
+    return sum(any(one in text for one in drawing) for kind, text in cells if kind == "code")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_picture_and_needs_no_await(name):
+    _, cells = cells_of_notebook(name)
+    assert notebook_pictures(cells) >= 1
+    for kind, text in cells:
+        assert kind != "code" or "await " not in text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "explore"])
 def test_runs(name, monkeypatch):
     """Every cell runs, in less than two minutes together, and at least one shows a table.

@@ -69,6 +69,38 @@ def test_extras_that_images_install_exist(project: dict[str, Any]) -> None:
         assert set(extras.split(",")) <= project["optional-dependencies"].keys(), file
 
 
+#: Files of `binder/` that Binder reads and that this project has a use for.
+BINDER_FILES = {"apt.txt", "requirements.txt", "runtime.txt"}
+
+
+def test_binder_names_what_exists(project: dict[str, Any]) -> None:
+    """It reads other names in silence, and builds an image that lacks what they say."""
+    folder = ROOT / "binder"
+    assert {path.name for path in folder.iterdir()} == BINDER_FILES
+    lines = (folder / "requirements.txt").read_text().split()
+    assert lines[1:] == ["jupyterlab"], "the project itself comes first, from this folder"
+    # The core is compiled there, with what the build brings beside the compiler.
+    assert (folder / "apt.txt").read_text().split() == ["g++"]
+    version = (folder / "runtime.txt").read_text().strip().removeprefix("python-")
+    assert f"Programming Language :: Python :: {version}" in project["classifiers"]
+    # The links to it open what is there.
+    for file, pattern in (
+        ("docs/conf.py", r"labpath=([\w/.-]+)"),
+        ("docs/how-to/release.md", r"`lab/tree/([\w/.-]+)`"),
+    ):
+        (place,) = re.findall(pattern, (ROOT / file).read_text())
+        assert (ROOT / place).exists(), file
+
+
+def test_binder_has_what_the_notebooks_install() -> None:
+    (extras,) = re.findall(
+        r"^\.\[([a-z,]+)\]$", (ROOT / "binder/requirements.txt").read_text(), re.M
+    )
+    notebooks = [path.read_text() for path in (ROOT / "notebooks").glob("*.md")]
+    wanted = {one for text in notebooks for one in re.findall(r"warpstack\[([a-z]+)\]", text)}
+    assert {"explore", "cuda"} <= wanted <= set(extras.split(","))
+
+
 def test_the_image_copies_what_is_there() -> None:
     text = (ROOT / "packaging" / "Dockerfile").read_text()
     for source in re.findall(r"^COPY (?!--from)(\S+)", text, re.MULTILINE):
