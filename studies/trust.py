@@ -124,7 +124,7 @@ def _winners(hardware: pd.DataFrame) -> dict[str, dict[str, str]]:
         f"{pairs:,} pairs of these: the faster one is right": {
             name: _percent(float(np.concatenate(found).mean())) for name, found in right.items()
         },
-        f"the same: by how much is right within {100 * NEAR:.0f} %": {
+        f"the same: the ratio of their times is right within {100 * NEAR:.0f} %": {
             name: _percent(float(np.concatenate(found).mean())) for name, found in near.items()
         },
     }

@@ -28,17 +28,6 @@ gpu = ws.gpu("pascal-mdm")
 BEFORE_PAGE = {
     "explanation/timing.md": "gpus = [gpu, gpu.replace(l1_mshrs=64)]",
     "explanation/traces.md": "base, row, n = 1 << 20, 3, 64",
-    "how-to/sweep.md": "l1_sizes, l2_sizes, axes = [24, 48], [1536, 3072], {'num_sms': [14, 28]}",
-    "how-to/exploring.md": """
-bandwidths = ws.sweep(app, gpu, [
-    {"noc_bandwidth_gbs": noc, "dram_bandwidth_gbs": noc / 2} for noc in (525, 1050)
-], ["gpumech", "mdm"])
-ends = {"num_sms": (14, 56), "noc_bandwidth_gbs": (525, 2100)}
-table = ws.sweep(app, gpu, [
-    {"num_sms": sms, "l1_mshrs": 128, "noc_bandwidth_gbs": noc}
-    for sms in (28, 56) for noc in (525, 1050)
-], ["gpumech", "mdm"])
-""",
 }
 
 MARK = re.compile(r"<!-- not run: (.+?) -->")

@@ -70,7 +70,7 @@ def test_words_of_the_readme_are_the_numbers_of_the_answer(tmp_path):
     words = " ".join(README.split())
     both = float(re.search(r"the prediction is (\d+)", words)[1])
     assert both == pytest.approx(times["rows"] + times["columns"], abs=0.6)
-    faster = float(re.search(r"and is ([\d.]+) times faster", words)[1])
+    faster = float(re.search(r"it is ([\d.]+) times as fast", words)[1])
     assert faster == pytest.approx(times["rows"] / times["warp_per_row"], abs=0.1)
     measured, percent = re.search(r"takes (\d+) µs for both.*?says (\d+) % less", words).groups()
     assert float(percent) == pytest.approx(100 * (1 - both / float(measured)), abs=0.6)
