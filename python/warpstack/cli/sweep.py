@@ -113,21 +113,24 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _print_best(table: pd.DataFrame, width: int | None) -> None:
-    """Print the fastest points of each application and model: fewest cycles of all kernels."""
+    """Print the fastest points of each application and model: least time of all kernels.
+
+    Cycles do not tell them where the clock is an axis: they are shorter at a faster clock.
+    """
     good = table[table["error"] == ""]
     keys = ["app", "model", "point", *table.attrs["axes"]]
-    sums = ["instructions", "cycles", "time_us"]
+    sums = ["instructions", "time_us", "cycles"]
     totals = good.groupby(keys, sort=False)[sums].sum().reset_index()
     totals["ipc"] = totals.pop("instructions") / totals["cycles"]
-    best = totals.sort_values("cycles", kind="stable").groupby(["app", "model"], sort=False).head(3)
-    best = best.sort_values(["app", "model", "cycles"], kind="stable")
-    print("\nFewest cycles of all kernels\n")
+    best = totals.sort_values("time_us", kind="stable").groupby(["app", "model"], sort=False).head(3)
+    best = best.sort_values(["app", "model", "time_us"], kind="stable")
+    print("\nFastest points, by the time of all kernels together\n")
     columns = [str(column) for column in best.columns]
     rows = best.itertuples(index=False, name=None)
     units = {field.name: field.unit for field in GPU_FIELDS}
     look = Look(
         {axis: heading(axis, units.get(axis, "")) for axis in table.attrs["axes"]},
-        {"cycles": "{:,.0f}", "time_us": "{:,.2f}", "ipc": "{:,.3f}"},
+        {"time_us": "{:,.2f}", "cycles": "{:,.0f}", "ipc": "{:,.3f}"},
         ("app", "model"),
         ("ipc", "cycles"),
     )

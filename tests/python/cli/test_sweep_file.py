@@ -58,8 +58,27 @@ def test_the_command_prints_the_table(folder, capsys):
     assert main(["sweep", str(folder / "design.yaml")]) == 0
     text = capsys.readouterr().out
     assert "4 points of num_sms, noc_bandwidth_gbs, 1 applications, 8 predictions" in text
-    fastest = expected[expected["model"] == "mdm"].sort_values("cycles").iloc[0]
-    assert f"{fastest['cycles']:,.0f}" in text
+    fastest = expected[expected["model"] == "mdm"].sort_values("time_us").iloc[0]
+    assert f"{fastest['time_us']:,.2f}" in text
+
+
+def test_points_are_ranked_by_time(folder, capsys):
+    """Also where the clock is an axis, at whose fastest end a kernel takes the most cycles."""
+    text = DESIGN.replace("num_sms: [7, 14]", "clock_ghz: [0.7, 1, 1.41, 2]")
+    text = text.replace("  noc_bandwidth_gbs: [525, 1.05e3]\n", "").replace("[gpumech, mdm]", "[mdm]")
+    (folder / "design.yaml").write_text(text)
+    table = SweepFile.read(folder / "design.yaml")
+    sweep = ws.sweep(table.load(), table.gpu, table.axes, table.models, options=table.options)
+    assert sweep["cycles"].is_monotonic_increasing
+    assert sweep["time_us"].is_monotonic_decreasing
+    assert main(["sweep", str(folder / "design.yaml")]) == 0
+    before, rows = capsys.readouterr().out.split("Fastest points, by the time of all kernels")
+    assert "4 points of clock_ghz" in before
+    assert "time (us)" in " ".join(rows.split())
+    shown = [line.split()[2:5] for line in rows.splitlines() if line.startswith("mine")]
+    fastest = sweep.sort_values("time_us")[:3]
+    assert [float(time) for _, _, time in shown] == pytest.approx(fastest["time_us"], abs=0.005)
+    assert [point for point, _, _ in shown] == ["3", "2", "1"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
