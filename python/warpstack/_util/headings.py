@@ -38,7 +38,8 @@ def heading(name: str, unit: str = "") -> str:
         return f"{name} ({unit})" if unit else name
     words = name.split("_")
     if len(words) > 1 and words[-1] in _UNITS:
-        unit = unit or _UNITS[words.pop()]
+        ending = _UNITS[words.pop()]
+        unit = unit or ending
     text = " ".join(word for word in (_WORDS.get(word, word) for word in words) if word)
     return f"{text} ({unit})" if unit else text
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import warpstack as ws
 from warpstack._core import GPU_FIELDS
-from warpstack._util.arguments import printable
+from warpstack._util.arguments import printable, value_text
 from warpstack._util.headings import heading
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.layout import Look, text_table
+from warpstack.cli.common.messages import say
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.outputs import add_overwrite, output_file
 
@@ -24,6 +25,8 @@ SUMMARY = "predictions over a design space that a file describes"
 
 #: Columns that tell rows of a sweep from other tables.
 _COLUMNS = {"app", "point", "kernel", "model", "cycles", "time_us"}
+#: Most reasons that are told why points cannot be predicted.
+_MAX_REASONS = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,45 +92,81 @@ def run(arguments: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     if rows is not None:
         _write_table(table, rows)
-    for request, picture in zip(design.plots, pictures, strict=True):
+    is_data = arguments.json or arguments.csv or arguments.latex
+    has_answer = bool((table["error"] == "").any())
+    for request, picture in zip(design.plots if has_answer else (), pictures, strict=False):
         picture.write(partial(request.draw, table, design.gpu))
         print(f"{request.kind}: {printable(request.file)}", file=sys.stderr)
-    if arguments.json or arguments.csv or arguments.latex:
+    if is_data:
         print_table(arguments, table)
-        return
-    points, failed = table["point"].nunique(), table.loc[table["error"] != "", "point"].nunique()
-    say_text(
-        arguments,
-        f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps):,} applications, "
-        f"{len(table):,} predictions in {seconds:.1f} s ({len(table) / seconds:,.0f} per s)",
-    )
-    if failed:
-        first = table.loc[table["error"] != ""].iloc[0]
+    elif has_answer:
+        points, several = table["point"].nunique(), "s" if len(apps) > 1 else ""
         say_text(
             arguments,
-            f"{failed:,} points have errors; point {first['point']}: {first['error']}",
+            f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps):,} "
+            f"application{several}, {len(table):,} predictions in {seconds:.1f} s "
+            f"({len(table) / seconds:,.0f} per s)",
         )
-    _print_best(table, line_width(arguments))
-    if output is not None:
+        _print_best(table, line_width(arguments))
+    if output is not None and not is_data:
         print(f"\nAll rows: {printable(output)}", file=sys.stderr)
+    _tell_failures(table)
+
+
+def _tell_failures(table: pd.DataFrame) -> None:
+    """Warn of points that have no prediction, a line for each reason.
+
+    Raises
+    ------
+    InputError
+        If no point has one.
+    """
+    bad = table[table["error"] != ""]
+    if bad.empty:
+        return
+    points = table["point"].nunique()
+    counts = bad.groupby("error", sort=False)["point"].nunique()
+    counts = counts.sort_values(ascending=False, kind="stable")
+    firsts = {row["error"]: row for row in bad.drop_duplicates("error").to_dict("records")}
+    for reason, count in counts.iloc[:_MAX_REASONS].items():
+        first = firsts[reason]
+        values = ", ".join(f"{axis}={value_text(first[axis])}" for axis in table.attrs["axes"])
+        say(
+            "warning",
+            f"{count:,} of {points:,} points cannot be predicted: {reason} "
+            f"(the first is point {first['point']}{values and f', {values}'})",
+        )
+    if len(counts) > _MAX_REASONS:
+        say(
+            "warning",
+            f"{counts.iloc[_MAX_REASONS:].sum():,} more for {len(counts) - _MAX_REASONS:,} other reasons; "
+            "the column error of --csv has all",
+        )
+    if len(bad) == len(table):
+        raise ws.InputError(f"none of the {points:,} points can be predicted")
 
 
 def _print_best(table: pd.DataFrame, width: int | None) -> None:
-    """Print the fastest points of each application and model: fewest cycles of all kernels."""
+    """Print the fastest points of each application and model: least time of all kernels.
+
+    Cycles do not tell them where the clock is an axis: they are shorter at a faster clock.
+    """
     good = table[table["error"] == ""]
     keys = ["app", "model", "point", *table.attrs["axes"]]
-    sums = ["instructions", "cycles", "time_us"]
+    sums = ["instructions", "time_us", "cycles"]
     totals = good.groupby(keys, sort=False)[sums].sum().reset_index()
     totals["ipc"] = totals.pop("instructions") / totals["cycles"]
-    best = totals.sort_values("cycles", kind="stable").groupby(["app", "model"], sort=False).head(3)
-    best = best.sort_values(["app", "model", "cycles"], kind="stable")
-    print("\nFewest cycles of all kernels\n")
+    best = (
+        totals.sort_values("time_us", kind="stable").groupby(["app", "model"], sort=False).head(3)
+    )
+    best = best.sort_values(["app", "model", "time_us"], kind="stable")
+    print("\nFastest points, by the time of all kernels together\n")
     columns = [str(column) for column in best.columns]
     rows = best.itertuples(index=False, name=None)
     units = {field.name: field.unit for field in GPU_FIELDS}
     look = Look(
         {axis: heading(axis, units.get(axis, "")) for axis in table.attrs["axes"]},
-        {"cycles": "{:,.0f}", "time_us": "{:,.2f}", "ipc": "{:,.3f}"},
+        {"time_us": "{:,.2f}", "cycles": "{:,.0f}", "ipc": "{:,.3f}"},
         ("app", "model"),
         ("ipc", "cycles"),
     )

@@ -57,9 +57,30 @@ def test_the_command_prints_the_table(folder, capsys):
     assert [row["cycles"] for row in rows] == expected["cycles"].tolist()
     assert main(["sweep", str(folder / "design.yaml")]) == 0
     text = capsys.readouterr().out
-    assert "4 points of num_sms, noc_bandwidth_gbs, 1 applications, 8 predictions" in text
-    fastest = expected[expected["model"] == "mdm"].sort_values("cycles").iloc[0]
-    assert f"{fastest['cycles']:,.0f}" in text
+    assert "4 points of num_sms, noc_bandwidth_gbs, 1 application, 8 predictions" in text
+    fastest = expected[expected["model"] == "mdm"].sort_values("time_us").iloc[0]
+    assert f"{fastest['time_us']:,.2f}" in text
+
+
+def test_points_are_ranked_by_time(folder, capsys):
+    """Also where the clock is an axis, at whose fastest end a kernel takes the most cycles."""
+    text = DESIGN.replace("num_sms: [7, 14]", "clock_ghz: [0.7, 1, 1.41, 2]")
+    text = text.replace("  noc_bandwidth_gbs: [525, 1.05e3]\n", "").replace(
+        "[gpumech, mdm]", "[mdm]"
+    )
+    (folder / "design.yaml").write_text(text)
+    table = SweepFile.read(folder / "design.yaml")
+    sweep = ws.sweep(table.load(), table.gpu, table.axes, table.models, options=table.options)
+    assert sweep["cycles"].is_monotonic_increasing
+    assert sweep["time_us"].is_monotonic_decreasing
+    assert main(["sweep", str(folder / "design.yaml")]) == 0
+    before, rows = capsys.readouterr().out.split("Fastest points, by the time of all kernels")
+    assert "4 points of clock_ghz" in before
+    assert "clock (GHz)  time (us)" in rows
+    shown = [line.split()[2:5] for line in rows.splitlines() if line.startswith("mine")]
+    fastest = sweep.sort_values("time_us")[:3]
+    assert [float(time) for _, _, time in shown] == pytest.approx(fastest["time_us"], abs=0.005)
+    assert [point for point, _, _ in shown] == ["3", "2", "1"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -84,13 +105,39 @@ def test_a_store_is_resumed_when_asked_to(folder, capsys):
     assert "there is no store" in capsys.readouterr().err
 
 
-def test_errors_of_points_are_told(folder, capsys):
-    design = DESIGN.replace("num_sms: [7, 14]", "l1_size_kib: [17, 48]")
+def with_sizes(folder, sizes):
+    design = DESIGN.replace("num_sms: [7, 14]", f"l1_size_kib: {sizes}")
     (folder / "design.yaml").write_text(design)
-    assert main(["sweep", str(folder / "design.yaml")]) == 0
-    out = capsys.readouterr().out
-    assert "2 points have errors; point 0: " in out
-    assert "l1_size_kib = 17" in out
+    return ["sweep", str(folder / "design.yaml")]
+
+
+@pytest.mark.parametrize("form", [[], ["--csv"]])
+def test_errors_of_points_are_told(folder, capsys, form):
+    assert main([*with_sizes(folder, "[17, 48, 65]"), *form]) == 0
+    out, err = capsys.readouterr()
+    warnings = [line for line in err.splitlines() if "warning" in line]
+    assert len(warnings) == 2
+    for line, size, nearest, point in zip(warnings, (17, 65), (17.25, 65.25), (0, 4), strict=True):
+        assert f"2 of 6 points cannot be predicted: GPU pascal-mdm: l1_size_kib = {size} " in line
+        assert f"the nearest that is: {nearest}" in line
+        where = f"(the first is point {point}, l1_size_kib={size}, noc_bandwidth_gbs=525)"
+        assert line.endswith(where)
+    assert out.count("l1_size_kib = 17") == (4 if form else 0)  # each row has its error
+
+
+def test_a_sweep_without_a_prediction_fails(folder, capsys):
+    command = with_sizes(folder, "[17, 19, 20, 22, 23, 25]")
+    output = folder / "all.csv"
+    plot = f"plots: [{{kind: curves, file: {folder}/x.png, axis: l1_size_kib}}]"
+    (folder / "design.yaml").write_text((folder / "design.yaml").read_text() + plot)
+    assert main([*command, "--csv", "-o", str(output)]) == 2
+    out, err = capsys.readouterr()
+    assert err.splitlines()[-1] == "warpstack: error: none of the 12 points can be predicted"
+    assert "4 more for 2 other reasons" in err
+    assert len(out.splitlines()) == 25  # the rows and their errors are there all the same
+    assert len(pd.read_csv(output)) == 24
+    assert main(command) == 2
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
