@@ -11,7 +11,7 @@ from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_about, print_table
 from warpstack.cli.common.stage_options import add_access_order, add_flush_l2
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "hits and traffic of L1, L2 and DRAM"
 
@@ -35,7 +35,7 @@ _LOOK_PER_PC = Look(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser)
     parser.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
     add_access_order(parser)
@@ -50,14 +50,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     target = read_gpu(arguments)
     report_unused(arguments, target, cache_fields(arguments.access_order), "cache simulation")
-    app = load_trace(arguments, target)
+    subject = load_subject(arguments, target)
+    app = subject.app
     profiles = ws.simulate_caches(
-        app,
+        subject.ran,
         target,
         access_order=arguments.access_order,
         flush_l2=arguments.flush_l2,
         progress=True,
     )
+    profiles = subject.of_reported(profiles)
     if arguments.per_pc:
         tables = []
         for profile in profiles:

@@ -7,15 +7,20 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
+from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
-from warpstack.cli.common.trace_options import add_trace, load_traces
+from warpstack.cli.common.subject import Subject
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subjects
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Sequence
+
+    from warpstack._util.choices import Profiler
+    from warpstack.hardware.description import Gpu
 
 SUMMARY = "two kernels, versions of a source, GPUs or models side by side"
 
@@ -27,7 +32,7 @@ _MAX_KERNELS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser, several=True)
     add_models(parser, DEFAULT_MODELS)
     add_profiler(parser)
@@ -44,10 +49,14 @@ def run(arguments: argparse.Namespace) -> None:
         return
     models = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     gpus = read_gpus(arguments)
-    apps = load_traces(arguments, gpus[0])
-    if arguments.kernels is not None and len(apps) == 1 and len(apps[0]) == 2:
-        apps = [ws.App([kernel], f"{kernel.short_name} ({kernel.launch_id})") for kernel in apps[0]]
-    counts = {"traces": len(apps), "--gpu": len(gpus), "--models": len(models)}
+    subjects = load_subjects(arguments, gpus[0])
+    if arguments.kernels is not None and len(subjects) == 1 and len(subjects[0].app) == 2:
+        (whole,) = subjects
+        subjects = [
+            Subject(ws.App([kernel], f"{kernel.short_name} ({kernel.launch_id})"), whole.ran)
+            for kernel in whole.app
+        ]
+    counts = {"traces": len(subjects), "--gpu": len(gpus), "--models": len(models)}
     pairs = [what for what, count in counts.items() if count == 2]
     if len(pairs) != 1 or max(counts.values()) > 2:
         given = ", ".join(f"{what}: {count}" for what, count in counts.items())
@@ -55,19 +64,16 @@ def run(arguments: argparse.Namespace) -> None:
             "compare: give two traces or sources, or one of them with two --gpu, two --models or two "
             f"launches (--kernels 3,8); got {given}"
         )
-    settings: dict[str, Any] = {"profiler": arguments.profiler}
     if pairs == ["traces"]:
-        first, second = (app.name for app in apps)
-        table = ws.compare(*apps, gpu=gpus[0], model=models[0], **settings)
+        first, second = (subject.app.name for subject in subjects)
         where = f"on {gpus[0].title}, by {models[0]}"
     elif pairs == ["--gpu"]:
         first, second = (gpu.title for gpu in gpus)
-        table = ws.compare(*gpus, app=apps[0], model=models[0], **settings)
-        where = f"for {apps[0].name}, by {models[0]}"
+        where = f"for {subjects[0].app.name}, by {models[0]}"
     else:
         first, second = models
-        table = ws.compare(first, second, app=apps[0], gpu=gpus[0], **settings)
-        where = f"for {apps[0].name} on {gpus[0].title}"
+        where = f"for {subjects[0].app.name} on {gpus[0].title}"
+    table = _compared(subjects, gpus, models, arguments.profiler)
     if arguments.json or arguments.csv or arguments.latex:
         print_table(arguments, table)
         return
@@ -78,6 +84,31 @@ def run(arguments: argparse.Namespace) -> None:
     width = line_width(arguments)
     _print_sum(table, first, second, width)
     _print_kernels(table, first, second, width)
+
+
+def _compared(
+    subjects: Sequence[Subject], gpus: Sequence[Gpu], models: Sequence[str], profiler: Profiler
+) -> pd.DataFrame:
+    """Return the comparison of what there are two of; launches of one application are predicted once."""
+    from warpstack.models import prediction
+    from warpstack.traces.trace import ambiguous_names, distinct_names
+
+    unclear = {name for subject in subjects for name in ambiguous_names(subject.app.kernels)}
+    predicted: dict[tuple[int, int, str], list[dict[str, Any]]] = {}
+    tables = []
+    for number in (0, 1):
+        # The only one of a kind stands for both.
+        subject = subjects[number % len(subjects)]
+        gpu, model = gpus[number % len(gpus)], models[number % len(models)]
+        key = (id(subject.ran), id(gpu), model)
+        if key not in predicted:
+            predicted[key] = prediction.predicted_rows(
+                subject.ran, gpu, [model], ws.Options(profiler=profiler), progress=True
+            )
+        rows = subject.of_reported(predicted[key])
+        names = distinct_names(subject.app.kernels, unclear)
+        tables.append([{**row, "name": name} for row, name in zip(rows, names, strict=True)])
+    return ws.compare(*(pd.DataFrame(rows) for rows in tables))
 
 
 def _print_sum(table: pd.DataFrame, first: str, second: str, width: int | None) -> None:
@@ -113,7 +144,8 @@ def _print_sum(table: pd.DataFrame, first: str, second: str, width: int | None) 
             marked=marked,
         )
     )
-    print("\n* the part of the time that changes most")
+    if marked:
+        print("\n* the part of the time that changes most")
 
 
 def _print_kernels(table: pd.DataFrame, first: str, second: str, width: int | None) -> None:

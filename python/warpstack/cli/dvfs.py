@@ -11,14 +11,14 @@ from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "time of kernels against the clock of the SMs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser)
     parser.add_argument(
         "--clocks",
@@ -40,11 +40,11 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = split(arguments.models or DEFAULT_MODELS)
     target = read_gpu(arguments)
     picture = check_picture(arguments)
-    app = load_trace(arguments, target)
+    subject = load_subject(arguments, target)
     table = ws.models.dvfs(
-        app, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
+        subject.ran, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
     )
-    shown = table
+    table = shown = subject.rows(table)
     if not (arguments.json or arguments.csv):
         columns = ["kernel", "name", "model", "clock_ghz", "cycles", "time_us", "ipc"]
         # Kernels and models stay in their order; the table begins with the GPU's own clock.

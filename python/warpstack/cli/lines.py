@@ -11,14 +11,14 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.stage_options import add_flush_l2
-from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject, source_of
 
 SUMMARY = "which line of a kernel costs most, why, and what would help"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser)
     parser.add_argument(
         "--source",
@@ -54,25 +54,29 @@ def run(arguments: argparse.Namespace) -> None:
             raise ws.InputError(
                 f"--source {printable(place)}: cannot be read: {error.strerror or error}"
             ) from None
-    app = load_trace(arguments, target)
-    wanted = {
-        "model": arguments.model,
-        "simulate": not arguments.no_simulate,
-        "flush_l2": arguments.flush_l2,
-    }
-    if arguments.json or arguments.csv or arguments.latex:
-        print_table(
-            arguments,
-            ws.lines(app, target, per_instruction=arguments.instructions, progress=True, **wanted),
-        )
-        return
     from warpstack.reporting.lines import lines_and_instructions
     from warpstack.reporting.listing import listing
     from warpstack.traces.trace import distinct_names
 
-    table, instructions = lines_and_instructions(app, target, progress=True, **wanted)
+    subject = load_subject(arguments, target)
+    if not arguments.no_simulate:
+        subject.say_what_is_simulated()
+    table, instructions = (
+        subject.rows(rows)
+        for rows in lines_and_instructions(
+            subject.ran,
+            target,
+            model=arguments.model,
+            simulate=not arguments.no_simulate,
+            flush_l2=arguments.flush_l2,
+            progress=True,
+        )
+    )
+    if arguments.json or arguments.csv or arguments.latex:
+        print_table(arguments, instructions if arguments.instructions else table)
+        return
     width = line_width(arguments)
-    for kernel, name in zip(app, distinct_names(app.kernels), strict=True):
+    for kernel, name in zip(subject.app, distinct_names(subject.app.kernels), strict=True):
         own = table[table["kernel"] == kernel.launch_id]
         below = instructions[instructions["kernel"] == kernel.launch_id]
         print()

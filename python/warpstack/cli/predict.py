@@ -32,7 +32,8 @@ from warpstack.cli.common.stage_options import (
     add_sampling,
     split,
 )
-from warpstack.cli.common.trace_options import add_trace, load_traces
+from warpstack.cli.common.subject import Subject, simulated
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subjects
 
 if TYPE_CHECKING:
     from warpstack._util.options import Options
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from warpstack.cli.common.answer import SORTS
     from warpstack.interval.profile import MISS_SOURCES, SELECTIONS
 
-    add_trace(parser)
+    add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser, several=True)
     add_models(
         parser, (f"{DEFAULT_MODELS[0]}, with mdm beside it in what is printed for a reader",)
@@ -127,8 +128,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     for target in targets:
         _report_unused(arguments, target, wanted)
-    apps = load_traces(arguments, targets[0])
-    simulates = arguments.simulate or (is_answer and _is_cheap(apps, targets))
+    subjects = load_subjects(arguments, targets[0])
+    simulates = arguments.simulate or (is_answer and _is_cheap(subjects, targets))
     options = ws.Options(
         selection=arguments.selection,
         misses=arguments.misses,
@@ -140,11 +141,11 @@ def run(arguments: argparse.Namespace) -> None:
         profiler=arguments.profiler,
     )
     prediction.warn_of_unread(options, wanted)  # once, however many predictions there are
-    jobs = [_Job(app, target) for app in apps for target in targets]
+    jobs = [_Job(subject, target) for subject in subjects for target in targets]
     for job in jobs:
         _predict(job, arguments, wanted, options, simulates)
     rows = [
-        {"app": job.app.name, **row} if len(apps) > 1 else row
+        {"app": job.app.name, **row} if len(subjects) > 1 else row
         for job in jobs
         for row in (job.rows if is_data else _with_distinct_names(job))
     ]
@@ -176,13 +177,18 @@ def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
 
 @dataclasses.dataclass
 class _Job:
-    """An application on a GPU, and what is found out about it."""
+    """An application on a GPU, and what is found out about the launches that are reported."""
 
-    app: App
+    subject: Subject
     target: Gpu
     rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     simulated: list[SimulationResult] = dataclasses.field(default_factory=list)
     reasons: list[Difference] = dataclasses.field(default_factory=list)
+
+    @property
+    def app(self) -> App:
+        """The launches that are reported."""
+        return self.subject.app
 
 
 def _with_distinct_names(job: _Job) -> list[dict[str, Any]]:
@@ -194,10 +200,11 @@ def _with_distinct_names(job: _Job) -> list[dict[str, Any]]:
     return [{**row, "name": names[number // models]} for number, row in enumerate(job.rows)]
 
 
-def _is_cheap(apps: Sequence[App], targets: Sequence[Gpu]) -> bool:
+def _is_cheap(subjects: Sequence[Subject], targets: Sequence[Gpu]) -> bool:
     """Return whether simulations take a second or so."""
-    instructions = sum(kernel.num_instructions for app in apps for kernel in app)
-    complete = all(not kernel.num_missing_blocks for app in apps for kernel in app)
+    kernels = [kernel for subject in subjects for kernel in subject.ran]
+    instructions = sum(kernel.num_instructions for kernel in kernels)
+    complete = all(not kernel.num_missing_blocks for kernel in kernels)
     return complete and instructions * len(targets) <= _CHEAP_INSTRUCTIONS
 
 
@@ -223,31 +230,26 @@ def _predict(
     from warpstack.models import pipeline, prediction
 
     memo = pipeline.Recent(len(ORDERS)) if arguments.simulate else None
-    job.rows = prediction.predicted_rows(
-        job.app,
+    subject = job.subject
+    rows = prediction.predicted_rows(
+        subject.ran,
         job.target,
         wanted,
         options,
         progress=True,
         memo=memo,
     )
+    job.rows = subject.of_reported(rows)
     if not simulates:
         return
-    from warpstack.timing import simulation
-
-    job.simulated = simulation.simulate(
-        job.app,
-        job.target,
-        flush_l2=arguments.flush_l2,
-        profiler=arguments.profiler,
-        progress=True,
-    )
+    settings = {"flush_l2": arguments.flush_l2, "profiler": arguments.profiler}
+    job.simulated = simulated(subject, job.target, settings)
     if memo is not None:
         job.rows = _beside(job.rows, [result.cycles for result in job.simulated])
         if not (arguments.json or arguments.csv or arguments.latex):
             from warpstack.cli.common.differences import differences
 
-            job.reasons = differences(job.app, job.target, job.rows, job.simulated, options, memo)
+            job.reasons = differences(subject, job.target, job.rows, job.simulated, options, memo)
 
 
 def _print_text(

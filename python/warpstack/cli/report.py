@@ -10,7 +10,7 @@ from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stage_options import add_models, split
-from warpstack.cli.common.trace_options import add_trace, load_trace, source_of
+from warpstack.cli.common.trace_options import COLD_L2, add_trace, load_trace, source_of
 
 SUMMARY = "all that is known of a kernel, on one page to read and to share"
 
@@ -19,7 +19,7 @@ _MODELS = [DEFAULT_MODEL, "mdm"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=COLD_L2)
     add_gpu(parser)
     add_models(parser, _MODELS)
     parser.add_argument(

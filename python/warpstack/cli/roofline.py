@@ -11,7 +11,7 @@ from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "kernels under the roofs of L1, L2 and DRAM"
 
@@ -27,7 +27,7 @@ _LEFT = ("name", "model", "level", "limit")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser)
     add_models(parser, DEFAULT_MODELS)
     parser.add_argument("--simulate", action="store_true", help="add the simulation")
@@ -44,16 +44,16 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     target = read_gpu(arguments)
     picture = check_picture(arguments)
-    app = load_trace(arguments, target)
+    subject = load_subject(arguments, target)
     table = ws.models.roofline(
-        app,
+        subject.ran,
         target,
         wanted,
         simulate=arguments.simulate,
         profiler=arguments.profiler,
         progress=True,
     )
-    shown = table
+    table = shown = subject.rows(table)
     if not (arguments.json or arguments.csv):
         columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]
         shown = table[[*columns, "roof_fraction", "limit"]]

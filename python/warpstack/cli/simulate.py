@@ -21,14 +21,15 @@ from warpstack.cli.common.output import (
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stacks import print_stacks
 from warpstack.cli.common.stage_options import add_flush_l2, add_profiler
-from warpstack.cli.common.trace_options import add_trace, load_trace
+from warpstack.cli.common.subject import simulated
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "cycles of kernels, cycle by cycle, and what they are lost to"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser)
+    add_trace(parser, about_l2=f"{WARM_L2} (not with --flush-l2)")
     add_gpu(parser)
     add_flush_l2(parser)
     add_profiler(parser)
@@ -72,21 +73,20 @@ def run(arguments: argparse.Namespace) -> None:
     timeline = None if arguments.timeline is None else output_file(arguments, "timeline")
     if timeline is not None:
         timeline.check()
-    app = load_trace(arguments, target)
+    subject = load_subject(arguments, target)
+    app = subject.app
     if timeline is not None and len(app) != 1:
         raise ws.InputError(
             f"--timeline {arguments.timeline}: a file has the timeline of one kernel, and there are "
             f"{len(app)}; choose one with --kernel"
         )
-    results = simulation.simulate(
-        app,
+    results = simulated(
+        subject,
         target,
-        flush_l2=arguments.flush_l2,
+        {"flush_l2": arguments.flush_l2, "profiler": arguments.profiler},
         timeline_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
         timeline=timeline is not None,
-        profiler=arguments.profiler,
-        progress=True,
     )
     if timeline is not None:
         timeline.write(results[0].to_perfetto)

@@ -9,7 +9,12 @@ from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
-from warpstack.cli.common.trace_options import add_device_memory, built, save_trace
+from warpstack.cli.common.trace_options import (
+    add_device_memory,
+    built,
+    named_after_source,
+    save_trace,
+)
 
 SUMMARY = "run a workload or a CUDA program, without a GPU"
 
@@ -127,9 +132,13 @@ def run(arguments: argparse.Namespace) -> None:
 def _trace_program(arguments: argparse.Namespace) -> None:
     source, *words = arguments.command
     if not source.endswith(".cu"):
-        _trace_command(arguments, arguments.command)
+        with named_after_source(source, None):
+            _trace_command(arguments, arguments.command)
         return
-    with built(source, command=f"warpstack predict {printable(source)} ") as program:
+    with (
+        built(source, command=f"warpstack predict {printable(source)} ") as program,
+        named_after_source(program, source),
+    ):
         _trace_command(arguments, [program, *words])
 
 

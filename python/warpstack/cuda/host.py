@@ -87,6 +87,14 @@ class Run:
         return "; ".join(parts)
 
 
+class _Untraced(InputError):
+    """Nothing was traced; `told` says so where the program's standard error has been read."""
+
+    def __init__(self, text: str, told: str) -> None:
+        super().__init__(text)
+        self.told = told
+
+
 class _NothingTraced(Exception):
     """No launch was traced to its end, as the program expected."""
 
@@ -252,7 +260,8 @@ def trace_program(
         if traced == 0 and run.errors and run.expected:
             raise _NothingTraced  # and nothing is written
         if traced == 0:
-            raise InputError(_why_nothing(run, spool, words[0], kernel))
+            texts = (_why_nothing(run, spool, words[0], kernel, told) for told in (False, True))
+            raise _Untraced(*texts)
     if stop.signal is not None:
         raise KeyboardInterrupt(f"the traces of {traced} launches are kept")
     return run
@@ -380,9 +389,9 @@ def _answer(spool: Path, machine_code: str) -> None:
         part.rename(question.with_suffix(ending))
 
 
-def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None) -> str:
-    """Return why there is no trace."""
-    problem = f"; {run.problem()}" if run.problem() else ""
+def _why_nothing(run: Run, spool: Path, program: str, kernel: str | None, told: bool) -> str:
+    """Return why there is no trace; see `Run.problem` for `told`."""
+    problem = f"; {run.problem(told=told)}" if run.problem() else ""
     if not (spool / "attached").exists():
         return (
             f"{printable(program)}: the program does not load libcudart.so.11.0, .12 or .13 as a shared "

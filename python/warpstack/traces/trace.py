@@ -275,6 +275,10 @@ class KernelTrace:
         return self  # immutable, and perhaps as large as memory
 
 
+#: The end of a range without one: above all numbers that a text may have.
+_OPEN_END = 2**70
+
+
 class Launches:
     """A choice of launch numbers.
 
@@ -295,7 +299,7 @@ class Launches:
                 raise InputError(f"kernels: {chosen} is empty")
 
     @classmethod
-    def of(cls, kernels: int | Iterable[int | range]) -> Launches:
+    def of(cls, kernels: int | Iterable[int | range] | Launches) -> Launches:
         """Return the choice that a caller wrote as a number, a range or a sequence of both.
 
         Raises
@@ -303,6 +307,8 @@ class Launches:
         InputError
             If it is something else, or chooses nothing.
         """
+        if isinstance(kernels, Launches):
+            return kernels
         if isinstance(kernels, str):
             raise InputError(f"kernels = {shown(kernels)}: expected launch numbers such as [1, 4]")
         parts: Iterable[Any] = (kernels,)
@@ -312,20 +318,41 @@ class Launches:
         return cls(part if isinstance(part, range) else _just(part) for part in parts)
 
     def __contains__(self, launch_id: int) -> bool:
+        return self.is_chosen(launch_id)
+
+    def is_chosen(self, launch_id: int) -> bool:
+        """Return whether a launch is chosen itself, and not only because another one is."""
         return any(launch_id in chosen for chosen in self._ranges)
+
+    def with_earlier(self) -> Launches:
+        """Return a choice that has the launches before the last one, too, if they are there."""
+        return _WithEarlier(self._ranges)
 
     def check(self, known: Collection[int], where: str) -> None:
         """Raise `InputError` for the first launch that is chosen and not known."""
         launches = set(known)
         for chosen in self._ranges:
+            if chosen.stop == _OPEN_END:
+                if not any(number >= chosen.start for number in launches):
+                    raise InputError(
+                        f"{where} has no kernel {chosen.start} or later; {_listing(launches)}"
+                    )
+                continue
             # This ends after as many steps as there are launches, however long the range is.
             missing = next((number for number in chosen if number not in launches), None)
             if missing is not None:
                 raise InputError(f"{where} has no kernel {missing}; {_listing(launches)}")
 
 
+class _WithEarlier(Launches):
+    """Launches that are chosen, and all with a smaller number than the last of them."""
+
+    def __contains__(self, launch_id: int) -> bool:
+        return launch_id < max(chosen.stop for chosen in self._ranges)
+
+
 def launches_of_text(text: str | None, where: str) -> list[range] | None:
-    """Read a choice of launches such as ``1,4-6``.
+    """Read a choice of launches such as ``1,4-6``, or ``2-`` for all from the second on.
 
     Raises
     ------
@@ -336,10 +363,13 @@ def launches_of_text(text: str | None, where: str) -> list[range] | None:
         return None
     chosen = []
     for part in text.split(","):
-        ends = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", part.strip())
+        ends = re.fullmatch(r"([0-9]{1,20})(?:(-)([0-9]{1,20})?)?", part.strip())
         if not ends:
-            raise InputError(f"{where}kernels {text}: expected launch numbers such as 1,4-6")
-        first, last = int(ends[1]), int(ends[2] or ends[1])
+            raise InputError(f"{where}kernels {text}: expected launch numbers such as 1,4-6 or 2-")
+        if ends[2] and not ends[3]:
+            chosen.append(range(int(ends[1]), _OPEN_END))
+            continue
+        first, last = int(ends[1]), int(ends[3] or ends[1])
         if last < first:
             raise InputError(f"{where}kernels {text}: the range {part.strip()} is empty")
         chosen.append(range(first, last + 1))
@@ -362,7 +392,7 @@ def launches_named(kernels: Iterable[KernelTrace], text: str, where: str) -> lis
     whole = any(text in both for both in names.values())
     chosen: list[range] = []
     for part in [text] if whole else [part.strip() for part in text.split(",")]:
-        if re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
+        if re.fullmatch(r"[0-9]+(-[0-9]*)?", part):
             chosen += launches_of_text(part, where) or []
             continue
         found = [
@@ -376,7 +406,7 @@ def launches_named(kernels: Iterable[KernelTrace], text: str, where: str) -> lis
             raise InputError(
                 f"{where}kernels {text}: no kernel is called {shown(part)}; there are "
                 f"{', '.join(known[:10])}{more}; give names, patterns such as gemm*, or launch numbers "
-                "such as 1,4-6"
+                "such as 1,4-6 or 2-"
             )
         chosen += found
     return chosen

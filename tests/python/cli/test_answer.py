@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from time import sleep
+from typing import ClassVar
 
 import pytest
 
@@ -375,6 +376,72 @@ def test_one_launch_of_two_versions_is_compared(tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)
     instructions = next(row for row in rows if row["quantity"] == "instructions")
     assert instructions["ratio"] > 4
+
+
+def test_the_arguments_of_two_versions_are_the_same(tmp_path, capfd):
+    if not ws.cuda.compilers():
+        pytest.skip("no CUDA compiler is there")
+    for name, launches in (("once", "argc"), ("twice", "2 * argc")):
+        (tmp_path / f"{name}.cu").write_text(KERNEL + MAIN.replace("i < argc", f"i < {launches}"))
+    sources = [str(tmp_path / f"{name}.cu") for name in ("once", "twice")]
+    assert main(["compare", *sources, "--json", "--", "a", "b"]) == 0
+    out, err = capfd.readouterr()
+    assert err.count("3 launches") == 2  # what both print of their arguments
+    (row,) = (
+        r for r in json.loads(out)[:20] if r["quantity"] == "instructions" and "(all)" in r["name"]
+    )
+    assert row["ratio"] == 2
+
+
+class TestNamesOfSources:
+    """The program of a source is in a temporary folder, which nobody has to know."""
+
+    BODIES: ClassVar = {
+        "quiet": "int main() { return 0; }",
+        "failing": "int main() { return 3; }",
+        "beyond": "__global__ void k(float* x) { x[threadIdx.x] = 1; }\n"
+        "int main() { float* p; cudaMalloc(&p, 4); k<<<1, 64>>>(p); return cudaDeviceSynchronize(); }",
+    }
+
+    @pytest.fixture
+    def source(self, tmp_path):
+        if not ws.cuda.compilers():
+            pytest.skip("no CUDA compiler is there")
+
+        def make(name):
+            path = tmp_path / f"{name}.cu"
+            path.write_text(self.BODIES[name])
+            return str(path)
+
+        return make
+
+    @pytest.mark.parametrize("command", ["predict", "trace"])
+    @pytest.mark.parametrize("name", list(BODIES))
+    def test_an_error_names_the_source(self, source, command, name, tmp_path, capfd):
+        path = source(name)
+        more = ["-o", str(tmp_path / "traced")] if command == "trace" else []
+        call = [command, *more, *(["--"] if more else []), path]
+        assert main(call) == 2
+        err = capfd.readouterr().err
+        assert f"error: {path}: " in err
+        assert "/warpstack-" not in err
+
+    def test_a_fault_is_said_once(self, source, capfd):
+        assert main(["predict", source("beyond")]) == 2
+        err = capfd.readouterr().err
+        assert err.count("out-of-bounds store") == 1
+        assert (
+            "none of 1 launches was traced to its end; the error above; the program exited" in err
+        )
+
+    def test_python_says_it_in_full(self, source, tmp_path):
+        path = source("beyond")
+        program = tmp_path / "beyond"
+        toolchain.build_program(path, program)
+        with pytest.raises(
+            ws.InputError, match=r"beyond: none of 1 launches .* out-of-bounds store"
+        ):
+            ws.cuda.host.trace_program([program], tmp_path / "traced")
 
 
 def test_two_launches_of_one_trace_are_compared(tmp_path, capsys):

@@ -22,12 +22,13 @@ from warpstack.models.prediction import evaluate
 
 if TYPE_CHECKING:
     from warpstack._util.options import Options
+    from warpstack.cli.common.subject import Subject
     from warpstack.hardware.description import Gpu
     from warpstack.interval.profile import IntervalProfile
     from warpstack.memory.caches import MemoryProfile
     from warpstack.models.pipeline import Memo
     from warpstack.timing.simulation import SimulationResult
-    from warpstack.traces.trace import App, KernelTrace
+    from warpstack.traces.trace import KernelTrace
 
 __all__ = ["LARGE_ERROR", "differences"]
 
@@ -85,7 +86,7 @@ class _Kernel(NamedTuple):
 
 
 def differences(
-    app: App,
+    subject: Subject,
     gpu: Gpu,
     rows: Sequence[Mapping[str, Any]],
     simulated: Sequence[SimulationResult],
@@ -96,12 +97,12 @@ def differences(
 
     Parameters
     ----------
-    app, gpu, options, memo
+    subject, gpu, options, memo
         What was predicted, and how; what the caches did is taken from the memo.
     rows
-        Predictions with the column ``error``, kernel by kernel.
+        Predictions with the column ``error``, of the kernels that are reported, one by one.
     simulated
-        The simulations of the kernels in order.
+        The simulations of these kernels in order.
 
     Returns
     -------
@@ -109,13 +110,15 @@ def differences(
         Those of most simulated cycles first. Models with the same reason are together, and so are
         kernels; those without a reason are the last.
     """
-    per_kernel = len(rows) // len(app)
+    per_kernel = len(rows) // len(subject.app)
     wrong = [
         [row for row in rows[k * per_kernel : (k + 1) * per_kernel] if _is_large(row["error"])]
-        for k in range(len(app))
+        for k in range(len(subject.app))
     ]
     found: dict[tuple[tuple[str, ...], str], list[SimulationResult]] = {}
-    for number, known in _known(app, gpu, [bool(some) for some in wrong], simulated, options, memo):
+    for number, known in _known(
+        subject, gpu, [bool(some) for some in wrong], simulated, options, memo
+    ):
         reasons: dict[str, tuple[list[str], list[float]]] = {}
         for row in wrong[number]:
             text, cycles = _reason(row, known)
@@ -137,28 +140,30 @@ def _is_large(error: float) -> bool:
 
 
 def _known(
-    app: App,
+    subject: Subject,
     gpu: Gpu,
     wanted: Sequence[bool],
     simulated: Sequence[SimulationResult],
     options: Options,
     memo: Memo,
 ) -> Iterator[tuple[int, _Kernel]]:
-    """Yield what is known of the wanted kernels."""
+    """Yield what is known of the wanted ones among the kernels that are reported."""
     if not any(wanted):
         return
-    pipelines = {options.access_order: Pipeline(app, options, memo=memo)}
+    pipelines = {options.access_order: Pipeline(subject.ran, options, memo=memo)}
     for order in ACCESS_ORDERS[1:]:
         if order not in pipelines:
             other = dataclasses.replace(options, access_order=order)
-            pipelines[order] = Pipeline(app, other, memo=memo)
+            pipelines[order] = Pipeline(subject.ran, other, memo=memo)
     # Kernels share L2, so that all of them go through the caches, wanted or not.
     streams = [pipeline.memory(gpu) for pipeline in pipelines.values()]
-    for number, profiles in enumerate(zip(*streams, strict=True)):
-        if not wanted[number]:
+    numbers = {place: number for number, place in enumerate(subject.places)}
+    for place, profiles in enumerate(zip(*streams, strict=True)):
+        number = numbers.get(place, -1)
+        if number < 0 or not wanted[number]:
             continue
         both = [
-            (order, memory, pipeline.interval(number, gpu, memory))
+            (order, memory, pipeline.interval(place, gpu, memory))
             for (order, pipeline), memory in zip(pipelines.items(), profiles, strict=True)
         ]
         (_, memory, profile), *others = both

@@ -20,7 +20,7 @@ _RARE = frozenset(
         *("skip_missing", "memory_limit", "size", "compiler_options", "device_memory"),
         *("trace_config", "overwrite", "seed", "style", "width_inches", "latex"),
         *("selection", "misses", "merge_threshold", "access_order", "flush_l2", "sampling"),
-        *("per_launch", "sort", "max_cycles", "sample_cycles"),
+        *("sort", "max_cycles", "sample_cycles", "sample_launches", "option_values"),
         *("stop_at_limit", "step_limit", "allow_uninitialized", "on_fault"),
     ]
 )
@@ -36,11 +36,16 @@ class CommandParser(argparse.ArgumentParser):
         a program. They are ``trace`` and ``program`` of the result.
     afterwards
         Functions that tidy up the result.
+    hints
+        What to say of options that do not exist, by their names: the end of a sentence.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"formatter_class": _HelpFormatter, **kwargs})
+        # An abbreviation means another option as soon as there is one more.
+        defaults = {"formatter_class": _HelpFormatter, "allow_abbrev": False}
+        super().__init__(*args, **{**defaults, **kwargs})
         self.traces_anywhere = False
+        self.hints: dict[str, str] = {}
         self.afterwards: list[Callable[[argparse.Namespace], None]] = []
 
     def hide_rare_options(self) -> None:
@@ -120,7 +125,8 @@ class CommandParser(argparse.ArgumentParser):
         """Refuse what is left over, here and not in the parser of all commands: it knows no options."""
         if rest:
             option = next((text for text in rest if text.startswith("-")), rest[0])
-            near = _near(option.partition("=")[0], self._option_string_actions)
+            name = option.partition("=")[0]
+            near = self.hints.get(name) or _near_options(name, self._option_string_actions)
             self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
 
 
@@ -174,6 +180,22 @@ class ProgramParser(CommandParser):
         formatter.end_section()
         formatter.add_text(self.epilog)
         return formatter.format_help()
+
+
+def _near_options(text: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence with the options that may be meant; empty if none is near.
+
+    They are those that `text` begins, as an abbreviation would, or else the nearest one; and those in which
+    this one is a word.
+    """
+    import difflib
+
+    options = [option for option in known if option.startswith("--")]
+    found = [option for option in options if len(text) > 3 and option.startswith(text)]
+    found = found[:3] or difflib.get_close_matches(text, options, n=1)
+    words = {option.removeprefix("--") for option in found}
+    found += [o for o in options if o not in found and words & set(o.removeprefix("--").split("-"))]
+    return f"; did you mean {' or '.join(found[:3])}?" if found else ""
 
 
 def _near(text: str, known: Iterable[str]) -> str:

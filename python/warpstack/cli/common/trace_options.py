@@ -18,22 +18,34 @@ from warpstack._util.arguments import printable
 from warpstack._util.progress import work
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.subject import Subject
 
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
-    from warpstack.traces.trace import App
+    from warpstack.traces.trace import App, Launches
 
 __all__ = [
+    "COLD_L2",
+    "WARM_L2",
     "add_device_memory",
     "add_trace",
     "built",
+    "load_subject",
+    "load_subjects",
     "load_trace",
-    "load_traces",
+    "named_after_source",
     "save_trace",
     "source_of",
 ]
 
 _SOURCES = (".cu", ".ptx")
+#: What other tools call leaving out the first launches, and what it is here.
+_SKIPPING = ("--skip", "--skip-launches", "--launch-skip", "--warmup", "--warm-up")
+_SKIP = "; --kernels 2- leaves out the first launch, --kernels 4- the first three"
+#: For `add_trace`: the launches before the chosen ones run.
+WARM_L2 = "; those before run, too, for what they leave in L2, and take their time and memory"
+#: They do not run.
+COLD_L2 = "; those before do not run and leave nothing in L2"
 _NOTHING = (
     "there is nothing to work on; give a trace, a CUDA source (kernel.cu), --workload NAME or "
     "-- ./program"
@@ -59,10 +71,11 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def add_trace(parser: argparse.ArgumentParser, *, only: bool = False) -> None:
+def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: str = "") -> None:
     """Add the arguments that say what a command is about.
 
-    With `only`, it is one trace, and nothing that a trace would be made of first.
+    With `only`, it is one trace, and nothing that a trace would be made of first. `about_l2` says what
+    becomes of launches before the chosen ones.
     """
     traces = (
         "kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace"
@@ -80,15 +93,19 @@ def add_trace(parser: argparse.ArgumentParser, *, only: bool = False) -> None:
             parser.traces_anywhere = True
             parser.epilog = (
                 "In place of a trace, -- ./program ARGUMENT... runs a CUDA program without a GPU (see "
-                "warpstack trace), and SOURCE.cu -- ARGUMENT... builds it first."
+                "warpstack trace), and SOURCE.cu -- ARGUMENT... builds it first; several sources get the "
+                "same arguments."
             )
         _add_made(parser)
     parser.add_argument(
         "--kernels",
         "--kernel",
         metavar="WHICH",
-        help="launches, by numbers (1,4-6) or by names of their kernels (gemm*) (default: all)",
+        help="launches to report: numbers (1,4-6 or 2-), names of kernels (gemm*), or both (gemm*,2-3: those "
+        f"that either chooses){about_l2} (default: all)",
     )
+    if isinstance(parser, CommandParser):
+        parser.hints.update(dict.fromkeys(_SKIPPING, _SKIP))
     parser.add_argument(
         "--skip-missing",
         action="store_true",
@@ -134,14 +151,49 @@ def add_device_memory(parser: argparse._ActionsContainer) -> None:
 
 
 def load_trace(arguments: argparse.Namespace, gpu: Gpu | None = None) -> App:
-    """Return the one application that the arguments name; `gpu` is the device that a program sees."""
+    """Return the one application that the arguments name; `gpu` is the device that a program sees.
+
+    With a `gpu`, on which it is to run, a note says that chosen launches begin with an empty L2.
+    """
+    _check_one(arguments)
+    (subject,) = _subjects(arguments, gpu, earlier=False)
+    if gpu is not None and arguments.kernels:
+        _say_what_is_cold([subject.app])
+    return subject.app
+
+
+def load_subject(arguments: argparse.Namespace, gpu: Gpu) -> Subject:
+    """Return the one application that the arguments name, as `load_subjects` does."""
+    _check_one(arguments)
+    (subject,) = load_subjects(arguments, gpu)
+    return subject
+
+
+def load_subjects(arguments: argparse.Namespace, gpu: Gpu) -> list[Subject]:
+    """Return the applications that the arguments name, with the launches before the chosen ones.
+
+    They are read, or run without a GPU for their traces; `gpu` is the device that a program sees. Where L2
+    is emptied between launches, those before have nothing to say. A sample is one of the chosen launches.
+
+    Raises
+    ------
+    InputError
+        If nothing is named, or two things that exclude each other; and whatever is wrong with them.
+    """
+    samples = getattr(arguments, "sample_launches", False) is not False
+    flushes = getattr(arguments, "flush_l2", False)
+    subjects = _subjects(arguments, gpu, earlier=not (samples or flushes))
+    if samples and not flushes and arguments.kernels:
+        _say_what_is_cold([subject.app for subject in subjects])
+    return subjects
+
+
+def _check_one(arguments: argparse.Namespace) -> None:
     if isinstance(arguments.trace, list) and len(arguments.trace) > 1:
         raise ws.InputError(
             f"{len(arguments.trace)} traces are given, {', '.join(arguments.trace[:3])}: this command "
             "takes one; predict takes several"
         )
-    (app,) = load_traces(arguments, gpu)
-    return app
 
 
 def source_of(arguments: argparse.Namespace) -> str | None:
@@ -153,23 +205,12 @@ def source_of(arguments: argparse.Namespace) -> str | None:
     return given
 
 
-def load_traces(arguments: argparse.Namespace, gpu: Gpu | None = None) -> list[App]:
-    """Return the applications that the arguments name: read, or run without a GPU for their traces.
-
-    With a `gpu`, on which they are to run, a note says that chosen launches begin with an empty L2.
-
-    Raises
-    ------
-    InputError
-        If nothing is named, or two things that exclude each other; and whatever is wrong with them.
-    """
+def _subjects(arguments: argparse.Namespace, gpu: Gpu | None, *, earlier: bool) -> list[Subject]:
+    """Return what the arguments name; `earlier` asks for the launches before the chosen ones."""
     if isinstance(arguments.trace, str):
-        return [_read(arguments, arguments.trace)]
+        return [_read(arguments, arguments.trace, earlier)]
     _check(arguments)
-    apps = _made_or_read(arguments, gpu)
-    if gpu is not None and arguments.kernels and not getattr(arguments, "flush_l2", False):
-        _say_what_is_cold(apps)
-    return apps
+    return _made_or_read(arguments, gpu, earlier)
 
 
 def _say_what_is_cold(apps: Sequence[App]) -> None:
@@ -190,7 +231,7 @@ def _say_what_is_cold(apps: Sequence[App]) -> None:
         )
 
 
-def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None) -> list[App]:
+def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None, earlier: bool) -> list[Subject]:
     if arguments.workload is not None:
         with _output_aside(), work(f"running the workload {arguments.workload}"):
             app = ws.workloads.load(
@@ -198,11 +239,13 @@ def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None) -> list[App]:
                 arguments.size or "small",
                 device_memory_mib=arguments.device_memory,
             )
-            return [_chosen(arguments, app)]
+            return [_chosen(arguments, app, earlier)]
     if arguments.program and not arguments.trace:
-        return [_traced(arguments, arguments.program, gpu)]
+        return [_traced(arguments, arguments.program, gpu, earlier)]
     return [
-        _of_source(arguments, path, gpu) if path.endswith(_SOURCES) else _read(arguments, path)
+        _of_source(arguments, path, gpu, earlier)
+        if path.endswith(_SOURCES)
+        else _read(arguments, path, earlier)
         for path in arguments.trace
     ]
 
@@ -230,10 +273,9 @@ def _check(arguments: argparse.Namespace) -> None:
     ):
         if given is not None and not sources:
             raise ws.InputError(f"{option}: there is no source to compile; give SOURCE.cu, too")
-    if program and (len(traces) > 1 or arguments.launch is not None):
-        what = "--launch" if arguments.launch is not None else "several traces"
+    if program and arguments.launch is not None:
         raise ws.InputError(
-            f"-- {printable(program[0])}: {what} cannot have arguments of a program"
+            f"-- {printable(program[0])}: --launch cannot have arguments of a program"
         )
     if arguments.device_memory is not None and not (sources or program or workload):
         raise ws.InputError(
@@ -243,19 +285,22 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ws.InputError("--size is of a workload; give --workload NAME, too")
 
 
-def _read(arguments: argparse.Namespace, path: str) -> App:
-    from warpstack.traces.trace import launches_of_text
+def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
+    from warpstack.traces.trace import Launches, launches_of_text
 
     _refuse_others(path)
-    by_name = _names_kernels(arguments.kernels)
+    launches = None
+    if arguments.kernels is not None and not _names_kernels(arguments.kernels):
+        launches = Launches.of(launches_of_text(arguments.kernels, "--") or ())
+    to_read: Any = launches.with_earlier() if launches is not None and earlier else launches
     app = ws.load(
         path,
-        kernels=None if by_name else launches_of_text(arguments.kernels, "--"),
+        kernels=to_read,
         memory_limit_mib=arguments.memory_limit,
         missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
-    return _chosen(arguments, app) if by_name else app
+    return _chosen(arguments, app, earlier) if launches is None else _of(app, launches, earlier)
 
 
 def _names_kernels(text: str | None) -> bool:
@@ -280,17 +325,33 @@ def _refuse_others(path: str) -> None:
             )
 
 
-def _chosen(arguments: argparse.Namespace, app: App) -> App:
-    from warpstack.traces.trace import launches_named, launches_of_text
+def _chosen(arguments: argparse.Namespace, app: App, earlier: bool) -> Subject:
+    """Return the launches of an application that ``--kernels`` chooses."""
+    from warpstack.traces.trace import Launches, launches_named, launches_of_text
 
     text = arguments.kernels
-    if _names_kernels(text):
-        return app.select(launches_named(app, text, "--"))
-    launches = launches_of_text(text, "--")
-    return app if launches is None else app.select(launches)
+    if text is None:
+        return Subject(app, app)
+    named = (
+        launches_named(app, text, "--") if _names_kernels(text) else launches_of_text(text, "--")
+    )
+    launches = Launches.of(named or ())
+    launches.check({kernel.launch_id for kernel in app}, app.name)
+    return _of(app, launches, earlier)
 
 
-def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App:
+def _of(app: App, launches: Launches, earlier: bool) -> Subject:
+    """Return launches that were checked, and with `earlier` those before the last of them."""
+    places = [place for place, k in enumerate(app) if launches.is_chosen(k.launch_id)]
+    if not places:
+        raise ws.InputError(f"{app.name}: the files of all chosen launches are missing")
+    chosen = ws.App([app[place] for place in places], app.name)
+    if not earlier or len(places) == places[-1] + 1:
+        return Subject(chosen, chosen)
+    return Subject(chosen, ws.App(app.kernels[: places[-1] + 1], app.name))
+
+
+def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None, earlier: bool) -> Subject:
     """Return the traces of a source: of one launch of a kernel, or of all that its program makes."""
     options = _words("--compiler-options", arguments.compiler_options or "")
     if arguments.launch is not None:
@@ -299,9 +360,9 @@ def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None) -> App
         launch = read_launch(arguments.launch)
         with _output_aside(), work(f"running {launch.kernel} of {printable(path)}"):
             trace = run_launch(path, launch, options, arguments.device_memory)
-            return _chosen(arguments, ws.App([trace], Path(path).stem))
+            return _chosen(arguments, ws.App([trace], Path(path).stem), earlier)
     with built(path, options) as program:
-        return _traced(arguments, [program, *arguments.program], gpu)
+        return _traced(arguments, [program, *arguments.program], gpu, earlier, path)
 
 
 @contextlib.contextmanager
@@ -316,6 +377,18 @@ def built(path: str, options: Sequence[str] = (), command: str = "") -> Iterator
         with work(f"compiling {printable(path)}"):
             ws.cuda.toolchain.build_program(path, program, options)
         yield str(program)
+
+
+@contextlib.contextmanager
+def named_after_source(program: str, source: str | None) -> Iterator[None]:
+    """Let errors of a program name its source, if there is one, and not repeat what was printed."""
+    try:
+        yield
+    except ws.InputError as error:
+        text = str(getattr(error, "told", error))
+        if source is not None:
+            text = text.replace(printable(program), printable(source))
+        raise ws.InputError(text) from None
 
 
 def _check_main(path: str, command: str) -> None:
@@ -353,11 +426,20 @@ def _example(parameter: str) -> str:
     return f"{kind}[1048576]" if "*" in parameter else "1048576"
 
 
-def _traced(arguments: argparse.Namespace, command: list[str], gpu: Gpu | None) -> App:
-    """Return the traces of a program, which are kept in memory only."""
+def _traced(
+    arguments: argparse.Namespace,
+    command: list[str],
+    gpu: Gpu | None,
+    earlier: bool,
+    source: str | None = None,
+) -> Subject:
+    """Return the traces of a program, which are kept in memory only.
+
+    Errors name its `source` where there is one: its program is gone when they are read.
+    """
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         place = Path(folder) / "traced"
-        with _output_aside():
+        with _output_aside(), named_after_source(command[0], source):
             run = ws.cuda.host.trace_program(
                 command,
                 place,
@@ -366,10 +448,11 @@ def _traced(arguments: argparse.Namespace, command: list[str], gpu: Gpu | None) 
                 progress=True,
             )
         if run.traced == 0:
-            raise ws.InputError(f"{printable(command[0])}: none of its launches ended well")
+            name = printable(source or command[0])
+            raise ws.InputError(f"{name}: none of its launches ended well")
         if run.problem():
             say("warning", f"{run.problem(told=True)}; what was traced until then is used")
-        return _read(arguments, str(place))
+        return _read(arguments, str(place), earlier)
 
 
 def _words(option: str, text: str) -> list[str]:

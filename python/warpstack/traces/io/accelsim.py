@@ -174,6 +174,7 @@ def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
     files = []
     missing: list[str] = []
     for number, entry in entries:
+        launch = _KERNEL_NUMBER.search(entry)
         match = _KERNEL_FILE.fullmatch(entry)
         if match is None:
             raise InputError(
@@ -192,9 +193,10 @@ def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
         missing.append(
             f"{where}:{number}: {printable(entry)} is not there (nor .xz, .gz, .zst of it)"
         )
-        if not options.skip_missing:
+        # Launches that are read only for what they leave in L2 may be missing.
+        if not options.skip_missing and (launch is None or options.chooses(int(launch[1]))):
             raise InputError(
-                f'{missing[0]}; restore the file, or pass over it with missing="skip" (--skip-missing)'
+                f'{missing[-1]}; restore the file, or pass over it with missing="skip" (--skip-missing)'
             )
     if not files:
         raise InputError(f"{missing[0]}, as all {len(missing)} files of the list")

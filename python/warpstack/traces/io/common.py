@@ -47,6 +47,10 @@ class LoadOptions:
         """Whether this launch is to be loaded."""
         return self.kernels is None or launch_id in self.kernels
 
+    def chooses(self, launch_id: int) -> bool:
+        """Whether this launch is chosen itself, and not read only because a later one is."""
+        return self.kernels is None or self.kernels.is_chosen(launch_id)
+
     def select(self, app: App) -> App:
         """Return the launches that are to be loaded of those that were read."""
         if self.kernels is None:

@@ -1,0 +1,100 @@
+"""What a command reports, and what runs for it: chosen launches, and those before them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from warpstack._util.progress import progress_bar
+from warpstack.cli.common.messages import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from warpstack.hardware.description import Gpu
+    from warpstack.timing.simulation import SimulationResult
+    from warpstack.traces.trace import App
+
+__all__ = ["Subject", "simulated"]
+
+#: More warp instructions than this before the chosen launches take the simulator many seconds.
+_LONG_BEFORE = 2_000_000
+
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What a command is about.
+
+    Attributes
+    ----------
+    app
+        The launches that are reported.
+    ran
+        These, and those before the last of them, for what they leave in L2; in order.
+    """
+
+    app: App
+    ran: App
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The places in `ran` of the launches that are reported."""
+        launches = {kernel.launch_id for kernel in self.app}
+        return [place for place, kernel in enumerate(self.ran) if kernel.launch_id in launches]
+
+    def of_reported(self, values: Sequence[_T]) -> list[_T]:
+        """Return what is reported of values, as many for each launch of `ran` as for any other."""
+        each = len(values) // max(len(self.ran), 1)
+        return [
+            value for place in self.places for value in values[place * each : (place + 1) * each]
+        ]
+
+    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a table with a column ``kernel`` that are reported."""
+        launches = [kernel.launch_id for kernel in self.app]
+        return table[table["kernel"].isin(launches)].reset_index(drop=True)
+
+    def say_what_is_simulated(self) -> None:
+        """Say that launches before the chosen ones are simulated, where that takes long."""
+        before = [k for place, k in enumerate(self.ran) if place not in set(self.places)]
+        if sum(kernel.num_instructions for kernel in before) > _LONG_BEFORE:
+            say(
+                "note",
+                f"{len(before):,} launches before the chosen ones are simulated, too, for what they leave "
+                "in L2; --flush-l2 leaves them out",
+            )
+
+
+def simulated(
+    subject: Subject, gpu: Gpu, settings: Mapping[str, Any], **how: Any
+) -> list[SimulationResult]:
+    """Simulate what is reported, after the launches before it, of which only L2 is kept.
+
+    Parameters
+    ----------
+    subject, gpu
+        What is simulated, and on which GPU.
+    settings
+        ``flush_l2`` and ``profiler``, as for `warpstack.simulate`.
+    how
+        What `warpstack.timing.Simulator.run` is to record of the launches that are reported.
+    """
+    from warpstack.timing import simulation
+
+    if len(subject.places) == len(subject.ran):
+        return simulation.simulate(subject.app, gpu, **settings, **how, progress=True)
+    subject.say_what_is_simulated()
+    simulator = simulation.Simulator(gpu, profiler=settings["profiler"])
+    wanted, results = set(subject.places), []
+    before = {"max_cycles": how.get("max_cycles")}
+    total = sum(kernel.num_instructions for kernel in subject.ran)
+    with progress_bar(True, total, "simulating", "instruction") as bar:
+        for place, kernel in enumerate(subject.ran):
+            result = simulator.run(kernel, progress=bar, **(how if place in wanted else before))
+            if place in wanted:
+                results.append(result)
+    return results
