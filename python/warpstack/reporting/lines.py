@@ -13,7 +13,7 @@ from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
-from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
@@ -146,6 +146,9 @@ def lines_and_instructions(
             counts[f"model_cpi_{part}"] = stack[part] * weight
         moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]
         counts["fetched_sectors"] = _fetched(kernel, counts, memory.totals["dram_read_sectors"])
+        counts["cold_dram_requests"] = counts["dram_requests"]
+        if number and not flush_l2 and _hits_l2(counts):
+            counts["cold_dram_requests"] = _cold_dram_requests(kernel, target, len(counts))
         counts = _with_row(
             counts, WRITTEN_BACK, fetched_sectors=moved - int(counts["fetched_sectors"].sum())
         )
@@ -206,6 +209,18 @@ def _with_row(counts: pd.DataFrame, line: int, **values: int) -> pd.DataFrame:
     added: dict[Any, Any] = dict.fromkeys(counts.columns, 0)
     added |= {"source_line": line, "pc": -1, "opcode": "", **values}
     return pd.concat([counts, pd.DataFrame([added], index=[line])])
+
+
+def _hits_l2(counts: pd.DataFrame) -> bool:
+    """Return whether L2 has most of what some instruction asks it for."""
+    return bool((counts["l2_requests"] > 2 * counts["dram_requests"]).any())
+
+
+def _cold_dram_requests(kernel: KernelTrace, gpu: Gpu, rows: int) -> npt.NDArray[np.int64]:
+    """Return requests to DRAM by row if no launch before had left its data in L2."""
+    (memory,) = Pipeline(kernel, Options()).memory(gpu)
+    requests = memory.per_pc["dram_requests"].reindex(range(rows), fill_value=0)
+    return requests.to_numpy(dtype=np.int64)
 
 
 def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:

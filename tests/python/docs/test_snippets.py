@@ -34,7 +34,7 @@ ELSEWHERE = {
     "how-to/numba.md": "test_docs_cuda.py",
     "how-to/triton.md": "test_docs_cuda.py",
     "how-to/extend.md": "test_docs_extend.py, after the changes that the page shows",
-    "how-to/large-sweeps.md": "30,000 points take an hour; tests/python/exploration has smaller ones",
+    "how-to/large-sweeps.md": "30,000 points take minutes; tests/python/exploration has smaller ones",
 }
 #: Packages without which a block is not run, nor what comes after it on its page.
 OPTIONAL = ("distributed", "duckdb", "polars", "pyspark", "ray")

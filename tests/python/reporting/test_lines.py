@@ -293,3 +293,14 @@ def test_listing_of_a_kernel_in_the_first_line():
     shown = listing(first, ["only line"]).split("The lines that")[0]
     assert shown.count("only line") == 1
     assert len(re.findall(r" -\d+  ", shown)) == 0
+
+
+def test_data_of_the_launch_before_are_not_used_again():
+    """L2 has all of the second launch's data, each of which it loads once."""
+    apps = ws.App([ws.patterns.stream(), ws.patterns.stream()])
+    table = ws.lines(apps, "a100", simulate=False)
+    first, second = (row for _, row in table[table["source_line"] >= 0].iterrows())
+    assert first["l2_hit_rate"] < 0.1
+    assert second["l2_hit_rate"] > 0.9
+    assert second["l1_hit_rate"] < 0.1
+    assert "used again" not in second["advice"]
