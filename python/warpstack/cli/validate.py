@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
-        help="column to compare, or all: every statistic that both sides have (default: cycles, and all "
-        "of Nsight Compute)",
+        help="column to compare, or all: every statistic that both sides have (default: all of Nsight "
+        "Compute, times of a reference that has no cycles, else cycles)",
     )
     parser.add_argument(
         "--by",
@@ -106,7 +106,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="such as bfs=MD; may be repeated",
     )
     parser.add_argument(
-        "--clock-ghz", type=float, metavar="GHZ", help="turns measured times into cycles"
+        "--clock-ghz",
+        type=float,
+        metavar="GHZ",
+        help="turns measured times into cycles, which are compared then",
     )
     add_plot(parser, "draw errors and values of the first metric (.png, .pdf)")
     add_output(parser)
@@ -146,7 +149,8 @@ def run(arguments: argparse.Namespace) -> None:
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
-        print_about(arguments, f"{what}, predicted against reference: {', '.join(about)}")
+        title = heading(what) if what in ("time_us", "time_s") else what
+        print_about(arguments, f"{title}, predicted against reference: {', '.join(about)}")
         # Unknown stacks are left out, as are the cycles from which applications are added up.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]

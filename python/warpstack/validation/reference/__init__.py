@@ -181,9 +181,9 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
 
 def _almost(where: str, text: str, lines: list[Line]) -> InputError | None:
     """Return what keeps a line near the top from being the header of a table."""
-    for line in text.splitlines()[:_HEADER_LINES]:
+    for head in text.splitlines()[:_HEADER_LINES]:
         for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-            columns = [cell.strip(' "') for cell in line.split(mark)]
+            columns = [cell.strip(' "') for cell in head.split(mark)]
             if len(columns) > 1 and (
                 any(dialect.matches(columns) for dialect in DIALECTS)
                 or tables.wrong_columns(columns)
