@@ -665,7 +665,7 @@ class TestCommandLine:
             assert message in printed.err
             assert printed.err.count("\n") == 1
         (files / "bad.csv").write_text("a,b\n1\n2,3,4\n")
-        assert "not what predict --csv" in run(files / "bad.csv", files / "r.csv", status=2).err
+        assert "give what predict --csv" in run(files / "bad.csv", files / "r.csv", status=2).err
 
 
 def test_accel_sim_on_bfs(bfs, shared):
