@@ -106,6 +106,15 @@ def test_headers_that_are_almost_right(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
+def test_each_program_numbers_its_launches(tmp_path):
+    table = read(tmp_path, "app,name,time_us\ns,a,1\nt,a,2\ns,a,3\nt,b,4\n")
+    assert table["kernel"].tolist() == [1, 1, 2, 2]
+    mine = table[["app", "name", "kernel", "time_us"]].assign(gpu="g", gpu_changes="", model="m")
+    compared = ws.validate(mine, tmp_path / "own.csv")
+    assert compared["status"].tolist() == ["matched"] * 4
+    assert compared["error"].tolist() == [0] * 4
+
+
 def test_csv_below_the_headings_of_nsight_systems(tmp_path):
     table = read(tmp_path, NSYS_CSV)
     assert table["name"].tolist() == ["add"]

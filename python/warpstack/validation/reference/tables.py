@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,6 +68,8 @@ _TIME_NAMES = "time_us, time_ns, time_ms or time_s, after the unit of its number
 #: Text in place of a number that a program failed to compute, unlike an empty cell or ``n/a``.
 _NO_NUMBER = frozenset({"nan", "-nan", "+nan", "inf", "-inf", "+inf", "infinity"})
 _UNIT_COLUMNS = ("unit", "units", "time_unit", "time unit")
+#: Columns that tell runs apart, each of which numbers its launches from 1.
+_APART = ("app", "change", "gpu", "gpu_changes")
 _NAME_COLUMNS = ("name", "kernel name", "kernel_name", "Kernel")
 
 
@@ -99,6 +102,7 @@ def _measured(columns: Sequence[str]) -> dict[str, str]:
 def read_table(sections: list[Section]) -> pd.DataFrame:
     """Read a table with a row per launch; empty cells are missing values."""
     rows: list[dict[str, Any]] = []
+    counts: Counter[tuple[str, ...]] = Counter()
     for section in sections:
         measured = _measured(section.header)
         unit_column = next((c for c in section.header if c.lower() in _UNIT_COLUMNS), None)
@@ -136,8 +140,11 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
                 elif column and column not in ("kernel", unit_column):
                     name = _NUMBERS.get(column, column)
                     row[name] = number(line, column, text, _unit_of_column(name), keep_unit=True)
-            launch = len(rows) + 1
-            if not is_named:
+            if is_named:
+                of = tuple(row.get(column, "") for column in _APART)
+                counts[of] += 1
+                launch = counts[of]
+            else:
                 launch = whole_number(line, "kernel", cells["kernel"])
             rows.append({**row, "kernel": launch})
     return pd.DataFrame(rows)
