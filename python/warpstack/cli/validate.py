@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import csv
 import io
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import warpstack as ws
@@ -21,6 +23,15 @@ from warpstack.cli.common.layout import Look
 from warpstack.cli.common.output import add_output, print_about, print_table
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.errors import shown
+
+_WRITES_THEM = "give what predict --csv or predict --json writes"
+#: What files are by their endings.
+_KINDS = {
+    **dict.fromkeys((".cu", ".cuh", ".cpp", ".cc", ".h", ".py"), "is source text"),
+    **dict.fromkeys((".traceg", ".trace", ".g"), "is a trace"),
+    **dict.fromkeys((".yaml", ".yml", ".config"), "describes a GPU or a sweep"),
+    ".ncu-rep": "is a report of Nsight Compute, which is a reference and comes last",
+}
 
 SUMMARY = "errors of predictions against references"
 
@@ -65,8 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
-        help="column to compare, or all: every statistic that both sides have (default: cycles, and all "
-        "of Nsight Compute)",
+        help="column to compare, or all: every statistic that both sides have (default: all of Nsight "
+        "Compute, times of a reference that has no cycles, else cycles)",
     )
     parser.add_argument(
         "--by",
@@ -106,7 +117,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="such as bfs=MD; may be repeated",
     )
     parser.add_argument(
-        "--clock-ghz", type=float, metavar="GHZ", help="turns measured times into cycles"
+        "--clock-ghz",
+        type=float,
+        metavar="GHZ",
+        help="turns measured times into cycles, which are compared then",
     )
     add_plot(parser, "draw errors and values of the first metric (.png, .pdf)")
     add_output(parser)
@@ -146,7 +160,8 @@ def run(arguments: argparse.Namespace) -> None:
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]
         about = [str(shown[c].iloc[0]) for c in dull if c != "metric" and shown[c].iloc[0] != ""]
         what = shown["metric"].iloc[0] if "metric" in dull else "several metrics"
-        print_about(arguments, f"{what}, predicted against reference: {', '.join(about)}")
+        title = heading(what) if what in ("time_us", "time_s") else what
+        print_about(arguments, f"{title}, predicted against reference: {', '.join(about)}")
         # Unknown stacks are left out, as are the cycles from which applications are added up.
         needless = [c for c in _OF_STACKS if c in shown]
         needless = [c for c in needless if (shown[c].isna() | (shown[c] == "")).all()]
@@ -176,25 +191,38 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
 
     place = as_path("predictions", path)
     where = printable(place)
+    if place.is_dir():
+        raise ws.InputError(f"{where}: is a folder; {_WRITES_THEM}")
     with reading(place):
         text = read_input(place, "table", MAX_TABLE_BYTES)
+    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell redirects into UTF-16
+        text = text.decode("utf-16", "replace").encode()
+    text = text.removeprefix(codecs.BOM_UTF8)
     is_json = text.lstrip()[:1] == b"["
+    if wrong := "" if is_json else _what_else(place, text):
+        raise ws.InputError(f"{where}: {wrong}; {_WRITES_THEM}")
     try:
         if is_json:
             records = json.loads(text)
             if not all(isinstance(record, dict) for record in records):
-                raise ValueError("not a list of objects")
+                raise ValueError("a list, but not of the rows of predictions")
             table = pd.DataFrame([_flat(record) for record in records])
         else:
             _check_head(text)
             table = pd.read_csv(io.BytesIO(text), dtype=dict.fromkeys(_TEXT_COLUMNS, str))
             table = texts_of_csv(table)
             if not isinstance(table.index, pd.RangeIndex):
-                raise ValueError("rows have more values than there are names of columns")
+                raise ValueError(_where_too_long(text))
+    except json.JSONDecodeError as error:
+        wrong = f"line {error.lineno}: damaged JSON: {error.msg}"
+    except (pd.errors.ParserError, UnicodeDecodeError):
+        wrong = _where_too_long(text)  # the parser's own words are about its state
     except (ValueError, RecursionError) as error:
-        raise ws.InputError(f"{where}: not what predict --csv or --json prints: {error}") from None
+        wrong = str(error)
+    if wrong:
+        raise ws.InputError(f"{where}: not predictions: {wrong}; {_WRITES_THEM}")
     if "kernel" not in table:
-        raise ws.InputError(f"{where}: not what predict --csv or --json prints: no column kernel")
+        raise ws.InputError(f"{where}: not predictions: JSON without kernel; {_WRITES_THEM}")
     metrics = COMPARABLE if metric in (None, "all") else (metric,)
     wanted = dict.fromkeys(("kernel", *metrics, "cycles", "instructions", *STACK, *_OF_TIMES))
     numbers = [name for name in wanted if name in table]
@@ -206,6 +234,44 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
         raise ws.InputError(f"{where}: {place_of(int(missing.argmax()))}: kernel is missing")
     table = csv_numbers(where, table, numbers, place_of, whole=("kernel",), texts=not is_json)
     return checked_table(where, table, texts=_TEXT_COLUMNS)
+
+
+def _what_else(place: Path, text: bytes) -> str:
+    """Return what a file is that is neither a table with a column ``kernel`` nor a list of rows."""
+    from warpstack._util.foreign_file import foreign
+
+    if not text.strip():
+        return "is empty: the command that was to write it did not"
+    if kind := _KINDS.get(place.suffix.lower()):
+        return kind
+    if text.lstrip()[:1] == b"{":
+        return "is JSON, but not the list of rows that predict --json prints"
+    rows = list(itertools.islice(_lines_and_rows(text), 1))
+    names = rows[0][1] if rows else []
+    if "kernel" in names:
+        return ""
+    if _is_measured(place):
+        return "is a reference, which comes last (validate PREDICTIONS REFERENCE)"
+    if known := foreign(place.name, text[: 1 << 16]):
+        return f"is {known[0]}"
+    return "has no column kernel" if len(names) > 1 else "is not a table"
+
+
+def _where_too_long(text: bytes) -> str:
+    """Return which line has more values than the first; too few are missing ones."""
+    columns = 0
+    for line, values in _lines_and_rows(text):
+        columns = columns or len(values)
+        if len(values) > columns:
+            return f"line {line} has {len(values)} values under {columns} columns"
+    return "damaged CSV"
+
+
+def _is_measured(place: Path) -> bool:
+    """Return whether a file is one that references are read from."""
+    with contextlib.suppress(ws.InputError):
+        return not ws.validation.reference.read(place).empty
+    return False
 
 
 def _check_head(text: bytes) -> None:

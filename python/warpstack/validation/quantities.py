@@ -15,7 +15,15 @@ from warpstack.errors import InputError, shown
 from warpstack.hardware.description import gpu, gpus
 from warpstack.validation.reference.ncu_names import STATISTICS
 
-__all__ = ["COMPARABLE", "Conversion", "has_values", "is_additive", "launch_text", "with_clocks"]
+__all__ = [
+    "COMPARABLE",
+    "Conversion",
+    "has_values",
+    "is_additive",
+    "is_profiler",
+    "launch_text",
+    "with_clocks",
+]
 
 #: Metrics that can be compared beside any column that is asked for, in the order of the results.
 COMPARABLE = tuple("time_us" if name == "time_s" else name for name in STATISTICS)
@@ -31,6 +39,11 @@ _PROFILERS = ("ncu", "nvprof", "nsys", "torch", "hw_")
 def is_additive(metric: str) -> bool:
     """Return whether the values of kernels add up to that of their application."""
     return metric in _ADDITIVE or metric.endswith(_ADDITIVE_ENDS)
+
+
+def is_profiler(source: str) -> bool:
+    """Return whether a source of references is a profiler, whose files say their units."""
+    return source.startswith(_PROFILERS)
 
 
 def has_values(table: pd.DataFrame, metric: str) -> bool:
@@ -110,10 +123,15 @@ class Conversion:
     def predicted(
         self, mine: Mapping[Hashable, Any], theirs: Mapping[Hashable, Any] | None
     ) -> float:
-        """Return the value of a prediction: cycles with the launch where the reference's have it."""
+        """Return the value of a prediction, with the launch where the reference's has it."""
         value = self(mine)
-        if self.metric == "cycles" and theirs is not None and _begins_with_launch(theirs):
+        if theirs is None or not _begins_with_launch(theirs):
+            return value
+        if self.metric == "cycles":
             value += self._launch_cycles(mine)
+        elif self.metric in _TIMES and math.isnan(_seconds(mine)):  # from cycles, which lack it
+            launch = mine.get("launch_us")
+            value += 0.0 if pd.isna(launch) else float(launch) * 1e-6 / _TIMES[self.metric]
         return value
 
     def _converted(self, row: Mapping[Hashable, Any]) -> Any:
@@ -167,7 +185,7 @@ def _seconds(row: Mapping[Hashable, Any]) -> float:
 
 def _begins_with_launch(theirs: Mapping[Hashable, Any]) -> bool:
     """Whether the cycles of a reference contain the launch: a profiler's do, and measured times."""
-    return pd.isna(theirs.get("cycles")) or str(theirs["source"]).startswith(_PROFILERS)
+    return pd.isna(theirs.get("cycles")) or is_profiler(str(theirs["source"]))
 
 
 def _dim3(value: Any) -> tuple[int, ...] | None:

@@ -17,11 +17,13 @@ from warpstack.memory.caches import MemoryProfile
 from warpstack.tables import STACK, checked_table, require
 from warpstack.timing.simulation import SimulationResult
 from warpstack.validation import measures, stacks
+from warpstack.validation.profilers import TIMED, warn_of_other_profilers
 from warpstack.validation.quantities import (
     COMPARABLE,
     Conversion,
     has_values,
     is_additive,
+    is_profiler,
     launch_text,
     with_clocks,
 )
@@ -42,6 +44,9 @@ _TEXTS = ("app", "suite", "class", "change", "name", "gpu", "gpu_changes")
 _MATCHING = ("auto", "number", "order")
 #: Stands for all statistics that both sides have.
 ALL = "all"
+
+#: Ratios above it, or below its inverse, are rather of another unit than of a bad prediction.
+_OTHER_UNIT = 300.0
 
 MATCHED = "matched"
 NO_REFERENCE = "no reference"
@@ -77,11 +82,12 @@ def validate(
         ``kernel`` and the metric, or a sequence of these.
     metric
         The column or columns to compare; ``all``: every statistic that both sides have. By default
-        ``cycles``, and all of a report of Nsight Compute. Where a reference has no ``cycles`` but
-        a time, cycles are the time at the clock of the predictions; ``time_s`` and ``time_us`` of
-        predictions are the reverse. Cycles of a profiler begin with the launch: predictions with
-        ``launch_us`` are compared with these cycles added. ``clock_ghz`` of predictions is what
-        their cycles and times say, or the clock of their GPU.
+        all of a report of Nsight Compute, ``time_us`` of another reference that has times and no
+        ``cycles``, else ``cycles``. Where ``cycles`` of such a reference are asked for, or
+        `clock_ghz` is given, they are the time at the clock of the predictions; ``time_s`` and
+        ``time_us`` of predictions are the reverse. Cycles of a profiler begin with the launch:
+        predictions with ``launch_us`` are compared with these cycles added. ``clock_ghz`` of
+        predictions is what their cycles and times say, or the clock of their GPU.
     match
         How launches are matched: by ``number``; by name and ``order`` among the launches of that
         name; or ``auto``: by number if the names there agree, otherwise by order. Where that order
@@ -117,13 +123,18 @@ def validate(
     ------
     InputError
         If a frame lacks a column, kernels cannot be told apart, nothing matches, both sides have no
-        statistic in common, or a component of a CPI stack is negative.
+        statistic in common, a time of the reference is not above 0, or a component of a CPI stack is
+        negative.
 
     Warns
     -----
     UnmatchedWarning
         If rows of either side have no counterpart (they are in the result), or if grid or block of
         matched launches differ, where both sides say them.
+    UserWarning
+        If times or cycles are for one profiler and measured by another that holds another clock or
+        has another launch; or if the median of the ratios to what no profiler wrote is above 300 or
+        below 1/300, as it is where a unit is another than it seems.
 
     Examples
     --------
@@ -158,13 +169,23 @@ def validate(
         _check_apps(texts, common)
         made_of = provenance.get(str(source), {})
         compared = wanted
+        # In the unit of the reference, unless a clock is given to convert it with.
+        in_time = (
+            metric is None
+            and clock_ghz is None
+            and str(source) not in provenance
+            and has_values(references, "time_us")
+            and not has_values(references, "cycles")
+        )
         if metric is None and str(source) not in provenance:
-            compared = ("cycles",)
+            compared = ("time_us" if in_time else "cycles",)
         elif metric is None or metric == ALL:
             compared = [m for m in wanted if has_values(references, m) and has_values(predicted, m)]
         for name in compared:
             about = {"metric": name, "profiler_metric": _profiler_metric(made_of, name)}
-            for settings, group in _sets(predicted, name):
+            # Cycles have a time at the clock.
+            having = (name, "cycles") if in_time else (name,)
+            for settings, group in _sets(predicted, having):
                 configuration = dict(zip(_CONFIGURATION, map(str, settings), strict=True))
                 convert = Conversion(name, configuration, clock_ghz, group)
                 for row in _compare(group, texts, common, (match, skip), convert):
@@ -188,6 +209,8 @@ def validate(
     if stacks.has_stacks(predicted) and stacks.has_stacks(known):
         columns += [name for side in stacks.CYCLES.values() for name in side]
     _report_other_launches(table)
+    warn_of_other_profilers(table, predicted)
+    _report_other_units(table)
     table = table[columns].astype({"kernel": "Int64", "launches": "int64"})
     _report_unmatched(table, predicted, _texts(known))
     return table
@@ -301,10 +324,11 @@ def _wanted(
     return names
 
 
-def _sets(predicted: pd.DataFrame, metric: str) -> Iterable[tuple[Any, pd.DataFrame]]:
-    """Yield the sets of predictions that have a metric, or all where none has it."""
+def _sets(predicted: pd.DataFrame, metrics: Sequence[str]) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Yield the sets of predictions that have one of the metrics, or all where none has it."""
     sets = list(predicted.groupby(list(_CONFIGURATION), sort=False))
-    return [(key, group) for key, group in sets if has_values(group, metric)] or sets
+    found = [(key, rows) for key, rows in sets if any(has_values(rows, m) for m in metrics)]
+    return found or sets
 
 
 def _profiler_metric(made_of: Mapping[str, str], metric: str) -> str:
@@ -380,12 +404,25 @@ def _references(
 def _joined(tables: Sequence[pd.DataFrame], metrics: Sequence[str]) -> pd.DataFrame:
     """Return all references as one table with the columns that matching reads."""
     checked_tables = [_columns("reference", table, metrics) for table in tables]
+    for table in checked_tables:
+        _check_times(table)
     known = pd.concat(checked_tables, ignore_index=True)
     known["launches"] = known["launches"].fillna(1) if "launches" in known else 1
     for column in _COMMON:
         if column not in known:
             known[column] = None
     return known
+
+
+def _check_times(reference: pd.DataFrame) -> None:
+    """Raise `InputError` for a time that no kernel can have taken."""
+    for column in ("time_s", "time_us"):
+        if column in reference and (wrong := (reference[column] <= 0).to_numpy()).any():
+            row = int(wrong.argmax())
+            raise InputError(
+                f"reference: row {row + 1}: {column} = {shown(reference[column].iloc[row])} is not a time "
+                "above 0; correct it, or leave the row out"
+            )
 
 
 def _given(
@@ -716,6 +753,22 @@ def _report_other_launches(table: pd.DataFrame) -> None:
             f"{'; '.join(texts)}{more}",
             UnmatchedWarning,
         )
+
+
+def _report_other_units(table: pd.DataFrame) -> None:
+    """Warn of a source whose values differ by so much that their unit may be another."""
+    matched = table[(table["status"] == MATCHED) & table["metric"].isin(TIMED)]
+    for (source, metric), rows in matched.groupby(["source", "metric"], sort=False):
+        ratio = float(rows["ratio"].median())
+        is_other = 0 < ratio < 1 / _OTHER_UNIT or _OTHER_UNIT < ratio < math.inf
+        if is_other and not is_profiler(str(source)):
+            times = f"{ratio:,.0f} times" if ratio > 1 else f"1/{1 / ratio:,.0f} of"
+            warn(
+                f"{source}: predictions of {metric} are {times} the reference (median): the unit of the "
+                "reference may be another than its column says; correct the name of the column",
+                UserWarning,
+            )
+            return  # cycles and time are converted into each other: one of them says it
 
 
 def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.DataFrame) -> None:

@@ -127,7 +127,7 @@ def test_numbers_of_numpy_are_shown_as_numbers(kernel):
         ("kernel,cycles,cpi_base\n1,5,x\n", "line 2: cpi_base = 'x' is not a number"),
         ("kernel,cycles\n\n1,5\n\n2,x\n", "line 5: cycles = 'x' is not a number"),
         ('kernel,name,cycles\n1,"a\nb",5\n2,c,x\n', "line 4: cycles = 'x' is not a number"),
-        ("kernel,cycles\n1,2,3\n", "rows have more values than there are names of columns"),
+        ("kernel,cycles\n1,2,3\n", "line 2 has 3 values under 2 columns"),
         ("kernel,kernel,cycles\n1,1,3\n", "the column 'kernel' is there twice"),
     ],
 )

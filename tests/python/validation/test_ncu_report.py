@@ -408,7 +408,7 @@ class TestValidation:
         simulated = pd.DataFrame({"kernel": [1, 2], "cycles": [8_800, 1_100]})
         assert list(ws.validate(mine, simulated)["predicted"]) == [8_800, 1_100]
         timed = pd.DataFrame({"kernel": [1, 2], "time_s": [10e-6, 3e-6]})
-        table = ws.validate(mine, timed)
+        table = ws.validate(mine, timed, metric="cycles")
         assert list(table["predicted"]) == pytest.approx([11_000, 3_300])
         assert list(table["measured"]) == pytest.approx([11_000, 3_300])
         # Without a time, at the clock of the GPU.
@@ -416,6 +416,8 @@ class TestValidation:
         table = ws.validate(mine.drop(columns="time_us"), two_launches)
         assert values(table, "cycles")[0] == pytest.approx(8_800 + 2_000 * clock)
         assert values(table, "clock_ghz") == [clock, clock]
+        table = ws.validate(mine.drop(columns="time_us"), timed)
+        assert values(table, "time_us")[0] == pytest.approx(8.8 / clock + 2)
         # Predictions without a launch are compared as they are.
         table = ws.validate(mine[["kernel", "name", "gpu", "cycles"]], two_launches)
         assert values(table, "cycles") == [8_800, 1_100]

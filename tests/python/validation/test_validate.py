@@ -166,12 +166,79 @@ class TestMatching:
             ws.validate(mine, tmp_path / "trace.csv")
         known = mine.assign(gpu="gtx1080")
         clock = ws.gpu("gtx1080").clock_ghz
-        table = ws.validate(known, tmp_path / "trace.csv")
+        table = ws.validate(known, tmp_path / "trace.csv", metric="cycles")
         assert table["measured"][0] == pytest.approx(9376 * clock)
         changed = known.assign(gpu_changes="num_sms=4, clock_ghz=2")
-        assert ws.validate(changed, tmp_path / "trace.csv")["measured"][0] == pytest.approx(18752)
+        table = ws.validate(changed, tmp_path / "trace.csv", metric="cycles")
+        assert table["measured"][0] == pytest.approx(18752)
         seconds = ws.validate(mine, tmp_path / "trace.csv", metric="time_s", clock_ghz=1.0)
         assert seconds["predicted"][1] == pytest.approx(4.288e-6)
+
+    def test_times_are_answered_in_time(self, tmp_path):
+        (tmp_path / "own.csv").write_text("name,time_ms\na,0.010\nb,0.004\n")
+        mine = predictions([8e3, 4e3], name=["a", "b"], time_us=[11.0, 5.0])
+        table = ws.validate(mine, tmp_path / "own.csv")
+        assert set(table["metric"]) == {"time_us"}
+        assert list(table["predicted"]) == [11, 5]
+        assert list(table["measured"]) == pytest.approx([10, 4])
+        assert ws.validation.validation_errors(table)["mae"].item() == pytest.approx(1)
+        # Predictions without times have one at their clock, beside those that need none.
+        clock = ws.gpu("gtx1080").clock_ghz
+        other = mine.drop(columns="time_us").assign(gpu="gtx1080", model="o")
+        table = ws.validate([mine, other], tmp_path / "own.csv")
+        assert list(table["predicted"]) == pytest.approx([11, 5, 8 / clock, 4 / clock])
+        # A clock is given to compare cycles with, and cycles of a reference stay cycles.
+        for reference, options in (
+            (tmp_path / "own.csv", {"clock_ghz": 1.0}),
+            (mine.assign(time_us=3.0), {}),
+        ):
+            assert set(ws.validate(mine, reference, **options)["metric"]) == {"cycles"}
+
+    @pytest.mark.parametrize("factor", [1e-3, 1e3, 1 / 400])
+    def test_errors_as_large_as_between_units_are_said(self, factor):
+        mine = predictions([1.0, 1.0, 1.0], time_us=[5.0, 6.0, 7.0])
+        known = frame(kernel=[1, 2, 3], time_us=[5 * factor, 6 * factor, 7.0])
+        with pytest.warns(UserWarning, match=r"reference: predictions of time_us are .*its column"):
+            ws.validate(mine, known)
+        known = frame(kernel=[1, 2, 3], time_us=[5 * factor, 6.0, 7.0])
+        ws.validate(mine, known)  # an outlier is no unit
+
+    @pytest.mark.parametrize("time", [-9.0, 0.0])
+    def test_times_are_above_0(self, time):
+        mine = predictions([1.0, 1.0], time_us=[5.0, 6.0])
+        with pytest.raises(ws.InputError, match=r"reference: row 2: time_us = .* above 0; correct"):
+            ws.validate(mine, frame(kernel=[1, 2], time_us=[5.0, time]))
+
+    @pytest.mark.parametrize(
+        ("meant", "source", "message"),
+        [
+            ("nsys", "ncu", "by Nsight Compute, but predicted for Nsight Systems: .*--flush-l2"),
+            ("events", "ncu", "by Nsight Compute, but predicted for CUDA events: .*profiler='ncu'"),
+            ("ncu", "nsys", "by Nsight Systems, .* for Nsight Compute, .*nsys, without --flush-l2"),
+            ("ncu", "nvprof", "measured by nvprof, .*predict with --profiler nvprof, without"),
+            ("ncu", "torch", "measured by PyTorch's profiler, .*predict with --profiler nsys"),
+            ("events", "nsys", "for CUDA events; predict with --profiler nsys "),
+            ("nsys", "nsys", None),
+            ("nsys", "nvprof", None),
+            ("ncu", "ncu", None),
+            ("nsys", "own", None),
+        ],
+    )
+    def test_predictions_for_another_profiler(self, meant, source, message):
+        launch = getattr(ws.gpu("a100"), f"launch_us_{meant}")
+        mine = predictions([9e3, 8e3], time_us=[9.0, 8.0], launch_us=launch, gpu="a100")
+        known = frame(kernel=[1, 2], time_us=[9.0, 8.0], source=source)
+        if message is None:
+            ws.validate(mine, known, metric="time_us")
+            return
+        with pytest.warns(UserWarning, match=message) as caught:
+            ws.validate(mine, known, metric=["cycles", "time_us"])
+        assert len(caught) == 1
+        # What says nothing of its profiler, or of time, gets no advice.
+        ws.validate(mine.assign(gpu="mine"), known, metric="time_us")
+        ws.validate(mine.drop(columns="launch_us"), known, metric="time_us")
+        counters = {"instructions": [3, 4]}
+        ws.validate(mine.assign(**counters), known.assign(**counters), metric="instructions")
 
     def test_changes_that_replace_writes_are_read(self, tmp_path):
         """The clock is found in what the column gpu_changes really says."""
@@ -180,7 +247,7 @@ class TestMatching:
         kernel = ws.patterns.strided(1, blocks=28)
         mine = ws.predict(kernel, target).assign(name="Kernel")
         with pytest.warns(ws.errors.UnmatchedWarning):
-            table = ws.validate(mine, tmp_path / "trace.csv")
+            table = ws.validate(mine, tmp_path / "trace.csv", metric="cycles")
         assert table["measured"][0] == pytest.approx(9.376e-6 * 2e9)
 
     def test_profilers_files(self, tmp_path):
@@ -424,6 +491,7 @@ class TestErrors:
             ws.validation.validation_errors(table.assign(metric="ipc"), pairs="app")
 
     @pytest.mark.slow
+    @pytest.mark.filterwarnings("ignore:.*may be another than its column")
     @given(positive)
     def test_measures_are_those_of_the_pairs(self, pairs):
         predicted, measured = (list(side) for side in zip(*pairs, strict=True))
@@ -597,7 +665,7 @@ class TestCommandLine:
             assert message in printed.err
             assert printed.err.count("\n") == 1
         (files / "bad.csv").write_text("a,b\n1\n2,3,4\n")
-        assert "not what predict --csv" in run(files / "bad.csv", files / "r.csv", status=2).err
+        assert "give what predict --csv" in run(files / "bad.csv", files / "r.csv", status=2).err
 
 
 def test_accel_sim_on_bfs(bfs, shared):

@@ -37,6 +37,8 @@ __all__ = ["ncu_metrics", "read", "read_ncu"]
 
 #: Bytes at the start of a file by which those of other tools are recognised.
 _HEAD_BYTES = 1 << 16
+#: Lines in which what is almost the header of a table is looked for.
+_HEADER_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
     with reading(place):
         data = read_input(place, "reference", MAX_TABLE_BYTES)
     known = foreign(place.name, data[:_HEAD_BYTES])
-    if known and not nsys.is_text(data.decode("utf-8", "replace")):
+    if known and not nsys.is_read(data.decode("utf-8", "replace")):
         # Text output of a tool contains CSV of other tools only by chance.
         raise InputError(f"{where}: {known[0]}; {known[1]}")
     text = _text(where, data)
@@ -169,10 +171,31 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
         return _finished(dialect.read(sections), place)
     if said := _said(text):
         raise InputError(f"{where}: {said}")
+    if dialects is DIALECTS and (wrong := _almost(where, text, lines)):
+        raise wrong
     is_empty = (
         "" if text.strip() else "; the file is empty: the program that was to write it did not"
     )
     raise InputError(f"{where}: {otherwise}{is_empty}")
+
+
+def _almost(where: str, text: str, lines: list[Line]) -> InputError | None:
+    """Return what keeps a line near the top from being the header of a table."""
+    for head in text.splitlines()[:_HEADER_LINES]:
+        for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+            columns = [cell.strip(' "') for cell in head.split(mark)]
+            if len(columns) > 1 and (
+                any(dialect.matches(columns) for dialect in DIALECTS)
+                or tables.wrong_columns(columns)
+            ):
+                return InputError(
+                    f"{where}: {name} are between its columns ({', '.join(map(shown, columns[:4]))}); "
+                    "write commas there, and points before decimals"
+                )
+    for line in lines[:_HEADER_LINES]:
+        if len(line.cells) > 1 and (wrong := tables.wrong_columns(line.cells)):
+            return line.error(wrong)
+    return None
 
 
 def _text(where: str, data: bytes) -> str:

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from warpstack.errors import InputError, shown
 from warpstack.traces.trace import short_name
 
-__all__ = ["Line", "Section", "number", "plain_name", "scale_of_unit", "whole_number"]
+__all__ = [
+    "Line",
+    "Section",
+    "kind_of_unit",
+    "number",
+    "plain_name",
+    "scale_of_unit",
+    "whole_number",
+]
 
 #: Text that the tools print where there is no value.
 _NO_VALUE = {"", "n/a", "nan", "-nan", "no data", "<overflow>", "overflow", "inf", "-"}
@@ -18,6 +26,7 @@ _NUMBER = re.compile(
     r"(?P<number>[-+]?(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
     r"\s*(?P<unit>[%A-Za-z\u00b5\u03bc][A-Za-z/%]*)?"
 )
+_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
 #: nvprof gives utilisation as a level: ``Low (2)``.
 _LEVEL = re.compile(r"[A-Za-z]+ \(([0-9]+)\)")
 _PREFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12}
@@ -75,10 +84,7 @@ def scale_of_unit(unit: str, binary_bytes: bool = False) -> float | None:
     float or None
         None for a unit that is not known.
     """
-    unit = (
-        unit.strip().replace("\u00b5", "u").replace("\u03bc", "u")
-    )  # two characters that look alike
-    unit = _SPELLED.get(unit.lower(), unit)
+    unit = _plain_unit(unit)
     if "/" in unit:
         over, _, under = unit.partition("/")
         scales = [scale_of_unit(part, binary_bytes) for part in (over, under)]
@@ -87,18 +93,55 @@ def scale_of_unit(unit: str, binary_bytes: bool = False) -> float | None:
         return 1.0
     if unit == "%":
         return 0.01
+    parts = _parts_of_unit(unit)
+    if parts is None:
+        return None
+    base, power = parts
+    if base in _BYTES and binary_bytes and power > 0:
+        return 1024.0 ** (power // 3)
+    return float(10.0**power)
+
+
+def _parts_of_unit(unit: str) -> tuple[str, int] | None:
+    """Return the base of a unit and the power of ten before it, None for one that is not known."""
     for base in (*_BYTES, *_SECONDS, *_COUNTED):
         prefix = unit.removesuffix(base)
         if unit.endswith(base) and prefix in _PREFIXES:
-            power = _PREFIXES[prefix]
-            if base in _BYTES and binary_bytes and power > 0:
-                return 1024.0 ** (power // 3)
-            return float(10.0**power)
+            return base, _PREFIXES[prefix]
     return None
 
 
+def kind_of_unit(unit: str) -> str:
+    """Return what a unit measures: ``time``, ``bytes``, ``cycle``, another name; empty for a number.
+
+    Units of one kind differ by their scale alone.
+    """
+    unit = _plain_unit(unit)
+    if "/" in unit:
+        return "/".join(map(kind_of_unit, unit.split("/")))
+    base = (_parts_of_unit(unit) or (unit, 0))[0]
+    if base in _SECONDS:
+        return "time"
+    if base in _BYTES:
+        return "bytes"
+    return "" if base in ("1", "dimensionless") else base.lower().removesuffix("s")
+
+
+def _plain_unit(unit: str) -> str:
+    """Return a unit as the tools spell it."""
+    # Two characters that look alike.
+    unit = unit.strip().replace("\u00b5", "u").replace("\u03bc", "u")
+    return _SPELLED.get(unit.lower(), unit)
+
+
 def number(
-    line: Line, column: str, text: str, unit: str = "", *, binary_bytes: bool = False
+    line: Line,
+    column: str,
+    text: str,
+    unit: str = "",
+    *,
+    binary_bytes: bool = False,
+    keep_unit: bool = False,
 ) -> float:
     """Return a value in base units; NaN where the tool says that there is none.
 
@@ -112,11 +155,13 @@ def number(
         The unit that the table gives for it.
     binary_bytes
         As for `scale_of_unit`.
+    keep_unit
+        The value in `unit`, where there is one, rather than in base units.
 
     Raises
     ------
     InputError
-        If the cell is not a number, or a unit is not known.
+        If the cell is not a number, a unit is not known, or the cell has another one than the table.
     """
     text = text.strip()
     if text.lower() in _NO_VALUE:
@@ -125,12 +170,21 @@ def number(
         return float(level[1])
     match = _NUMBER.fullmatch(text)
     if not match:
-        raise line.error(f"{column} = {shown(text)} is not a number")
+        comma = "; write a decimal point" if _DECIMAL_COMMA.fullmatch(text) else ""
+        raise line.error(f"{column} = {shown(text)} is not a number{comma}")
     own = match["unit"] or unit
     scale = scale_of_unit(own, binary_bytes)
     if scale is None:
         raise line.error(f"{column} = {shown(text)} has the unknown unit {shown(own)}")
-    return float(match["number"].replace(",", "")) * scale
+    if match["unit"] and unit:
+        of_table = (scale_of_unit(unit, binary_bytes), kind_of_unit(unit))
+        if (scale, kind_of_unit(own)) != of_table:
+            raise line.error(
+                f"{column} = {shown(text)} has another unit than its column, which is in {unit}; "
+                f"write the number of {unit} there"
+            )
+    value = float(match["number"].replace(",", ""))
+    return value if keep_unit and unit else value * scale
 
 
 def whole_number(line: Line, column: str, text: str) -> int:

@@ -12,6 +12,7 @@ from warpstack.validation.reference.common import Line, Section, number, plain_n
 
 __all__ = [
     "is_other",
+    "is_read",
     "is_report",
     "is_summary",
     "is_text",
@@ -29,10 +30,20 @@ _AXES = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
 _RULER = re.compile(r" *-{2,}(?: +-+){2,} *")
 _TEXT = re.compile(r"^ *(?:Time \(%\) +Total Time|Start \([a-z]+\) +Duration \()", re.MULTILINE)
 
+_CSV = re.compile(
+    r'^"?(?:Time ?\(%\)"?,"?Total Time|(?:API )?Start ?\([a-z]+\)"?,"?(?:Duration|API Dur))',
+    re.MULTILINE,
+)
+
 
 def is_text(text: str) -> bool:
     """Whether it has tables in columns, as ``nsys stats`` prints where no format is asked for."""
     return _TEXT.search(text) is not None
+
+
+def is_read(text: str) -> bool:
+    """Whether it has tables in columns, or in CSV below the headings of the reports."""
+    return is_text(text) or _CSV.search(text) is not None
 
 
 def lines_of_text(where: str, text: str) -> list[Line]:

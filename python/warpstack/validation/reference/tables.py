@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from warpstack._util.headings import unit_of
+from warpstack.errors import InputError, shown
 from warpstack.validation.reference.common import (
+    Line,
     Section,
+    kind_of_unit,
     number,
     plain_name,
     scale_of_unit,
@@ -57,9 +62,14 @@ _MEASURED = re.compile(
     r"(?:[ _]*[(\[]?(?P<unit>[a-z\u00b5\u03bc]+)[)\]]?)?",
     re.IGNORECASE,
 )
-#: Those that tables of ours have.
-_OURS = frozenset({"time_s", "time_us", "cycles"})
+#: Those that tables of ours have, with their units.
+_OURS = {"time_s": "s", "time_us": "us", "cycles": "cycles"}
+_TIME_NAMES = "time_us, time_ns, time_ms or time_s, after the unit of its numbers, or cycles"
+#: Text in place of a number that a program failed to compute, unlike an empty cell or ``n/a``.
+_NO_NUMBER = frozenset({"nan", "-nan", "+nan", "inf", "-inf", "+inf", "infinity"})
 _UNIT_COLUMNS = ("unit", "units", "time_unit", "time unit")
+#: Columns that tell runs apart, each of which numbers its launches from 1.
+_APART = ("app", "change", "gpu", "gpu_changes")
 _NAME_COLUMNS = ("name", "kernel name", "kernel_name", "Kernel")
 
 
@@ -71,7 +81,7 @@ def is_counters(columns: Sequence[str]) -> bool:
 def is_times(columns: Sequence[str]) -> bool:
     """Whether columns are the names of kernels, without their numbers, and a time or cycles."""
     names = {*columns, *(column.lower() for column in columns)}
-    is_measured = bool(_measured(columns)) or bool(_OURS & set(columns))
+    is_measured = bool(_measured(columns)) or bool(set(_OURS) & set(columns))
     return is_measured and bool(names & {*_NAME_COLUMNS, "kernel"})
 
 
@@ -92,6 +102,7 @@ def _measured(columns: Sequence[str]) -> dict[str, str]:
 def read_table(sections: list[Section]) -> pd.DataFrame:
     """Read a table with a row per launch; empty cells are missing values."""
     rows: list[dict[str, Any]] = []
+    counts: Counter[tuple[str, ...]] = Counter()
     for section in sections:
         measured = _measured(section.header)
         unit_column = next((c for c in section.header if c.lower() in _UNIT_COLUMNS), None)
@@ -102,10 +113,12 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
         )
         if is_named:
             names = names or ["kernel"]
-            if not measured and not _OURS & set(section.header):
+        if not measured and not set(_OURS) & set(section.header):
+            if said := _unknown_unit(section.header):
+                raise InputError(f"{section.lines[0].where}: {said}")
+            if is_named:
                 raise section.lines[0].error(
-                    "a table of kernels without a time whose unit is known; call its column time_us, "
-                    "time_ms or cycles"
+                    f"a table of kernels without a time whose unit is known; call its column {_TIME_NAMES}"
                 )
         for line, cells in section.rows():
             row: dict[str, Any] = {"source": "table"}
@@ -115,16 +128,85 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
                 elif column in _TEXTS:
                     row[_TEXTS[column]] = text
                 elif column in measured:
-                    unit = measured[column] or (cells[unit_column] if unit_column else "")
+                    said = cells[unit_column] if unit_column else ""
+                    unit = measured[column] or said
+                    _check_unit(line, column, unit, said)
                     what = "cycles" if unit.lower().startswith("cycle") else "time_s"
-                    row[what] = number(line, column, text, unit)
+                    row[what] = _measurement(line, column, text, unit)
+                elif column in _OURS:
+                    if unit_column:
+                        _check_unit(line, column, _OURS[column], cells[unit_column])
+                    row[column] = _measurement(line, column, text, _OURS[column], keep_unit=True)
                 elif column and column not in ("kernel", unit_column):
-                    row[_NUMBERS.get(column, column)] = number(line, column, text)
-            launch = len(rows) + 1
-            if not is_named:
+                    name = _NUMBERS.get(column, column)
+                    row[name] = number(line, column, text, _unit_of_column(name), keep_unit=True)
+            if is_named:
+                of = tuple(row.get(column, "") for column in _APART)
+                counts[of] += 1
+                launch = counts[of]
+            else:
                 launch = whole_number(line, "kernel", cells["kernel"])
             rows.append({**row, "kernel": launch})
     return pd.DataFrame(rows)
+
+
+def wrong_columns(columns: Sequence[str]) -> str:
+    """Return what a header lacks of a table with names and times; empty where it is none at all."""
+    named = {*columns, *(column.lower() for column in columns)} & {*_NAME_COLUMNS, "kernel"}
+    if wrong := _unknown_unit(columns):
+        return wrong
+    is_measured = bool(_measured(columns)) or bool(set(_OURS) & set(columns))
+    if is_measured and not named:
+        return "no column says which kernel a row is of; call it name (of the kernel) or kernel"
+    if named and not is_measured:
+        return f"none of its columns is a time or cycles; call that one {_TIME_NAMES}"
+    return ""
+
+
+def _unknown_unit(columns: Sequence[str]) -> str:
+    """Return what is wrong with a column that is a time of no known unit; empty without one."""
+    for column in columns:
+        match = _MEASURED.fullmatch(column.strip())
+        unit = match["unit"] if match else None
+        if match is None or (unit and scale_of_unit(unit) is not None):
+            continue
+        if match["what"].lower() == "cycles":
+            continue  # of something else than a kernel, such as cycles_active
+        wrong = f"has the unknown unit {shown(unit)}" if unit else "says no unit"
+        return f"the column {shown(column)} {wrong}; call it {_TIME_NAMES}"
+    return ""
+
+
+def _check_unit(line: Line, column: str, unit: str, said: str) -> None:
+    """Raise `InputError` if the header gives a time one unit and a column of units another."""
+    if kind_of_unit(said) == kind_of_unit(unit) == "time" and scale_of_unit(said) != scale_of_unit(
+        unit
+    ):
+        raise line.error(
+            f"{column} is in {unit} by its name and in {said} by the column of units; correct one of them"
+        )
+
+
+def _measurement(
+    line: Line, column: str, text: str, unit: str, *, keep_unit: bool = False
+) -> float:
+    """Return a time or cycles; a kernel takes some."""
+    value = number(line, column, text, unit, keep_unit=keep_unit)
+    is_time = kind_of_unit(unit) == "time"
+    if text.strip().lower() in _NO_NUMBER or value < 0 or (is_time and value == 0):
+        what = "a time above 0" if is_time else "a number of cycles"
+        raise line.error(
+            f"{column} = {shown(text)} is not {what}; correct it, or leave the cell empty"
+        )
+    return value
+
+
+def _unit_of_column(column: str) -> str:
+    """Return the unit of what is neither a time of a kernel nor its cycles; empty if not known."""
+    if column.endswith(("_sectors", "_sector_hits")):
+        return "sector"
+    unit = "inst" if column in ("instructions", "thread_instructions") else unit_of(column)
+    return unit if scale_of_unit(unit) is not None else ""
 
 
 def _is_name(text: str) -> bool:
