@@ -62,7 +62,14 @@ def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
         raise ws.InputError(
             f"--trace-config {arguments.trace_config}: no --gpu is a gpgpusim.config, for which it is"
         )
-    return [_with_settings(_described(arguments, name), arguments.set) for name in names]
+    described = [_described(arguments, name) for name in names]
+    found = [_with_settings(one, arguments.set) for one in described]
+    for before, after in zip(described, found, strict=True):
+        for setting in arguments.set:
+            field = setting.partition("=")[0].strip()
+            if getattr(before, field) == getattr(after, field):
+                say("note", f"--set {setting}: {before.name} has this value already")
+    return found
 
 
 def report_unused(
