@@ -107,6 +107,8 @@ def unknown(
     begun = [other for other in folded if len(text) > 2 and other.startswith(text)]
     if text in folded:
         begun.append(text)
+    if text in folded:  # but for its case
+        most_near = 1
     first = begun[-1:] if most_near == 1 else begun[::-1]
     close = difflib.get_close_matches(text, folded, n=most_near)
     near = [folded[match] for match in dict.fromkeys([*first, *close])][:most_near]
