@@ -163,6 +163,11 @@ class TestSettings:
         assert "note: --set l1_mshrs=128: pascal-mdm has this value already" in told
         assert "already" not in run("predict", small, "--set", "l1_mshrs=64")[1]
 
+    def test_a_value_that_another_setting_would_change_is_not(self, run, small):
+        latency = f"dram_latency={ws.gpu('pascal-mdm').dram_latency:g}"
+        assert "already" in run("predict", small, "--set", latency)[1]
+        assert "already" not in run("predict", small, "--set", latency, "--set", "clock_ghz=2")[1]
+
     def test_an_unknown_gpu_has_a_short_answer(self, small, capfd):
         assert main(["predict", small, "--gpu", "h100"]) == 2
         err = capfd.readouterr().err

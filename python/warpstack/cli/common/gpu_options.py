@@ -65,11 +65,23 @@ def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
     described = [_described(arguments, name) for name in names]
     found = [_with_settings(one, arguments.set) for one in described]
     for before, after in zip(described, found, strict=True):
-        for setting in arguments.set:
-            field = setting.partition("=")[0].strip()
-            if getattr(before, field) == getattr(after, field):
-                say("note", f"--set {setting}: {before.name} has this value already")
+        _say_what_is_there(before, after, arguments.set)
     return found
+
+
+def _say_what_is_there(before: Gpu, after: Gpu, settings: Sequence[str]) -> None:
+    """Say which settings give a value that the GPU has anyway, with the other settings."""
+    for setting in settings:
+        field = setting.partition("=")[0].strip()
+        if getattr(before, field) != getattr(after, field):
+            continue
+        others = [other for other in settings if other != setting]
+        try:
+            without = _with_settings(before, others)
+        except ws.InputError:
+            continue  # the other settings need it
+        if getattr(without, field) == getattr(after, field):
+            say("note", f"--set {setting}: {before.name} has this value already")
 
 
 def report_unused(
