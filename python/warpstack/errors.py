@@ -90,9 +90,14 @@ def not_one_of(what: str, value: object, choices: Iterable[object]) -> InputErro
 
 
 def unknown(
-    what: str, name: object, known: Iterable[str], remedy: str = "", where: str = ""
+    what: str,
+    name: object,
+    known: Iterable[str],
+    remedy: str = "",
+    where: str = "",
+    most_near: int = 1,
 ) -> InputError:
-    """Return the error of a name that is not known, with the nearest name that is."""
+    """Return the error of a name that is not known, with the nearest one that is, or some of them."""
     import difflib
 
     names = list(known)
@@ -102,10 +107,15 @@ def unknown(
     begun = [other for other in folded if len(text) > 2 and other.startswith(text)]
     if text in folded:
         begun.append(text)
-    near = [folded[match] for match in begun[-1:] or difflib.get_close_matches(text, folded, n=1)]
+    if text in folded:  # but for its case
+        most_near = 1
+    first = begun[-1:] if most_near == 1 else begun[::-1]
+    close = difflib.get_close_matches(text, folded, n=most_near)
+    near = [folded[match] for match in dict.fromkeys([*first, *close])][:most_near]
     listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
     place = f"{where}: " if where else ""
     parts = [f"{place}there is no {what} {shown(name)}"]
-    parts += [f"did you mean {near[0]}?"] if near else []
+    choice = " or ".join(filter(None, (", ".join(near[:-1]), *near[-1:])))
+    parts += [f"did you mean {choice}?"] if near else []
     parts.append(remedy or f"there are {listed or 'none'}")
     return InputError("; ".join(parts))

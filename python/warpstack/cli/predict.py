@@ -49,6 +49,8 @@ SUMMARY = "how fast kernels run, and what most cycles go to"
 _ANSWERS = (*DEFAULT_MODELS, "mdm")
 #: The simulator answers, too, up to this many warp instructions: it takes a second or so.
 _CHEAP_INSTRUCTIONS = 200_000
+#: Warp instructions that it simulates in a second where accesses hit, and where they diverge and miss.
+_SIMULATED_PER_SECOND = (1_000_000, 100_000)
 #: Most sentences that are printed.
 _MAX_REASONS = 8
 #: More kernels than this are too many for one picture: they are added up.
@@ -92,6 +94,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="each launch by itself, not those of a name together",
     )
+    parser.add_argument(
+        "--what-if",
+        action="store_true",
+        help="what other hardware would do: twice the SMs, MSHRs, bandwidths or caches, half the latencies",
+    )
     parser.add_argument("--sort", choices=list(SORTS), default="time", help="order of the kernels")
     parser.add_argument(
         "--top", type=int, default=10, metavar="N", help="kernels to print (default: 10)"
@@ -126,6 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ws.InputError(
             "--sample-launches predicts some launches and --simulate simulates all; leave one of them out"
         )
+    _check_what_if(arguments)
     for target in targets:
         _report_unused(arguments, target, wanted)
     subjects = load_subjects(arguments, targets[0])
@@ -144,13 +152,22 @@ def run(arguments: argparse.Namespace) -> None:
     jobs = [_Job(subject, target) for subject in subjects for target in targets]
     for job in jobs:
         _predict(job, arguments, wanted, options, simulates)
+        if arguments.what_if:
+            from warpstack.cli.common.what_if import changed_times
+
+            job.changes = changed_times(job.subject, job.target, wanted[0], options)
     rows = [
         {"app": job.app.name, **row} if len(subjects) > 1 else row
         for job in jobs
-        for row in (job.rows if is_data else _with_distinct_names(job))
+        for row in (job.rows if is_data else _for_a_reader(job, wide=arguments.wide))
     ]
     if arguments.json:
-        print_json(as_records(rows))
+        records = as_records(rows)
+        if arguments.what_if:
+            changes = [row for job in jobs for row in job.changes]
+            print_json({"predictions": records, "what_if": changes})
+        else:
+            print_json(records)
     elif arguments.csv:
         print_csv(pd.DataFrame(rows))
     elif arguments.latex:
@@ -161,6 +178,24 @@ def run(arguments: argparse.Namespace) -> None:
         if len(jobs) > 1:
             raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
         _draw(pd.DataFrame(rows), targets[0], picture, look_options(arguments))
+
+
+def _check_what_if(arguments: argparse.Namespace) -> None:
+    """Raise `InputError` for what does not go together with ``--what-if``."""
+    if not arguments.what_if:
+        return
+    for option, given in {
+        "--csv": arguments.csv,
+        "--latex": arguments.latex,
+        "--sampling": arguments.sampling != 1,
+        "--sample-launches": arguments.sample_launches is not False,
+    }.items():
+        if given:
+            why = "has one table" if option in ("--csv", "--latex") else "is a sample for one GPU"
+            remedy = "; --json has both" if option in ("--csv", "--latex") else ""
+            raise ws.InputError(
+                f"--what-if and {option}: the latter {why}{remedy or '; leave one of them out'}"
+            )
 
 
 def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
@@ -184,6 +219,7 @@ class _Job:
     rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     simulated: list[SimulationResult] = dataclasses.field(default_factory=list)
     reasons: list[Difference] = dataclasses.field(default_factory=list)
+    changes: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def app(self) -> App:
@@ -191,13 +227,26 @@ class _Job:
         return self.subject.app
 
 
-def _with_distinct_names(job: _Job) -> list[dict[str, Any]]:
-    """Return the rows of a job, in which instances of a template have different names."""
+def _for_a_reader(job: _Job, *, wide: bool) -> list[dict[str, Any]]:
+    """Return the rows of a job, in which instances of a template have different names.
+
+    With `wide`, they have what the SMs hold, too.
+    """
     from warpstack.traces.trace import distinct_names
 
     names = distinct_names(job.app.kernels)
+    more: list[dict[str, float]] = [{} for _ in names]
+    if wide:
+        from warpstack.memory.caches import occupancy
+
+        warps = [occupancy(kernel, job.target)["warps_per_sm"] for kernel in job.app]
+        most = job.target.warps_per_sm
+        more = [{"warps_per_sm": n, "occupancy": round(100 * n / most, 1)} for n in warps]
     models = len(job.rows) // max(len(names), 1)
-    return [{**row, "name": names[number // models]} for number, row in enumerate(job.rows)]
+    return [
+        {**row, "name": names[number // models], **more[number // models]}
+        for number, row in enumerate(job.rows)
+    ]
 
 
 def _is_cheap(subjects: Sequence[Subject], targets: Sequence[Gpu]) -> bool:
@@ -206,6 +255,18 @@ def _is_cheap(subjects: Sequence[Subject], targets: Sequence[Gpu]) -> bool:
     instructions = sum(kernel.num_instructions for kernel in kernels)
     complete = all(not kernel.num_missing_blocks for kernel in kernels)
     return complete and instructions * len(targets) <= _CHEAP_INSTRUCTIONS
+
+
+def _why_not_simulated(jobs: Sequence[_Job]) -> str:
+    """Return why the simulator is not among those that answer, and how long it would take."""
+    kernels = [kernel for job in jobs for kernel in job.subject.ran]
+    if missing := sum(kernel.num_missing_blocks for kernel in kernels):
+        return f"not run, as {missing:,} thread blocks are missing from the trace; --simulate runs the others"
+    instructions = sum(kernel.num_instructions for kernel in kernels)
+    least, most = (instructions / rate for rate in _SIMULATED_PER_SECOND)
+    unit, seconds = ("s", 1) if most < 120 else ("min", 60) if most < 7200 else ("h", 3600)
+    ends = f"{max(least / seconds, 1):,.0f} to {max(most / seconds, 2):,.0f} {unit}"
+    return f"not run, as it takes about {ends} for {instructions:,} warp instructions; --simulate runs it"
 
 
 def _report_unused(arguments: argparse.Namespace, target: Gpu, wanted: Sequence[str]) -> None:
@@ -256,7 +317,7 @@ def _print_text(
     arguments: argparse.Namespace, jobs: Sequence[_Job], rows: list[dict[str, Any]], is_answer: bool
 ) -> None:
     """Print the answer in words, what else answers, the stacks, and why the simulator differs."""
-    from warpstack.cli.common.answer import print_answer, print_stack_table, sums_of
+    from warpstack.cli.common.answer import added_up, print_answer, print_stack_table, sums_of
     from warpstack.cli.common.second_opinion import print_opinions
 
     def sums(some: list[dict[str, Any]], top: int = len(rows)) -> tuple[list[str], list[Sums], int]:
@@ -271,6 +332,8 @@ def _print_text(
     print_answer(by, found, peaks.pop() if len(peaks) == 1 else None, width)
     if left_out:
         print(f"and {left_out:,} more; --top N shows N of them")
+    if several := "" if arguments.per_launch else added_up(found):
+        say_text(arguments, several)
     _print_sample(arguments, of_first)
     if arguments.stacks:
         print()
@@ -280,7 +343,16 @@ def _print_text(
     if is_answer:
         print()
         print_opinions(models[0], by, found, _others(found, sums, jobs, rows, models[0]), width)
+        if not all(job.simulated for job in jobs):
+            say_text(arguments, f"simulator: {_why_not_simulated(jobs)}")
     _print_reasons(arguments, [reason for job in jobs for reason in job.reasons])
+    for job in jobs:
+        if job.changes:
+            from warpstack.cli.common.what_if import print_changes
+
+            print()
+            name = f"{job.app.name} on " if len({one.app.name for one in jobs}) > 1 else ""
+            print_changes(job.changes, f"{name}{job.target.title}", width)
 
 
 def _others(

@@ -618,7 +618,7 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     Raises
     ------
     InputError
-        If there is no such description (the message lists the names) or the file is malformed.
+        If there is no such description (the message has the nearest names) or the file is malformed.
 
     Examples
     --------
@@ -639,8 +639,9 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
         "GPU",
         text,
         gpus(),
-        f"the descriptions are {', '.join(gpus())}, or give the path of a .yaml or gpgpusim.config "
-        "file",
+        "warpstack gpus (ws.gpus() in Python) lists them; the path of a .yaml or gpgpusim.config file "
+        "will do, too",
+        most_near=4,
     )
 
 

@@ -78,7 +78,7 @@ MISTAKES = {
     "predict small -m mdn": ["there is no model 'mdn'; did you mean mdm?"],
     "predict small -m MDM": ["did you mean mdm?"],
     "predict small --gpu A100": ["there is no GPU 'A100'; did you mean a100?"],
-    "predict small --gpu h100": ["there is no GPU 'h100'; did you mean h100-pcie?"],
+    "predict small --gpu h100": ["there is no GPU 'h100'; did you mean h100-pcie, h100-sxm"],
     "predict small --gpu a100 --gpu a100": ["--gpu a100 is given twice"],
     "simulate small --gpu a100 --gpu a40": ["--gpu is given 2 times", "predict and compare take"],
     "predict --workload bsf": ["there is no workload 'bsf'; did you mean bfs?"],

@@ -101,7 +101,7 @@ def test_help_shows_what_most_calls_need(commands):
         assert len(shown) <= 18, name
         assert ("--help-all" in shown) == (len(everything) > 19) == (shown < everything), name
     predict = commands["predict"].format_help()
-    assert len(options_of(predict)) == 17  # with --help and --help-all
+    assert len(options_of(predict)) == 18  # with --help and --help-all
     assert "--merge-threshold" not in predict
     assert "19 more options: warpstack predict --help-all" in " ".join(predict.split())
 

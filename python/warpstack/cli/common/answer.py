@@ -14,9 +14,11 @@ from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 __all__ = [
     "HEADS",
     "LEFT",
+    "OCCUPANCY",
     "SORTS",
     "WORDS",
     "Sums",
+    "added_up",
     "largest_part",
     "print_answer",
     "print_stack_table",
@@ -41,6 +43,10 @@ HEADS = {"app": "trace", "gpu": "GPU", "model": "model"}
 LEFT = ("kernel", "trace", "GPU", "model", "most cycles go to")
 
 
+#: Columns that rows may have, of which a sum has the range; with their headings.
+OCCUPANCY = {"warps_per_sm": "warps per SM", "occupancy": "occupancy (%)"}
+
+
 class Sums(NamedTuple):
     """Rows of predictions that are added up: those of a name, or of all kernels, or a single launch."""
 
@@ -50,6 +56,8 @@ class Sums(NamedTuple):
     #: ``app``, ``gpu`` and ``model`` where there are several of them.
     key: tuple[str, ...]
     values: Mapping[str, Any]
+    #: How many launches are added up.
+    launches: int = 1
 
 
 #: Orders of kernels: their names, and whether the largest comes first.
@@ -105,7 +113,9 @@ def sums_of(
             title = f"{which[1]} {which[2]}"
         else:
             title = which if several == 1 else f"{which} ({several:,} launches)"
-        kernels.append([Sums(title, place, key, _added(some)) for key, some in group.items()])
+        kernels.append(
+            [Sums(title, place, key, _added(some), len(some)) for key, some in group.items()]
+        )
     kernels.sort(key=lambda sums: first(sums[0].values), reverse=reverse)
     found = [sums for kernel in kernels[:top] for sums in kernel]
     if len(groups) > 1:
@@ -115,6 +125,7 @@ def sums_of(
                 -1,
                 key,
                 _added(some),
+                len(some),
             )
             for key, some in totals.items()
         ]
@@ -129,6 +140,10 @@ def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if all("simulated" in row for row in rows):
         values["simulated"] = sum(row["simulated"] for row in rows)
         values["error"] = values["cycles"] / values["simulated"] - 1
+    for name in OCCUPANCY:
+        if all(name in row for row in rows):
+            found = sorted({row[name] for row in rows})
+            values[name] = " to ".join(f"{end:g}" for end in dict.fromkeys((found[0], found[-1])))
     if all("ipc_low" in row for row in rows):
         values |= _bars(rows, values)
     return values
@@ -147,6 +162,17 @@ def _bars(rows: Sequence[Mapping[str, Any]], sums: Mapping[str, Any]) -> dict[st
     }
 
 
+def added_up(sums: Sequence[Sums]) -> str:
+    """Return a sentence that names the kernels whose launches are added up; empty if none are."""
+    several = [one for one in sums if one.number >= 0 and one.launches > 1]
+    names = list(dict.fromkeys(str(one.values["name"]) for one in several))
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"{several[0].launches:,} launches of {names[0]}: --per-launch lists them"
+    return f"launches of {len(names):,} kernels are added up: --per-launch lists them"
+
+
 def largest_part(values: Mapping[str, Any]) -> str:
     """Return the part of the CPI stack that most cycles go to."""
     return max(STACK_COMPONENTS, key=lambda part: float(values[f"cpi_{part}"]))
@@ -159,8 +185,9 @@ def print_answer(
 
     `peak` is the most instructions per cycle of the GPU; None where there are several. Where there are
     several GPUs, their times are compared with those of the first. `width` is the characters of a line;
-    None: as many as it takes.
+    None: as many as it takes, and there are all columns.
     """
+    is_wide = width is None
     speed = "IPC" if peak is None else f"IPC (of {number(peak)})"
     simulated = (
         ["cycles", "simulated (cycles)", "error (%)"] if "simulated" in sums[0].values else []
@@ -168,6 +195,10 @@ def print_answer(
     sampled = "ipc_low" in sums[0].values
     compared = ["times the first"] if "gpu" in by else []
     columns = ["kernel", *(HEADS[key] for key in by), *simulated, "time (us)", *compared]
+    # The columns of rows that have room: how the time, the speed and what cycles go to come about.
+    before = ["launch (us)", *(["cycles"] if not simulated else []), "instructions"] * is_wide
+    occupancy = [name for name in OCCUPANCY if is_wide and name in sums[0].values]
+    parts = list(STACK_COMPONENTS) * is_wide
     firsts: dict[Any, float] = {}
     rows = []
     for one in sums:
@@ -187,16 +218,23 @@ def print_answer(
         bar = []
         if sampled:
             bar = [50 * (values["ipc_high"] - values["ipc_low"]) / values["ipc"]]
-        rows.append([*row, values["ipc"], *bar, f"{WORDS[part]} ({part}), {share:.0f} %"])
+        row += [values[name.replace("launch (us)", "launch_us")] for name in before]
+        row += [values["ipc"], *bar, *(values[name] for name in occupancy)]
+        row.append(f"{WORDS[part]} ({part}), {share:.0f} %")
+        rows.append([*row, *(100 * values[f"cpi_{name}"] / values["cpi"] for name in parts)])
     formats = {
-        **dict.fromkeys(["cycles", "simulated (cycles)"], "{:,.0f}"),
+        **dict.fromkeys(["cycles", "simulated (cycles)", "instructions"], "{:,.0f}"),
+        **dict.fromkeys((f"{name} (%)" for name in parts), "{:,.1f}"),
+        "launch (us)": "{:,.2f}",
         "error (%)": "{:+,.0f}",
         "time (us)": "{:,.2f}",
         "times the first": "{:,.3f}",
         speed: "{:,.3f}",
         "+- (%)": "{:,.1f}",
     }
-    columns += [speed, *(["+- (%)"] if sampled else []), "most cycles go to"]
+    columns += [*before, speed, *(["+- (%)"] if sampled else [])]
+    columns += [*(OCCUPANCY[name] for name in occupancy), "most cycles go to"]
+    columns += [f"{name} (%)" for name in parts]
     look = Look({}, formats, LEFT, ("cycles", "simulated (cycles)", speed))
     print(text_table(columns, rows, look, width=width))
 

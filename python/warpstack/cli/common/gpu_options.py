@@ -62,7 +62,26 @@ def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
         raise ws.InputError(
             f"--trace-config {arguments.trace_config}: no --gpu is a gpgpusim.config, for which it is"
         )
-    return [_with_settings(_described(arguments, name), arguments.set) for name in names]
+    described = [_described(arguments, name) for name in names]
+    found = [_with_settings(one, arguments.set) for one in described]
+    for before, after in zip(described, found, strict=True):
+        _say_what_is_there(before, after, arguments.set)
+    return found
+
+
+def _say_what_is_there(before: Gpu, after: Gpu, settings: Sequence[str]) -> None:
+    """Say which settings give a value that the GPU has anyway, with the other settings."""
+    for setting in settings:
+        field = setting.partition("=")[0].strip()
+        if getattr(before, field) != getattr(after, field):
+            continue
+        others = [other for other in settings if other != setting]
+        try:
+            without = _with_settings(before, others)
+        except ws.InputError:
+            continue  # the other settings need it
+        if getattr(without, field) == getattr(after, field):
+            say("note", f"--set {setting}: {before.name} has this value already")
 
 
 def report_unused(

@@ -88,8 +88,8 @@ def say_text(arguments: argparse.Namespace, text: str) -> None:
     print("\n\n".join(paragraph(part, width) for part in text.split("\n\n")))
 
 
-def print_json(records: Sequence[Mapping[Any, Any]]) -> None:
-    """Print records as JSON."""
+def print_json(records: Sequence[Mapping[Any, Any]] | Mapping[str, Any]) -> None:
+    """Print records as JSON, or several lists of them by name."""
     print(json.dumps(records, indent=1))
 
 

@@ -1,0 +1,131 @@
+"""``--what-if``: how fast kernels were on a GPU with more of one resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from warpstack.cli.common.layout import Look, paragraph, text_table
+from warpstack.cli.common.output import plain
+from warpstack.errors import InputError
+
+if TYPE_CHECKING:
+    from warpstack._util.options import Options
+    from warpstack.cli.common.subject import Subject
+    from warpstack.hardware.description import Gpu
+
+__all__ = ["changed_times", "print_changes"]
+
+#: The changes of `warpstack.validation.what_if` in words, and the one that only this table has.
+_WORDS = {
+    "2 x SMs": "twice the SMs",
+    "2 x MSHRs": "twice the MSHRs",
+    "2 x NoC": "twice the bandwidth of the NoC and its ports",
+    "2 x DRAM bandwidth": "twice the bandwidth of DRAM",
+    "2 x L1 size": "twice the L1",
+    "2 x L2 size": "twice the L2",
+    "2 x issue width": "twice the issue width",
+    "L1 latency / 2": "half the latency of L1",
+    "L2 latency / 2": "half the latency of L2",
+    "DRAM latency / 2": "half the latency of DRAM",
+}
+#: A change by less than this part of the time brings nothing.
+_LEAST = 0.01
+
+
+def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> list[dict[str, Any]]:
+    """Return the time of the launches that are reported, together, with each change of the GPU.
+
+    The rows, the largest gain first, have ``app``, ``gpu``, ``model``, ``change``, ``fields`` (the new values
+    by field of `Gpu`), ``before`` (those that they replace), ``time_us`` (as the profiler reports it) and
+    ``speedup``.
+    """
+    from warpstack._util.progress import progress_bar
+    from warpstack.hardware.profiler import times
+    from warpstack.models.pipeline import Pipeline, Recent
+    from warpstack.models.prediction import evaluate
+
+    # Most changes leave the caches alone: results of the GPU as it is and of the change before are kept.
+    pipeline = Pipeline(subject.ran, options, memo=Recent(2))
+
+    def time_on(one: Gpu) -> float:
+        profiles = pipeline.profiles(one)
+        cycles = [evaluate(profiles[place], one, model).cycles for place in subject.places]
+        return float(sum(times(count, one, options.profiler)["time_us"] for count in cycles))
+
+    changes = _changes(gpu)
+    rows = []
+    with progress_bar(True, len(changes) + 1, "what if", "change") as bar:
+        base = time_on(gpu)
+        bar.update(1)
+        for change, fields in changes.items():
+            time = time_on(gpu.replace(**fields))
+            rows.append(
+                {
+                    "app": subject.app.name,
+                    "gpu": gpu.name,
+                    "model": model,
+                    "change": change,
+                    "fields": fields,
+                    "before": {name: getattr(gpu, name) for name in fields},
+                    "time_us": time,
+                    "speedup": base / time,
+                }
+            )
+            bar.update(1)
+    return sorted(rows, key=lambda row: -row["speedup"])
+
+
+def _changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
+    """Return the new values of each change that the GPU allows."""
+    from warpstack.validation.changes import default_changes
+
+    changes = default_changes(gpu) | {"2 x L1 size": {"l1_size_kib": 2 * gpu.l1_size_kib}}
+    allowed = {}
+    for name, fields in changes.items():
+        other = {field: value for field, value in fields.items() if value != getattr(gpu, field)}
+        try:
+            gpu.replace(**other)
+        except InputError:
+            continue  # nothing can be said of a GPU that cannot be
+        if other:
+            allowed[_WORDS[name]] = other
+    return allowed
+
+
+def print_changes(rows: Sequence[Mapping[str, Any]], title: str, width: int | None) -> None:
+    """Print what changes bring, and in one line those that bring nothing.
+
+    `rows` are those of `changed_times`, and `title` the GPU.
+    """
+    print(
+        paragraph(
+            f"What other hardware would do: {title}, one change at a time, by {rows[0]['model']}",
+            width,
+        )
+    )
+    print()
+    pays = [row for row in rows if abs(row["speedup"] - 1) >= _LEAST]
+    if pays:
+        columns = ["change", "time (us)", "times as fast", "--set"]
+        formats = {"time (us)": "{:,.2f}", "times as fast": "{:,.2f}"}
+        cells = [[row["change"], row["time_us"], row["speedup"], _settings(row)] for row in pays]
+        print(text_table(columns, cells, Look({}, formats, ("change", "--set")), width=width))
+    rest = [row["change"] for row in rows if row not in pays]
+    if rest:
+        print(
+            paragraph(
+                f"{'nothing or ' if pays else 'All bring nothing or '}less than 1 %: {', '.join(rest)}",
+                width,
+                "  ",
+            )
+        )
+
+
+def _settings(row: Mapping[str, Any]) -> str:
+    """Return the new values, each as ``--set`` takes it, and the former ones."""
+    before = row["before"]
+    return ", ".join(
+        f"{field}={plain(value)} (was {plain(before[field])})"
+        for field, value in row["fields"].items()
+    )
