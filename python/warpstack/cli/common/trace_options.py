@@ -27,6 +27,7 @@ __all__ = [
     "add_device_memory",
     "add_trace",
     "built",
+    "is_source",
     "load_trace",
     "load_traces",
     "save_trace",
@@ -142,6 +143,11 @@ def load_trace(arguments: argparse.Namespace, gpu: Gpu | None = None) -> App:
         )
     (app,) = load_traces(arguments, gpu)
     return app
+
+
+def is_source(path: str) -> bool:
+    """Return whether a path is that of a source, which is compiled, and not of a trace."""
+    return path.endswith(_SOURCES)
 
 
 def source_of(arguments: argparse.Namespace) -> str | None:
