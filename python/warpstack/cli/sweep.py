@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
         "Predict over a design space: warpstack sweep saxpy.cu --gpu a100 --axis "
-        "l1_size_kib=48,96,144 --axis num_sms=54,108; or warpstack sweep design.yaml, a file that "
+        "num_sms=54,108 --axis l1_mshrs=128,256,512; or warpstack sweep design.yaml, a file that "
         "says all of it."
     )
     add_trace(parser)
