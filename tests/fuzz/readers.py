@@ -33,7 +33,7 @@ import warpstack as ws
 from card_output import output
 from time_limit import time_limit
 from warpstack import cli
-from warpstack.cli.common.sweep_file import SweepFile
+from warpstack.cli.common.sweep_design import SweepDesign
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.exploration.store import SweepStore
 from warpstack.validation import reference
@@ -173,7 +173,7 @@ _DESIGNS = [
 
 def _read_design(folder: Path, data: bytes) -> None:
     (folder / "design.yaml").write_bytes(data)
-    SweepFile.read(folder / "design.yaml")
+    SweepDesign.read(folder / "design.yaml")
 
 
 def _read_gpu(folder: Path, data: bytes) -> None:

@@ -28,6 +28,7 @@ from warpstack.cli.common.stage_options import (
     add_flush_l2,
     add_models,
     add_profiler,
+    add_representative,
     add_sample_launches,
     add_sampling,
     split,
@@ -60,7 +61,6 @@ _MAX_PANELS = 16
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     from warpstack.cli.common.answer import SORTS
-    from warpstack.interval.profile import MISS_SOURCES, SELECTIONS
 
     add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser, several=True)
@@ -68,22 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, (f"{DEFAULT_MODELS[0]}, with mdm beside it in what is printed for a reader",)
     )
     add_plot(parser, "draw the CPI stacks (.png, .pdf, .svg)")
-    parser.add_argument(
-        "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
-    )
-    parser.add_argument(
-        "--misses",
-        choices=MISS_SOURCES,
-        default="per_pc",
-        help="where an interval's misses come from",
-    )
-    parser.add_argument(
-        "--merge-threshold",
-        type=float,
-        default=0,
-        metavar="CYCLES",
-        help="stalls of at most this many cycles do not end an interval (default: 0)",
-    )
+    add_representative(parser)
     parser.add_argument(
         "--simulate",
         action="store_true",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import warpstack as ws
 from warpstack._core import GPU_FIELDS
@@ -15,23 +17,69 @@ from warpstack._util.arguments import printable, value_text
 from warpstack._util.headings import heading
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
+from warpstack.cli.common.gpu_options import add_gpu, report_unused
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.messages import say
+from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.outputs import add_overwrite, output_file
+from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.stage_options import (
+    DEFAULT_MODELS,
+    add_access_order,
+    add_flush_l2,
+    add_models,
+    add_profiler,
+    add_representative,
+)
+from warpstack.cli.common.trace_options import add_trace, is_source
 
-SUMMARY = "predictions over a design space that a file describes"
+if TYPE_CHECKING:
+    from warpstack.cli.common.sweep_design import SweepDesign
+
+SUMMARY = "predictions over a design space, of axes or of a file"
 
 
 #: Columns that tell rows of a sweep from other tables.
 _COLUMNS = {"app", "point", "kernel", "model", "cycles", "time_us"}
+#: What a design file calls what options say, by their names in the parsed arguments.
+_KEYS = {
+    **{name: name for name in ("gpu", "set", "models", "profiler")},
+    **{"axis": "axes", "trace_config": "gpu", "option_values": "options"},
+    **dict.fromkeys(("kernels", "launch", "workload", "size", "compiler_options"), "kernels"),
+    **dict.fromkeys(("skip_missing", "memory_limit", "device_memory"), "kernels"),
+    **dict.fromkeys(("selection", "misses", "merge_threshold"), "options"),
+    **dict.fromkeys(("access_order", "flush_l2"), "options"),
+}
 #: Most reasons that are told why points cannot be predicted.
 _MAX_REASONS = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("design", help="a .yaml file; see docs/how-to/sweep.md")
+    parser.description = (
+        "Predict over a design space: warpstack sweep saxpy.cu --gpu a100 --axis "
+        "num_sms=54,108 --axis l1_mshrs=128,256,512; or warpstack sweep design.yaml, a file that "
+        "says all of it."
+    )
+    add_trace(parser)
+    (subject,) = (action for action in parser._actions if action.dest == "trace")
+    subject.metavar = "TRACE|SOURCE.cu|DESIGN.yaml"
+    subject.help = f"{subject.help}; or a design file, see docs/how-to/sweep.md"
+    add_gpu(parser)
+    parser.add_argument(
+        "--axis",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE,VALUE,...",
+        help="values of a field of the GPU (see warpstack gpus --fields); repeated, all combinations",
+    )
+    add_models(parser, DEFAULT_MODELS)
+    add_representative(parser)
+    add_access_order(parser)
+    add_flush_l2(parser)
+    add_profiler(parser)
+    add_option_values(parser)
     parser.add_argument("--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)")
     add_overwrite(parser)
     parser.add_argument("--store", metavar="FOLDER", help="write results as they come")
@@ -40,17 +88,67 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--workers", type=int, metavar="N", help="threads (default: one per core)")
     add_output(parser)
+    if isinstance(parser, CommandParser):
+        parser.afterwards.append(partial(_find_design, parser))
+
+
+def _find_design(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Note the design file that is given in place of a trace, ``design``; None: options say it all.
+
+    Raises
+    ------
+    InputError
+        If options say what the file says, too.
+    """
+    others = {
+        key: action.option_strings[0]
+        for action in parser._actions
+        if (key := _KEYS.get(action.dest)) and getattr(arguments, action.dest) != action.default
+    }
+    paths = arguments.trace
+    arguments.design = None
+    if not any(path.endswith((".yaml", ".yml")) for path in paths):
+        # Nothing but a file, whatever it is called, that is not a trace for sure.
+        (path,) = paths if len(paths) == 1 else ("",)
+        is_trace = is_source(path) or path.endswith(".g") or os.path.isdir(path)
+        if not path or others or arguments.program or is_trace:
+            return
+    if len(paths) > 1:
+        raise ws.InputError(
+            f"{len(paths)} files are given, {', '.join(map(printable, paths[:3]))}: a design file stands "
+            "alone, and names its kernels"
+        )
+    arguments.design = paths[0]
+    if arguments.program:
+        raise ws.InputError(
+            f"-- {printable(arguments.program[0])}: {printable(paths[0])} is a design; it has the "
+            "arguments of a program, `arguments:` beside `source:`"
+        )
+    for key, flag in others.items():
+        raise ws.InputError(
+            f"{flag}: {printable(paths[0])} is a design, which says it under `{key}:`; write it there"
+        )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Predict all points, draw what the file asks for, and print the fastest points."""
-    from warpstack.cli.common.sweep_file import SweepFile
+    """Predict all points, draw what the design asks for, and print the fastest points."""
+    from warpstack.cli.common.sweep_design import SweepDesign
 
-    design = SweepFile.read(arguments.design)
+    if arguments.design is not None:
+        design = SweepDesign.read(arguments.design)
+    elif not (arguments.trace or arguments.program or arguments.workload):
+        raise ws.InputError(
+            "there is nothing to sweep over; give a trace, a CUDA source (kernel.cu), --workload NAME "
+            "or -- ./program with --axis FIELD=VALUE,VALUE,..., or a design file (.yaml)"
+        )
+    else:
+        design = SweepDesign.of_options(arguments)
+        _report_unused(arguments, design)
+    _say_what_sizes_do(design)
     output = Path(arguments.output) if arguments.output else design.output
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise ws.InputError(f"--output {printable(output)}: does not end in .csv or .parquet")
-    inputs = [given["trace"] for given in design.kernels.values() if "trace" in given]
+    inputs = design.inputs
     rows = None
     if output is not None:
         rows = output_file(arguments, path=output, inputs=inputs, is_ours=_is_table)
@@ -64,17 +162,17 @@ def run(arguments: argparse.Namespace) -> None:
         picture.check()
         if picture.place in places:
             raise ws.InputError(
-                f"{printable(design.path)}: {picture.label} file = {printable(picture.path)} is that of "
+                f"{printable(arguments.design)}: {picture.label} file = {printable(picture.path)} is that of "
                 "another picture or table"
             )
         places.append(picture.place)
     store = arguments.store or design.store
     if arguments.resume and store is None:
         raise ws.InputError(
-            "--resume: there is no store; add a line `store: FOLDER` or give --store"
+            "--resume: there is no store; give --store FOLDER, or a line `store: FOLDER` of the design"
         )
     workers = arguments.workers or design.workers
-    apps = design.load(progress=True)
+    apps = design.load()
     start = time.perf_counter()
     table = ws.sweep(
         apps,
@@ -111,6 +209,28 @@ def run(arguments: argparse.Namespace) -> None:
     if output is not None and not is_data:
         print(f"\nAll rows: {printable(output)}", file=sys.stderr)
     _tell_failures(table)
+
+
+def _report_unused(arguments: argparse.Namespace, design: SweepDesign) -> None:
+    from warpstack.memory.caches import cache_fields
+    from warpstack.models.prediction import fields_used
+
+    read = fields_used(design.models) | cache_fields(arguments.access_order)
+    report_unused(arguments, design.gpu, read, "the models " + ", ".join(design.models))
+
+
+def _say_what_sizes_do(design: SweepDesign) -> None:
+    """Say how ``l1_size_kib`` can be an axis of a GPU whose L1 takes what shared memory leaves."""
+    from warpstack.exploration.sweep import points_of
+
+    fields, _ = points_of(design.axes)
+    if "l1_size_kib" in fields and "unified_l1_kib" not in fields and design.gpu.unified_l1_kib:
+        say(
+            "note",
+            f"{design.gpu.name} divides unified_l1_kib = {design.gpu.unified_l1_kib:g} KiB between L1 and "
+            "shared memory, so l1_size_kib does not say how large L1 is; with --set unified_l1_kib=0 "
+            "--set shared_memory_carve_outs_kib= it does",
+        )
 
 
 def _tell_failures(table: pd.DataFrame) -> None:

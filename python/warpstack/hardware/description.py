@@ -512,13 +512,18 @@ def is_whole(field: str) -> bool:
     return _kind_of(field) == "whole"
 
 
+def has_numbers(field: str) -> bool:
+    """Return whether each value of a field is several numbers."""
+    return _kind_of(field) == "numbers"
+
+
 def value_of_text(field: str, text: Any) -> Any:
     """Return the value of a field that a file or a command line gives as text.
 
     Text that is not a number stays as it is: the description names the field that it does not fit.
     Several numbers come as a list, or on the command line separated by commas.
     """
-    if _kind_of(field) == "numbers":
+    if has_numbers(field):
         parts = (
             [part for part in text.split(",") if part.strip()] if isinstance(text, str) else text
         )

@@ -280,6 +280,7 @@ def test_completion_knows_commands_options_and_names(run, tmp_path):
     assert completed("warpstack", "caches", "--access-order", "gr") == ["greedy"]
     assert completed("warpstack", "caches", "-O", "fl") == ["flush_l2=true", "flush_l2=false"]
     assert completed("warpstack", "dvfs", "-O", "fl") == []
+    assert completed("warpstack", "sweep", "--axis", "num_s") == ["num_sms="]
 
 
 def test_manual_has_every_command_and_option(run):

@@ -83,7 +83,16 @@ def test_names_are_those_of_python(commands):
     of_python = {field.name for field in dataclasses.fields(ws.Options)}
     assert set(option_flags(commands["predict"])) <= of_python
     with_option = {name for name, parser in commands.items() if option_flags(parser)}
-    assert with_option == {"predict", "caches", "simulate", "lines", "dvfs", "roofline", "compare"}
+    assert with_option == {
+        "predict",
+        "caches",
+        "simulate",
+        "lines",
+        "dvfs",
+        "roofline",
+        "compare",
+        "sweep",
+    }
     for name in with_option:
         assert "-O" in commands[name]._option_string_actions, name
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import warpstack as ws
 from warpstack.cli import main
-from warpstack.cli.common.sweep_file import SweepFile
+from warpstack.cli.common.sweep_design import SweepDesign
 
 DESIGN = """
 kernels:
@@ -40,7 +40,7 @@ def expected_table(folder, **options):
 
 
 def test_a_file_is_its_sweep(folder):
-    design = SweepFile.read(folder / "design.yaml")
+    design = SweepDesign.read(folder / "design.yaml")
     assert list(design.load()) == ["mine"]
     assert design.axes == {"num_sms": [7, 14], "noc_bandwidth_gbs": [525, 1050]}
     assert design.models == ("gpumech", "mdm")
@@ -69,7 +69,7 @@ def test_points_are_ranked_by_time(folder, capsys):
         "[gpumech, mdm]", "[mdm]"
     )
     (folder / "design.yaml").write_text(text)
-    table = SweepFile.read(folder / "design.yaml")
+    table = SweepDesign.read(folder / "design.yaml")
     sweep = ws.sweep(table.load(), table.gpu, table.axes, table.models, options=table.options)
     assert sweep["cycles"].is_monotonic_increasing
     assert sweep["time_us"].is_monotonic_decreasing
@@ -149,7 +149,11 @@ def test_a_sweep_without_a_prediction_fails(folder, capsys):
         ("[7, 14]", "[]", "axes: num_sms has no values"),
         ("{l1_mshrs: 64}", "{l1_mshr: 64}", "did you mean l1_mshrs?"),
         ("{l1_mshrs: 64}", "{l1_mshrs: many}", "l1_mshrs = 'many' is not a number"),
-        ("trace: trace", "trce: trace", "either trace: PATH or workload: NAME"),
+        (
+            "trace: trace",
+            "trce: trace",
+            "give one of trace: PATH, source: FILE.cu and workload: NAME",
+        ),
         ('kernels: "1"', 'kernel: "1"', "there is no key 'kernel'; did you mean kernels?"),
         ('kernels: "1"', 'kernels: "3-1"', "the range 3-1 is empty"),
         ('trace: trace, kernels: "1"', "workload: bsf", "no workload 'bsf'; did you mean bfs?"),
@@ -207,7 +211,7 @@ def test_mistakes_in_a_sample(folder, capsys, old, new, message):
 
 def test_samples_in_files(folder):
     (folder / "design.yaml").write_text(SAMPLE.replace("high: 16", "high: 16, scale: log"))
-    design = SweepFile.read(folder / "design.yaml")
+    design = SweepDesign.read(folder / "design.yaml")
     ranges = {"num_sms": (4, 16, "log"), "l1_mshrs": [32, 64]}
     assert list(design.axes) == list(ws.exploration.samples.sobol(ranges, 4))
 
@@ -239,7 +243,7 @@ def test_any_file_is_a_design_or_an_error(tmp_path_factory, entries):
     path = tmp_path_factory.mktemp("designs") / "design.yaml"
     path.write_text(json.dumps(entries))
     try:
-        SweepFile.read(path)
+        SweepDesign.read(path)
     except ws.InputError as error:
         message = str(error)
     else:

@@ -13,7 +13,7 @@ import pytest
 
 import warpstack as ws
 from accelsim_text import header
-from warpstack.cli.common.sweep_file import SweepFile
+from warpstack.cli.common.sweep_design import SweepDesign
 from warpstack.cli.validate import read_predictions
 from warpstack.figures.hardware import read_hardware
 
@@ -28,7 +28,7 @@ READERS = {
     "kernel list": ("kernelslist.g", ws.load),
     "GPU description": ("gpu.yaml", ws.gpu),
     "GPGPU-Sim configuration": ("gpgpusim.config", ws.gpu),
-    "sweep file": ("sweep.yaml", SweepFile.read),
+    "sweep file": ("sweep.yaml", SweepDesign.read),
     "reference": ("reference.csv", ws.validation.reference.read),
     "PTX": ("kernel.ptx", ws.cuda.compile),
     "measurements": ("measured.csv", lambda path: read_hardware(path, "h100-pcie")),
@@ -116,7 +116,7 @@ YAML = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", YAML)
-@pytest.mark.parametrize("read", [ws.gpu, SweepFile.read])
+@pytest.mark.parametrize("read", [ws.gpu, SweepDesign.read])
 def test_yaml_that_wants_too_much(tmp_path, case, read):
     text, message = YAML[case]
     path = tmp_path / "gpu.yaml"

@@ -16,6 +16,7 @@ __all__ = [
     "add_flush_l2",
     "add_models",
     "add_profiler",
+    "add_representative",
     "add_sample_launches",
     "add_sampling",
     "split",
@@ -92,6 +93,28 @@ def _read_sample_launches(parser: CommandParser, arguments: argparse.Namespace) 
             parser.error(f"--sample-launches {given}: is neither an error such as 0.05 nor a trace")
         arguments.trace = [*arguments.trace, given]
         arguments.sample_launches = True
+
+
+def add_representative(parser: argparse.ArgumentParser) -> None:
+    """Add ``--selection``, ``--misses`` and ``--merge-threshold``: intervals of one representative warp."""
+    from warpstack.interval.profile import MISS_SOURCES, SELECTIONS
+
+    parser.add_argument(
+        "--selection", choices=SELECTIONS, default="clustering", help="representative warp"
+    )
+    parser.add_argument(
+        "--misses",
+        choices=MISS_SOURCES,
+        default="per_pc",
+        help="where an interval's misses come from",
+    )
+    parser.add_argument(
+        "--merge-threshold",
+        type=float,
+        default=0,
+        metavar="CYCLES",
+        help="stalls of at most this many cycles do not end an interval (default: 0)",
+    )
 
 
 def add_profiler(parser: argparse.ArgumentParser) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "add_device_memory",
     "add_trace",
     "built",
+    "is_source",
     "load_subject",
     "load_subjects",
     "load_trace",
@@ -194,6 +195,11 @@ def _check_one(arguments: argparse.Namespace) -> None:
             f"{len(arguments.trace)} traces are given, {', '.join(arguments.trace[:3])}: this command "
             "takes one; predict takes several"
         )
+
+
+def is_source(path: str) -> bool:
+    """Return whether a path is that of a source, which is compiled, and not of a trace."""
+    return path.endswith(_SOURCES)
 
 
 def source_of(arguments: argparse.Namespace) -> str | None:

@@ -1,11 +1,14 @@
-"""Files that describe a sweep, for ``warpstack sweep``."""
+"""What ``warpstack sweep`` computes: the design that a file, or options, describe."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,14 @@ from warpstack._util.choices import DEFAULT_MODEL, Profiler
 from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
 from warpstack._util.yaml_file import read_entries
+from warpstack.cli.common.gpu_options import read_gpu
+from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.stage_options import DEFAULT_MODELS, split
+from warpstack.cli.common.trace_options import add_trace, is_source, load_trace
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
-from warpstack.hardware.description import Gpu, check_value_fields, value_of_text
+from warpstack.hardware.description import Gpu, check_value_fields, has_numbers, value_of_text
 from warpstack.hardware.description import gpu as find_gpu
 from warpstack.hardware.profiler import PROFILERS, checked_profiler
 from warpstack.models.prediction import model_list
@@ -26,7 +33,7 @@ from warpstack.plot.design_file import PlotRequest, plot_requests
 from warpstack.traces.io import load
 from warpstack.traces.trace import App, launches_of_text
 
-__all__ = ["SweepFile"]
+__all__ = ["SweepDesign"]
 
 _KEYS = (
     "kernels",
@@ -50,46 +57,71 @@ _SAMPLERS: dict[str, Callable[..., samples.Samples]] = {
     "random": samples.random,
     "saltelli": samples.saltelli,
 }
+#: Keys of what is loaded whose values are paths.
+_PATHS = ("trace", "source")
+#: What a source has beside the arguments of its program, as options of the command line.
+_SOURCE_OPTIONS = ("launch", "kernels", "compiler_options")
 _OUTPUTS = (".csv", ".parquet")
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
-class SweepFile:
-    """The description of a sweep in a file.
+class SweepDesign:
+    """The description of a sweep.
 
     Attributes
     ----------
-    path
-        The file; paths in it are relative to its folder.
-    kernels
-        What to load by name, as keyword arguments of a trace or a workload.
+    load
+        Loads the traces, runs workloads and programs, and returns the applications by name.
+    inputs
+        Files and folders that it reads beside those that arguments name.
     gpu, axes, models, options, profiler
         As for `warpstack.sweep`.
     workers, cache, store
-        The same; None where the file says nothing.
+        The same; None where nothing is said.
     output
         File to write the table to.
     plots
         Pictures to draw.
     """
 
-    path: Path
-    kernels: Mapping[str, Mapping[str, Any]]
+    load: Callable[[], dict[str, App]]
+    inputs: tuple[Path, ...]
     gpu: Gpu
     axes: Axes
     models: tuple[str, ...]
     options: Options
     profiler: Profiler
-    workers: int | None
-    cache: bool | Path | None
-    store: Path | None
-    output: Path | None
-    plots: tuple[PlotRequest, ...]
+    workers: int | None = None
+    cache: bool | Path | None = None
+    store: Path | None = None
+    output: Path | None = None
+    plots: tuple[PlotRequest, ...] = ()
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> SweepFile:
-        """Read a file.
+    def of_options(cls, arguments: argparse.Namespace) -> SweepDesign:
+        """Return the design that options describe; what to predict is loaded when `load` is called.
+
+        Raises
+        ------
+        InputError
+            If an option is wrong; the message names it.
+        """
+        gpu = read_gpu(arguments)
+        options = {name: getattr(arguments, name) for name in _OPTIONS}
+        return cls(
+            load=partial(_load_subject, arguments, gpu),
+            inputs=(),
+            gpu=gpu,
+            axes=_axes_of_options(arguments),
+            models=tuple(model_list(split(arguments.models or DEFAULT_MODELS))),
+            options=Options(**options),
+            profiler=arguments.profiler,
+        )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> SweepDesign:
+        """Read a file; paths in it are relative to its folder.
 
         Raises
         ------
@@ -105,7 +137,7 @@ class SweepFile:
             raise entries.error(error) from None
 
     @classmethod
-    def _of(cls, path: Path, entries: Mapping[str, Any]) -> SweepFile:
+    def _of(cls, path: Path, entries: Mapping[str, Any]) -> SweepDesign:
         _check_keys(entries, _KEYS, "")
         folder = path.parent
 
@@ -122,10 +154,13 @@ class SweepFile:
             raise InputError("there are no kernels; add lines `kernels:` and `NAME: {trace: PATH}`")
         cache = _text(entries, "cache")
         kernels = _kernels(entries["kernels"], folder)
+        gpu = _gpu(entries, folder)
         return cls(
-            path=path,
-            kernels=kernels,
-            gpu=_gpu(entries, folder),
+            load=partial(_load_all, path, kernels, gpu),
+            inputs=tuple(
+                given[key] for given in kernels.values() for key in _PATHS if key in given
+            ),
+            gpu=gpu,
             axes=_axes(entries),
             models=_models(entries),
             options=_options(entries.get("options", {})),
@@ -137,23 +172,53 @@ class SweepFile:
             plots=tuple(plot_requests(entries.get("plots", []), kernels, folder)),
         )
 
-    def load(self, *, progress: bool = False) -> dict[str, App]:
-        """Load the traces and run the workloads.
 
-        Raises
-        ------
-        InputError
-            If one cannot be loaded.
-        """
-        apps = {}
-        with progress_bar(progress, len(self.kernels), "loading", "application") as bar:
-            for name, given in self.kernels.items():
-                try:
-                    apps[name] = _load(given)
-                except InputError as error:
-                    raise InputError(f"{printable(self.path)}: kernels: {name}: {error}") from None
-                bar.update(1)
-        return apps
+def _load_all(path: Path, kernels: Mapping[str, Mapping[str, Any]], gpu: Gpu) -> dict[str, App]:
+    """Return the applications of a file, loaded or run."""
+    apps = {}
+    with progress_bar(True, len(kernels), "loading", "application") as bar:
+        for name, given in kernels.items():
+            try:
+                apps[name] = _load(given, gpu)
+            except InputError as error:
+                raise InputError(f"{printable(path)}: kernels: {name}: {error}") from None
+            bar.update(1)
+    return apps
+
+
+def _load_subject(arguments: argparse.Namespace, gpu: Gpu) -> dict[str, App]:
+    """Return the application that options name."""
+    app = load_trace(arguments, gpu)
+    return {app.name: app}
+
+
+def _axes_of_options(arguments: argparse.Namespace) -> Axes:
+    """Return the grid of ``--axis FIELD=VALUE,VALUE,...``."""
+    if not arguments.axis:
+        raise InputError(
+            "there is no axis; give --axis FIELD=VALUE,VALUE,... (warpstack gpus --fields lists the "
+            "fields), or a design file (.yaml)"
+        )
+    fixed = {setting.partition("=")[0].strip() for setting in arguments.set}
+    axes: dict[str, list[Any]] = {}
+    for axis in arguments.axis:
+        where = f"--axis {axis}"
+        field, equals, text = (part.strip() for part in axis.partition("="))
+        values = [value.strip() for value in text.split(",")]
+        if not equals or not all(values):
+            raise InputError(f"{where}: expected FIELD=VALUE,VALUE,...")
+        check_value_fields([field], where)
+        if has_numbers(field):
+            raise InputError(
+                f"{where}: each value of {field} is a list; write the lists into a design file"
+            )
+        if field in axes:
+            raise InputError(f"{where}: {field} is an axis already; give all its values at once")
+        if field in fixed:
+            raise InputError(f"{where}: --set gives {field} one value; leave one of them out")
+        axes[field] = [value_of_text(field, value) for value in values]
+    points_of(axes)
+    return axes
 
 
 def _models(entries: Mapping[str, Any]) -> tuple[str, ...]:
@@ -164,7 +229,13 @@ def _models(entries: Mapping[str, Any]) -> tuple[str, ...]:
         raise InputError(text if text.startswith("models:") else f"models: {text}") from None
 
 
-def _load(given: Mapping[str, Any]) -> App:
+def _load(given: Mapping[str, Any], gpu: Gpu) -> App:
+    if "source" in given:
+        parser = CommandParser()
+        add_trace(parser)
+        arguments = parser.parse_args([])
+        vars(arguments).update(given, trace=[str(given["source"])], program=given["arguments"])
+        return load_trace(arguments, gpu)
     if "workload" in given:
         return workloads.load(given["workload"], given["size"], given["seed"])
     return load(given["trace"], kernels=given["kernels"])
@@ -209,11 +280,13 @@ def _whole(key: str, given: Any, at_least: int) -> int:
 
 
 def _kernels(given: Any, folder: Path) -> dict[str, dict[str, Any]]:
-    """Return what to load by name; a list holds names of workloads and paths of traces."""
+    """Return what to load by name; a list holds names of workloads and paths of traces and sources."""
     if isinstance(given, list):
         wanted: dict[str, Any] = {}
         for text in _texts(given, "kernels"):
-            kind = "workload" if text in workloads.names() else "trace"
+            kind = "source" if is_source(text) else "trace"
+            if text in workloads.names():
+                kind = "workload"
             name = text if kind == "workload" else Path(text).stem
             if name in wanted:
                 raise InputError(f"kernels: {name} is given twice; give names of your own")
@@ -228,8 +301,19 @@ def _kernels(given: Any, folder: Path) -> dict[str, dict[str, Any]]:
 def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     where = f"kernels: {name}: "
     entry = _mapping(given, f"kernels: {name}")
-    if ("trace" in entry) == ("workload" in entry):
-        raise InputError(f"{where}give either trace: PATH or workload: NAME")
+    if sum(key in entry for key in ("trace", "source", "workload")) != 1:
+        raise InputError(f"{where}give one of trace: PATH, source: FILE.cu and workload: NAME")
+    if "source" in entry:
+        _check_keys(entry, ("source", "arguments", *_SOURCE_OPTIONS), where)
+        source = folder / (_text(entry, "source", where) or "")
+        if not is_source(source.name):
+            raise InputError(
+                f"{where}source = {printable(source.name)} is no CUDA source (.cu, .ptx); a trace goes "
+                "to trace:"
+            )
+        options = {key: _text(entry, key, where) for key in _SOURCE_OPTIONS}
+        words = _words(entry.get("arguments", []), f"{where}arguments")
+        return {"source": source, "arguments": words, **options}
     if "trace" in entry:
         _check_keys(entry, ("trace", "kernels"), where)
         trace = folder / (_text(entry, "trace", where) or "")
@@ -240,6 +324,16 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
         raise unknown("workload", workload, workloads.names(), where=f"kernels: {name}")
     size = _text(entry, "size", where) or "small"
     return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
+
+
+def _words(given: Any, key: str) -> list[str]:
+    """Return the arguments of a program: a list, or text as one writes it in a shell."""
+    if not isinstance(given, str):
+        return _texts(given, key)
+    try:
+        return shlex.split(given)
+    except ValueError as error:
+        raise InputError(f"{key} = {shown(given)}: {error}") from None
 
 
 def _gpu(entries: Mapping[str, Any], folder: Path) -> Gpu:
