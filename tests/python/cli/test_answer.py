@@ -102,7 +102,7 @@ class TestAnswer:
 
     def test_long_work_is_not_simulated_unasked(self, run, small, monkeypatch):
         monkeypatch.setattr("warpstack.cli.predict._CHEAP_INSTRUCTIONS", 1)
-        assert "simulator" not in run("predict", small)
+        assert "simulator: not run" in run("predict", small)
 
     def test_models_before_the_trace(self, run, small):
         for typed in (["-m", "mdm", small], ["--models", "mdm", "gpumech", small, "--json"]):
