@@ -39,6 +39,8 @@ MISSING = "not built"
 _FAULT = re.compile(r"error: .*(on-fault continue|out-of-bounds|allow-uninitialized)")
 #: Errors of programs that take too long.
 _SLOW = re.compile(r"the timeout of|SIGXCPU")
+#: What a program says that does not run on such a GPU.
+_OWN_REASON = re.compile(r"[Ww]aiv|(not|n't) support|require|ERROR")
 COLUMNS = ["suite", "program", "outcome", "reason"]
 #: Messages of a program about wrong results.
 _WRONG = re.compile(
@@ -108,12 +110,8 @@ def attempt(
         return "refused", re.sub(r".*the program (needs [^,]*),.*", r"\1", fault)
     if status != 0:
         # A program that says itself why it does not run exits with status 2, by the samples' custom.
-        own = (
-            first_line(said, r"[Ww]aiv|(not|n't) support|require|ERROR")
-            if "no kernel" in said
-            else fault
-        )
-        return "stopped", own
+        its_own = "no kernel" in said and _OWN_REASON.search(said)
+        return "stopped", first_line(said, _OWN_REASON.pattern) if its_own else fault
     outcome, reason = verdict(program, said)
     return ("ran, faulty", fault) if faulty and outcome != "wrong" else (outcome, reason)
 

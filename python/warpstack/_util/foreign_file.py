@@ -59,6 +59,8 @@ def foreign(name: str, head: bytes) -> tuple[str, str] | None:
     """
     if name.lower().endswith(_NSYS_ENDINGS):
         return "a report of Nsight Systems", f"write its kernels as CSV: {_CSV_OF_NSYS}"
+    if name.lower().endswith((".cu", ".cuh")):
+        return "a CUDA source", f"run it for its trace: warpstack trace {name} -o FOLDER"
     for magic, what, remedy in _MAGIC:
         if head.startswith(magic):
             return what, remedy

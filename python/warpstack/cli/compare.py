@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.gpu_options import add_gpu, read_gpus
+from warpstack.cli.common.gpu_options import add_gpu, read_gpus, unchanged_gpu
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
@@ -56,13 +56,15 @@ def run(arguments: argparse.Namespace) -> None:
             Subject(ws.App([kernel], f"{kernel.short_name} ({kernel.launch_id})"), whole.ran)
             for kernel in whole.app
         ]
+    if arguments.set and len(subjects) == len(gpus) == len(models) == 1:
+        gpus = [unchanged_gpu(arguments), *gpus]
     counts = {"traces": len(subjects), "--gpu": len(gpus), "--models": len(models)}
     pairs = [what for what, count in counts.items() if count == 2]
     if len(pairs) != 1 or max(counts.values()) > 2:
         given = ", ".join(f"{what}: {count}" for what, count in counts.items())
         raise ws.InputError(
-            "compare: give two traces or sources, or one of them with two --gpu, two --models or two "
-            f"launches (--kernels 3,8); got {given}"
+            "compare: give two traces or sources, or one of them with two --gpu, two --models, --set "
+            f"FIELD=VALUE or two launches (--kernels 3,8); got {given}"
         )
     if pairs == ["traces"]:
         first, second = (subject.app.name for subject in subjects)
@@ -125,7 +127,7 @@ def _print_sum(table: pd.DataFrame, first: str, second: str, width: int | None) 
         if part or row["quantity"] == "launch":
             if max(shares) < _LEAST_SHARE:
                 continue
-            if min(shares) < _LEAST_SHARE:
+            if shares[0] < _LEAST_SHARE:
                 row["ratio"] = math.nan  # a ratio of values next to nothing says nothing
         name = f"  {WORDS[row['quantity']]} ({row['quantity']})" if part else row["quantity"]
         name = "  launch" if name == "launch" else "IPC" if name == "ipc" else name

@@ -191,6 +191,7 @@ def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
         name for name in ("app", "gpu", "gpu_changes") if table.get(name, pd.Series()).nunique() > 1
     ]
     wanted = [*differs, "kernel", "name", "model", "cycles", "simulated", "error", "time_us"]
+    wanted += ["simulated_time_us"]
     wanted += ["ipc", "ipc_low", "ipc_high", "cpi", *(STACK if stacks else ())]
     return table[[name for name in wanted if name in table]]
 
@@ -291,7 +292,7 @@ def _predict(
     settings = {"flush_l2": arguments.flush_l2, "profiler": arguments.profiler}
     job.simulated = simulated(subject, job.target, settings)
     if memo is not None:
-        job.rows = _beside(job.rows, [result.cycles for result in job.simulated])
+        job.rows = _beside(job.rows, job.simulated)
         if not (arguments.json or arguments.csv or arguments.latex):
             from warpstack.cli.common.differences import differences
 
@@ -405,16 +406,23 @@ def _print_heading(
     print()
 
 
-def _beside(rows: Sequence[Mapping[str, Any]], simulated: Sequence[int]) -> list[dict[str, Any]]:
-    """Return predictions with the simulated cycles and the error after the predicted cycles."""
+def _beside(
+    rows: Sequence[Mapping[str, Any]], simulated: Sequence[SimulationResult]
+) -> list[dict[str, Any]]:
+    """Return predictions with what is simulated after the predicted cycles and time, and the error."""
     models = len(rows) // len(simulated)
     result = []
     for number, row in enumerate(rows):
-        cycles = float(simulated[number // models])
-        found = {"simulated": cycles, "error": row["cycles"] / cycles - 1}
-        items = list(row.items())
-        place = list(row).index("cycles") + 1
-        result.append(dict([*items[:place], *found.items(), *items[place:]]))
+        simulation = simulated[number // models]
+        cycles = float(simulation.cycles)
+        after = {
+            "cycles": {"simulated": cycles, "error": row["cycles"] / cycles - 1},
+            "time_us": {"simulated_time_us": simulation.time_us},
+        }
+        found: dict[str, Any] = {}
+        for name, value in row.items():
+            found |= {name: value, **after.get(name, {})}
+        result.append(found)
     return result
 
 

@@ -9,6 +9,7 @@ from warpstack._util.arguments import printable
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
+from warpstack.cli.common.parser import CommandParser
 from warpstack.cli.common.trace_options import (
     add_device_memory,
     built,
@@ -21,6 +22,9 @@ SUMMARY = "run a workload or a CUDA program, without a GPU"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    if isinstance(parser, CommandParser):
+        parser.traces_anywhere = True  # SOURCE.cu -o FOLDER -- ARGUMENT...
+        parser.afterwards.append(_join_words)
     parser.add_argument("--workload", metavar="NAME", help="one of warpstack workloads")
     parser.add_argument(
         "--size", default="small", help="small (seconds) or paper (near the original's input)"
@@ -41,9 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser)
 
 
+def _join_words(arguments: argparse.Namespace) -> None:
+    """Make one command of a program and of what stands after ``--``."""
+    arguments.command = [*arguments.trace, *arguments.program]
+
+
 def _add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "command",
+        "trace",
         nargs="*",
         metavar="-- PROGRAM ARGUMENT",
         help="a CUDA program, built with nvcc -cudart shared and with PTX (for --machine-code: machine "

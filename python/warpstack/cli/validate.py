@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "reference",
-        help="a report of Nsight Compute (.ncu-rep), what ncu --csv or nvprof --csv wrote, or a table "
+        help="what nsys stats, ncu --csv or nvprof --csv wrote, a report of Nsight Compute (.ncu-rep), or a table "
         "of results",
     )
     parser.add_argument(

@@ -50,6 +50,9 @@ _CONFIDENCES = ("measured", "documented", "derived", "guessed")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
+#: No clock has so many GHz: such a number is of MHz.
+MEGAHERTZ = 100.0
+
 #: Latencies in SM cycles of what lies outside the clock domain of the SMs: they change with the clock.
 FIELDS_OF_THE_CLOCK = ("dram_latency", "l2_latency")
 
@@ -532,6 +535,8 @@ def value_of_text(field: str, text: Any) -> Any:
     if is_text or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):
         return text
     number = float(text)
+    if field.endswith("_ghz") and number >= MEGAHERTZ:
+        raise InputError(f"{field} = {text}: clocks are in GHz; {number:g} MHz are {number / 1000:g}")
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
@@ -617,7 +622,7 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     Parameters
     ----------
     name_or_path
-        One of `warpstack.gpus()`, the path of a YAML description (``.yaml``, ``.yml``), or that of
+        One of `warpstack.gpus()`, in capital letters as well, the path of a YAML description (``.yaml``, ``.yml``), or that of
         a GPGPU-Sim configuration (``.config``; see `Gpu.from_gpgpusim`).
 
     Raises
@@ -638,16 +643,21 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
         return _read_yaml(as_path("GPU description", name_or_path))
     if text.endswith(".config"):
         return _read_gpgpusim(as_path("GPGPU-Sim configuration", name_or_path), None)
-    if text in gpus():
-        return _named(text)
-    raise unknown(
-        "GPU",
-        text,
-        gpus(),
+    if text.lower() in gpus():
+        return _named(text.lower())
+    remedy = (
         "warpstack gpus (ws.gpus() in Python) lists them; the path of a .yaml or gpgpusim.config file "
-        "will do, too",
-        most_near=4,
+        "will do, too"
     )
+    if names := _within(text):
+        raise InputError(f"there is no GPU {shown(text)}; did you mean {' or '.join(names)}? {remedy}")
+    raise unknown("GPU", text, gpus(), remedy, most_near=4)
+
+
+def _within(text: str) -> list[str]:
+    """Return the names of GPUs that the name of a product holds: NVIDIA GeForce RTX 3080."""
+    whole = "".join(re.findall(r"[a-z0-9]", text.lower()))
+    return [name for name in gpus() if name.replace("-", "") in whole][:4]
 
 
 def as_gpu(gpu_or_name: GpuLike) -> Gpu:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Names of roofs stand this factor above them.
 _ABOVE = 1.12
+#: More kernels than this have no names beside their points.
+_MOST_NAMES = 6
 _COLUMNS = (
     "kernel",
     "name",
@@ -152,6 +154,7 @@ def roofline(
         )
         if not many:
             ax.plot(part["intensity"], part["gips"], color="grey", lw=0.6, ls=":", zorder=2)
+    _name_kernels(ax, drawn)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set(xlim=limits[0], ylim=limits[1])
@@ -167,6 +170,23 @@ def roofline(
     if looks:
         sheet.legend_outside(ax)
     return ax
+
+
+def _name_kernels(ax: Axes, drawn: pd.DataFrame) -> None:
+    """Name the fastest point of each kernel, where there are several, but few."""
+    if not 1 < drawn["name"].nunique() <= _MOST_NAMES:
+        return
+    for name, points in drawn.groupby("name", sort=False):
+        one = points.loc[points["gips"].idxmax()]
+        ax.annotate(
+            sheet.short(str(name), 20),
+            (one["intensity"], one["gips"]),
+            xytext=(6, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=sheet.SMALL,
+            gid=sheet.OPTIONAL,
+        )
 
 
 def _free_place(

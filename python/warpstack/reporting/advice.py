@@ -28,8 +28,8 @@ def advice_for(line: pd.Series[Any], threads_per_warp: float) -> list[str]:
     Parameters
     ----------
     line
-        Sums of `instruction_counts` over the line, and of ``cold_dram_requests``, those to DRAM with an empty
-        L2 before the launch.
+        Sums of `instruction_counts` over the line, and of ``cold_dram_requests``, those of
+        its loads to DRAM with an empty L2 before the launch.
     threads_per_warp
         Threads that a warp of the launch has in the mean: lanes beyond them are not diverged.
     """
@@ -50,10 +50,10 @@ def advice_for(line: pd.Series[Any], threads_per_warp: float) -> list[str]:
                 f"{each:.3g} sectors per access where {np.ceil(least):.0f} would do: neighbouring "
                 "lanes should access neighbouring addresses; transpose the index or the data"
             )
-    if line["load_requests"] and line["l2_requests"]:
+    if line["load_requests"] and line["load_misses"]:
         l1 = 1 - line["load_misses"] / line["load_requests"]
         # What only a launch before has left in L2 is not used again.
-        l2 = 1 - line["cold_dram_requests"] / line["l2_requests"]
+        l2 = 1 - line["cold_dram_requests"] / line["load_misses"]
         if l1 < _LOW_L1 and l2 > _HIGH_L2:
             advice.append(
                 f"L1 has {l1:.0%} of what is loaded, but L2 {l2:.0%} of the rest: the data are used "

@@ -146,9 +146,10 @@ def lines_and_instructions(
             counts[f"model_cpi_{part}"] = stack[part] * weight
         moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]
         counts["fetched_sectors"] = _fetched(kernel, counts, memory.totals["dram_read_sectors"])
-        counts["cold_dram_requests"] = counts["dram_requests"]
+        counts["cold_dram_requests"] = counts["load_dram_requests"]
         if number and not flush_l2 and _hits_l2(counts):
-            counts["cold_dram_requests"] = _cold_dram_requests(kernel, target, len(counts))
+            (cold,) = Pipeline(kernel, Options()).memory(target)
+            counts["cold_dram_requests"] = instruction_counts(kernel, cold)["load_dram_requests"]
         counts = _with_row(
             counts, WRITTEN_BACK, fetched_sectors=moved - int(counts["fetched_sectors"].sum())
         )
@@ -212,15 +213,8 @@ def _with_row(counts: pd.DataFrame, line: int, **values: int) -> pd.DataFrame:
 
 
 def _hits_l2(counts: pd.DataFrame) -> bool:
-    """Return whether L2 has most of what some instruction asks it for."""
-    return bool((counts["l2_requests"] > 2 * counts["dram_requests"]).any())
-
-
-def _cold_dram_requests(kernel: KernelTrace, gpu: Gpu, rows: int) -> npt.NDArray[np.int64]:
-    """Return requests to DRAM by row if no launch before had left its data in L2."""
-    (memory,) = Pipeline(kernel, Options()).memory(gpu)
-    requests = memory.per_pc["dram_requests"].reindex(range(rows), fill_value=0)
-    return requests.to_numpy(dtype=np.int64)
+    """Return whether L2 has most of what some load asks it for."""
+    return bool((counts["load_misses"] > 2 * counts["load_dram_requests"]).any())
 
 
 def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:

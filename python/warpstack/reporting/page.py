@@ -209,7 +209,8 @@ def _summary(
     text = [
         f"The launch takes {_time(result.time_us)} in the simulation: {result.cycles:,} cycles at "
         f"{gpu.clock_ghz:g} GHz, {result.ipc:.3g} warp instructions per cycle.",
-        f"Most of it, {stack[worst] / total:.0%}, goes into {_CAUSES[worst]}.",
+        f"{'Most of it' if stack[worst] > total / 2 else 'The largest part'}, "
+        f"{stack[worst] / total:.0%}, goes into {_CAUSES[worst]}.",
     ]
     for row in rows.to_dict("records"):
         error = row["cycles"] / result.cycles - 1

@@ -30,7 +30,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
     (executions with an active lane: a branch that no lane takes has none), ``accesses``
     (executions that access memory with an active lane), ``sectors``, ``least_sectors`` (those that
     hold as many bytes as the lanes ask for); of loads through the caches ``load_requests`` and
-    ``load_misses`` of L1; ``l2_requests``, ``l2_misses``; ``dram_bytes``; ``bank_conflicts`` (passes
+    ``load_misses`` of L1 and ``load_dram_requests`` of L2; ``l2_requests``, ``l2_misses``; ``dram_bytes``; ``bank_conflicts`` (passes
     through shared memory beyond those that its width asks for); of atomics ``atomics`` (accesses),
     ``atomic_lanes`` and ``atomic_sectors``, the different sectors that they touch.
     """
@@ -107,6 +107,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
         found[name] = counted[name].to_numpy(dtype=np.int64)
     found["load_requests"] = np.where(is_load, found["requests"], 0)
     found["load_misses"] = np.where(is_load, found["l2_requests"], 0)
+    found["load_dram_requests"] = np.where(is_load, found["dram_requests"], 0)
     if touched:
         pairs = np.unique(np.concatenate(touched, axis=1), axis=1)
         found["atomic_sectors"] = np.bincount(pairs[0].astype(np.int64), minlength=rows)

@@ -829,7 +829,7 @@ def _remedies(table: pd.DataFrame, alone: pd.DataFrame) -> Iterable[str]:
     elif without & matched:
         yield (
             "if the profiler skipped launches before the first that it measured, say how many (skip=N, "
-            "--skip N)"
+            "--skip N); if a row of a table is the mean over launches, say how many in a column launches"
         )
     if alone["measured"].isna().all() or alone["predicted"].isna().all():
         return

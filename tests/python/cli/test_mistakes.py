@@ -77,7 +77,15 @@ MISTAKES = {
     # names
     "predict small -m mdn": ["there is no model 'mdn'; did you mean mdm?"],
     "predict small -m MDM": ["did you mean mdm?"],
-    "predict small --gpu A100": ["there is no GPU 'A100'; did you mean a100?"],
+    "predict small --gpu NVIDIA-A100-40GB": [
+        "there is no GPU 'NVIDIA-A100-40GB'; did you mean a100? warpstack gpus"
+    ],
+    "predict small --gpu a100 --set clock_ghz=1410": ["clocks are in GHz; 1410 MHz are 1.41"],
+    "dvfs small --clocks 900": ["clocks are in GHz; 900 MHz are 0.9"],
+    "predict kernel.cu small.txt 2": [
+        "small.txt is neither a trace nor a source; arguments of a program stand after --: "
+        "kernel.cu -- small.txt 2"
+    ],
     "predict small --gpu h100": ["there is no GPU 'h100'; did you mean h100-pcie, h100-sxm"],
     "predict small --gpu a100 --gpu a100": ["--gpu a100 is given twice"],
     "simulate small --gpu a100 --gpu a40": ["--gpu is given 2 times", "predict and compare take"],
@@ -144,7 +152,7 @@ MISTAKES = {
     "sweep path.yaml": ["path.yaml: kernels: small: lost: no such file or folder"],
     "validate r.csv": ["the following arguments are required: reference"],
     "compare small": [
-        "give two traces or sources, or one of them with two --gpu, two --models or two launches"
+        "give two traces or sources, or one of them with two --gpu, two --models, --set FIELD=VALUE"
     ],
     "compare a100 h100-pcie --gpu a40": ["compared by their fields, without --gpu"],
 }

@@ -1,8 +1,10 @@
 """What ``predict`` says on request: launches, all columns, other hardware; and why no simulator answers."""
 
 import dataclasses
+import io
 import json
 
+import pandas as pd
 import pytest
 
 import warpstack as ws
@@ -114,7 +116,7 @@ class TestWhatIf:
             assert row["time_us"] == pytest.approx(ws.predict(app, other)["time_us"].sum())
             assert row["speedup"] == pytest.approx(table["time_us"].sum() / row["time_us"])
             assert row["before"] == {name: getattr(ws.gpu("a100"), name) for name in row["fields"]}
-        assert len(found["what_if"]) == len(default_changes(ws.gpu("a100"))) + 1  # the L1
+        assert len(found["what_if"]) == len(default_changes(ws.gpu("a100"))) + 2  # L1, slices
 
     def test_the_table_has_what_pays_and_a_line_the_rest(self, run, small):
         rows = json.loads(run("predict", small, "--what-if", "--json")[0])["what_if"]
@@ -205,3 +207,18 @@ class TestNoSimulator:
         assert f"about {text} for {instructions:,}" in predict._why_not_simulated([job])
         job.subject.ran[0].num_missing_blocks = 3
         assert "3 thread blocks are missing" in predict._why_not_simulated([job])
+
+
+def test_compare_with_a_setting_is_against_the_gpu_without_it(run, small, app):
+    out, _ = run("compare", small, "--gpu", "a100", "--set", "num_sms=54", "--csv")
+    table = pd.read_csv(io.StringIO(out))
+    time = table[(table["quantity"] == "time") & (table["name"] == table["name"].iloc[0])].iloc[0]
+    for which, gpu in (("first", ws.gpu("a100")), ("second", ws.gpu("a100").replace(num_sms=54))):
+        assert time[which] == pytest.approx(ws.predict(app, gpu)["time_us"].sum())
+
+
+def test_simulated_times_stand_beside_predicted_ones(run, small, app):
+    out, _ = run("predict", small, "--gpu", "a100", "--simulate", "--json")
+    found = json.loads(out)
+    results = ws.simulate(app, "a100")
+    assert [row["simulated_time_us"] for row in found] == [one.time_us for one in results]

@@ -123,6 +123,14 @@ def test_no_line_of_a_help_ends_within_an_option(commands, monkeypatch, columns)
         assert not re.search(r" --?\w[\w-]*-$", text, flags=re.MULTILINE), parser.prog
 
 
+@pytest.mark.parametrize(
+    "typed", ["a.cu -o x -- 512 -v", "-o x -- a.cu 512 -v", "-o x a.cu -- 512 -v"]
+)
+def test_trace_takes_a_program_before_or_behind_the_dashes(commands, typed):
+    arguments = commands["trace"].parse_args(typed.split())
+    assert (arguments.command, arguments.output) == (["a.cu", "512", "-v"], "x")
+
+
 def test_help_all_shows_all(capsys, commands):
     with pytest.raises(SystemExit) as end:
         main(["predict", "--help-all"])

@@ -214,8 +214,9 @@ class TestShipped:
     def test_unknown_name_suggests_the_near_ones(self):
         with pytest.raises(InputError, match=r"did you mean h100-pcie, a100-pcie or h100-sxm\?"):
             gpu("h100-pci")
-        with pytest.raises(InputError, match=r"did you mean a100\?"):
-            gpu("A100")
+        assert gpu("A100") == gpu("a100")
+        with pytest.raises(InputError, match=r"did you mean rtx3080\? warpstack gpus"):
+            gpu("NVIDIA GeForce RTX 3080")
 
 
 class TestReplace:

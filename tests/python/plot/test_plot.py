@@ -309,6 +309,15 @@ def test_bars_of_launches_that_were_sampled():
     assert all(ax.collections for ax in ws.plot.cpi_stacks(rows).axes)
 
 
+def test_roofs_name_several_kernels():
+    kernels = [ws.patterns.strided(gs, blocks=4, launch_id=gs) for gs in (1, 4, 8)]
+    ax = ws.plot.roofline(ws.models.roofline(ws.App(kernels), "pascal-mdm", ["mdm"]))
+    found = [text.get_text() for text in ax.texts]
+    assert {kernel.short_name for kernel in kernels} <= set(found)
+    one = ws.plot.roofline(ws.models.roofline(kernels[0], "pascal-mdm", ["mdm"]))
+    assert kernels[0].short_name not in [text.get_text() for text in one.texts]
+
+
 def test_clocks_may_be_in_any_order():
     table = ws.models.dvfs(
         ws.patterns.strided(gs=4, blocks=4), "pascal-mdm", [0.7, 1.0], ["mdm", "gpumech"]

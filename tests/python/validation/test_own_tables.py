@@ -129,3 +129,16 @@ def test_headings_without_a_report_of_kernels(tmp_path):
         read(tmp_path, NSYS_CSV[: NSYS_CSV.index(" ** CUDA GPU Kernel")])
     with pytest.raises(ws.InputError, match="text that nsys stats prints; write it as CSV"):
         read(tmp_path, " ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\nSKIPPED: no data\n")
+
+
+def test_a_row_may_be_the_mean_over_launches(tmp_path):
+    kernels = [ws.patterns.strided(gs, blocks=4, launch_id=i) for i, gs in enumerate((1, 8, 1), 1)]
+    names = [kernel.short_name for kernel in kernels]
+    predicted = ws.predict(ws.App(kernels), "a100")
+    times = predicted["time_us"].to_list()
+    rows = f"{names[0]},{(times[0] + times[2]) / 2},2\n{names[1]},{2 * times[1]},1\n"
+    (tmp_path / "own.csv").write_text(f"name,time_us,launches\n{rows}")
+    table = ws.validate(predicted, tmp_path / "own.csv").sort_values("launches", ascending=False)
+    assert table["launches"].to_list() == [2, 1]
+    assert table["status"].to_list() == ["matched"] * 2
+    assert table["ratio"].to_list() == pytest.approx([1, 0.5])

@@ -385,7 +385,8 @@ class TestSkippedLaunches:
         assert error > 0.1
         assert said == (
             "4 rows have no reference (4 launches of a); if the profiler skipped launches "
-            "before the first that it measured, say how many (skip=N, --skip N)"
+            "before the first that it measured, say how many (skip=N, --skip N); if a row "
+            "of a table is the mean over launches, say how many in a column launches"
         )
         assert run(known, known[2:4], skip=2)[0] < 1e-6
 

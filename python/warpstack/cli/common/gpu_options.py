@@ -14,7 +14,7 @@ from warpstack.cli.common.messages import say
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
 
-__all__ = ["add_gpu", "read_gpu", "read_gpus", "report_unused"]
+__all__ = ["add_gpu", "read_gpu", "read_gpus", "report_unused", "unchanged_gpu"]
 
 _DEFAULT = "pascal-mdm"
 
@@ -50,6 +50,11 @@ def read_gpu(arguments: argparse.Namespace) -> Gpu:
         )
     (target,) = read_gpus(arguments)
     return target
+
+
+def unchanged_gpu(arguments: argparse.Namespace) -> Gpu:
+    """Return the one GPU that the options describe, without their settings."""
+    return _described(arguments, (arguments.gpu or [_DEFAULT])[0])
 
 
 def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
@@ -104,7 +109,7 @@ def report_unused(
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ws.errors.UnusedOptionWarning)  # shown when target was made
-        base = _described(arguments, (arguments.gpu or [_DEFAULT])[0])
+        base = unchanged_gpu(arguments)
     for setting in arguments.set:
         field = setting.partition("=")[0].strip()
         if field in used or field in ("name", "description"):

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _SOURCES = (".cu", ".ptx")
+_TRACES = (".g", ".traceg", ".trace", ".gz", ".xz", ".zst")
 #: What other tools call leaving out the first launches, and what it is here.
 _SKIPPING = ("--skip", "--skip-launches", "--launch-skip", "--warmup", "--warm-up")
 _SKIP = "; --kernels 2- leaves out the first launch, --kernels 4- the first three"
@@ -271,6 +272,11 @@ def _check(arguments: argparse.Namespace) -> None:
     ]
     if not named:
         raise ws.InputError(_NOTHING)
+    if sources and (words := [path for path in traces if not _may_be_trace(path)]):
+        raise ws.InputError(
+            f"{printable(words[0])} is neither a trace nor a source; arguments of a program stand after --: "
+            f"{printable(sources[0])} -- {printable(' '.join(words))}"
+        )
     if len(named) > 1:
         raise ws.InputError(f"{named[0]} and {named[1]} are given; leave one of them out")
     for option, given in (
@@ -289,6 +295,11 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.size is not None and workload is None:
         raise ws.InputError("--size is of a workload; give --workload NAME, too")
+
+
+def _may_be_trace(path: str) -> bool:
+    """Return whether a path can be that of a source or a trace; other files are input of programs."""
+    return path.endswith((*_SOURCES, *_TRACES)) or os.path.isdir(path)
 
 
 def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:

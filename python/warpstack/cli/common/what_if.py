@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["changed_times", "print_changes"]
 
-#: The changes of `warpstack.validation.what_if` in words, and the one that only this table has.
+#: The changes of `warpstack.validation.what_if` in words, and the two that only this table has.
 _WORDS = {
     "2 x SMs": "twice the SMs",
     "2 x MSHRs": "twice the MSHRs",
@@ -24,6 +24,7 @@ _WORDS = {
     "2 x DRAM bandwidth": "twice the bandwidth of DRAM",
     "2 x L1 size": "twice the L1",
     "2 x L2 size": "twice the L2",
+    "2 x L2 slices": "twice the slices of L2, which serve as many requests at once",
     "2 x issue width": "twice the issue width",
     "L1 latency / 2": "half the latency of L1",
     "L2 latency / 2": "half the latency of L2",
@@ -80,7 +81,10 @@ def _changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
     """Return the new values of each change that the GPU allows."""
     from warpstack.validation.changes import default_changes
 
-    changes = default_changes(gpu) | {"2 x L1 size": {"l1_size_kib": 2 * gpu.l1_size_kib}}
+    changes = default_changes(gpu) | {
+        "2 x L1 size": {"l1_size_kib": 2 * gpu.l1_size_kib},
+        "2 x L2 slices": {"l2_slices": 2 * gpu.l2_slices},
+    }
     allowed = {}
     for name, fields in changes.items():
         other = {field: value for field, value in fields.items() if value != getattr(gpu, field)}

@@ -140,7 +140,11 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
                 elif column and column not in ("kernel", unit_column):
                     name = _NUMBERS.get(column, column)
                     row[name] = number(line, column, text, _unit_of_column(name), keep_unit=True)
-            if is_named:
+            launch: Any
+            if is_named and cells.get("launches"):
+                row["launches"] = whole_number(line, "launches", cells["launches"])
+                launch = pd.NA  # the mean over so many of this name
+            elif is_named:
                 of = tuple(row.get(column, "") for column in _APART)
                 counts[of] += 1
                 launch = counts[of]
