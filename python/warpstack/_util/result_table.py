@@ -13,8 +13,14 @@ _ASIDE = frozenset(
     [
         *("instructions", "cycles", "launch_us", "cpi", "app_digest"),
         *("trace_digest", "gpu_digest", "version"),
+        *("executions", "active_lanes", "sectors_per_access", "least_sectors_per_access"),
+        *("l1_hit_rate", "l2_hit_rate", "dram_bytes", "bank_conflicts"),
     ]
 )
+#: Characters of a cell that are printed.
+_MOST_CHARACTERS = 30
+#: Beginnings of the names of parts of stacks.
+_PARTS = ("cpi_", "for_", "model_cpi_")
 #: Columns that are printed where they tell rows apart.
 _TELLING = frozenset(["gpu", "gpu_changes"])
 
@@ -42,7 +48,8 @@ class ResultTable(pd.DataFrame, metaclass=_LikeAnyOther):
     def __repr__(self) -> str:
         """Return the table without columns that few look for, and the names of these."""
         plain, left_out = self._shown()
-        return f"{plain!r}{left_out}" if left_out else repr(plain)
+        with pd.option_context("display.max_colwidth", _MOST_CHARACTERS):
+            return f"{plain!r}{left_out}"
 
     def _repr_html_(self) -> str | None:
         plain, left_out = self._shown()
@@ -56,7 +63,7 @@ class ResultTable(pd.DataFrame, metaclass=_LikeAnyOther):
             name
             for name in columns
             if name in _ASIDE
-            or name.startswith("cpi_")
+            or name.startswith(_PARTS)
             or (name in _TELLING and self[name].nunique(dropna=False) < 2)
             or (name == "error" and self[name].fillna("").eq("").all())
         ]
@@ -67,5 +74,6 @@ class ResultTable(pd.DataFrame, metaclass=_LikeAnyOther):
 
 
 def _folded(names: list[str]) -> list[str]:
-    """Return names with the parts of a stack as one."""
-    return list(dict.fromkeys("cpi_*" if name.startswith("cpi_") else name for name in names))
+    """Return names with the parts of each stack as one."""
+    parts = {name: f"{part}*" for name in names for part in _PARTS if name.startswith(part)}
+    return list(dict.fromkeys(parts.get(name, name) for name in names))

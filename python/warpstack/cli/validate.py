@@ -9,6 +9,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "reference",
-        help="what nsys stats, ncu --csv or nvprof --csv wrote, a report of Nsight Compute (.ncu-rep), or a table "
-        "of results",
+        help="what nsys stats, ncu --csv or nvprof --csv wrote, a report of Nsight Compute (.ncu-rep), "
+        "or a table of results",
     )
     parser.add_argument(
         "--metric",
@@ -198,12 +199,14 @@ def read_predictions(path: str, metric: str | None) -> pd.DataFrame:
     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell redirects into UTF-16
         text = text.decode("utf-16", "replace").encode()
     text = text.removeprefix(codecs.BOM_UTF8)
-    is_json = text.lstrip()[:1] == b"["
+    is_json = text.lstrip()[:1] == b"[" or re.match(rb'\s*\{\s*"predictions"', text) is not None
     if wrong := "" if is_json else _what_else(place, text):
         raise ws.InputError(f"{where}: {wrong}; {_WRITES_THEM}")
     try:
         if is_json:
             records = json.loads(text)
+            if isinstance(records, dict):  # of --what-if
+                records = records["predictions"]
             if not all(isinstance(record, dict) for record in records):
                 raise ValueError("a list, but not of the rows of predictions")
             table = pd.DataFrame([_flat(record) for record in records])

@@ -536,7 +536,9 @@ def value_of_text(field: str, text: Any) -> Any:
         return text
     number = float(text)
     if field.endswith("_ghz") and number >= MEGAHERTZ:
-        raise InputError(f"{field} = {text}: clocks are in GHz; {number:g} MHz are {number / 1000:g}")
+        raise InputError(
+            f"{field} = {text}: clocks are in GHz; {number:g} MHz are {number / 1000:g}"
+        )
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
@@ -622,8 +624,8 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
     Parameters
     ----------
     name_or_path
-        One of `warpstack.gpus()`, in capital letters as well, the path of a YAML description (``.yaml``, ``.yml``), or that of
-        a GPGPU-Sim configuration (``.config``; see `Gpu.from_gpgpusim`).
+        One of `warpstack.gpus()`, in capital letters as well, the path of a YAML description (``.yaml``,
+        ``.yml``), or that of a GPGPU-Sim configuration (``.config``; see `Gpu.from_gpgpusim`).
 
     Raises
     ------
@@ -650,7 +652,9 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
         "will do, too"
     )
     if names := _within(text):
-        raise InputError(f"there is no GPU {shown(text)}; did you mean {' or '.join(names)}? {remedy}")
+        raise InputError(
+            f"there is no GPU {shown(text)}; did you mean {' or '.join(names)}? {remedy}"
+        )
     raise unknown("GPU", text, gpus(), remedy, most_near=4)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -253,7 +254,7 @@ class MemoryProfile:
         rates = ", ".join(
             f"{name} hits {100 * rate:.1f} %"
             for name, rate in self.hit_rates().items()
-            if name in ("l1_read", "l1_write", "l2_read", "l2_write")
+            if name in ("l1_read", "l1_write", "l2_read", "l2_write") and not math.isnan(rate)
         )
         working = self._core.sample["working_sms"]
         part = f", from {self.sampled_sms} of {working} SMs" if self.sampled_sms else ""

@@ -204,7 +204,11 @@ def _evaluate_registered(model: str, profile: IntervalProfile, gpu: Gpu) -> dict
         raise InputError("the interval profile has no instructions; nothing to predict")
     total = dict.fromkeys(STACK_COMPONENTS, 0.0)
     for wave in waves:
-        for part, cycles in _registered[model].cycles(intervals, wave, gpu).items():
+        try:
+            parts = _registered[model].cycles(intervals, wave, gpu).items()
+        except Exception as error:
+            raise InputError(f"model {model}: {type(error).__name__}: {error}") from error
+        for part, cycles in parts:
             if part not in total:
                 raise InputError(
                     f"model {model}: {shown(part)} is not a component of a CPI stack; those are "

@@ -54,7 +54,7 @@ LOOKS = {
     "slides": Look("slides", (20, 18, 16, 14, 14), 2.0, 10.0, is_compact=True),
 }
 #: Figures narrower than this have no room for an axis with its name; wider ones are mistakes.
-_LEAST_WIDTH, _MOST_WIDTH = 2.0, 40.0
+_LEAST_WIDTH, _MOST_WIDTH = 3.0, 40.0
 
 _current: ContextVar[Look] = ContextVar("look", default=_NOTEBOOK)
 
@@ -77,7 +77,7 @@ def look_of(style: str = "notebook", width_inches: float | None = None) -> Look:
     Raises
     ------
     InputError
-        If there is no such style, or the width is not between 2 and 40 inches.
+        If there is no such style, or the width is not between 3 and 40 inches.
     """
     if not isinstance(style, str) or style not in LOOKS:
         raise not_one_of("style", style, LOOKS)

@@ -177,7 +177,7 @@ def _name_kernels(ax: Axes, drawn: pd.DataFrame) -> None:
     if not 1 < drawn["name"].nunique() <= _MOST_NAMES:
         return
     for name, points in drawn.groupby("name", sort=False):
-        one = points.loc[points["gips"].idxmax()]
+        one = points.sort_values("gips").iloc[-1]
         ax.annotate(
             sheet.short(str(name), 20),
             (one["intensity"], one["gips"]),

@@ -13,13 +13,13 @@ from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
 from warpstack.reporting.advice import advice_for
 from warpstack.reporting.row_counts import instruction_counts
-from warpstack.tables import STACK_COMPONENTS
+from warpstack.tables import STACK_COMPONENTS, result_table
 from warpstack.timing.simulation import SimulationResult
 from warpstack.timing.simulation import simulate as simulate_kernels
 from warpstack.traces.trace import App, KernelTrace, distinct_names
@@ -111,7 +111,7 @@ def lines(
         flush_l2=how.flush_l2,
         progress=progress,
     )
-    return by_instruction if per_instruction else by_line
+    return result_table(by_instruction if per_instruction else by_line)
 
 
 def lines_and_instructions(

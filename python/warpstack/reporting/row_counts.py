@@ -29,10 +29,11 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
     Columns ``source_line``, ``pc``, ``opcode``, ``executions``; ``lanes`` (active lanes), ``busy``
     (executions with an active lane: a branch that no lane takes has none), ``accesses``
     (executions that access memory with an active lane), ``sectors``, ``least_sectors`` (those that
-    hold as many bytes as the lanes ask for); of loads through the caches ``load_requests`` and
-    ``load_misses`` of L1 and ``load_dram_requests`` of L2; ``l2_requests``, ``l2_misses``; ``dram_bytes``; ``bank_conflicts`` (passes
-    through shared memory beyond those that its width asks for); of atomics ``atomics`` (accesses),
-    ``atomic_lanes`` and ``atomic_sectors``, the different sectors that they touch.
+    hold as many bytes as the lanes ask for); of loads through the caches ``load_requests``,
+    ``load_misses`` of L1 and ``load_dram_requests``, the misses of L2; ``l2_requests``, ``l2_misses``;
+    ``dram_bytes``; ``bank_conflicts`` (passes through shared memory beyond those that its width asks
+    for); of atomics ``atomics`` (accesses), ``atomic_lanes`` and ``atomic_sectors``, the different
+    sectors that they touch.
     """
     table = kernel.instructions
     rows = len(table)

@@ -156,7 +156,7 @@ def what_if(
     pipeline = Pipeline(app, how, memo=Recent(2))
     whole = app if isinstance(app, App) else App(pipeline.kernels)
     cycles: dict[tuple[str, str], float] = {}
-    with progress_bar(progress, len(gpus), "what if", "change") as bar:
+    with progress_bar(progress, len(gpus), "trying changes", "change") as bar:
         for change, one in gpus.items():
             profiles = pipeline.profiles(one)
             for model in wanted:

@@ -222,3 +222,12 @@ def test_simulated_times_stand_beside_predicted_ones(run, small, app):
     found = json.loads(out)
     results = ws.simulate(app, "a100")
     assert [row["simulated_time_us"] for row in found] == [one.time_us for one in results]
+
+
+def test_answers_with_changes_can_be_validated(run, small, app, tmp_path):
+    out, _ = run("predict", small, "--gpu", "a100", "--what-if", "--json")
+    (tmp_path / "predicted.json").write_text(out)
+    ws.predict(app, "a100").to_csv(tmp_path / "measured.csv", index=False)
+    out, _ = run("validate", tmp_path / "predicted.json", tmp_path / "measured.csv", "--json")
+    (found,) = json.loads(out)
+    assert (found["pairs"], found["mape"]) == (len(app), 0)

@@ -266,3 +266,16 @@ def test_the_cache_command(folder, capsys, monkeypatch):
     monkeypatch.setenv("WARPSTACK_CACHE", "off")
     assert main(["cache"]) == 0
     assert "off (WARPSTACK_CACHE)" in capsys.readouterr().out
+
+
+def test_launches_of_a_file_are_chosen_by_name_and_of_workloads(tmp_path):
+    kernels = [ws.patterns.strided(gs, blocks=4, launch_id=i) for i, gs in enumerate((1, 8), 1)]
+    ws.save(ws.App(kernels), tmp_path / "trace")
+    (tmp_path / "design.yaml").write_text(
+        "gpu: a100\naxes: {num_sms: [54, 108]}\nkernels:\n"
+        "  named: {trace: trace, kernels: strided_gs8}\n"
+        '  last: {workload: b+tree, kernels: "2-"}\n'
+    )
+    assert main(["sweep", str(tmp_path / "design.yaml"), "-o", str(tmp_path / "rows.csv")]) == 0
+    table = pd.read_csv(tmp_path / "rows.csv")
+    assert set(zip(table["app"], table["kernel"], strict=True)) == {("named", 2), ("last", 2)}

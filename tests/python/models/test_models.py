@@ -620,3 +620,15 @@ def test_a_former_name_answers_and_is_said_once(pascal):
     assert "warpstack" not in ws.models.names()
     with pytest.raises(ws.InputError, match="there is a model warpstack already"):
         ws.models.register("warpstack", lambda intervals, wave, gpu: {})
+
+
+def test_an_error_of_an_own_model_names_it():
+    def broken(intervals, wave, gpu):
+        raise ValueError("no such pipe")
+
+    ws.models.register("broken", broken)
+    try:
+        with pytest.raises(InputError, match="model broken: ValueError: no such pipe"):
+            ws.predict(ws.patterns.strided(gs=1, blocks=1), "a100", ["broken"])
+    finally:
+        ws.models.unregister("broken")

@@ -16,6 +16,11 @@ def app():
     return ws.App([ws.patterns.strided(gs=4, blocks=4, iterations=2)], "app")
 
 
+def test_shares_of_lines_are_printed(app):
+    heading = repr(ws.lines(app, "a100", simulate=False)).splitlines()[0].split()
+    assert {"kernel", "source_line", "share", "advice"} <= set(heading)
+
+
 TABLES = {
     "predict": lambda app: ws.predict(app, "a100", ["mdm", "closed_network"]),
     "dvfs": lambda app: ws.models.dvfs(app, "a100", [1.0]),

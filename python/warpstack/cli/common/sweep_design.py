@@ -21,7 +21,7 @@ from warpstack._util.yaml_file import read_entries
 from warpstack.cli.common.gpu_options import read_gpu
 from warpstack.cli.common.parser import CommandParser
 from warpstack.cli.common.stage_options import DEFAULT_MODELS, split
-from warpstack.cli.common.trace_options import add_trace, is_source, load_trace
+from warpstack.cli.common.trace_options import add_trace, is_source, load_trace, names_kernels
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.exploration import samples
 from warpstack.exploration.sweep import Axes, points_of
@@ -31,7 +31,7 @@ from warpstack.hardware.profiler import PROFILERS, checked_profiler
 from warpstack.models.prediction import model_list
 from warpstack.plot.design_file import PlotRequest, plot_requests
 from warpstack.traces.io import load
-from warpstack.traces.trace import App, launches_of_text
+from warpstack.traces.trace import App, launches_named, launches_of_text
 
 __all__ = ["SweepDesign"]
 
@@ -236,9 +236,14 @@ def _load(given: Mapping[str, Any], gpu: Gpu) -> App:
         arguments = parser.parse_args([])
         vars(arguments).update(given, trace=[str(given["source"])], program=given["arguments"])
         return load_trace(arguments, gpu)
+    chosen = given["kernels"]
     if "workload" in given:
-        return workloads.load(given["workload"], given["size"], given["seed"])
-    return load(given["trace"], kernels=given["kernels"])
+        app = workloads.load(given["workload"], given["size"], given["seed"])
+    elif chosen is None or names_kernels(chosen):
+        app = load(given["trace"])
+    else:
+        return load(given["trace"], kernels=launches_of_text(chosen, "kernels"))
+    return app if chosen is None else app.select(launches_named(app, chosen, "kernels"))
 
 
 def _check_keys(entries: Mapping[str, Any], known: Iterable[str], where: str) -> None:
@@ -317,13 +322,22 @@ def _kernel(name: str, given: Any, folder: Path) -> dict[str, Any]:
     if "trace" in entry:
         _check_keys(entry, ("trace", "kernels"), where)
         trace = folder / (_text(entry, "trace", where) or "")
-        return {"trace": trace, "kernels": launches_of_text(_text(entry, "kernels", where), where)}
-    _check_keys(entry, ("workload", "size", "seed"), where)
+        return {"trace": trace, "kernels": _launches(entry, where)}
+    _check_keys(entry, ("workload", "size", "seed", "kernels"), where)
     workload = _text(entry, "workload", where)
     if workload not in workloads.names():
         raise unknown("workload", workload, workloads.names(), where=f"kernels: {name}")
     size = _text(entry, "size", where) or "small"
-    return {"workload": workload, "size": size, "seed": _whole("seed", entry.get("seed", "0"), 0)}
+    seed = _whole("seed", entry.get("seed", "0"), 0)
+    return {"workload": workload, "size": size, "seed": seed, "kernels": _launches(entry, where)}
+
+
+def _launches(entry: Mapping[str, Any], where: str) -> str | None:
+    """Return the text that chooses launches, of which names are known only once there is a trace."""
+    text = _text(entry, "kernels", where)
+    if text is not None and not names_kernels(text):
+        launches_of_text(text, where)
+    return text
 
 
 def _words(given: Any, key: str) -> list[str]:

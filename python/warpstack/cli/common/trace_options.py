@@ -35,6 +35,7 @@ __all__ = [
     "load_subjects",
     "load_trace",
     "named_after_source",
+    "names_kernels",
     "save_trace",
     "source_of",
 ]
@@ -307,7 +308,7 @@ def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
 
     _refuse_others(path)
     launches = None
-    if arguments.kernels is not None and not _names_kernels(arguments.kernels):
+    if arguments.kernels is not None and not names_kernels(arguments.kernels):
         launches = Launches.of(launches_of_text(arguments.kernels, "--") or ())
     to_read: Any = launches.with_earlier() if launches is not None and earlier else launches
     app = ws.load(
@@ -320,7 +321,7 @@ def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
     return _chosen(arguments, app, earlier) if launches is None else _of(app, launches, earlier)
 
 
-def _names_kernels(text: str | None) -> bool:
+def names_kernels(text: str | None) -> bool:
     """Return whether a choice of launches has names of kernels, which only a trace can tell."""
     return text is not None and re.search(r"[A-Za-z_]", text) is not None
 
@@ -349,9 +350,7 @@ def _chosen(arguments: argparse.Namespace, app: App, earlier: bool) -> Subject:
     text = arguments.kernels
     if text is None:
         return Subject(app, app)
-    named = (
-        launches_named(app, text, "--") if _names_kernels(text) else launches_of_text(text, "--")
-    )
+    named = launches_named(app, text, "--") if names_kernels(text) else launches_of_text(text, "--")
     launches = Launches.of(named or ())
     launches.check({kernel.launch_id for kernel in app}, app.name)
     return _of(app, launches, earlier)

@@ -56,7 +56,7 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
 
     changes = _changes(gpu)
     rows = []
-    with progress_bar(True, len(changes) + 1, "what if", "change") as bar:
+    with progress_bar(True, len(changes) + 1, "trying changes", "change") as bar:
         base = time_on(gpu)
         bar.update(1)
         for change, fields in changes.items():
