@@ -628,7 +628,7 @@ def test_an_error_of_an_own_model_names_it():
 
     ws.models.register("broken", broken)
     try:
-        with pytest.raises(InputError, match="model broken: ValueError: no such pipe"):
+        with pytest.raises(ws.InputError, match="model broken: ValueError: no such pipe"):
             ws.predict(ws.patterns.strided(gs=1, blocks=1), "a100", ["broken"])
     finally:
         ws.models.unregister("broken")
