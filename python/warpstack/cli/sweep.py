@@ -17,7 +17,7 @@ from warpstack._util.arguments import printable, value_text
 from warpstack._util.headings import heading
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
-from warpstack.cli.common.gpu_options import add_gpu, report_unused
+from warpstack.cli.common.gpu_options import add_gpu, report_unused, say_what_sizes_do
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.option_values import add_option_values
@@ -224,13 +224,7 @@ def _say_what_sizes_do(design: SweepDesign) -> None:
     from warpstack.exploration.sweep import points_of
 
     fields, _ = points_of(design.axes)
-    if "l1_size_kib" in fields and "unified_l1_kib" not in fields and design.gpu.unified_l1_kib:
-        say(
-            "note",
-            f"{design.gpu.name} divides unified_l1_kib = {design.gpu.unified_l1_kib:g} KiB between L1 and "
-            "shared memory, so l1_size_kib does not say how large L1 is; with --set unified_l1_kib=0 "
-            "--set shared_memory_carve_outs_kib= it does",
-        )
+    say_what_sizes_do(design.gpu, fields)
 
 
 def _tell_failures(table: pd.DataFrame) -> None:

@@ -231,3 +231,10 @@ def test_answers_with_changes_can_be_validated(run, small, app, tmp_path):
     out, _ = run("validate", tmp_path / "predicted.json", tmp_path / "measured.csv", "--json")
     (found,) = json.loads(out)
     assert (found["pairs"], found["mape"]) == (len(app), 0)
+
+
+def test_a_size_of_l1_that_shared_memory_decides_gets_a_note(run, small):
+    _, err = run("caches", small, "--gpu", "a100", "--set", "l1_size_kib=48")
+    assert "l1_size_kib does not say how large L1 is" in err
+    _, err = run("caches", small, "--gpu", "pascal-mdm", "--set", "l1_size_kib=24")
+    assert "how large L1" not in err

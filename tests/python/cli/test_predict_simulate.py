@@ -12,7 +12,7 @@ import warpstack as ws
 from accelsim_text import Instruction, grouped
 from machines import PLAIN, plain_pascal
 from warpstack.cli import main
-from warpstack.tables import IDENTITY, PROVENANCE, STACK, TIME
+from warpstack.tables import IDENTITY, PROVENANCE, STACK
 
 BASE = 1 << 30
 
@@ -58,7 +58,8 @@ class TestTable:
         rows = list(csv.DictReader(io.StringIO(out)))
         assert list(rows[0]) == [
             *IDENTITY,
-            *("instructions", "cycles", "simulated", "error", *TIME, "ipc", "cpi"),
+            *("instructions", "cycles", "simulated", "error", "time_us", "simulated_time_us"),
+            *("launch_us", "ipc", "cpi"),
             *(*STACK, *PROVENANCE),
         ]
         app = ws.App(kernels)

@@ -3,6 +3,7 @@
 import pytest
 
 import warpstack as ws
+from warpstack.cli import main
 
 NSYS_CSV = """\
  ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):
@@ -142,3 +143,12 @@ def test_a_row_may_be_the_mean_over_launches(tmp_path):
     assert table["launches"].to_list() == [2, 1]
     assert table["status"].to_list() == ["matched"] * 2
     assert table["ratio"].to_list() == pytest.approx([1, 0.5])
+
+
+def test_means_are_printed_by_kernel(tmp_path, capsys):
+    kernels = [ws.patterns.strided(1, blocks=4, launch_id=i) for i in (1, 2)]
+    ws.predict(ws.App(kernels), "a100").to_csv(tmp_path / "predicted.csv", index=False)
+    (tmp_path / "own.csv").write_text(f"name,time_us,launches\n{kernels[0].short_name},2,2\n")
+    files = [str(tmp_path / name) for name in ("predicted.csv", "own.csv")]
+    assert main(["validate", *files, "--by", "kernel"]) == 0
+    assert kernels[0].short_name in capsys.readouterr().out

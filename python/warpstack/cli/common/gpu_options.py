@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,14 @@ from warpstack.cli.common.messages import say
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
 
-__all__ = ["add_gpu", "read_gpu", "read_gpus", "report_unused", "unchanged_gpu"]
+__all__ = [
+    "add_gpu",
+    "read_gpu",
+    "read_gpus",
+    "report_unused",
+    "say_what_sizes_do",
+    "unchanged_gpu",
+]
 
 _DEFAULT = "pascal-mdm"
 
@@ -69,9 +76,22 @@ def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
         )
     described = [_described(arguments, name) for name in names]
     found = [_with_settings(one, arguments.set) for one in described]
+    for one in found:
+        say_what_sizes_do(one, [setting.partition("=")[0].strip() for setting in arguments.set])
     for before, after in zip(described, found, strict=True):
         _say_what_is_there(before, after, arguments.set)
     return found
+
+
+def say_what_sizes_do(target: Gpu, fields: Container[str]) -> None:
+    """Say when a change of ``l1_size_kib`` does not say how large L1 is: shared memory leaves it the rest."""
+    if "l1_size_kib" in fields and "unified_l1_kib" not in fields and target.unified_l1_kib:
+        say(
+            "note",
+            f"{target.name} divides unified_l1_kib = {target.unified_l1_kib:g} KiB between L1 and "
+            "shared memory, so l1_size_kib does not say how large L1 is; with --set unified_l1_kib=0 "
+            "--set shared_memory_carve_outs_kib= it does",
+        )
 
 
 def _say_what_is_there(before: Gpu, after: Gpu, settings: Sequence[str]) -> None:

@@ -162,7 +162,7 @@ def text_table(
                 look.heads.get(name, heading(name)) + " " * (i in starred),
                 cells,
                 name in look.left,
-                all(value is None or value in ("", 0) for value in of_column),
+                all(_is_nothing(value) or value in ("", 0) for value in of_column),
             )
         )
     bold = {(r, columns[i]) for r, i in marked} if _is_colourful() else set()
@@ -181,7 +181,7 @@ def text_table(
 def _cell(name: str, value: Any, look: Look) -> str:
     if isinstance(value, str):
         return value
-    if value is None or (isinstance(value, float) and value != value):
+    if _is_nothing(value):
         return "-"
     if isinstance(value, tuple):
         if all(isinstance(part, numbers.Integral) for part in value):
@@ -193,6 +193,13 @@ def _cell(name: str, value: Any, look: Look) -> str:
     if name in _NUMBERED or isinstance(value, bool) or not isinstance(value, numbers.Real):
         return str(value)
     return number(value)
+
+
+def _is_nothing(value: Any) -> bool:
+    """Return whether a value is missing: None, NaN, or pandas' NA, which nothing can be compared with."""
+    # pandas is not loaded for its sake.
+    is_na = type(value).__name__ == "NAType"
+    return value is None or is_na or (isinstance(value, float) and value != value)
 
 
 def _is_colourful() -> bool:
