@@ -1,5 +1,6 @@
 """Sweeps whose rows are on disk alone, written by one program or by several."""
 
+import gc
 import itertools
 import re
 import subprocess
@@ -66,18 +67,22 @@ def test_memory_of_points_is_bounded(kernel, pascal, field, bytes_a_point):
     axes = {field: np.arange(count) + 100, "num_sms": [28, 28]}
     one = {field: [100], "num_sms": [28]}
     options = {"workers": 1, "client": None, "cache": False}
-    Work(Design.of(kernel, pascal, one, "mdm"), Options(), **options)  # what is kept for all
+    # What is kept for all, the identity's parts as well: which test comes first is chance.
+    work = Work(Design.of(kernel, pascal, one, "mdm"), Options(), **options)
+    work.identity  # noqa: B018
     tracemalloc.start()
     try:
         work = Work(Design.of(kernel, pascal, axes, "mdm"), Options(), **options)
+        gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         work.identity  # noqa: B018
+        gc.collect()
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert sum(len(task.points) for task in work.tasks) == 2 * count
     assert held < bytes_a_point * 2 * count + 100_000
-    assert after < held + 20_000
+    assert after < held + 50_000  # below 7 bytes a point: it keeps none of each
 
 
 def test_grids_are_all_combinations():
