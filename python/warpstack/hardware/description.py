@@ -51,7 +51,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 #: No clock has so many GHz: such a number is of MHz.
-MEGAHERTZ = 100.0
+_MEGAHERTZ = 100.0
 
 #: Latencies in SM cycles of what lies outside the clock domain of the SMs: they change with the clock.
 FIELDS_OF_THE_CLOCK = ("dram_latency", "l2_latency")
@@ -535,11 +535,15 @@ def value_of_text(field: str, text: Any) -> Any:
     if is_text or not isinstance(text, str) or not _NUMBER.fullmatch(text.strip()):
         return text
     number = float(text)
-    if field.endswith("_ghz") and number >= MEGAHERTZ:
-        raise InputError(
-            f"{field} = {text}: clocks are in GHz; {number:g} MHz are {number / 1000:g}"
-        )
+    if field.endswith("_ghz"):
+        check_gigahertz(number, f"{field} = {text}")
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def check_gigahertz(clock: float, where: str) -> None:
+    """Raise `InputError`, which begins with `where`, for a clock that can only be in MHz."""
+    if clock >= _MEGAHERTZ:
+        raise InputError(f"{where}: clocks are in GHz; {clock:g} MHz are {clock / 1000:g}")
 
 
 def _base(written: Written, path: Path, readers: tuple[str, ...]) -> Gpu:

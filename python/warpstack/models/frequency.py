@@ -14,7 +14,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown
-from warpstack.hardware.description import MEGAHERTZ, Gpu, GpuLike, as_gpu
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_gigahertz
 from warpstack.hardware.profiler import times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Pipeline
@@ -256,6 +256,5 @@ def _clocks(gpu: Gpu, clocks_ghz: Iterable[float]) -> list[float]:
     for clock in given:
         if not (math.isfinite(clock) and clock > 0):
             raise InputError(f"clocks_ghz: {shown(clock)} GHz is not a positive clock")
-        if clock >= MEGAHERTZ:
-            raise InputError(f"clocks_ghz: clocks are in GHz; {clock:g} MHz are {clock / 1000:g}")
+        check_gigahertz(clock, "clocks_ghz")
     return list(dict.fromkeys([float(gpu.clock_ghz), *given]))

@@ -130,17 +130,7 @@ def _draw_bars(
 ) -> pd.Series[float]:
     """Draw between which values the CPI of a sample lies; return the upper ends, or that of the bar."""
     low, high = (cpi * rows["ipc"] / rows[f"ipc_{end}"] for end in ("high", "low"))
-    known = low.notna() & high.notna()
-    ax.errorbar(
-        position[known],
-        cpi[known],
-        yerr=[(cpi - low)[known].clip(lower=0), (high - cpi)[known].clip(lower=0)],
-        fmt="none",
-        ecolor=sheet.ink(ax),
-        elinewidth=1,
-        capsize=3,
-    )
-    return high.where(known, cpi)
+    return sheet.draw_ends(ax, position, cpi, (low, high), along="y")
 
 
 def _write_speeds(
@@ -213,29 +203,18 @@ def cpi_stacks(
     InputError
         If there is nothing to draw, or the frame is not of predictions.
     """
-    import matplotlib.pyplot as plt
-
-    from warpstack.plot.saving import PrintedFigure
-
     frame = checked_rows(predictions, ("kernel", "name", "gpu", "model", "ipc"))
     groups = [group for _, group in frame.groupby(_launches(frame), sort=False)]
     columns = min(len(groups), 4)
     bars = max(len(group) for group in groups)
-    if (
-        width := look().width
-    ) is not None:  # names of models side by side are the narrowest that is read
+    given = look().width
+    if given is not None:  # names of models side by side are the narrowest that is read
         panel = look().sizes[2] / 7 * (0.5 * bars + 0.6)
-        columns = _columns(len(groups), max(min(columns, int(width / panel)), 1))
+        columns = _columns(len(groups), max(min(columns, int(given / panel)), 1))
     rows = math.ceil(len(groups) / columns)
     panel = max(1.1 + 0.34 * bars, 1.8)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=sheet.new_size(max(columns * panel + 2.3, 6.4), rows * 3.6 + 0.6),
-        FigureClass=PrintedFigure,
-        layout="constrained",
-        squeeze=False,
-    )
+    width = max(columns * panel + 2.3, 6.4)
+    figure, axes = sheet.new_panels(rows, columns, width, rows * 3.6 + 0.6)
     for ax, group in zip(axes.flat, groups, strict=False):
         cpi_stack(group, ax, title="", legend=False)
         fits = int((panel - 0.4) / sheet.length("n", sheet.TEXT / 72))

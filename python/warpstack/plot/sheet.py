@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from warpstack.plot.looks import look
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Sizes of text, in points: of titles; names of axes; ticks, legends and notes; numbers at bars.
 TITLE = 10
@@ -71,13 +74,25 @@ def new_size(width: float, height: float) -> tuple[float, float]:
 
 def new_axes(width: float, height: float) -> Axes:
     """Return the axes of a new figure of a size in inches, if the look has no other width."""
+    _, axes = new_panels(1, 1, width, height)
+    ax: Axes = axes[0, 0]
+    return ax
+
+
+def new_panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Any]:
+    """Return a new figure of a size in inches, if the look has no other width, and rows of its axes."""
     import matplotlib.pyplot as plt
 
     from warpstack.plot.saving import PrintedFigure
 
     return plt.subplots(
-        figsize=new_size(width, height), layout="constrained", FigureClass=PrintedFigure
-    )[1]
+        rows,
+        columns,
+        figsize=new_size(width, height),
+        layout="constrained",
+        FigureClass=PrintedFigure,
+        squeeze=False,
+    )
 
 
 def title_or(title: str | None, usual: str) -> str:
@@ -227,6 +242,30 @@ def note_points(ax: Axes, x: Iterable[float], y: Iterable[float], texts: Iterabl
             gid=OPTIONAL,
         )
     ax.margins(x=0.2)
+
+
+def draw_ends(
+    ax: Axes,
+    places: npt.NDArray[Any],
+    values: pd.Series[float],
+    ends: tuple[pd.Series[float], pd.Series[float]],
+    *,
+    along: Literal["x", "y"],
+) -> pd.Series[float]:
+    """Draw between which ends, lower and upper, values of samples lie; return the upper ends, or the values.
+
+    Values are along the axis `along`, and places along the other one. A value without both ends gets no bar.
+    """
+    low, high = ends
+    known = (low.notna() & high.notna()).to_numpy()
+    across = "y" if along == "x" else "x"
+    how: dict[str, Any] = {
+        along: values[known],
+        across: places[known],
+        f"{along}err": [(values - low)[known].clip(lower=0), (high - values)[known].clip(lower=0)],
+    }
+    ax.errorbar(**how, fmt="none", ecolor=ink(ax), elinewidth=1, capsize=3)
+    return high.where(known, values)
 
 
 def open_frame(ax: Axes) -> None:

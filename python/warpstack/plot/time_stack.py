@@ -127,17 +127,7 @@ def _draw_bars(ax: Axes, places: npt.NDArray[np.int64], rows: pd.DataFrame) -> p
         rows["launch_us"] + (time - rows["launch_us"]) * rows["ipc"] / rows[f"ipc_{end}"]
         for end in ("high", "low")
     )
-    known = (low.notna() & high.notna()).to_numpy()
-    ax.errorbar(
-        time[known],
-        places[known],
-        xerr=[(time - low)[known].clip(lower=0), (high - time)[known].clip(lower=0)],
-        fmt="none",
-        ecolor=sheet.ink(ax),
-        elinewidth=1,
-        capsize=3,
-    )
-    return high.where(known, time)
+    return sheet.draw_ends(ax, places, time, (low, high), along="x")
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:

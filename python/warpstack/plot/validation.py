@@ -275,17 +275,10 @@ def agreement(
     InputError
         As for `errors` and `scatter`.
     """
-    import matplotlib.pyplot as plt
-
-    from warpstack.plot.saving import PrintedFigure
-
     rows = _checked(table)
     is_wide = look().is_compact and (look().width or 0) >= 6 * look().sizes[2] / 7
-    figure = plt.figure(
-        figsize=sheet.new_size(9, 9), FigureClass=PrintedFigure, layout="constrained"
-    )
-    shape, ratios = ((1, 2), "width_ratios") if is_wide else ((2, 1), "height_ratios")
-    upper, lower = figure.subplots(*shape, gridspec_kw={ratios: [1, 1]})
+    figure, panels = sheet.new_panels(*((1, 2) if is_wide else (2, 1)), 9, 9)
+    upper, lower = panels.flat
     scatter(table, upper, title="")
     errors(table, lower, by=by, limit_percent=limit_percent, title="")
     if look().is_compact:

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpstack._util.lazy import pandas as pd
 
-__all__ = ["advice_for"]
+__all__ = ["advice_for", "may_be_used_again"]
 
 #: An access that moves this many times the sectors that its bytes need is scattered.
 _SCATTERED = 2.0
@@ -75,3 +75,13 @@ def advice_for(line: pd.Series[Any], threads_per_warp: float) -> list[str]:
                 "thread, or sort the work so that neighbouring threads take the same way"
             )
     return advice
+
+
+def may_be_used_again(counts: pd.DataFrame) -> bool:
+    """Return whether a line may get the advice on data that come too late for L1, as far as L2 is warm.
+
+    Of the sums of a line, shares are between those of its instructions: `counts` has a row of each.
+    """
+    l1 = 1 - counts["load_misses"] / counts["load_requests"]
+    l2 = 1 - counts["load_dram_requests"] / counts["load_misses"]
+    return bool((l1 < _LOW_L1).any() and (l2 > _HIGH_L2).any())

@@ -17,7 +17,7 @@ from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
-from warpstack.reporting.advice import advice_for
+from warpstack.reporting.advice import advice_for, may_be_used_again
 from warpstack.reporting.row_counts import instruction_counts
 from warpstack.tables import STACK_COMPONENTS, result_table
 from warpstack.timing.simulation import SimulationResult
@@ -147,7 +147,7 @@ def lines_and_instructions(
         moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]
         counts["fetched_sectors"] = _fetched(kernel, counts, memory.totals["dram_read_sectors"])
         counts["cold_dram_requests"] = counts["load_dram_requests"]
-        if number and not flush_l2 and _hits_l2(counts):
+        if number and not flush_l2 and may_be_used_again(counts):
             (cold,) = Pipeline(kernel, Options()).memory(target)
             counts["cold_dram_requests"] = instruction_counts(kernel, cold)["load_dram_requests"]
         counts = _with_row(
@@ -210,11 +210,6 @@ def _with_row(counts: pd.DataFrame, line: int, **values: int) -> pd.DataFrame:
     added: dict[Any, Any] = dict.fromkeys(counts.columns, 0)
     added |= {"source_line": line, "pc": -1, "opcode": "", **values}
     return pd.concat([counts, pd.DataFrame([added], index=[line])])
-
-
-def _hits_l2(counts: pd.DataFrame) -> bool:
-    """Return whether L2 has most of what some load asks it for."""
-    return bool((counts["load_misses"] > 2 * counts["load_dram_requests"]).any())
 
 
 def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:

@@ -13,6 +13,7 @@ from typing import ClassVar
 import pytest
 
 import warpstack as ws
+from commands import runner
 from warpstack._util import progress
 from warpstack.cli import main
 from warpstack.cli.common import quiet
@@ -51,13 +52,8 @@ def small(tmp_path_factory):
 def run(capfd):
     """Return a function that runs a command and returns its standard output."""
 
-    def call(*arguments):
-        status = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        assert status == 0, err
-        return out
-
-    return call
+    call = runner(capfd)
+    return lambda *arguments: call(*arguments)[0]
 
 
 def cells(out, title):

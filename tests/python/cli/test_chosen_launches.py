@@ -5,6 +5,7 @@ import json
 import pytest
 
 import warpstack as ws
+from commands import runner
 from warpstack.cli import main
 from warpstack.cli.common import subject as subjects
 from warpstack.errors import InputError
@@ -29,13 +30,7 @@ def small(app, tmp_path_factory):
 
 @pytest.fixture
 def run(capfd):
-    def call(*arguments):
-        status = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        assert status == 0, err
-        return out, err
-
-    return call
+    return runner(capfd)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
+from commands import runner
 from warpstack.cli import main, predict
 from warpstack.errors import InputError
 from warpstack.validation.changes import default_changes
@@ -30,13 +31,7 @@ def small(app, tmp_path_factory):
 
 @pytest.fixture
 def run(capfd):
-    def call(*arguments):
-        status = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        assert status == 0, err
-        return out, err
-
-    return call
+    return runner(capfd)
 
 
 def columns_of(line, head):

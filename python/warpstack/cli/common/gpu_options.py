@@ -77,7 +77,7 @@ def read_gpus(arguments: argparse.Namespace) -> list[Gpu]:
     described = [_described(arguments, name) for name in names]
     found = [_with_settings(one, arguments.set) for one in described]
     for one in found:
-        say_what_sizes_do(one, [setting.partition("=")[0].strip() for setting in arguments.set])
+        say_what_sizes_do(one, [_field_of(setting) for setting in arguments.set])
     for before, after in zip(described, found, strict=True):
         _say_what_is_there(before, after, arguments.set)
     return found
@@ -97,7 +97,7 @@ def say_what_sizes_do(target: Gpu, fields: Container[str]) -> None:
 def _say_what_is_there(before: Gpu, after: Gpu, settings: Sequence[str]) -> None:
     """Say which settings give a value that the GPU has anyway, with the other settings."""
     for setting in settings:
-        field = setting.partition("=")[0].strip()
+        field = _field_of(setting)
         if getattr(before, field) != getattr(after, field):
             continue
         others = [other for other in settings if other != setting]
@@ -131,7 +131,7 @@ def report_unused(
         warnings.simplefilter("ignore", ws.errors.UnusedOptionWarning)  # shown when target was made
         base = unchanged_gpu(arguments)
     for setting in arguments.set:
-        field = setting.partition("=")[0].strip()
+        field = _field_of(setting)
         if field in used or field in ("name", "description"):
             continue
         try:
@@ -140,6 +140,10 @@ def report_unused(
             continue  # the other settings need it
         if all(getattr(without, name) == getattr(target, name) for name in used):
             say("note", f"--set {setting} has no effect on {what}")
+
+
+def _field_of(setting: str) -> str:
+    return setting.partition("=")[0].strip()
 
 
 def _is_config(name: str) -> bool:

@@ -252,7 +252,7 @@ def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None, earlier: bool)
         return [_traced(arguments, arguments.program, gpu, earlier)]
     return [
         _of_source(arguments, path, gpu, earlier)
-        if path.endswith(_SOURCES)
+        if is_source(path)
         else _read(arguments, path, earlier)
         for path in arguments.trace
     ]
@@ -261,7 +261,7 @@ def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None, earlier: bool)
 def _check(arguments: argparse.Namespace) -> None:
     """Raise `InputError` for options that do not go together."""
     traces, program, workload = arguments.trace, arguments.program, arguments.workload
-    sources = [path for path in traces if path.endswith(_SOURCES)]
+    sources = [path for path in traces if is_source(path)]
     named = [
         what
         for what, given in (
@@ -300,7 +300,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _may_be_trace(path: str) -> bool:
     """Return whether a path can be that of a source or a trace; other files are input of programs."""
-    return path.endswith((*_SOURCES, *_TRACES)) or os.path.isdir(path)
+    return is_source(path) or path.endswith(_TRACES) or os.path.isdir(path)
 
 
 def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
