@@ -24,6 +24,7 @@ void bind_family(py::module_& module);
 void bind_memory(py::module_& module);
 void bind_policies(py::module_& module);
 void bind_interval(py::module_& module);
+void bind_interval_simulation(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reuse(py::module_& module);
 void bind_timing(py::module_& module);

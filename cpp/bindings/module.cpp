@@ -23,6 +23,7 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_policies(module);
   bindings::bind_family(module);
   bindings::bind_interval(module);
+  bindings::bind_interval_simulation(module);
   bindings::bind_model(module);
   bindings::bind_reuse(module);
   bindings::bind_timing(module);

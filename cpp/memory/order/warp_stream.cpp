@@ -21,8 +21,8 @@ RowFlags::RowFlags(const std::vector<trace::StaticInstruction>& instructions) {
 }
 
 WarpStream::WarpStream(const trace::KernelTrace& trace, const RowFlags& flags,
-                       trace::WarpPosition position)
-    : flags_(&flags), position_(position), trace_(&trace) {
+                       trace::WarpPosition position, bool with_shared)
+    : flags_(&flags), position_(position), with_shared_(with_shared), trace_(&trace) {
   window_end_ = trace.blocks().begin(position.block, position.warp);
   warp_end_ = window_end_;
   warp_end_ += trace.blocks().warps(position.block)[position.warp].counts();
@@ -73,8 +73,13 @@ void WarpStream::advance() {
     const std::size_t count = *counts_;
     rows_ = rows_.subspan(1);
     ++counts_;
-    if (count == 0 || !flags_->uses_caches[row]) continue;
+    if (count == 0 || !flags_->uses_caches[row]) {
+      if (count == 0 || !with_shared_) continue;
+      current_ = {row, {}, {}, {}, static_cast<std::uint32_t>(count)};
+      return;
+    }
     current_.row = row;
+    current_.wavefronts = 0;
     current_.sectors = {sectors_, count};
     sectors_ += count;
     current_.store_bytes = {};

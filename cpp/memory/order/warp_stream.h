@@ -15,6 +15,7 @@ struct MemoryAccess {
   std::span<const std::uint64_t> sectors;       ///< touched sectors, at least one
   std::span<const std::uint32_t> store_bytes;   ///< byte masks of written sectors; empty for loads
   std::span<const trace::AtomicLanes> atomics;  ///< of its sectors; empty unless it is an atomic
+  std::uint32_t wavefronts = 0;                 ///< of an access to shared memory; else 0
 };
 
 /// Which rows of the instruction table a WarpStream yields, and which have store masks and lanes.
@@ -26,11 +27,12 @@ struct RowFlags {
 };
 
 /// The accesses of one warp in program order: instructions of global and local space with at least
-/// one active lane. A trace in a file is read in windows, so that a resident warp costs a few
+/// one active lane, and on request those of shared memory. A trace in a file is read in windows, so that a resident warp costs a few
 /// kilobytes whatever its length.
 class WarpStream {
  public:
-  WarpStream(const trace::KernelTrace& trace, const RowFlags& flags, trace::WarpPosition position);
+  WarpStream(const trace::KernelTrace& trace, const RowFlags& flags, trace::WarpPosition position,
+             bool with_shared = false);
   // Spans point into the stream's own buffer: it moves, but does not copy.
   WarpStream(WarpStream&&) = default;
   WarpStream& operator=(WarpStream&&) = default;
@@ -55,6 +57,7 @@ class WarpStream {
   const RowFlags* flags_;
   trace::WarpPosition position_;
   bool done_ = false;
+  bool with_shared_;
   // The rest of the window, behind the access at the cursor:
   std::span<const std::uint32_t> rows_;
   const std::uint16_t* counts_ = nullptr;

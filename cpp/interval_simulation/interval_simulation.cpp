@@ -1,0 +1,233 @@
+#include "interval_simulation/interval_simulation.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+#include "interval/warp_kinds.h"
+#include "interval_simulation/sm.h"
+#include "memory/cache/count.h"
+#include "memory/cache/line_parts.h"
+
+namespace warpstack::interval_simulation {
+namespace {
+
+/// The steps of warps, made once for each kind, and kept while warps of the kind are to come.
+class KindSteps : public StepSource {
+ public:
+  KindSteps(const trace::KernelTrace& trace, const Machine& machine, const InterruptCheck& interrupt)
+      : trace_(trace), kinds_(trace, interrupt), builder_(trace, machine), made_(kinds_.size()),
+        left_(kinds_.size()) {
+    for (const std::uint32_t kind : kinds_.of_warps()) ++left_[kind];
+    std::size_t first = 0;
+    for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
+      first_of_block_.push_back(first);
+      first += trace.blocks().warps(b).size();
+    }
+  }
+
+  std::shared_ptr<const WarpSteps> steps_of(trace::WarpPosition warp) override {
+    const std::uint32_t kind = kinds_.of_warps()[first_of_block_[warp.block] + warp.warp];
+    std::shared_ptr<const WarpSteps>& made = made_[kind];
+    if (!made) {
+      made = std::make_shared<const WarpSteps>(builder_.steps_of(trace_.warp(warp, scratch_)));
+    }
+    std::shared_ptr<const WarpSteps> result = made;
+    if (--left_[kind] == 0) made.reset();
+    return result;
+  }
+
+ private:
+  const trace::KernelTrace& trace_;
+  interval::WarpKinds kinds_;
+  StepBuilder builder_;
+  std::vector<std::shared_ptr<const WarpSteps>> made_;
+  std::vector<std::uint32_t> left_;
+  std::vector<std::size_t> first_of_block_;
+  std::vector<std::byte> scratch_;
+};
+
+/// One run of a kernel.
+class Run {
+ public:
+  Run(const trace::KernelTrace& trace, const Machine& machine, memory::Cache& l2,
+      const InterruptCheck& interrupt)
+      : trace_(trace),
+        machine_(machine),
+        l2_(l2),
+        interrupt_(interrupt),
+        flags_(trace.instructions()),
+        steps_(trace, machine, interrupt),
+        num_sms_(static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(machine.memory.num_sms, trace.blocks().size()))),
+        memory_(machine, l2, num_sms_, [this](std::uint32_t s, Time now) {
+          if (sms_[s]->departed(now)) send_requests(s);
+        }) {
+    result_.occupancy = memory::occupancy(trace.header(), machine.memory.sm);
+    const memory::CacheConfig l1 =
+        l1_of(machine.memory, trace.header(), result_.occupancy.blocks_per_sm);
+    const auto places = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, trace.blocks().size()));
+    for (std::uint32_t s = 0; s < num_sms_; ++s) {
+      sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, l1, l2, places,
+                                          result_.occupancy.warps_per_block, s));
+    }
+    skip_idle_blocks();
+    // The SMs take one block each in turn until they are full.
+    for (std::uint32_t place = 0; place < places; ++place) {
+      for (std::uint32_t s = 0; s < num_sms_; ++s) start_next(s, 0);
+    }
+  }
+
+  Result run() {
+    Cycle now = 0;
+    std::uint64_t windows = 0;
+    while (true) {
+      if (interrupt_ && windows++ % 256 == 0) interrupt_();
+      const Cycle end = now + machine_.window;
+      for (const auto& sm : sms_) sm->begin_window(memory_);
+      run_sms(end);
+      for (std::uint32_t s = 0; s < num_sms_; ++s) send_requests(s);
+      memory_.run(end);
+      for (const auto& sm : sms_) sm->end_window();
+      std::uint64_t next = memory::never;
+      if (memory_.next() != Timeline<int>::no_cycle) next = static_cast<std::uint64_t>(memory_.next());
+      for (std::uint32_t s = 0; s < num_sms_; ++s) {
+        next = std::min(next, sms_[s]->next(end));
+        if (!memory_.replies(s).empty()) {
+          next = std::min(next, static_cast<std::uint64_t>(memory_.replies(s).front().time));
+        }
+      }
+      if (next == memory::never) break;
+      now = std::max(end, static_cast<Cycle>(next));
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void send_requests(std::uint32_t s) {
+    for (const Request& request : sms_[s]->requests()) memory_.send(s, request);
+    sms_[s]->requests().clear();
+  }
+  void skip_idle_blocks() {
+    while (next_block_ < trace_.blocks().size() &&
+           trace_.blocks().counts(next_block_).instructions == 0) {
+      ++next_block_;
+    }
+  }
+  [[nodiscard]] bool has_blocks() const { return next_block_ < trace_.blocks().size(); }
+
+  /// A place of an SM is free from `now` on: the next block starts there.
+  void start_next(std::uint32_t sm, Cycle now) {
+    if (!has_blocks()) return;
+    const Cycle start = std::max(now, static_cast<Cycle>(std::ceil(starts_free_ - 1e-6)));
+    starts_free_ = std::max(starts_free_, static_cast<double>(start) - 1) +
+                   machine_.gpu.block_interval_cycles;
+    sms_[sm]->start_block(next_block_++, start, steps_);
+    skip_idle_blocks();
+  }
+
+  void run_sms(Cycle end) {
+    for (const auto& sm : sms_) sm->run(end, has_blocks());
+    while (true) {
+      std::vector<std::pair<Cycle, std::uint32_t>> places;
+      for (std::uint32_t s = 0; s < num_sms_; ++s) {
+        for (const Cycle freed : sms_[s]->freed()) places.emplace_back(freed, s);
+        sms_[s]->freed().clear();
+      }
+      if (places.empty()) return;
+      std::ranges::sort(places);
+      const auto replacement = static_cast<Cycle>(std::ceil(machine_.block_replacement));
+      for (const auto& [freed, s] : places) start_next(s, freed + replacement);
+      for (const auto& [freed, s] : places) sms_[s]->run(end, has_blocks());
+    }
+  }
+
+  void finish() {
+    for (const auto& sm : sms_) {
+      if (sm->resident_warps() == 0) continue;
+      throw std::logic_error("interval simulation: kernel " +
+                             std::to_string(trace_.header().launch_id) + " (" +
+                             trace_.header().name + ") stops with warps that wait");
+    }
+    for (const auto& sm : sms_) {
+      sm->l1().flush([&](const memory::Cache::Eviction& line) { flush(line); });
+    }
+    double end = 0;
+    for (const auto& sm : sms_) {
+      const auto cycles = static_cast<double>(sm->end());
+      end = std::max(end, cycles);
+      if (sm->instructions() == 0) continue;
+      ++result_.active_sms;
+      result_.sm_cycles += cycles;
+      result_.instructions += sm->instructions();
+      const double issued = static_cast<double>(sm->instructions()) / machine_.gpu.issue_width;
+      result_.stack[StackComponent::base] += std::min(issued, cycles);
+      const double lost = std::max(cycles - issued, 0.0);
+      const double waited = sm->waited().sum();
+      if (waited <= 0) result_.stack[StackComponent::base] += lost;
+      for (const StackComponent c : values_of<StackComponent>) {
+        if (waited > 0) result_.stack[c] += lost * sm->waited()[c] / waited;
+      }
+      result_.totals += sm->totals();
+    }
+    result_.totals += memory_.totals();
+    using gpu::KernelEnd;
+    if (machine_.gpu.kernel_end != KernelEnd::last_warp) end = std::max(end, memory_.last_write() + 1);
+    if (machine_.gpu.kernel_end == KernelEnd::last_transfer) {
+      end = std::max(end, memory_.last_transfer() + 1);
+    }
+    result_.cycles = std::floor(end);
+    const std::vector<trace::StaticInstruction>& instructions = trace_.instructions();
+    for (std::size_t row = 0; row < instructions.size(); ++row) {
+      if (!instructions[row].uses_caches()) continue;
+      result_.totals[memory::total_of(instructions[row])] += trace_.row_counts()[row].issued;
+    }
+    result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
+  }
+
+  void flush(const memory::Cache::Eviction& line) {
+    result_.totals[memory::Total::l1_flush_sectors] += memory::count_sectors(line.dirty);
+    memory::for_each_part(
+        line.line, line.dirty, &line.bytes, machine_.memory.l1.line_bytes / trace::sector_bytes,
+        machine_.memory.l2.line_bytes / trace::sector_bytes,
+        [&](std::uint64_t l2_line, memory::SectorMask mask, const memory::ByteMasks* bytes) {
+          memory::Cache::Eviction evicted;
+          const memory::Cache::WriteResult written =
+              l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
+          memory::count_l2_write(result_.totals, mask, written.hit);
+          memory::count_dram(result_.totals, written.fetch, written.forward);
+          memory::count_dram(result_.totals, 0, evicted.dirty);
+        });
+  }
+
+  const trace::KernelTrace& trace_;
+  const Machine& machine_;
+  memory::Cache& l2_;
+  const InterruptCheck& interrupt_;
+  memory::RowFlags flags_;
+  KindSteps steps_;
+  std::uint32_t num_sms_;
+  MemorySide memory_;
+  std::vector<std::unique_ptr<Sm>> sms_;
+  std::uint32_t next_block_ = 0;
+  double starts_free_ = 0;
+  Result result_;
+};
+
+}  // namespace
+
+IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu)
+    : machine_(Machine::of(gpu)), l2_(machine_.memory.l2) {}
+
+Result IntervalSimulator::run(const trace::KernelTrace& trace, const InterruptCheck& interrupt) {
+  const std::scoped_lock lock(mutex_);
+  return Run(trace, machine_, l2_, interrupt).run();
+}
+
+}  // namespace warpstack::interval_simulation

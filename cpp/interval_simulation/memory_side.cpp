@@ -1,0 +1,513 @@
+#include "interval_simulation/memory_side.h"
+
+#include <algorithm>
+
+#include "memory/cache/atomic_turns.h"
+#include "memory/cache/count.h"
+
+namespace warpstack::interval_simulation {
+
+MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t sms,
+                       std::function<void(std::uint32_t, Time)> departed)
+    : machine_(machine),
+      l2_(l2),
+      departed_(std::move(departed)),
+      sharers_(l2.config().slices / machine.channels),
+      senders_(sms),
+      slices_(l2.config().slices),
+      mshrs_(l2.config().slices,
+             memory::MshrFile<std::uint32_t>(machine.gpu.l2_mshrs, machine.gpu.l2_mshr_targets)),
+      channels_(machine.channels),
+      reply_port_free_(sms),
+      replies_(sms),
+      dram_latency_(machine.gpu.dram_latency),
+      write_latency_(machine.gpu.dram_latency) {
+  const gpu::Gpu& gpu = machine.gpu;
+  if (gpu.dram_row_bytes == 0) return;
+  for (Channel& channel : channels_) {
+    channel.banks.resize(gpu.dram_banks);
+    channel.group_free.resize(gpu.dram_bank_groups);
+  }
+  // An access to an idle bank takes dram_latency, the opening of its row included.
+  const double period = machine.dram_period;
+  dram_latency_ = std::max(dram_latency_ - gpu.dram_trcd * period, 0.0);
+  write_latency_ = std::max(
+      dram_latency_ - (static_cast<double>(gpu.dram_cl) - gpu.dram_wl) * period, 0.0);
+}
+
+std::uint32_t MemorySide::allocate(std::uint32_t sm, const Request& request) {
+  std::uint32_t id = 0;
+  if (free_packets_.empty()) {
+    id = static_cast<std::uint32_t>(packets_.size());
+    packets_.emplace_back();
+  } else {
+    id = free_packets_.back();
+    free_packets_.pop_back();
+  }
+  Packet& packet = packets_[id];
+  packet = {};
+  packet.request = request;
+  packet.sm = sm;
+  packet.mark = request.sent;
+  return id;
+}
+
+void MemorySide::send(std::uint32_t sm, const Request& request) {
+  senders_[sm].waiting.push(allocate(sm, request));
+  wake_sender(sm, request.sent);
+}
+
+void MemorySide::wake_sender(std::uint32_t sm, Time now) {
+  Sender& sender = senders_[sm];
+  if (sender.is_queued || sender.waiting.empty()) return;
+  sender.is_queued = true;
+  const Time sent = packets_[sender.waiting.front()].request.sent;
+  const Time port = sender.port_free - machine_.l2_period;
+  events_.add(std::max({now, sent, port}), {Event::Kind::sender, sm, 0, 0, 0});
+}
+
+void MemorySide::run(Cycle end) {
+  events_.run(end, [this](Time now, const Event& event) {
+    switch (event.kind) {
+      case Event::Kind::sender:
+        waiting_senders_.push(event.index);
+        if (!requests_are_awake_) step_requests(now);
+        return;
+      case Event::Kind::requests:
+        requests_are_awake_ = false;
+        return step_requests(now);
+      case Event::Kind::slice:
+        slices_[event.index].is_awake = false;
+        return take_turn(event.index, now);
+      case Event::Kind::channel:
+        channels_[event.index].is_awake = false;
+        return step_channel(event.index, now);
+      case Event::Kind::bank:
+        channels_[event.index].ready_banks.push(event.packet);
+        return step_channel(event.index, now);
+      case Event::Kind::fill:
+        return fill(event, now);
+      case Event::Kind::reply:
+        replies_are_awake_ = false;
+        return step_replies(now);
+    }
+  });
+}
+
+void MemorySide::step_requests(Time now) {
+  while (!waiting_senders_.empty()) {
+    // The NoC serves one after the other, each when it gets free or up to a period before.
+    const Time turn = requests_free_ - machine_.l2_period;
+    if (turn > now) {
+      requests_are_awake_ = true;
+      events_.add(turn, {Event::Kind::requests, 0, 0, 0, 0});
+      return;
+    }
+    const std::uint32_t sm = waiting_senders_.front();
+    waiting_senders_.pop();
+    grant(sm, now);
+  }
+}
+
+void MemorySide::grant(std::uint32_t sm, Time now) {
+  Sender& sender = senders_[sm];
+  const std::uint32_t id = sender.waiting.front();
+  Packet& packet = packets_[id];
+  const std::uint32_t s = packet.request.slice;
+  Slice& slice = slices_[s];
+  if (slice.requests.size() >= machine_.gpu.l2_queue_entries) {
+    slice.senders.push(sm);
+    return;
+  }
+  const double bytes =
+      packet.request.kind == Request::Kind::read ? machine_.gpu.noc_control_bytes : bytes_of(packet.request);
+  requests_free_ = std::max(requests_free_, now) + bytes * machine_.noc_cycles_per_byte;
+  sender.port_free = std::max(sender.port_free, now) + bytes * machine_.port_cycles_per_byte;
+  packet.noc += static_cast<float>(now - packet.mark);
+  packet.mark = now;
+  sender.waiting.pop();
+  sender.is_queued = false;
+  slice.requests.push(id);
+  if (slice.requests.size() == 1) wake_slice(s, now);
+  departed_(sm, now);
+  wake_sender(sm, now);
+}
+
+void MemorySide::wake_slice(std::uint32_t s, Time now) {
+  Slice& slice = slices_[s];
+  if (slice.is_awake || slice.requests.empty()) return;
+  const Time turn = std::max(now, slice.free - machine_.l2_period);
+  if (turn <= now) return take_turn(s, now);
+  slice.is_awake = true;
+  events_.add(turn, {Event::Kind::slice, s, 0, 0, 0});
+}
+
+void MemorySide::take_turn(std::uint32_t s, Time now) {
+  Slice& slice = slices_[s];
+  while (!slice.requests.empty()) {
+    const Time turn = slice.free - machine_.l2_period;
+    if (turn > now) {
+      if (!slice.is_awake) {
+        slice.is_awake = true;
+        events_.add(turn, {Event::Kind::slice, s, 0, 0, 0});
+      }
+      return;
+    }
+    const Wait wait = serve(s, slice.requests.front(), now);
+    if (wait == Wait::reply) {
+      slice.waits_for_reply = true;
+      return;
+    }
+    if (wait == Wait::dram) {
+      std::vector<std::uint32_t>& waiting = channels_[channel_of(s)].slices;
+      if (std::ranges::find(waiting, s) == waiting.end()) waiting.push_back(s);
+      return;
+    }
+    slice.requests.pop();
+    if (!slice.senders.empty()) {
+      const std::uint32_t sm = slice.senders.front();
+      slice.senders.pop();
+      events_.add(now, {Event::Kind::sender, sm, 0, 0, 0});
+    }
+  }
+}
+
+MemorySide::Wait MemorySide::serve(std::uint32_t s, std::uint32_t id, Time now) {
+  const bool is_write = packets_[id].request.kind == Request::Kind::write;
+  const Wait wait = is_write ? write(s, id, now) : read(s, id, now);
+  if (wait != Wait::none) return wait;
+  packets_[id].mark = now;
+  if (packets_[id].fetches == 0) finish(id, now);
+  return Wait::none;
+}
+
+MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
+  const Request& request = packets_[id].request;
+  memory::MshrFile<std::uint32_t>& mshrs = mshrs_[s];
+  const bool modifies = request.kind != Request::Kind::read;
+  const memory::SectorMask fetched = l2_.missing(request.set, request.line, request.mask);
+  bool has_targets = true;
+  std::uint32_t waits_for = 0;
+  mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+    if ((mask & request.mask & ~fetched) == 0) return;
+    ++waits_for;
+    has_targets = has_targets && mshrs.has_room(mshr);
+  });
+  if (!has_targets || (fetched && mshrs.is_full())) return Wait::dram;
+  const bool writes_through =
+      modifies && machine_.memory.l2.write_policy == memory::WritePolicy::write_through;
+  if ((fetched || writes_through) && !has_room(channels_[channel_of(s)])) return Wait::dram;
+  const bool needs_reply = request.owner != Request::nobody;
+  if (!fetched && waits_for == 0 && needs_reply &&
+      slices_[s].replies >= machine_.gpu.l2_queue_entries) {
+    return Wait::reply;
+  }
+  if (fetched && !can_take(request)) return Wait::dram;
+  mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+    if (mask & request.mask & ~fetched) mshrs.add_target(mshr, id);
+  });
+  packets_[id].fetches = waits_for + (fetched != 0);
+  memory::Cache::Eviction eviction;
+  const memory::Cache::ReadResult result =
+      l2_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+  if (modifies) {
+    memory::count_l2_atomic(totals_, request.mask, result.hit);
+    last_write_ = std::max(last_write_, now);
+  } else {
+    memory::count_l2_read(totals_, request.mask, result.hit);
+  }
+  use_slice(s, packets_[id].fetches == 0 ? request.mask : eviction.dirty, request.lanes, now);
+  if (fetched) fetch(s, request.line, request.set, fetched, id, now);
+  write_to_dram(s, eviction.line, eviction.dirty, Request::nobody, now);
+  if (modifies) {
+    const memory::Cache::WriteResult written =
+        l2_.write(request.set, request.line, request.mask, request.bytes, 0, request.evict_first,
+                  eviction);
+    write_to_dram(s, request.line, written.forward, Request::nobody, now);
+  }
+  return Wait::none;
+}
+
+MemorySide::Wait MemorySide::write(std::uint32_t s, std::uint32_t id, Time now) {
+  const Request& request = packets_[id].request;
+  const memory::CacheConfig& l2 = machine_.memory.l2;
+  memory::MshrFile<std::uint32_t>& mshrs = mshrs_[s];
+  const bool needs_reply = request.owner != Request::nobody;
+  const memory::SectorMask fetched =
+      l2_.write_fetch(request.set, request.line, request.mask, request.bytes);
+  if (fetched && mshrs.is_full()) return Wait::dram;
+  const bool needs_dram = fetched || l2.write_policy == memory::WritePolicy::write_through ||
+                          !l2_.contains(request.set, request.line) ||
+                          l2.write_miss == memory::WriteMiss::no_allocate;
+  if (needs_dram && !has_room(channels_[channel_of(s)])) return Wait::dram;
+  if (needs_reply && slices_[s].replies >= machine_.gpu.l2_queue_entries) return Wait::reply;
+  if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(request)) return Wait::dram;
+  memory::Cache::Eviction eviction;
+  const memory::Cache::WriteResult result = l2_.write(
+      request.set, request.line, request.mask, request.bytes, 0, request.evict_first, eviction);
+  memory::count_l2_write(totals_, request.mask, result.hit);
+  use_slice(s, result.fetch == 0 && result.forward == 0 ? request.mask : eviction.dirty, 0, now);
+  // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
+  const bool waits_for_line = result.fetch && result.forward == 0 && needs_reply;
+  const bool waits_for_data = result.forward != 0 && needs_reply;
+  packets_[id].fetches = std::uint32_t{waits_for_line} + std::uint32_t{waits_for_data};
+  write_to_dram(s, request.line, result.forward, waits_for_data ? id : Request::nobody, now);
+  if (result.fetch) {
+    fetch(s, request.line, request.set, result.fetch, waits_for_line ? id : Request::nobody, now);
+  }
+  write_to_dram(s, eviction.line, eviction.dirty, Request::nobody, now);
+  last_write_ = std::max(last_write_, now);
+  return Wait::none;
+}
+
+void MemorySide::use_slice(std::uint32_t s, memory::SectorMask mask, double lanes, Time now) {
+  const memory::AtomicRule atomics{machine_.memory.atomics_per_lane,
+                                   machine_.memory.atomic_lane_turns};
+  double cycles = machine_.slice_request_cycles * atomics.turns_of_request(lanes);
+  cycles = std::max(cycles, memory::count_sectors(mask) * static_cast<double>(trace::sector_bytes) *
+                                machine_.slice_cycles_per_byte);
+  slices_[s].free = std::max(slices_[s].free, now) + cycles;
+}
+
+void MemorySide::fetch(std::uint32_t s, std::uint64_t line, std::uint32_t set,
+                       memory::SectorMask mask, std::uint32_t target, Time now) {
+  const std::uint32_t mshr = mshrs_[s].allocate(line, mask);
+  if (target != Request::nobody) mshrs_[s].add_target(mshr, target);
+  if (machine_.reserves) l2_.reserve(set, line);
+  totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
+  add_transfer({s, mshr, Request::nobody,
+                memory::count_sectors(mask) * static_cast<std::uint32_t>(trace::sector_bytes),
+                row_of(s, line)},
+               now);
+}
+
+void MemorySide::write_to_dram(std::uint32_t s, std::uint64_t line, memory::SectorMask mask,
+                               std::uint32_t packet, Time now) {
+  if (mask == 0) return;
+  totals_[memory::Total::dram_write_sectors] += memory::count_sectors(mask);
+  add_transfer({s, Transfer::write, packet,
+                memory::count_sectors(mask) * static_cast<std::uint32_t>(trace::sector_bytes),
+                row_of(s, line)},
+               now);
+}
+
+std::uint64_t MemorySide::row_of(std::uint32_t s, std::uint64_t line) const {
+  const gpu::Gpu& gpu = machine_.gpu;
+  if (gpu.dram_row_bytes == 0) return 0;
+  const memory::CacheConfig& l2 = machine_.memory.l2;
+  const std::uint64_t address = line * l2.line_bytes;
+  const std::uint64_t in_slice = address / l2.slice_interleave_bytes / l2.slices *
+                                     l2.slice_interleave_bytes +
+                                 address % l2.slice_interleave_bytes;
+  const std::uint64_t turn = in_slice / gpu.dram_bank_interleave_bytes;
+  const std::uint64_t takers = gpu.dram_interleaved_banks;
+  const std::uint64_t in_bank = turn / takers * gpu.dram_bank_interleave_bytes +
+                                in_slice % gpu.dram_bank_interleave_bytes;
+  return (in_bank / gpu.dram_row_bytes * sharers_ + s % sharers_) * takers + turn % takers;
+}
+
+void MemorySide::add_transfer(const Transfer& transfer, Time now) {
+  const std::uint32_t c = channel_of(transfer.slice);
+  Channel& channel = channels_[c];
+  ++channel.queued;
+  if (!channel.banks.empty()) {
+    const auto b = static_cast<std::uint32_t>(transfer.row % channel.banks.size());
+    channel.banks[b].waiting.push_back(transfer);
+    if (!channel.banks[b].is_busy) give_work(c, b, now);
+    return;
+  }
+  channel.requests.push(transfer);
+  if (!channel.is_awake) step_channel(c, now);
+}
+
+void MemorySide::step_channel(std::uint32_t c, Time now) {
+  Channel& channel = channels_[c];
+  const bool has_banks = !channel.banks.empty();
+  const std::uint32_t before = channel.queued;
+  while (has_banks ? !channel.ready_banks.empty() : !channel.requests.empty()) {
+    const Time start = channel.free - machine_.dram_period;
+    if (start > now) {
+      if (!channel.is_awake) {
+        channel.is_awake = true;
+        events_.add(start, {Event::Kind::channel, c, 0, 0, 0});
+      }
+      break;
+    }
+    if (has_banks) {
+      transfer_of_bank(c, now);
+      continue;
+    }
+    const Transfer transfer = channel.requests.front();
+    channel.requests.pop();
+    --channel.queued;
+    channel.free = std::max(channel.free, now) + transfer.bytes * machine_.dram_cycles_per_byte;
+    last_transfer_ = std::max(last_transfer_, channel.free);
+    transferred(c, transfer, now);
+  }
+  if (channel.queued < before && !channel.slices.empty()) {
+    std::vector<std::uint32_t> waiting;
+    waiting.swap(channel.slices);
+    for (const std::uint32_t s : waiting) wake_slice(s, now);
+  }
+}
+
+void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
+  Channel& channel = channels_[c];
+  Bank& bank = channel.banks[b];
+  if (bank.waiting.empty()) {
+    bank.is_busy = false;
+    return;
+  }
+  const gpu::Gpu& gpu = machine_.gpu;
+  const double period = machine_.dram_period;
+  auto chosen = bank.waiting.begin();
+  if (bank.is_open) {
+    const auto hit = std::ranges::find(bank.waiting, bank.row, &Transfer::row);
+    if (hit != bank.waiting.end()) chosen = hit;
+  }
+  bank.current = *chosen;
+  bank.waiting.erase(chosen);
+  bank.is_busy = true;
+  --channel.queued;
+  Time ready = now;
+  if (!bank.is_open || bank.row != bank.current.row) {
+    Time activate = std::max({now, bank.activate, channel.activate});
+    if (bank.is_open) {
+      const Time closed = std::max(now, bank.precharge) + gpu.dram_trp * period;
+      activate = std::max(activate, closed);
+    }
+    channel.activate = activate + gpu.dram_trrd * period;
+    bank.is_open = true;
+    bank.row = bank.current.row;
+    const bool is_write = bank.current.mshr == Transfer::write;
+    const double to_column = is_write ? std::max(static_cast<double>(gpu.dram_trcd) - gpu.dram_wl - 1, 0.0)
+                                      : static_cast<double>(gpu.dram_trcd);
+    ready = activate + to_column * period;
+    bank.precharge = activate + gpu.dram_tras * period;
+    bank.activate = activate + (gpu.dram_tras + gpu.dram_trp) * period;
+  }
+  events_.add(ready, {Event::Kind::bank, c, b, 0, 0});
+  if (!channel.slices.empty()) {
+    std::vector<std::uint32_t> waiting;
+    waiting.swap(channel.slices);
+    for (const std::uint32_t s : waiting) {
+      if (slices_[s].is_awake) continue;
+      slices_[s].is_awake = true;
+      events_.add(now, {Event::Kind::slice, s, 0, 0, 0});
+    }
+  }
+}
+
+void MemorySide::transfer_of_bank(std::uint32_t c, Time now) {
+  Channel& channel = channels_[c];
+  const gpu::Gpu& gpu = machine_.gpu;
+  const double period = machine_.dram_period;
+  const std::uint32_t b = channel.ready_banks.front();
+  channel.ready_banks.pop();
+  Bank& bank = channel.banks[b];
+  const bool is_write = bank.current.mshr == Transfer::write;
+  Time& group = channel.group_free[b % channel.group_free.size()];
+  const Time start = std::max({now, is_write ? channel.write : channel.read, group});
+  const std::uint32_t bursts = (bank.current.bytes + gpu.dram_burst_bytes - 1) / gpu.dram_burst_bytes;
+  const double burst = gpu.dram_burst_bytes * machine_.dram_cycles_per_byte;
+  const double apart = std::max(burst, burst * gpu.dram_tccdl / std::max(gpu.dram_tccd, 1u));
+  const Time last = start + (bursts - 1) * apart;
+  group = last + apart;
+  channel.free = std::max(channel.free, now) + bank.current.bytes * machine_.dram_cycles_per_byte;
+  last_transfer_ = std::max(last_transfer_, last + burst);
+  if (is_write) {
+    channel.read = std::max(channel.read, start + (gpu.dram_wl + gpu.dram_twtr) * period + burst);
+    bank.precharge =
+        std::max(bank.precharge, last + (gpu.dram_wl + gpu.dram_twr) * period + burst);
+  } else {
+    const double turn = std::max(static_cast<double>(gpu.dram_cl) + 2 - gpu.dram_wl, 0.0);
+    channel.write = std::max(channel.write, start + turn * period + burst);
+    bank.precharge = std::max(bank.precharge, last + gpu.dram_trtp * period);
+  }
+  transferred(c, bank.current, last);
+  give_work(c, b, std::max(now, last));
+}
+
+void MemorySide::transferred(std::uint32_t, const Transfer& transfer, Time start) {
+  const bool is_write = transfer.mshr == Transfer::write;
+  if (is_write && transfer.packet == Request::nobody) return;
+  events_.add(start + (is_write ? write_latency_ : dram_latency_),
+              {Event::Kind::fill, transfer.slice, transfer.packet, transfer.mshr, start});
+}
+
+void MemorySide::fill(const Event& event, Time now) {
+  const auto take = [&](std::uint32_t id) {
+    Packet& packet = packets_[id];
+    const Time queued = std::clamp(event.start - packet.mark, 0.0, now - packet.mark);
+    packet.queue += static_cast<float>(queued);
+    packet.dram += static_cast<float>(now - packet.mark - queued);
+    packet.mark = now;
+    if (--packet.fetches == 0) finish(id, now);
+  };
+  if (event.mshr == Transfer::write) {
+    take(event.packet);
+    return;
+  }
+  memory::MshrFile<std::uint32_t>& mshrs = mshrs_[event.index];
+  for (const std::uint32_t id : mshrs.targets(event.mshr)) take(id);
+  if (machine_.reserves) {
+    const std::uint64_t line = mshrs.line(event.mshr);
+    l2_.release(l2_.set_of(line), line);
+  }
+  mshrs.release(event.mshr);
+  // Who waits for a register or a place may go on.
+  std::vector<std::uint32_t>& waiting = channels_[channel_of(event.index)].slices;
+  if (const auto found = std::ranges::find(waiting, event.index); found != waiting.end()) {
+    waiting.erase(found);
+    wake_slice(event.index, now);
+  }
+}
+
+void MemorySide::finish(std::uint32_t id, Time now) {
+  Packet& packet = packets_[id];
+  if (packet.request.owner == Request::nobody) {
+    free_packets_.push_back(id);
+    return;
+  }
+  ++slices_[packet.request.slice].replies;
+  waiting_replies_.push(id);
+  if (!replies_are_awake_) step_replies(now);
+}
+
+void MemorySide::step_replies(Time now) {
+  while (!waiting_replies_.empty()) {
+    const Time turn = replies_free_ - machine_.l2_period;
+    if (turn > now) {
+      replies_are_awake_ = true;
+      events_.add(turn, {Event::Kind::reply, 0, 0, 0, 0});
+      return;
+    }
+    const std::uint32_t id = waiting_replies_.front();
+    waiting_replies_.pop();
+    const Packet& packet = packets_[id];
+    const double bytes = packet.request.returns_data() ? bytes_of(packet.request)
+                                                       : machine_.gpu.noc_control_bytes;
+    replies_free_ = std::max(replies_free_, now) + bytes * machine_.noc_cycles_per_byte;
+    // A reply that finds the port of its SM busy waits there, where it holds nobody up.
+    Time& port = reply_port_free_[packet.sm];
+    const Time sent = std::max(now, port);
+    port = sent + bytes * machine_.port_cycles_per_byte;
+    const double passed =
+        packet.request.looked_up ? static_cast<double>(machine_.l1_latency) - 1 : 0;
+    replies_[packet.sm].push_back({sent + machine_.gpu.l2_latency - passed, packet.request.owner,
+                                   packet.noc + static_cast<float>(sent - packet.mark),
+                                   packet.queue, packet.dram});
+    const std::uint32_t s = packet.request.slice;
+    free_packets_.push_back(id);
+    --slices_[s].replies;
+    if (slices_[s].waits_for_reply) {
+      slices_[s].waits_for_reply = false;
+      if (!slices_[s].is_awake) {
+        slices_[s].is_awake = true;
+        events_.add(now, {Event::Kind::slice, s, 0, 0, 0});
+      }
+    }
+  }
+}
+
+}  // namespace warpstack::interval_simulation

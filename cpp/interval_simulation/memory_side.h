@@ -1,0 +1,193 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/fifo.h"
+#include "interval_simulation/machine.h"
+#include "interval_simulation/timeline.h"
+#include "memory/cache/cache.h"
+#include "memory/cache/totals.h"
+#include "memory/order/mshr.h"
+
+namespace warpstack::interval_simulation {
+
+/// What an SM asks of one L2 line.
+struct Request {
+  enum class Kind : std::uint8_t { read, write, atomic, reduction };
+  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+
+  Time sent = 0;  ///< when it came to the queue of its SM
+  std::uint64_t line = 0;
+  std::uint32_t set = 0;
+  std::uint32_t slice = 0;
+  std::uint32_t owner = nobody;  ///< who waits for the answer, in its SM
+  memory::SectorMask mask = 0;
+  Kind kind = Kind::read;
+  bool evict_first = false;
+  bool looked_up = false;  ///< it spent the latency of L1 on its way
+  float lanes = 0;         ///< of an atomic
+  memory::ByteMasks bytes{};
+
+  [[nodiscard]] bool returns_data() const { return kind == Kind::read || kind == Kind::atomic; }
+};
+
+/// An answer on its way to an SM.
+struct Reply {
+  Time time = 0;  ///< when it is there
+  std::uint32_t owner = 0;
+  // What it waited for:
+  float noc = 0;
+  float queue = 0;  ///< of DRAM
+  float dram = 0;
+};
+
+/// Everything behind the SMs, whose requests it serves in the order of time: the NoC, the slices of
+/// L2 and the channels of DRAM are queues with servers of finite rates. A queue that is full holds
+/// up who would join it.
+class MemorySide {
+ public:
+  /// `departed(sm, now)` is called when the NoC takes a request of an SM, which may then send more.
+  MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t sms,
+             std::function<void(std::uint32_t, Time)> departed);
+
+  /// An SM has sent a request, at a time at or after those of its earlier ones and of the last
+  /// run().
+  void send(std::uint32_t sm, const Request& request);
+  /// Serves what happens before `end`.
+  void run(Cycle end);
+  /// The answers to an SM since the last time, in the order of time.
+  [[nodiscard]] std::vector<Reply>& replies(std::uint32_t sm) { return replies_[sm]; }
+  /// Requests of an SM that have not left its queue.
+  [[nodiscard]] std::size_t queued(std::uint32_t sm) const { return senders_[sm].waiting.size(); }
+  [[nodiscard]] Cycle next() const { return events_.first(); }
+  [[nodiscard]] Time last_write() const { return last_write_; }
+  [[nodiscard]] Time last_transfer() const { return last_transfer_; }
+  [[nodiscard]] const memory::MemoryTotals& totals() const { return totals_; }
+
+ private:
+  struct Packet {
+    Request request;
+    std::uint32_t sm = 0;
+    std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
+    Time mark = 0;              ///< until when its time is accounted for
+    float noc = 0;
+    float queue = 0;
+    float dram = 0;
+  };
+  struct Event {
+    enum class Kind : std::uint8_t { sender, requests, slice, channel, bank, fill, reply };
+    Kind kind;
+    std::uint32_t index;
+    std::uint32_t packet;  ///< of a fill that is a write
+    std::uint32_t mshr;    ///< of a fill
+    Time start;            ///< of the transfer that a fill comes from
+  };
+  struct Sender {
+    Fifo<std::uint32_t> waiting;
+    Time port_free = 0;
+    bool is_queued = false;  ///< its first request has an event, or waits for a slice
+  };
+  struct Slice {
+    Fifo<std::uint32_t> requests;
+    Time free = 0;
+    bool is_awake = false;           ///< it has an event
+    bool waits_for_reply = false;    ///< its first request needs room among the replies
+    std::uint32_t replies = 0;       ///< that wait for the NoC
+    Fifo<std::uint32_t> senders;     ///< SMs whose first request waits for room
+  };
+  struct Transfer {
+    std::uint32_t slice = 0;
+    std::uint32_t mshr = write;
+    std::uint32_t packet = Request::nobody;
+    std::uint32_t bytes = 0;
+    std::uint64_t row = 0;
+    static constexpr std::uint32_t write = ~std::uint32_t{0};
+  };
+  struct Bank {
+    std::vector<Transfer> waiting;
+    Transfer current;
+    bool is_busy = false;
+    bool is_open = false;
+    std::uint64_t row = 0;
+    Time activate = 0;   ///< the earliest times of commands
+    Time precharge = 0;
+  };
+  struct Channel {
+    std::uint32_t queued = 0;
+    Fifo<Transfer> requests;  ///< without rows
+    Fifo<std::uint32_t> ready_banks;
+    std::vector<Bank> banks;
+    std::vector<Time> group_free;
+    Time free = 0;
+    Time activate = 0;
+    Time read = 0;
+    Time write = 0;
+    bool is_awake = false;
+    std::vector<std::uint32_t> slices;  ///< that wait for room
+  };
+  enum class Wait : std::uint8_t { none, dram, reply };
+
+  std::uint32_t allocate(std::uint32_t sm, const Request& request);
+  void step_requests(Time now);
+  void grant(std::uint32_t sm, Time now);
+  void wake_sender(std::uint32_t sm, Time now);
+  void take_turn(std::uint32_t slice, Time now);
+  void wake_slice(std::uint32_t slice, Time now);
+  Wait serve(std::uint32_t slice, std::uint32_t packet, Time now);
+  Wait read(std::uint32_t slice, std::uint32_t packet, Time now);
+  Wait write(std::uint32_t slice, std::uint32_t packet, Time now);
+  void use_slice(std::uint32_t slice, memory::SectorMask mask, double lanes, Time now);
+  void fetch(std::uint32_t slice, std::uint64_t line, std::uint32_t set, memory::SectorMask mask,
+             std::uint32_t target, Time now);
+  void write_to_dram(std::uint32_t slice, std::uint64_t line, memory::SectorMask mask,
+                     std::uint32_t packet, Time now);
+  void add_transfer(const Transfer& transfer, Time now);
+  void step_channel(std::uint32_t channel, Time now);
+  void give_work(std::uint32_t channel, std::uint32_t bank, Time now);
+  void transfer_of_bank(std::uint32_t channel, Time now);
+  void transferred(std::uint32_t channel, const Transfer& transfer, Time start);
+  void fill(const Event& event, Time now);
+  void finish(std::uint32_t packet, Time now);
+  void step_replies(Time now);
+  [[nodiscard]] std::uint64_t row_of(std::uint32_t slice, std::uint64_t line) const;
+  [[nodiscard]] bool has_room(const Channel& channel) const {
+    return channel.queued < machine_.gpu.dram_queue_entries;
+  }
+  [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const { return slice / sharers_; }
+  [[nodiscard]] double bytes_of(const Request& request) const {
+    return memory::count_sectors(request.mask) * static_cast<double>(trace::sector_bytes);
+  }
+  [[nodiscard]] bool can_take(const Request& request) {
+    return !machine_.reserves || l2_.make_room(request.set, request.line);
+  }
+
+  const Machine& machine_;
+  memory::Cache& l2_;
+  std::function<void(std::uint32_t, Time)> departed_;
+  std::uint32_t sharers_;  ///< slices of a channel
+  memory::MemoryTotals totals_;
+  Timeline<Event> events_;
+  std::vector<Packet> packets_;
+  std::vector<std::uint32_t> free_packets_;
+  std::vector<Sender> senders_;
+  Fifo<std::uint32_t> waiting_senders_;
+  Time requests_free_ = 0;  ///< when the NoC takes the next request
+  bool requests_are_awake_ = false;
+  std::vector<Slice> slices_;
+  std::vector<memory::MshrFile<std::uint32_t>> mshrs_;  ///< by slice; targets: packets
+  std::vector<Channel> channels_;
+  Fifo<std::uint32_t> waiting_replies_;
+  Time replies_free_ = 0;
+  bool replies_are_awake_ = false;
+  std::vector<Time> reply_port_free_;
+  std::vector<std::vector<Reply>> replies_;
+  Time last_write_ = -1;
+  Time last_transfer_ = -1;
+  Time dram_latency_ = 0;
+  Time write_latency_ = 0;
+};
+
+}  // namespace warpstack::interval_simulation

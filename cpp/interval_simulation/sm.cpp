@@ -1,0 +1,719 @@
+#include "interval_simulation/sm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "memory/cache/count.h"
+#include "memory/cache/line_parts.h"
+
+namespace warpstack::interval_simulation {
+namespace {
+
+Cycle ceil_of(double time) { return static_cast<Cycle>(std::ceil(time - 1e-6)); }
+
+}  // namespace
+
+Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::RowFlags& flags,
+       const memory::CacheConfig& l1, const memory::Cache& l2, std::uint32_t blocks,
+       std::uint32_t warps_per_block, std::uint32_t index)
+    : index_(index),
+      machine_(machine),
+      trace_(trace),
+      flags_(flags),
+      l1_(l1),
+      l2_(l2),
+      l1_sectors_(l1.line_bytes / trace::sector_bytes),
+      l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
+      first_local_line_(trace::local_region_sector / l1_sectors_),
+      reserves_(machine.reserves && !machine.fills_late),
+      atomics_{machine.memory.atomics_per_lane, machine.memory.atomic_lane_turns},
+      grouper_(l1.line_bytes),
+      mshrs_(machine.mshrs, machine.gpu.l1_mshr_targets),
+      warps_(std::size_t{blocks} * warps_per_block),
+      blocks_(blocks),
+      warps_per_block_(warps_per_block),
+      is_ready_(warps_.size()),
+      slots_(machine.schedulers,
+             Capacity(machine.scheduler_rate, machine.gpu.scheduler == gpu::Scheduler::lrr)),
+      units_(machine.schedulers * std::size_t{trace::num_op_classes}),
+      queue_(machine.gpu.lsu_queue_entries),
+      departures_(machine.noc_queue_entries),
+      most_queued_(machine.noc_queue_entries +
+                   (machine.looks_up_late ? static_cast<std::size_t>(machine.l1_latency) : 0)) {
+  for (std::uint32_t b = blocks; b > 0; --b) free_blocks_.push_back(b - 1);
+}
+
+void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
+  const std::uint32_t slot = free_blocks_.back();
+  free_blocks_.pop_back();
+  Block& block = blocks_[slot];
+  block = {};
+  std::uint32_t id = slot * warps_per_block_;
+  const auto count = static_cast<std::uint32_t>(trace_.blocks().warps(number).size());
+  next_warp_start_ = std::max(next_warp_start_, static_cast<double>(now));
+  for (std::uint32_t w = 0; w < count; ++w) {
+    if (trace_.blocks().warps(number)[w].instructions == 0) continue;
+    const Cycle start = ceil_of(next_warp_start_);
+    next_warp_start_ += machine_.gpu.warp_start_cycles;
+    Warp& warp = warps_[id];
+    warp.steps = source.steps_of({number, w});
+    warp.stream.emplace(trace_, flags_, trace::WarpPosition{number, w}, true);
+    warp.accesses.assign(std::bit_ceil(std::size_t{warp.steps->most_behind} + 1), {});
+    warp.next_access = warp.step = warp.outstanding = 0;
+    warp.block = slot;
+    warp.scheduler = id % static_cast<std::uint32_t>(slots_.size());
+    warp.all_done = start;
+    // As if an instruction before its first one had issued a step before the start.
+    warp.head = warp.head_before = static_cast<double>(start) - machine_.issue_step;
+    warp.is_blocked = warp.is_at_barrier = false;
+    num_instructions_ += warp.steps->instructions;
+    block.warps.push_back(id);
+    by_age_.push_back(id);
+    begin_step(id);
+    ++id;
+  }
+  block.resident = block.unfinished = static_cast<std::uint32_t>(block.warps.size());
+}
+
+void Sm::begin_window(MemorySide& memory) {
+  const auto& replies = memory.replies(index_);
+  arrivals_.insert(arrivals_.end(), replies.begin(), replies.end());
+  memory.replies(index_).clear();
+  queued_ = memory.queued(index_);
+  is_held_up_ = queued_ > 0;
+  for (Capacity& slots : slots_) slots.release(static_cast<double>(now_));
+  for (auto& unit : units_) {
+    if (unit) unit->release(static_cast<double>(now_));
+  }
+}
+
+bool Sm::departed(Time now) {
+  --queued_;
+  if (!waits_for_noc_) return false;
+  waits_for_noc_ = false;
+  const Cycle until = std::max(unit_time_, ceil_of(now));
+  waited_for_noc_ += static_cast<double>(until - unit_time_);
+  unit_time_ = until;
+  run(window_end_, stops_at_places_);
+  return true;
+}
+
+void Sm::end_window() {
+  if (!waits_for_noc_) return;
+  is_catching_up_ = true;
+  run(window_end_, stops_at_places_);
+  is_catching_up_ = false;
+}
+
+void Sm::run(Cycle end, bool stops_at_places) {
+  window_end_ = end;
+  stops_at_places_ = stops_at_places;
+  if (is_interrupted_ && !waits_for_noc_) is_interrupted_ = !continue_access();
+  while (true) {
+    if (stops_at_places && !freed_.empty()) return;
+    if (waits_for_noc_ && !is_catching_up_) return;
+    Cycle next = wakes_.empty() ? end : static_cast<Cycle>(std::min<std::uint64_t>(
+                                            wakes_.first(), static_cast<std::uint64_t>(end)));
+    if (!arrivals_.empty()) next = std::min(next, ceil_of(arrivals_.front().time));
+    if (num_ready_ > 0 && !is_interrupted_) {
+      const Cycle turn = first_turn();
+      if (turn < next) {
+        now_ = std::max(now_, turn);
+        issue_access(choose(turn), turn);
+        continue;
+      }
+    }
+    if (next >= end) return;
+    now_ = std::max(now_, next);
+    take_arrivals(now_);
+    woken_.clear();
+    wakes_.advance(static_cast<std::uint64_t>(now_),
+                   [this](std::uint32_t id) { woken_.push_back(id); });
+    for (const std::uint32_t id : woken_) head_is_ready(id, now_);
+  }
+}
+
+std::uint64_t Sm::next(Cycle end) const {
+  if (is_interrupted_) {
+    // What it waits for may come at once, or only with a reply.
+    return arrivals_.empty() ? static_cast<std::uint64_t>(std::max(end, unit_time_))
+                             : static_cast<std::uint64_t>(end);
+  }
+  std::uint64_t first = wakes_.first();
+  if (num_ready_ > 0) first = static_cast<std::uint64_t>(end);
+  if (!arrivals_.empty()) {
+    first = std::min(first, static_cast<std::uint64_t>(ceil_of(arrivals_.front().time)));
+  }
+  return first;
+}
+
+void Sm::begin_step(std::uint32_t id) {
+  Warp& warp = warps_[id];
+  const Step& step = warp.steps->steps[warp.step];
+  double own = warp.head + step.fresh;
+  if (step.carried > 0) own = std::max(own, warp.head_before + step.carried);
+  const double span = own - warp.head;
+  waited_[StackComponent::dep] +=
+      std::max(span - step.instructions * machine_.issue_step, 0.0);
+  const double begin = std::max(warp.head + machine_.issue_step, 0.0);
+  double ready =
+      slots_[warp.scheduler].take(begin, span, step.instructions) - machine_.issue_step;
+  for (std::uint16_t u = 0; u < step.num_uses; ++u) {
+    const UnitUse& use = warp.steps->uses[step.first_use + u];
+    auto& unit = units_[warp.scheduler * std::size_t{trace::num_op_classes} + use.unit];
+    if (!unit) {
+      unit.emplace(1, machine_.gpu.scheduler == gpu::Scheduler::lrr);
+      unit->release(begin);
+    }
+    const double done = unit->take(begin, span, use.cycles) - use.cycles / step.instructions;
+    if (done > ready) waited_[StackComponent::dep] += done - ready;
+    ready = std::max(ready, done);
+  }
+  warp.ready = ready;
+  look_at_waits(id, static_cast<Cycle>(warp.head));
+}
+
+void Sm::look_at_waits(std::uint32_t id, Cycle now) {
+  Warp& warp = warps_[id];
+  const Step& step = warp.steps->steps[warp.step];
+  double ready = warp.ready;
+  const Access* last = nullptr;
+  warp.is_blocked = false;
+  for (std::uint16_t w = 0; w < step.num_waits && !warp.is_blocked; ++w) {
+    const Wait& wait = warp.steps->waits[step.first_wait + w];
+    const Access& access = access_of(warp, wait.access);
+    if (wait.until_sent) {
+      if (access.sent < 0) {
+        warp.is_blocked = true;
+      } else {
+        ready = std::max(ready, static_cast<double>(access.sent + 1));
+      }
+      continue;
+    }
+    if (access.pending > 0) {
+      warp.is_blocked = true;
+    } else if (static_cast<double>(access.done) > ready) {
+      ready = static_cast<double>(access.done);
+      last = &access;
+    }
+  }
+  if (step.action == Step::Action::end) {
+    warp.is_blocked = warp.outstanding > 0;
+    if (static_cast<double>(warp.all_done) > ready) {
+      ready = static_cast<double>(warp.all_done);
+      last = &warp.last_done;
+    }
+  }
+  if (warp.is_blocked) return;
+  if (last != nullptr) {
+    const double lost = ready - warp.ready;
+    const float sum = last->waited.sum();
+    if (sum > 0) {
+      for (const StackComponent c : values_of<StackComponent>) {
+        waited_[c] += lost * last->waited[c] / sum;
+      }
+    } else {
+      waited_[last->is_shared ? StackComponent::dep : StackComponent::l1] += lost;
+    }
+  }
+  wakes_.add(static_cast<std::uint64_t>(std::max(ceil_of(ready), now)), id);
+}
+
+void Sm::head_is_ready(std::uint32_t id, Cycle now) {
+  Warp& warp = warps_[id];
+  switch (warp.steps->steps[warp.step].action) {
+    case Step::Action::access:
+    case Step::Action::shared:
+      is_ready_[id] = 1;
+      ++num_ready_;
+      warp.waits_since = now;
+      warp.mshr_mark = waited_for_mshr_;
+      warp.noc_mark = waited_for_noc_;
+      return;
+    case Step::Action::barrier:
+      return reach_barrier(id, now);
+    case Step::Action::end:
+      return end_warp(id, now);
+    case Step::Action::none:
+      return head_issued(id, now);
+  }
+}
+
+void Sm::head_issued(std::uint32_t id, Cycle now) {
+  Warp& warp = warps_[id];
+  warp.head_before = warp.head;
+  warp.head = static_cast<double>(now);
+  ++warp.step;
+  begin_step(id);
+}
+
+void Sm::reach_barrier(std::uint32_t id, Cycle now) {
+  Warp& warp = warps_[id];
+  warp.is_at_barrier = true;
+  ++blocks_[warp.block].waiting;
+  check_barrier(warp.block, now);
+}
+
+void Sm::check_barrier(std::uint32_t b, Cycle now) {
+  Block& block = blocks_[b];
+  if (block.waiting == 0 || block.waiting < block.unfinished) return;
+  block.waiting = 0;
+  for (const std::uint32_t id : block.warps) {
+    Warp& warp = warps_[id];
+    if (!warp.is_at_barrier) continue;
+    warp.is_at_barrier = false;
+    warp.head_before = warp.head;
+    warp.head = static_cast<double>(now);
+    ++warp.step;
+    begin_step(id);
+  }
+}
+
+void Sm::end_warp(std::uint32_t id, Cycle now) {
+  Warp& warp = warps_[id];
+  Block& block = blocks_[warp.block];
+  end_ = std::max(end_, now);
+  std::erase(by_age_, id);
+  if (last_issued_ == id) last_issued_ = none;
+  warp.steps.reset();
+  warp.stream.reset();
+  std::erase(block.warps, id);
+  --block.unfinished;
+  if (--block.resident == 0) {
+    free_blocks_.push_back(warp.block);
+    std::ranges::sort(free_blocks_, std::greater<>());
+    freed_.push_back(now);
+  } else {
+    check_barrier(warp.block, now);
+  }
+}
+
+void Sm::take_arrivals(Cycle until) {
+  while (!arrivals_.empty() && ceil_of(arrivals_.front().time) <= until) {
+    const Reply reply = arrivals_.front();
+    arrivals_.pop_front();
+    arrive(reply);
+  }
+}
+
+void Sm::arrive(const Reply& reply) {
+  Fetch& fetch = fetches_[reply.owner];
+  if (--fetch.packets > 0) return;
+  const Cycle now = ceil_of(reply.time);
+  CpiStack<float> latency;
+  latency[StackComponent::noc] = reply.noc;
+  latency[StackComponent::queue] = reply.queue;
+  // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
+  latency[reply.dram > 0 ? StackComponent::dram : StackComponent::l2] =
+      static_cast<float>(machine_.gpu.l2_latency) + reply.dram;
+  const auto reach = [&](std::uint32_t warp, std::uint32_t access, const CpiStack<float>& before) {
+    if (warp == none) return;
+    CpiStack<float> whole = latency;
+    whole += before;
+    part_is_done(warp, access, now, whole);
+  };
+  if (fetch.mshr == none) {
+    reach(fetch.warp, fetch.access, fetch.before);
+  } else {
+    const std::uint64_t line = mshrs_.line(fetch.mshr);
+    if (reserves_) l1_.release(l1_.set_of(line), line);
+    if (machine_.fills_late) {
+      memory::Cache::Eviction eviction;
+      l1_.read(l1_.set_of(line), line, mshrs_.mask(fetch.mshr), fetch.evict_first, eviction);
+      write_back(eviction, now);
+    }
+    for (const Target& target : mshrs_.targets(fetch.mshr)) {
+      reach(target.warp, target.access, target.before);
+    }
+    mshrs_.release(fetch.mshr);
+  }
+  free_fetches_.push_back(reply.owner);
+}
+
+void Sm::part_is_done(std::uint32_t id, std::uint32_t number, Cycle done,
+                      const CpiStack<float>& waited) {
+  Warp& warp = warps_[id];
+  Access& access = access_of(warp, number);
+  if (done >= access.done) {
+    access.done = done;
+    if (waited.sum() > 0) access.waited = waited;
+  }
+  if (--access.pending > 0) return;
+  --warp.outstanding;
+  if (access.done >= warp.all_done) {
+    warp.all_done = access.done;
+    warp.last_done = access;
+  }
+  if (warp.is_blocked) look_at_waits(id, now_);
+}
+
+Cycle Sm::first_turn() const {
+  const Cycle turn = std::max(queue_[queue_head_], accepted_ + 1);
+  if (turn >= now_) return turn;
+  // It was held up, while warps went on that did not need it.
+  Cycle first = now_;
+  for (const std::uint32_t id : by_age_) {
+    if (is_ready_[id]) first = std::min(first, warps_[id].waits_since);
+  }
+  return std::max(turn, first);
+}
+
+std::uint32_t Sm::choose(Cycle turn) const {
+  using gpu::Scheduler;
+  const Scheduler order = machine_.gpu.scheduler;
+  const bool is_greedy = order == Scheduler::gto || order == Scheduler::gty;
+  const auto can_issue = [&](std::uint32_t id) {
+    return is_ready_[id] && warps_[id].waits_since <= turn;
+  };
+  if (is_greedy && last_issued_ != none && can_issue(last_issued_)) return last_issued_;
+  if (order == Scheduler::gty) {
+    for (std::size_t i = by_age_.size(); i > 0; --i) {
+      if (can_issue(by_age_[i - 1])) return by_age_[i - 1];
+    }
+  }
+  std::size_t first = 0;
+  if (order == Scheduler::lrr && last_issued_ != none) {
+    first = static_cast<std::size_t>(std::ranges::find(by_age_, last_issued_) - by_age_.begin()) + 1;
+  }
+  for (std::size_t i = 0; i < by_age_.size(); ++i) {
+    const std::uint32_t id = by_age_[(first + i) % by_age_.size()];
+    if (can_issue(id)) return id;
+  }
+  return none;
+}
+
+bool Sm::reaches_l1(std::uint64_t line) const {
+  const trace::StaticInstruction& instruction = trace_.instructions()[row_];
+  if (instruction.is_atomic()) return false;
+  if (instruction.kind == trace::MemoryKind::store) return true;
+  if (instruction.cache_operator == trace::CacheOperator::bypass_l1) return false;
+  return instruction.cache_operator == trace::CacheOperator::read_only ||
+         machine_.memory.l1_caches_global || line >= first_local_line_;
+}
+
+void Sm::issue_access(std::uint32_t id, Cycle now) {
+  Warp& warp = warps_[id];
+  is_ready_[id] = 0;
+  --num_ready_;
+  last_issued_ = id;
+  accepted_ = now;
+  const double for_mshr = waited_for_mshr_ - warp.mshr_mark;
+  const double for_noc = waited_for_noc_ - warp.noc_mark;
+  const auto waited = static_cast<double>(now - warp.waits_since);
+  const double shown_mshr = std::min(for_mshr, waited);
+  const double shown_noc = std::min(for_noc, waited - shown_mshr);
+  waited_[StackComponent::mshr] += shown_mshr;
+  waited_[StackComponent::noc] += shown_noc;
+  waited_[StackComponent::l1] += waited - shown_mshr - shown_noc;
+
+  const memory::MemoryAccess& access = warp.stream->current();
+  issuing_ = id;
+  access_ = warp.next_access++;
+  row_ = access.row;
+  mshr_mark_ = waited_for_mshr_;
+  noc_mark_ = waited_for_noc_;
+  unit_time_ = std::max(unit_time_, now);
+  // Accesses that nobody waits for may be on their way for long.
+  while (access_of(warp, access_).pending > 0) {
+    std::vector<Access> larger(2 * warp.accesses.size());
+    for (std::size_t i = 1; i <= warp.accesses.size() && i <= access_; ++i) {
+      const std::size_t number = access_ - i;
+      larger[number & (larger.size() - 1)] = warp.accesses[number & (warp.accesses.size() - 1)];
+    }
+    warp.accesses = std::move(larger);
+  }
+  Access& state = access_of(warp, access_);
+  state = {};
+  state.issued = now;
+  const trace::StaticInstruction& instruction = trace_.instructions()[row_];
+  state.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
+  lines_.clear();
+  next_line_ = 0;
+  if (access.wavefronts > 0) {
+    state.is_shared = true;
+    unit_time_ += access.wavefronts;
+    state.sent = unit_time_ - 1;
+    if (state.returns) {
+      state.done = state.sent + machine_.shared_latency;
+      if (state.done >= warp.all_done) {
+        warp.all_done = state.done;
+        warp.last_done = state;
+      }
+    }
+    queue_[queue_head_] = unit_time_;
+    queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
+    warp.stream->advance();
+  } else {
+    const std::span<const memory::LineAccess> lines = grouper_.group(access);
+    lines_.assign(lines.begin(), lines.end());
+    bytes_.clear();
+    lanes_.clear();
+    for (std::size_t i = 0; !access.store_bytes.empty() && i < lines.size(); ++i) {
+      bytes_.push_back(grouper_.bytes(i));
+    }
+    if (instruction.is_atomic()) {
+      for (std::size_t i = 0; i < lines.size(); ++i) lanes_.push_back(grouper_.lanes(i));
+      if (atomics_.per_lane) split_by_lanes();
+    }
+    for (memory::LineAccess& line : lines_) line.set = l1_.set_of(line.line);
+    // Each line counts until it has been looked up.
+    if (state.returns || machine_.awaits_stores) {
+      state.pending = static_cast<std::uint32_t>(lines_.size());
+      ++warp.outstanding;
+    }
+    warp.stream->advance();
+    is_interrupted_ = !continue_access();
+  }
+  head_issued(id, now);
+}
+
+void Sm::split_by_lanes() {
+  std::vector<memory::LineAccess> lines;
+  std::vector<memory::ByteMasks> masks;
+  std::vector<memory::SectorLanes> lanes;
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    for (std::uint32_t rest = lines_[i].mask; rest != 0; rest &= rest - 1) {
+      const auto sector = static_cast<memory::SectorMask>(rest & (0 - rest));
+      const std::uint32_t requests = memory::AtomicRule::requests_of(
+          lanes_[i][static_cast<std::size_t>(std::countr_zero(rest))]);
+      lines.insert(lines.end(), requests, {lines_[i].line, sector});
+      masks.insert(masks.end(), requests, bytes_[i]);
+      lanes.insert(lanes.end(), requests, lanes_[i]);
+    }
+  }
+  lines_ = std::move(lines);
+  bytes_ = std::move(masks);
+  lanes_ = std::move(lanes);
+}
+
+bool Sm::continue_access() {
+  while (next_line_ < lines_.size()) {
+    if (unit_time_ >= window_end_) return false;
+    take_arrivals(unit_time_);
+    const Cause cause = look_up(lines_[next_line_], next_line_, unit_time_);
+    if (cause == Cause::nothing) {
+      ++next_line_;
+      ++unit_time_;
+      continue;
+    }
+    Cycle until = window_end_;
+    if (!arrivals_.empty()) until = std::min(until, ceil_of(arrivals_.front().time));
+    if (cause == Cause::noc && is_held_up_) {
+      // The memory side says when there is room.
+      waits_for_noc_ = true;
+      return false;
+    }
+    if (cause == Cause::noc) {
+      until = std::min(until, ceil_of(departures_[num_sent_ % departures_.size()]));
+    }
+    until = std::max(until, unit_time_ + 1);
+    (cause == Cause::mshr ? waited_for_mshr_ : waited_for_noc_) +=
+        static_cast<double>(until - unit_time_);
+    unit_time_ = until;
+  }
+  queue_[queue_head_] = unit_time_;
+  queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
+  Warp& warp = warps_[issuing_];
+  Access& access = access_of(warp, access_);
+  access.sent = unit_time_ - 1;
+  if (warp.is_blocked) look_at_waits(issuing_, now_);
+  return true;
+}
+
+Sm::Cause Sm::look_up(const memory::LineAccess& line, std::size_t index, Cycle now) {
+  const trace::StaticInstruction& instruction = trace_.instructions()[row_];
+  if (instruction.is_atomic()) return look_up_atomic(line, index, now);
+  if (instruction.kind == trace::MemoryKind::store) return look_up_store(line, index, now);
+  return look_up_load(line, now);
+}
+
+CpiStack<float> Sm::before(Cycle now) const {
+  CpiStack<float> result;
+  const double for_mshr = waited_for_mshr_ - mshr_mark_;
+  const double for_noc = waited_for_noc_ - noc_mark_;
+  const Access& access =
+      warps_[issuing_].accesses[access_ & (warps_[issuing_].accesses.size() - 1)];
+  result[StackComponent::mshr] = static_cast<float>(for_mshr);
+  result[StackComponent::noc] = static_cast<float>(for_noc);
+  result[StackComponent::l1] = std::max(
+      static_cast<float>(static_cast<double>(now - access.issued) - for_mshr - for_noc), 0.0F);
+  return result;
+}
+
+Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
+  const bool is_local = line.line >= first_local_line_;
+  Warp& warp = warps_[issuing_];
+  Access& access = access_of(warp, access_);
+  if (!reaches_l1(line.line)) {
+    if (!noc_has_room(now)) return Cause::noc;
+    ++totals_[memory::Total::l1_read_requests];
+    memory::count_l1_bypass(totals_, line.mask, is_local);
+    send(line.line, line.mask, Request::Kind::read, nullptr, start_fetch(none, now, true), now,
+         nullptr, false);
+    return Cause::nothing;
+  }
+  const memory::Cache::Finding found = l1_.look(line.set, line.line);
+  const memory::SectorMask absent = l1_.missing(found, line.mask);
+  memory::SectorMask fetched = absent;
+  memory::SectorMask under_way = 0;
+  std::uint32_t waits_for = 0;
+  bool has_targets = true;
+  if (mshrs_.size() > 0) {
+    if (machine_.fills_late && fetched) {
+      mshrs_.for_each(line.line,
+                      [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
+      fetched &= static_cast<memory::SectorMask>(~under_way);
+    }
+    mshrs_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
+      if ((mask & line.mask & ~fetched) == 0) return;
+      ++waits_for;
+      has_targets = has_targets && mshrs_.has_room(id);
+    });
+  }
+  if (!has_targets || (fetched && mshrs_.is_full())) return Cause::mshr;
+  if (fetched && !noc_has_room(now)) return Cause::noc;
+  if (fetched && !can_take(line.set, line.line)) return Cause::mshr;
+
+  ++totals_[memory::Total::l1_read_requests];
+  memory::count_l1_load(totals_, line.mask, static_cast<memory::SectorMask>(line.mask & ~fetched),
+                        is_local);
+  CpiStack<float> waited_before;
+  if (waits_for > 0 || fetched) waited_before = before(now);
+  if (waits_for > 0) {
+    mshrs_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
+      if (mask & line.mask & ~fetched) mshrs_.add_target(id, {issuing_, access_, waited_before});
+    });
+  }
+  const trace::StaticInstruction& instruction = trace_.instructions()[row_];
+  const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+  memory::Cache::Eviction eviction;
+  if (!machine_.fills_late) {
+    l1_.read(line.set, line.line, line.mask, evict_first, eviction);
+  } else if (l1_.contains(line.set, line.line)) {
+    l1_.read(line.set, line.line, line.mask & ~absent, evict_first, eviction);
+  }
+  write_back(eviction, now);
+  access.pending += waits_for;
+  if (fetched) {
+    if (reserves_) l1_.reserve(line.set, line.line);
+    const std::uint32_t mshr = mshrs_.allocate(line.line, fetched);
+    mshrs_.add_target(mshr, {issuing_, access_, waited_before});
+    send(line.line, fetched, Request::Kind::read, nullptr, start_fetch(mshr, now, true), now,
+         nullptr, machine_.looks_up_late);
+    return Cause::nothing;  // the line is done with its data
+  }
+  // The line itself has been looked up; without anything under way its data are there.
+  part_is_done(issuing_, access_, waits_for == 0 ? now + machine_.l1_latency : now, {});
+  return Cause::nothing;
+}
+
+Sm::Cause Sm::look_up_store(const memory::LineAccess& line, std::size_t index, Cycle now) {
+  if (!noc_has_room(now)) return Cause::noc;
+  const memory::ByteMasks& bytes = bytes_[index];
+  if (l1_.write_fetch(line.set, line.line, line.mask, bytes) != 0 && mshrs_.is_full()) {
+    return Cause::mshr;
+  }
+  if (l1_.config().write_miss != memory::WriteMiss::no_allocate && !can_take(line.set, line.line)) {
+    return Cause::mshr;
+  }
+  const trace::StaticInstruction& instruction = trace_.instructions()[row_];
+  const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
+  memory::Cache::Eviction eviction;
+  const memory::Cache::WriteResult result =
+      l1_.write(line.set, line.line, line.mask, bytes, row_, evict_first, eviction);
+  memory::count_l1_store(totals_, line.mask, result.hit, line.line >= first_local_line_);
+  write_back(eviction, now);
+  if (result.fetch) {
+    if (reserves_) l1_.reserve(line.set, line.line);
+    send(line.line, result.fetch, Request::Kind::read, nullptr,
+         start_fetch(mshrs_.allocate(line.line, result.fetch), now, false), now, nullptr,
+         machine_.looks_up_late);
+  }
+  const bool is_awaited = machine_.awaits_stores;
+  if (result.forward) {
+    send(line.line, result.forward, Request::Kind::write, &bytes,
+         is_awaited ? start_fetch(none, now, true) : Request::nobody, now, nullptr,
+         machine_.looks_up_late);
+  } else if (is_awaited) {
+    part_is_done(issuing_, access_, now, {});
+  }
+  return Cause::nothing;
+}
+
+Sm::Cause Sm::look_up_atomic(const memory::LineAccess& line, std::size_t index, Cycle now) {
+  if (!noc_has_room(now)) return Cause::noc;
+  const trace::StaticInstruction& instruction = trace_.instructions()[row_];
+  const bool returns = instruction.kind == trace::MemoryKind::atomic;
+  l1_.invalidate(line.set, line.line, line.mask);
+  send(line.line, line.mask, returns ? Request::Kind::atomic : Request::Kind::reduction,
+       &bytes_[index],
+       returns || machine_.awaits_stores ? start_fetch(none, now, true) : Request::nobody, now,
+       &lanes_[index], false);
+  return Cause::nothing;
+}
+
+std::uint32_t Sm::start_fetch(std::uint32_t mshr, Cycle now, bool is_waited_for) {
+  std::uint32_t id = 0;
+  if (free_fetches_.empty()) {
+    id = static_cast<std::uint32_t>(fetches_.size());
+    fetches_.emplace_back();
+  } else {
+    id = free_fetches_.back();
+    free_fetches_.pop_back();
+  }
+  Fetch& fetch = fetches_[id];
+  fetch = {};
+  fetch.mshr = mshr;
+  fetch.evict_first =
+      trace_.instructions()[row_].cache_operator == trace::CacheOperator::evict_first;
+  if (mshr == none && is_waited_for) {
+    fetch.warp = issuing_;
+    fetch.access = access_;
+    fetch.before = before(now);
+  }
+  return id;
+}
+
+void Sm::send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind,
+              const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
+              const memory::SectorLanes* lanes, bool looked_up) {
+  const Cycle sent = looked_up ? now + machine_.l1_latency - 1 : now;
+  memory::for_each_part(
+      l1_line, mask, bytes, l1_sectors_, l2_sectors_,
+      [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
+        Request& request = requests_.emplace_back();
+        request.sent = static_cast<double>(sent);
+        request.line = line;
+        request.set = l2_.set_of(line);
+        request.slice = l2_.slice_of(request.set);
+        request.owner = fetch;
+        request.mask = part;
+        request.kind = kind;
+        request.evict_first =
+            trace_.instructions()[row_].cache_operator == trace::CacheOperator::evict_first;
+        request.looked_up = looked_up;
+        if (part_bytes) request.bytes = *part_bytes;
+        if (lanes) {
+          request.lanes = static_cast<float>(atomics_.lanes_of_request(
+              memory::lanes_of_part(*lanes, l1_line, l1_sectors_, line, l2_sectors_), part));
+        }
+        if (fetch != Request::nobody) ++fetches_[fetch].packets;
+        const double size = kind == Request::Kind::read
+                                ? machine_.gpu.noc_control_bytes
+                                : memory::count_sectors(part) * double{trace::sector_bytes};
+        // It leaves the queue when the port takes it.
+        const double leaves = std::max(next_departure_, static_cast<double>(now));
+        departures_[num_sent_++ % departures_.size()] = leaves;
+        next_departure_ = leaves + size * machine_.port_cycles_per_byte;
+        ++queued_;
+      });
+}
+
+void Sm::write_back(const memory::Cache::Eviction& eviction, Cycle now) {
+  if (!eviction.dirty) return;
+  send(eviction.line, eviction.dirty, Request::Kind::write, &eviction.bytes, Request::nobody, now,
+       nullptr, false);
+}
+
+}  // namespace warpstack::interval_simulation

@@ -1,0 +1,228 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/cpi_stack.h"
+#include "interval_simulation/capacity.h"
+#include "interval_simulation/machine.h"
+#include "interval_simulation/memory_side.h"
+#include "interval_simulation/steps.h"
+#include "memory/cache/cache.h"
+#include "memory/cache/totals.h"
+#include "memory/order/line_grouper.h"
+#include "memory/order/mshr.h"
+#include "memory/order/wake_times.h"
+#include "memory/order/warp_stream.h"
+
+namespace warpstack::interval_simulation {
+
+/// Gives the steps of a warp; warps of one kind share them.
+class StepSource {
+ public:
+  virtual ~StepSource() = default;
+  virtual std::shared_ptr<const WarpSteps> steps_of(trace::WarpPosition warp) = 0;
+};
+
+/// A streaming multiprocessor: its warps go from step to step, its load-store unit and L1 serve
+/// their accesses in order. It runs on its own for a window of time; what it asks of the memory
+/// side is not back before the window ends.
+class Sm {
+ public:
+  Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::RowFlags& flags,
+     const memory::CacheConfig& l1, const memory::Cache& l2, std::uint32_t blocks,
+     std::uint32_t warps_per_block, std::uint32_t index);
+
+  /// A block starts at `now`, which is not before what the SM has done.
+  void start_block(std::uint32_t block, Cycle now, StepSource& source);
+  /// Begins a window: takes the replies.
+  void begin_window(MemorySide& memory);
+  /// The NoC has taken a request of this SM at `now`. Returns whether the SM has gone on, so that it
+  /// may have further requests.
+  bool departed(Time now);
+  /// The memory side has come to the end of the window.
+  void end_window();
+  /// Runs until `end`, or until a block has ended while `stops_at_places`.
+  void run(Cycle end, bool stops_at_places);
+  /// Places of blocks that have ended, and when; the caller empties it.
+  [[nodiscard]] std::vector<Cycle>& freed() { return freed_; }
+  [[nodiscard]] std::vector<Request>& requests() { return requests_; }
+  /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if nothing.
+  [[nodiscard]] std::uint64_t next(Cycle end) const;
+
+  [[nodiscard]] std::size_t resident_warps() const { return by_age_.size(); }
+  [[nodiscard]] Cycle end() const { return end_; }
+  [[nodiscard]] std::uint64_t instructions() const { return num_instructions_; }
+  [[nodiscard]] const CpiStack<double>& waited() const { return waited_; }
+  [[nodiscard]] memory::MemoryTotals& totals() { return totals_; }
+  [[nodiscard]] memory::Cache& l1() { return l1_; }
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  /// An access that a warp may wait for.
+  struct Access {
+    Cycle sent = -1;            ///< by the load-store unit; -1: not yet
+    Cycle done = 0;             ///< of what has arrived
+    std::uint32_t pending = 0;  ///< parts on their way, and lines that are to be looked up
+    bool is_shared = false;
+    bool returns = true;
+    Cycle issued = 0;
+    CpiStack<float> waited;  ///< of what arrived last
+  };
+  struct Warp {
+    std::shared_ptr<const WarpSteps> steps;
+    std::optional<memory::WarpStream> stream;
+    std::vector<Access> accesses;  ///< a ring
+    std::uint32_t next_access = 0;
+    std::uint32_t step = 0;       ///< whose head issues next
+    std::uint32_t block = 0;      ///< slot
+    std::uint32_t scheduler = 0;
+    std::uint32_t outstanding = 0;  ///< accesses that are not done
+    Cycle all_done = 0;             ///< of those that are
+    Access last_done;
+    double head = 0;                ///< when the last head issued
+    double head_before = 0;
+    double ready = 0;               ///< of the next head, without what it waits for
+    bool is_blocked = false;        ///< until something arrives
+    bool is_at_barrier = false;
+    Cycle waits_since = 0;          ///< for the load-store unit
+    double mshr_mark = 0;
+    double noc_mark = 0;
+  };
+  struct Block {
+    std::uint32_t resident = 0;
+    std::uint32_t unfinished = 0;
+    std::uint32_t waiting = 0;
+    std::vector<std::uint32_t> warps;
+  };
+  /// An L1 line on its way.
+  struct Fetch {
+    std::uint32_t warp = none;
+    std::uint32_t access = 0;
+    std::uint32_t mshr = none;
+    std::uint32_t packets = 0;
+    bool evict_first = false;
+    CpiStack<float> before;
+  };
+  struct Target {
+    std::uint32_t warp = none;
+    std::uint32_t access = 0;
+    CpiStack<float> before;
+  };
+  enum class Cause : std::uint8_t { nothing, mshr, noc };
+
+  Access& access_of(Warp& warp, std::uint32_t number) {
+    return warp.accesses[number & (warp.accesses.size() - 1)];
+  }
+  void begin_step(std::uint32_t id);
+  void look_at_waits(std::uint32_t id, Cycle now);
+  void head_is_ready(std::uint32_t id, Cycle now);
+  void head_issued(std::uint32_t id, Cycle now);
+  void reach_barrier(std::uint32_t id, Cycle now);
+  void check_barrier(std::uint32_t block, Cycle now);
+  void end_warp(std::uint32_t id, Cycle now);
+  void take_arrivals(Cycle until);
+  void arrive(const Reply& reply);
+  void part_is_done(std::uint32_t warp, std::uint32_t access, Cycle done,
+                    const CpiStack<float>& waited);
+  [[nodiscard]] Cycle first_turn() const;
+  [[nodiscard]] std::uint32_t choose(Cycle turn) const;
+  void issue_access(std::uint32_t id, Cycle now);
+  /// Sends the rest of the access at hand; returns whether it is done before the window ends.
+  bool continue_access();
+  Cause look_up(const memory::LineAccess& line, std::size_t index, Cycle now);
+  Cause look_up_load(const memory::LineAccess& line, Cycle now);
+  Cause look_up_store(const memory::LineAccess& line, std::size_t index, Cycle now);
+  Cause look_up_atomic(const memory::LineAccess& line, std::size_t index, Cycle now);
+  void split_by_lanes();
+  std::uint32_t start_fetch(std::uint32_t mshr, Cycle now, bool is_waited_for);
+  void send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind,
+            const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
+            const memory::SectorLanes* lanes, bool looked_up);
+  void write_back(const memory::Cache::Eviction& eviction, Cycle now);
+  [[nodiscard]] CpiStack<float> before(Cycle now) const;
+  [[nodiscard]] bool noc_has_room(Cycle now) const {
+    return is_held_up_ ? queued_ < most_queued_
+                       : departures_[num_sent_ % departures_.size()] <= static_cast<double>(now);
+  }
+  [[nodiscard]] bool can_take(std::uint32_t set, std::uint64_t line) {
+    return !reserves_ || l1_.make_room(set, line);
+  }
+  [[nodiscard]] bool reaches_l1(std::uint64_t line) const;
+
+  std::uint32_t index_;
+  const Machine& machine_;
+  const trace::KernelTrace& trace_;
+  const memory::RowFlags& flags_;
+  memory::Cache l1_;
+  const memory::Cache& l2_;
+  std::uint32_t l1_sectors_;
+  std::uint32_t l2_sectors_;
+  std::uint64_t first_local_line_;
+  bool reserves_;
+  memory::AtomicRule atomics_;
+  memory::LineGrouper grouper_;
+  memory::MshrFile<Target> mshrs_;
+
+  // Warps:
+  std::vector<Warp> warps_;
+  std::vector<std::uint32_t> free_warps_;
+  std::vector<Block> blocks_;
+  std::vector<std::uint32_t> free_blocks_;
+  std::uint32_t warps_per_block_;
+  std::vector<std::uint32_t> by_age_;  ///< resident warps, oldest first
+  std::vector<char> is_ready_;         ///< for the load-store unit, by warp
+  std::uint32_t num_ready_ = 0;
+  std::uint32_t last_issued_ = none;
+  double next_warp_start_ = 0;
+  memory::WakeTimes wakes_;
+  std::vector<std::uint32_t> woken_;
+  std::vector<Capacity> slots_;            ///< of the schedulers
+  std::vector<std::optional<Capacity>> units_;  ///< by scheduler and class
+  Cycle now_ = 0;
+
+  // The load-store unit:
+  std::vector<Cycle> queue_;  ///< when the last accesses left it
+  std::size_t queue_head_ = 0;
+  Cycle accepted_ = -1;
+  Cycle unit_time_ = 0;
+  bool is_interrupted_ = false;
+  std::uint32_t issuing_ = none;  ///< the warp whose access is at hand
+  std::uint32_t access_ = 0;
+  std::uint32_t row_ = 0;
+  std::vector<memory::LineAccess> lines_;
+  std::vector<memory::ByteMasks> bytes_;
+  std::vector<memory::SectorLanes> lanes_;
+  std::size_t next_line_ = 0;
+  double waited_for_mshr_ = 0;
+  double waited_for_noc_ = 0;
+  double mshr_mark_ = 0;
+  double noc_mark_ = 0;
+  std::vector<Fetch> fetches_;
+  std::vector<std::uint32_t> free_fetches_;
+
+  // The window:
+  Cycle window_end_ = 0;
+  std::deque<Reply> arrivals_;
+  std::vector<Request> requests_;
+  std::vector<double> departures_;  ///< of the last requests, if only the port held them up
+  std::uint64_t num_sent_ = 0;
+  double next_departure_ = 0;
+  std::size_t queued_ = 0;      ///< requests that have not left the queue
+  std::size_t most_queued_;     ///< those in the pipeline before the tags among them
+  bool is_held_up_ = false;     ///< some had not at the begin of the window
+  bool waits_for_noc_ = false;  ///< for the memory side to say that one has
+  bool is_catching_up_ = false;  ///< with what does not need the load-store unit
+  bool stops_at_places_ = false;
+  std::vector<Cycle> freed_;
+
+  Cycle end_ = 0;
+  std::uint64_t num_instructions_ = 0;
+  CpiStack<double> waited_;
+  memory::MemoryTotals totals_;
+};
+
+}  // namespace warpstack::interval_simulation

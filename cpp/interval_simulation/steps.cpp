@@ -1,0 +1,288 @@
+#include "interval_simulation/steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace warpstack::interval_simulation {
+
+StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine)
+    : trace_(trace), machine_(machine), has_control_(trace.has_control()), has_groups_(false) {
+  const bool has_product_waits = trace::has_product_waits(trace.effects());
+  for (std::size_t r = 0; r < trace.instructions().size(); ++r) {
+    const trace::StaticInstruction& instruction = trace.instructions()[r];
+    const trace::Effects& effects = trace.effects()[r];
+    Row& row = rows_.emplace_back();
+    row.latency = std::ceil(machine.latency.of(instruction.op_class, effects.tensor));
+    row.unit = static_cast<std::uint8_t>(effects.unit);
+    row.is_memory = instruction.is_memory();
+    row.uses_caches = instruction.uses_caches();
+    row.interval = row.is_memory ? 0 : machine.interval[row.unit];
+    if (instruction.op_class == trace::OpClass::tensor) {
+      row.interval = machine.latency.tensor.cycles(effects.tensor);
+    }
+    row.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
+    row.is_block_barrier = effects.is_block_barrier;
+    row.is_grouped_copy = has_control_ ? instruction.kind == trace::MemoryKind::async_copy
+                                       : effects.is_grouped_copy;
+    row.is_async_product = !has_control_ && has_product_waits && effects.is_async_product;
+    has_groups_ = has_groups_ || effects.groups.kind != trace::CopyGroupStep::Kind::none;
+    row.registers = static_cast<std::uint32_t>(registers_.size());
+    if (has_control_) continue;
+    const std::vector<std::uint16_t> sources =
+        row.is_async_product ? trace::awaited_by_product(instruction) : instruction.sources;
+    row.num_sources = static_cast<std::uint16_t>(sources.size());
+    registers_.insert(registers_.end(), sources.begin(), sources.end());
+    if (row.is_async_product) continue;
+    row.num_destinations = static_cast<std::uint16_t>(instruction.destinations.size());
+    registers_.insert(registers_.end(), instruction.destinations.begin(),
+                      instruction.destinations.end());
+  }
+  register_ready_.resize(std::max(trace.num_registers(), 1u));
+}
+
+void StepBuilder::begin_warp() {
+  made_ = {};
+  std::ranges::fill(register_ready_, Ready{});
+  position_.assign(1, 0);
+  here_ = 0;
+  before_ = never;
+  instructions_ = num_accesses_ = 0;
+  is_waited_.clear();
+  pending_.clear();
+  used_ = {};
+  unit_free_ = {};
+  for (std::vector<Ready>& held : held_) held.clear();
+  copies_.clear();
+  copy_groups_.clear();
+  product_groups_.clear();
+  products_.clear();
+  stalls_until_ = 0;
+}
+
+StepBuilder::Ready StepBuilder::now_plus(double cycles) const {
+  Ready ready;
+  ready.step = static_cast<std::uint32_t>(made_.steps.size());
+  ready.here = here_ + cycles;
+  ready.before = before_ > never / 2 ? before_ + cycles : never;
+  return ready;
+}
+
+void StepBuilder::wait_for(const Ready& ready) {
+  if (ready.access != Ready::no_access) {
+    const auto access = static_cast<std::size_t>(ready.access);
+    const char bit = ready.until_sent ? 1 : 2;
+    if (is_waited_[access] >= bit) return;
+    is_waited_[access] = bit;
+    pending_.push_back({static_cast<std::uint32_t>(access), ready.until_sent});
+    made_.most_behind =
+        std::max(made_.most_behind, num_accesses_ - static_cast<std::uint32_t>(access));
+    return;
+  }
+  const auto step = static_cast<std::uint32_t>(made_.steps.size());
+  if (ready.step == step) {
+    here_ = std::max(here_, ready.here);
+    before_ = std::max(before_, ready.before);
+    return;
+  }
+  // From an earlier head: as if nothing had held the warp up since, but for the last step.
+  const double from = position_[step - 1] - position_[ready.step];
+  double before = ready.here - from;
+  if (ready.before > never / 2 && ready.step > 0) {
+    before = std::max(before, ready.before - (position_[step - 1] - position_[ready.step - 1]));
+  }
+  if (before > 0) before_ = std::max(before_, before);
+}
+
+void StepBuilder::close(Step::Action action, std::uint32_t row) {
+  Step& step = made_.steps.emplace_back();
+  const double fresh = std::max(here_, 0.0);
+  step.fresh = static_cast<float>(fresh);
+  step.carried = before_ > 0 ? static_cast<float>(before_) : 0;
+  step.instructions = instructions_;
+  step.row = row;
+  step.action = action;
+  step.first_wait = static_cast<std::uint32_t>(made_.waits.size());
+  step.num_waits = static_cast<std::uint16_t>(pending_.size());
+  made_.waits.insert(made_.waits.end(), pending_.begin(), pending_.end());
+  step.first_use = static_cast<std::uint32_t>(made_.uses.size());
+  for (std::size_t unit = 0; unit < used_.size(); ++unit) {
+    if (used_[unit] == 0) continue;
+    made_.uses.push_back({static_cast<std::uint8_t>(unit), static_cast<float>(used_[unit])});
+    ++step.num_uses;
+  }
+  double position = position_.back() + fresh;
+  if (step.carried > 0 && position_.size() > 1) {
+    position = std::max(position, position_[position_.size() - 2] + before_);
+  }
+  position_.push_back(position);
+  pending_.clear();
+  used_ = {};
+  instructions_ = 0;
+  stalls_until_ -= here_;
+  // After a barrier the next instruction issues no earlier than its latency says.
+  here_ = action == Step::Action::barrier
+              ? static_cast<double>(machine_.barrier_latency) - machine_.issue_step
+              : 0;
+  before_ = never;
+}
+
+void StepBuilder::wait_for_control(std::uint32_t row) {
+  const trace::Control& control = *trace_.instructions()[row].control;
+  here_ = std::max(here_, stalls_until_);
+  for (std::uint32_t barrier = 0; barrier < held_.size(); ++barrier) {
+    if ((control.wait_mask >> barrier & 1) == 0) continue;
+    for (const Ready& ready : held_[barrier]) wait_for(ready);
+    held_[barrier].clear();
+  }
+  if (control.counted_barrier != trace::no_control_barrier) {
+    std::vector<Ready>& held = held_[control.counted_barrier];
+    while (held.size() > control.counted_most) {
+      wait_for(held.front());
+      held.erase(held.begin());
+    }
+  }
+}
+
+void StepBuilder::wait_for_groups(std::uint32_t row) {
+  using Kind = trace::CopyGroupStep::Kind;
+  const trace::CopyGroupStep& step = trace_.effects()[row].groups;
+  if (step.kind == Kind::wait_all) {
+    for (const std::vector<Ready>& group : copy_groups_) {
+      for (const Ready& ready : group) wait_for(ready);
+    }
+    for (const Ready& ready : copies_) wait_for(ready);
+    copy_groups_.clear();
+    copies_.clear();
+    return;
+  }
+  if (step.kind != Kind::wait || step.of == trace::CopyGroupStep::Of::bulk_stores) return;
+  std::vector<std::vector<Ready>>& groups =
+      step.of == trace::CopyGroupStep::Of::products ? product_groups_ : copy_groups_;
+  while (groups.size() > step.most) {
+    for (const Ready& ready : groups.front()) wait_for(ready);
+    groups.erase(groups.begin());
+  }
+}
+
+void StepBuilder::take_group_step(std::uint32_t row, bool is_active) {
+  if (!is_active) return;
+  const trace::CopyGroupStep& step = trace_.effects()[row].groups;
+  if (step.kind != trace::CopyGroupStep::Kind::commit) return;
+  switch (step.of) {
+    case trace::CopyGroupStep::Of::copies:
+      copy_groups_.push_back(std::move(copies_));
+      copies_.clear();
+      break;
+    case trace::CopyGroupStep::Of::products:
+      product_groups_.push_back(std::move(products_));
+      products_.clear();
+      break;
+    case trace::CopyGroupStep::Of::bulk_stores:
+      break;
+  }
+}
+
+void StepBuilder::hold_barriers(std::uint32_t row_number, bool is_active) {
+  const trace::Control& control = *trace_.instructions()[row_number].control;
+  const Row& row = rows_[row_number];
+  stalls_until_ = here_ + control.issue_distance();
+  if (!is_active) return;
+  const bool awaits_copies = trace_.effects()[row_number].awaits_copies;
+  const auto barrier_of = [&](std::uint8_t barrier) -> std::vector<Ready>* {
+    return barrier == trace::no_control_barrier ? nullptr : &held_[barrier];
+  };
+  if (auto* held = barrier_of(control.write_barrier)) {
+    if (awaits_copies) {
+      held->insert(held->end(), copies_.begin(), copies_.end());
+      copies_.clear();
+    } else if (!row.is_memory) {
+      held->push_back(now_plus(row.latency));
+    }
+  }
+  if (auto* held = barrier_of(control.read_barrier); held && !row.is_memory) {
+    held->push_back(now_plus(row.interval));
+  }
+}
+
+WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
+  begin_warp();
+  made_.instructions = warp.instruction.size();
+  std::size_t memory = 0;
+  Ready last;  // the result that is there last
+  double last_here = 0;
+  std::uint32_t last_step = 0;
+  for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
+    const std::uint32_t number = warp.instruction[k];
+    const Row& row = rows_[number];
+    const bool is_active = warp.active_mask[k] != 0;
+    here_ += machine_.issue_step;
+    if (before_ > never / 2) before_ += machine_.issue_step;
+    if (has_control_) {
+      wait_for_control(number);
+    } else {
+      for (const std::uint16_t reg : registers(row)) wait_for(register_ready_[reg]);
+      if (has_groups_) wait_for_groups(number);
+    }
+    if (row.interval > 0) {
+      wait_for(unit_free_[row.unit]);
+      used_[row.unit] += row.interval;
+    }
+    ++instructions_;
+    const std::uint32_t count = row.is_memory ? warp.memory_count[memory++] : 0;
+    const bool accesses = row.is_memory && is_active && count > 0;
+    const bool is_barrier = row.is_block_barrier && is_active;
+    const bool is_last = k + 1 == warp.instruction.size();
+    if (accesses) {
+      close(row.uses_caches ? Step::Action::access : Step::Action::shared, number);
+    } else if (is_barrier && !is_last) {
+      close(Step::Action::barrier, number);
+    } else if (!pending_.empty()) {
+      close(Step::Action::none, number);
+    }
+    if (row.interval > 0) unit_free_[row.unit] = now_plus(row.interval);
+    if (accesses) {
+      Ready ready;
+      const auto access = static_cast<std::int64_t>(num_accesses_++);
+      is_waited_.push_back(0);
+      ready.access = access;
+      if (has_control_) {
+        const trace::Control& control = *trace_.instructions()[number].control;
+        if (control.read_barrier != trace::no_control_barrier) {
+          held_[control.read_barrier].push_back({access, true});
+        }
+        if (control.write_barrier != trace::no_control_barrier) {
+          held_[control.write_barrier].push_back({access, !row.returns});
+        }
+      } else if (row.returns) {
+        for (const std::uint16_t reg : registers(row).subspan(row.num_sources)) {
+          register_ready_[reg] = ready;
+        }
+      }
+      if (row.is_grouped_copy) copies_.push_back(ready);
+    } else if (is_active && !row.is_memory) {
+      const Ready ready = now_plus(row.latency);
+      if (row.is_async_product) products_.push_back(ready);
+      for (const std::uint16_t reg : registers(row).subspan(row.num_sources)) {
+        register_ready_[reg] = ready;
+      }
+      const bool writes = has_control_ ? true : row.num_destinations > 0;
+      if (writes && (last_step < ready.step || ready.here > last_here)) {
+        last_step = ready.step;
+        last_here = ready.here;
+        last = ready;
+      }
+    }
+    if (has_control_) {
+      hold_barriers(number, is_active);
+    } else if (has_groups_) {
+      take_group_step(number, is_active);
+    }
+  }
+  // A warp is done a cycle after its last instruction, and when all results are there.
+  here_ += 1;
+  wait_for(last);
+  close(Step::Action::end, 0);
+  return std::move(made_);
+}
+
+}  // namespace warpstack::interval_simulation
