@@ -54,7 +54,7 @@ std::uint32_t MemorySide::allocate(std::uint32_t sm, const Request& request) {
 
 void MemorySide::send(std::uint32_t sm, const Request& request) {
   senders_[sm].waiting.push(allocate(sm, request));
-  wake_sender(sm, request.sent);
+  wake_sender(sm, 0);
 }
 
 void MemorySide::wake_sender(std::uint32_t sm, Time now) {
