@@ -8,7 +8,16 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Progress", "Silent", "Work", "is_bar_shown", "progress_bar", "say_which", "under_way", "work"]
+__all__ = [
+    "Progress",
+    "Silent",
+    "Work",
+    "is_bar_shown",
+    "progress_bar",
+    "say_which",
+    "under_way",
+    "work",
+]
 
 
 @runtime_checkable

@@ -12,19 +12,20 @@ import numpy.typing as npt
 
 from warpstack._util.options import Options
 from warpstack._util.progress import Progress
-from warpstack.errors import InputError, not_one_of
+from warpstack.errors import InputError, shown
 from warpstack.exploration.runner import NUMBERS, Numbers, Points, Runner
 from warpstack.exploration.stage_cache import StageCache, key_of
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import profiled
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import whole_instructions
-from warpstack.models.prediction import model_list, names, present_name
+from warpstack.models.prediction import fields_used, names, present_name
 from warpstack.tables import STACK
 from warpstack.timing.simulation import SimulationResult, Simulator, run_kernels
+from warpstack.timing.simulation import fields_used as simulated_fields
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["SIMULATE", "Anchor", "Base", "base_of"]
+__all__ = ["SIMULATE", "Anchor", "Base", "base_of", "check_anchor", "fields_of_anchor"]
 
 #: The cycle-level simulator as an anchor; all others are models.
 SIMULATE = "simulate"
@@ -121,18 +122,7 @@ class Anchor:
         InputError
             If there is no such engine, or it is swept itself.
         """
-        swept = {present_name(model): model for model in models}
-        others = [model for model in names() if model not in swept]
-        if name != SIMULATE:
-            if present_name(name) in swept:
-                raise InputError(
-                    f"anchor = {name}: is one of the models that are swept, which needs no anchor at its "
-                    f"own answer; leave it out of one of them, or give another of {', '.join(others)}, "
-                    f"{SIMULATE}"
-                )
-            if present_name(name) not in names():
-                raise not_one_of("anchor", name, [*others, SIMULATE])
-            model_list([name])
+        check_anchor(name, models)
         base = profiled(gpu, options.profiler, told=told)
         return cls(name, base, tuple(models), options)
 
@@ -152,6 +142,30 @@ class Anchor:
                     f"blocks of kernel {kernel.launch_id}{app and f' of {app}'} were not traced, and the "
                     "simulator runs the others alone; trace all of them, or give a model as the anchor"
                 )
+
+
+def check_anchor(name: str, models: Sequence[str], said: str = "anchor = ") -> None:
+    """Raise `InputError` if there is no such engine, or it is swept itself.
+
+    `said` is what the caller writes before the name.
+    """
+    swept = {present_name(model): model for model in models}
+    others = [*(model for model in names() if model not in swept), SIMULATE]
+    if name == SIMULATE:
+        return
+    present = present_name(name)
+    if present in swept:
+        raise InputError(
+            f"{said}{name}: is the swept model {swept[present]} itself; give another engine: "
+            f"{', '.join(others)}"
+        )
+    if present not in names():
+        raise InputError(f"{said}{shown(name)} is not one of {', '.join(others)}")
+
+
+def fields_of_anchor(name: str, gpu: Gpu) -> set[str]:
+    """Return the fields of `Gpu` that an engine's answer depends on."""
+    return simulated_fields(gpu) if name == SIMULATE else fields_used([name])
 
 
 def base_of(
