@@ -35,10 +35,11 @@ class Silent:
     """Progress that is not shown."""
 
     def update(self, n: float | None = 1, /) -> bool | None:
+        """Do nothing."""
         return None
 
     def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
-        pass
+        """Do nothing."""
 
 
 class Work:

@@ -681,12 +681,14 @@ class SharedProgress:
         self.stopped = threading.Event() if stopped is None else stopped
 
     def update(self, n: float | None = 1, /) -> bool | None:
+        """Advance by `n` units, or end the thread."""
         if self.stopped.is_set():
             raise CancelledError
         with self._lock:
             return self._bar.update(n)
 
     def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
+        """Say what is being done."""
         with self._lock:
             self._bar.set_description(desc, refresh)
 
