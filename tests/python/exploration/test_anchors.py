@@ -399,3 +399,27 @@ def test_options_that_the_anchor_reads_are_read(app, pascal, recwarn):
     assert not [one for one in recwarn if one.category is UnusedOptionWarning]
     with pytest.warns(UnusedOptionWarning, match="merge_threshold"):
         ws.sweep(app, pascal, [{}], anchor="simulate", merge_threshold=10, cache=False)
+
+
+def test_an_error_ends_the_other_simulations(pascal, monkeypatch):
+    """One application fails while another one is being simulated, which then gives up."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def run(self, kernel, *, progress):
+        if kernel.launch_id == 1:
+            begun.wait(30)
+            raise KeyboardInterrupt
+        begun.set()
+        try:
+            while True:
+                progress.update(0)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(ws.timing.Simulator, "run", run)
+    apps = {
+        f"app {i}": ws.patterns.strided(gs=8, iterations=2, blocks=28, launch_id=i) for i in (1, 2)
+    }
+    with pytest.raises(KeyboardInterrupt):
+        ws.sweep(apps, pascal, AXES, anchor="simulate", cache=False, workers=2)
+    assert ended.wait(30)
