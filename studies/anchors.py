@@ -3,6 +3,7 @@
 
     python studies/anchors.py --kernels 400 --seed 1            # print the tables
     python studies/anchors.py --kernels 400 --seed 1 --write    # also docs/data/sweep
+    python studies/anchors.py --workloads --write               # the workloads in place of random kernels
     python studies/anchors.py --anchor mdm                      # another engine at the base
 
 Each pair is a random kernel on a random GPU (`tests/python/random_kernels.py`), the base, and the same
@@ -35,6 +36,16 @@ MODEL = "closed_network"
 POINTS = 4
 #: A pair moves when the time at the changed GPU differs from that at the base by this share.
 MOVES = 0.05
+
+#: Changes to `pascal-mdm` for the workloads: points of the axes of `models.py`, and one of two fields.
+WORKLOAD_POINTS: list[dict[str, int]] = [
+    {"num_sms": 15},
+    {"num_sms": 56},
+    {"l1_mshrs": 32},
+    {"noc_bandwidth_gbs": 525},
+    {"dram_bandwidth_gbs": 240},
+    {"noc_bandwidth_gbs": 2100, "dram_bandwidth_gbs": 960},
+]
 
 Change = Callable[[np.random.Generator, ws.Gpu], dict[str, Any]]
 
@@ -132,6 +143,37 @@ def measure(task: tuple[str, int, range]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def measure_workload(task: tuple[str, str]) -> pd.DataFrame:
+    """Return a row for each changed GPU of a workload, all its launches together."""
+    warnings.simplefilter("ignore")
+    engine, name = task
+    app, gpu = ws.workloads.load(name), ws.gpu("pascal-mdm")
+
+    def total(other: ws.Gpu) -> int:
+        return sum(result.cycles for result in ws.simulate(app, other))
+
+    alone, anchored = (
+        ws.sweep(app, gpu, WORKLOAD_POINTS, MODEL, workers=1, cache=False, anchor=anchor)
+        .groupby("point")["cycles"]
+        .sum()
+        for anchor in (None, engine)
+    )
+    base = total(gpu)
+    rows = []
+    for place, point in enumerate(WORKLOAD_POINTS):
+        simulated = total(gpu.replace(**point))
+        rows.append(
+            {
+                "app": name,
+                "changed": ", ".join(point),
+                "moved": simulated / base - 1,
+                "alone": alone[place] / simulated - 1,
+                "anchored": anchored[place] / simulated - 1,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def errors(rows: pd.DataFrame, name: str, of: str) -> list[dict[str, object]]:
     """Return the errors over some pairs, of the model alone and from the anchor."""
     found = []
@@ -173,24 +215,30 @@ def main() -> None:
     parser.add_argument("--kernels", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--anchor", default="simulate", metavar="ENGINE")
+    parser.add_argument("--workloads", action="store_true", help="instead of random kernels")
     parser.add_argument("--keep", type=Path, metavar="CSV", help="write a row for each pair")
     pages.add_processes(parser)
     arguments = parser.parse_args()
-    chunk = 4
-    tasks = [
-        (arguments.anchor, arguments.seed, range(first, min(first + chunk, arguments.kernels)))
-        for first in range(0, arguments.kernels, chunk)
-    ]
+    engine, name = arguments.anchor, f"anchors-{arguments.anchor}"
     start = time.monotonic()
-    rows = pd.concat(pages.in_processes(measure, tasks, arguments.processes), ignore_index=True)
+    if arguments.workloads:
+        named = [(engine, workload) for workload in ws.workloads.names()]
+        parts = list(pages.in_processes(measure_workload, named, arguments.processes))
+    else:
+        chunk, count = 4, arguments.kernels
+        tasks = [
+            (engine, arguments.seed, range(first, min(first + chunk, count)))
+            for first in range(0, count, chunk)
+        ]
+        parts = list(pages.in_processes(measure, tasks, arguments.processes))
+    rows = pd.concat(parts, ignore_index=True)
     if arguments.keep:
         rows.to_csv(arguments.keep, index=False)
     print(f"{len(rows)} pairs in {time.monotonic() - start:.0f} s", file=sys.stderr)
-    name = f"anchors-{arguments.anchor}"
-    tables = {
-        name: summary(rows),
-        f"{name}-changes": by_change(rows),
-    }
+    if arguments.workloads:
+        tables = {f"{name}-workloads": summary(rows)}
+    else:
+        tables = {name: summary(rows), f"{name}-changes": by_change(rows)}
     pages.publish(PAGE, tables, arguments.write)
 
 
