@@ -699,12 +699,12 @@ class PlainMemorySystem:
         if self.now is None:
             return
         fetches = self.under_way.setdefault(self.l2.place(line), [])
+        since = self.now - (timed.LATENCY[2] - timed.LATENCY[1]) / 2
         if asks:
             fetches.append((line, self.now, sectors))
             del fetches[:-4]
         elif any(
-            known == line and sectors & fetched and self.now < sent + (timed.LATENCY[2] - timed.LATENCY[1]) / 2
-            for known, sent, fetched in fetches
+            known == line and sectors & fetched and sent > since for known, sent, fetched in fetches
         ):
             self.is_late = True
 
