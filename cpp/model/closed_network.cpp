@@ -299,10 +299,11 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
   return time;
 }
 
-/// The warps of a launch start together, so that their first accesses meet at the station that these
-/// keep busy longest. Then its service has spread the warps.
+/// The warps of a launch start together, so that their first accesses meet at the station that
+/// these keep busy longest. Then its service has spread the warps.
 struct Burst {
-  double cycles = 0;  ///< of an instruction whose accesses are all in the burst, beside its own time
+  double cycles =
+      0;  ///< of an instruction whose accesses are all in the burst, beside its own time
   StackComponent shown = StackComponent::base;
 };
 

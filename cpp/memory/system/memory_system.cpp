@@ -14,10 +14,10 @@
 #include "common/error.h"
 #include "common/spin_barrier.h"
 #include "common/threads.h"
+#include "memory/system/fetches_under_way.h"
 #include "memory/system/l2_port.h"
 #include "memory/system/order_recording.h"
 #include "memory/system/sampling.h"
-#include "memory/system/fetches_under_way.h"
 #include "memory/system/sm_caches.h"
 
 namespace warpstack::memory {
