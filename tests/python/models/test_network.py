@@ -301,6 +301,26 @@ def test_saturated_dram_serves_at_its_bandwidth():
     assert ws.models.evaluate(profile, gpu.replace(l1_mshrs=128), "mdm").cycles < 0.6 * seconds
 
 
+def test_a_burst_at_a_saturated_station_counts_once():
+    """Every warp loads once: DRAM moves all the lines, after the 310 cycles of a warp alone.
+
+    The bandwidth bound has the burst, which had been added to it once more.
+    """
+    gpu = machine(dram_bandwidth_gbs=100, noc_bandwidth_gbs=1e5, l1_mshrs=4096)
+    profile = ws.IntervalProfile.from_arrays(
+        instructions=[10],
+        stall_cycles=[300],
+        read_misses=[32],
+        memory_instructions=[1],
+        llc_miss_ratio=[1.0],
+        warps=64,
+        active_sms=28,
+    )
+    transfer = 28 * 64 * 32 * 128 / 100
+    cycles = ws.models.evaluate(profile, gpu, MODEL).cycles
+    assert transfer + 310 <= cycles <= transfer + 2 * 310 + 64 * 10
+
+
 def test_few_mshrs_serve_one_batch_per_round_trip():
     """One SM, 64 warps x 20 loads x 4 misses, one MSHR: 5120 round trips one after the other.
 
