@@ -430,8 +430,9 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     paced += launch.at_start[p] * (warps / root - issuing + own_issue);
   }
   const Burst burst = first_burst(demands, launch, parameters);
-  // Until its first access has passed the burst, a warp is on its own way, or its SM issues.
-  const double beside = std::max(think + own_issue, launch.first_warps * issue_cycles);
+  // Before its first access has passed the burst, the last warp waits for the SM to issue all
+  // others, and is on its own way.
+  const double beside = think + own_issue + launch.first_warps * issue_cycles;
   // Who is alone meets the burst, too.
   const double at_burst = burst.cycles > 0 ? burst.cycles / demands.memory_instructions : 0;
   double of_burst = 0;

@@ -389,7 +389,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     sms = launch["sms"]
     solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
     slowest, first_access = first_burst(launch["first"], d, gpu)
-    beside = max(think + schedulers * issue, launch["first"][0] * issue)
+    beside = think + schedulers * issue + launch["first"][0] * issue
     works = []  # of each SM: cycles, and by how much the first access makes them longer
     for depth, *_ in sms:
         longer = 0
