@@ -321,11 +321,15 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
       stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
   // One after the other: the whole burst at one station, a warp's own access at the others.
   double own = 0;
+  double longest = 0;
   for (std::size_t k = lsu; k < num_resources; ++k) own += stations[k].demand - stations[k].early;
   for (std::size_t k = lsu; k < num_resources; ++k) {
+    const double together = launch.first_warps * stations[k].capacity_cycles;
+    if (together == 0) continue;
     const double others = own - stations[k].demand + stations[k].early;
-    const double cycles = launch.first_warps * stations[k].capacity_cycles + others;
-    if (stations[k].demand > 0 && cycles > burst.cycles) burst = {cycles, shown_as[k]};
+    burst.cycles = std::max(burst.cycles, together + others);
+    if (together > longest) burst.shown = shown_as[k];
+    longest = std::max(longest, together);
   }
   return burst;
 }

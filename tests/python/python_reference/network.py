@@ -262,8 +262,9 @@ def first_burst(first, d, gpu):
     bursts = {name: warps * s for name, s in own.items()}
     bursts |= {name: of_all * s for name, s in shared.items()}
     cycles = {name: burst + sum(alone.values()) - alone[name] for name, burst in bursts.items()}
-    slowest = max((name for name in cycles if bursts[name] > 0), key=cycles.get, default=None)
-    return slowest, cycles.get(slowest, 0)
+    busy = [name for name in cycles if bursts[name] > 0]
+    slowest = max(busy, key=bursts.get, default=None)
+    return slowest, max((cycles[name] for name in busy), default=0)
 
 
 def predict(launch, demands, stalls, gpu, store_cycles=0.0):
