@@ -16,6 +16,7 @@ using gpu::AtomicRequests;
 using gpu::KernelEnd;
 using gpu::L1Latency;
 using gpu::LinesUnderWay;
+using gpu::NocTopology;
 using gpu::StoreAcknowledgement;
 
 /// What the cycle-level simulator needs to know of a GPU. docs/explanation/timing.md says what each
