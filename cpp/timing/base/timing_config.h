@@ -13,6 +13,7 @@
 namespace warpstack::timing {
 
 using gpu::AtomicRequests;
+using gpu::AtomicWait;
 using gpu::KernelEnd;
 using gpu::L1Latency;
 using gpu::LinesUnderWay;

@@ -371,6 +371,9 @@ class PlainSm:
                     ready, cause = time, why
         if warp["barrier_until"] > ready:
             ready, cause = warp["barrier_until"], "dep"
+        for load in warp["loads"]:
+            if load["stops_warp"]:
+                ready, cause = NEVER, load
         return ready, cause
 
     def accepts(self, now):
@@ -493,7 +496,8 @@ class PlainSm:
             ]
         load = None
         returns = kind in ("load", "async_copy", "atomic")
-        if returns or (self.config["store_acknowledgement"] == "awaited" and not shared):
+        stops = atomic and self.config["atomic_wait"] == "until_done"
+        if returns or stops or (self.config["store_acknowledgement"] == "awaited" and not shared):
             load = {
                 "warp": warp,
                 "instruction": instruction,
@@ -504,6 +508,7 @@ class PlainSm:
                 "latency": {},
                 "shared": shared,
                 "returns": returns,
+                "stops_warp": stops,
             }
         self.queue.append(
             {

@@ -73,6 +73,7 @@ def timed_gpus(draw):
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
         store_acknowledgement=draw(st.sampled_from(["none", "awaited"])),
         kernel_end=draw(st.sampled_from(["last_store", "last_warp", "last_transfer"])),
+        atomic_wait=draw(st.sampled_from(["for_data", "until_done"])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
         l2_slice_request_cycles=draw(st.sampled_from([1, 1, 1.2, 3])),
         l2_slice_bytes_per_cycle=draw(st.sampled_from([0, 0, 32, 20])),
