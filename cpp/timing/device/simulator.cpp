@@ -31,7 +31,9 @@ class SimulatedGpu {
         l2_(l2),
         rows_(trace, config),
         dispatcher_(trace, config),
-        pipeline_latency_(to_ticks(std::ceil(config.gpu.l1_latency) - 1)),
+        pipeline_latency_(config.gpu.l1_latency_place == L1Latency::before_tags
+                              ? to_ticks(std::max(std::ceil(config.gpu.l1_latency) - 1, 0.0))
+                              : 0),
         l2_latency_(to_ticks(config.gpu.l2_latency)),
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
@@ -283,7 +285,7 @@ class SimulatedGpu {
           reply_port_free_[packet.sm] = sent + cost.port_time;
           packet.noc += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
-          sm.send_reply(id, now, sent + l2_latency_ - (packet.looked_up ? pipeline_latency_ : 0));
+          sm.send_reply(id, now, sent + l2_latency_ - pipeline_latency_);
           note_sm(packet.sm);
           slices_[s].wake(now);
           note_slice(s);

@@ -188,8 +188,9 @@ class Machine:
             self.reply_ports[sm] = sent + self.port_time(count)
             packet["waited"]["noc"] += sent - packet["mark"]
             arrival = sent + ticks(self.config["l2_latency"])
-            if packet["looked_up"]:
-                arrival -= (math.ceil(self.config["l1_latency"]) - 1) * TICKS
+            # Beside the pipeline before the tags of L1, through which loads and stores have passed.
+            if self.config["l1_latency_place"] == "before_tags":
+                arrival -= max(math.ceil(self.config["l1_latency"]) - 1, 0) * TICKS
             packet["sm"].arrivals.append((arrival, packet))
             refused = 0
 
@@ -751,7 +752,6 @@ class PlainSm:
                     "kind": kind,
                     "evict_first": evict_first,
                     "fetch": fetch,
-                    "looked_up": self.at_tags,
                     "entered": now * TICKS,
                     "mark": now * TICKS,
                     "waited": Counter(),

@@ -6,8 +6,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import warpstack as ws
-
 REPOSITORY = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(REPOSITORY / "studies"))
 import accelsim_fresh as study  # noqa: E402
@@ -17,13 +15,13 @@ import accelsim_fresh as study  # noqa: E402
 def launches(shared):
     if not (shared / "traces" / "accelsim-fresh").is_dir():
         pytest.skip("the fresh launches are not among the reference material")
-    return study.held_against(shared, ws.gpu("pascal-mdm"), predictors=[])
+    return study.held_against(shared, study.simulated_gpu(), predictors=[])
 
 
 def test_mean_and_worst(launches):
     error = study.errors(launches, "simulator").abs()
-    assert error.mean() < 8.5
-    assert error.max() < 95
+    assert error.mean() < 2.6
+    assert error.max() < 26
 
 
 def test_the_page_shows_what_the_simulator_does(launches):
@@ -40,7 +38,7 @@ def test_other_launches_are_told_apart(shared, tmp_path):
     table.loc[0, "instructions"] += 1
     table.to_csv(tmp_path / "reference" / "accelsim" / "fresh.csv", index=False)
     with pytest.raises(SystemExit, match="bank2: its launches are not those"):
-        study.held_against(tmp_path, ws.gpu("pascal-mdm"), predictors=[])
+        study.held_against(tmp_path, study.simulated_gpu(), predictors=[])
 
 
 def test_errors_and_their_summary():
