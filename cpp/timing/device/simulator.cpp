@@ -38,8 +38,7 @@ class SimulatedGpu {
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
         request_network_(config.l2_clock(), num_sms_, num_sms_ + config.memory.l2.slices),
-        slice_port_time_(
-            is_crossbar() ? l2_time(config.gpu.l2_slice_request_cycles) : 0),
+        slice_port_time_(is_crossbar() ? l2_time(config.gpu.l2_slice_request_cycles) : 0),
         reply_network_(config.l2_clock(), config.memory.l2.slices, config.memory.l2.slices),
         reply_port_free_(num_sms_) {
     result_.occupancy = memory::occupancy(trace.header(), config.memory.sm);

@@ -123,7 +123,7 @@ class DramChannel {
   Ticks write_latency_;
   TrafficCounters* counters_;
   Server bus_;
-  std::size_t queued_ = 0;   ///< in the queue or waiting for it
+  std::size_t queued_ = 0;    ///< in the queue or waiting for it
   std::size_t choosing_ = 0;  ///< in the queue, with rows
   Ticks last_transfer_ = -1;
   Ticks next_ = never;

@@ -10,7 +10,8 @@ namespace warpstack::timing {
 
 /// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
 /// port of an SM may have a bandwidth of its own, and so may that of a slice. When no packet can
-/// move it sleeps until a port gets free, a packet is added, or it is told that a destination has room.
+/// move it sleeps until a port gets free, a packet is added, or it is told that a destination has
+/// room.
 class Interconnect {
  public:
   struct Transfer {
@@ -55,9 +56,8 @@ class Interconnect {
         ++refused;
         continue;
       }
-      const Ticks free =
-          std::max(free_edge(transfer.port, transfer.port_time, edge),
-                   free_edge(transfer.slice_port, transfer.slice_time, edge));
+      const Ticks free = std::max(free_edge(transfer.port, transfer.port_time, edge),
+                                  free_edge(transfer.slice_port, transfer.slice_time, edge));
       if (free > edge) {
         port_free = std::min(port_free, free);
         ++refused;

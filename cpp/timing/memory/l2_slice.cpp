@@ -202,10 +202,9 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
     });
   }
   if (!has_targets) return Wait::dram;
-  const bool needs_dram = fetched || passed ||
-                          l2.write_policy == memory::WritePolicy::write_through ||
-                          !tags_.contains(packet.set, packet.line) ||
-                          l2.write_miss == memory::WriteMiss::no_allocate;
+  const bool needs_dram =
+      fetched || passed || l2.write_policy == memory::WritePolicy::write_through ||
+      !tags_.contains(packet.set, packet.line) || l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !channel_.has_room()) return Wait::dram;
   if (packet.needs_reply() && replies_.size() >= capacity_) return Wait::reply;
   if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return Wait::dram;

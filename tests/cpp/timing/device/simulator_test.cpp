@@ -311,7 +311,8 @@ TEST(Latency, OfL1BeforeItsTagsIsTheSame) {
   const trace::KernelTrace twice =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, first_line}});
   EXPECT_EQ(simulator.run(twice).cycles, 340 + 25);
-  // What does not go through L1 passes by its pipeline; a look-up would take the cycle that is left.
+  // What does not go through L1 passes by its pipeline; a look-up would take the cycle that is
+  // left.
   const trace::KernelTrace atomic = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, first_line}});
   EXPECT_EQ(simulator.run(atomic).cycles, 120 - 24);
   before.l1_latency = 121;
@@ -457,8 +458,8 @@ TEST(Atomics, StopTheirWarpWhereMachinesSaySo) {
 }
 
 TEST(Stores, ToALineOnItsWayAreWrittenToDram) {
-  const trace::KernelTrace kernel = make_kernel(
-      1, 32, {{"STG.E", {}, {2, 6}, first_line}, {"STG.E", {}, {2, 6}, first_line}});
+  const trace::KernelTrace kernel =
+      make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}, {"STG.E", {}, {2, 6}, first_line}});
   gpu::Gpu gpu = small_gpu();
   gpu.l2_write_miss = memory::WriteMiss::write_and_fetch;
   Simulator simulator(gpu);
