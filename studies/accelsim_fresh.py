@@ -118,9 +118,7 @@ def main() -> None:
     if not arguments.fresh:
         reference, traces = shared / "reference", shared / "traces"
         found |= accelsim.tables(reference / "accelsim-table3.csv", traces)
-        found |= accelsim_workloads.tables(
-            reference / "accelsim", traces, simulated_gpu(), "auto"
-        )
+        found |= accelsim_workloads.tables(reference / "accelsim", traces, simulated_gpu(), "auto")
     pages.publish(PAGE, found | tables(shared), arguments.write)
 
 

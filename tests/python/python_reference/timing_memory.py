@@ -181,7 +181,11 @@ class Slice:
         if any(len(m["targets"]) + m["served"] >= self.config["l2_mshr_targets"] for m in joined):
             return "dram"
         needs_dram = (
-            fetches or passed or l2.through or not l2.contains(line) or l2.write_miss == "no_allocate"
+            fetches
+            or passed
+            or l2.through
+            or not l2.contains(line)
+            or l2.write_miss == "no_allocate"
         )
         if needs_dram and self.dram_is_full():
             return "dram"
