@@ -22,6 +22,8 @@ ACCESSING = ("load", "store", "chase", "atomic")
 OTHERS = ("shared", "barrier", "divergent")
 #: Steps that `random_recipe` does not draw: few words of atomics, asynchronous copies with their wait.
 FURTHER = ("counter", "copy", "texture", "hmma", "imma", "shuffle")
+#: A step that waits for what a chase or copies still have under way.
+WAIT = "wait"
 #: Steps that only `share` of the lanes do.
 GUARDED = (*ACCESSING, "counter", "copy")
 #: Instructions that access global memory.
@@ -75,7 +77,7 @@ class Step:
 class Recipe:
     """A kernel: `iterations` of `body`, as many of `second` if there are some, then `tail`.
 
-    `uneven` is one of `UNEVEN`, or ``ramp``.
+    `uneven` is one of `UNEVEN`, or ``ramp``. With `private` no two blocks access the same data.
     """
 
     seed: int = 0
@@ -88,6 +90,7 @@ class Recipe:
     body: tuple[Step, ...] = ()
     second: tuple[Step, ...] = ()
     tail: tuple[Step, ...] = ()
+    private: bool = False
 
     def __str__(self) -> str:
         """Return what differs from a recipe without anything."""
@@ -238,6 +241,8 @@ class _Writer:
             elif step.kind == "imma":
                 sums = 64 + 4 * (i % 4)
                 now.append(new("IMMA.16832.S8.S8", dst=sums, src=(32, 36, sums)))
+            elif step.kind == WAIT:
+                now += [new("IADD3", dst=8, src=8), new("cp.async.wait_group.0")]
             elif step.kind == "shuffle":
                 now += [new("SHFL.DOWN", dst=14, src=10), new("FADD", dst=10, src=(10, 14))]
             elif step.kind == "shared":
@@ -281,6 +286,10 @@ class _Writer:
             at = (thread // 2 * 2 + on) % elements + thread % 2 * elements
         else:
             at = (thread + on) % elements
+        if self.recipe.private:
+            # Footprints have 64 MiB at most, but for strides.
+            own = np.arange(self.recipe.blocks)[:, None] << 30
+            return BASE + (step.key << 40) + own + size * at
         return BASE + (step.key << 34) + size * at
 
     def in_shared(self, step: Step) -> np.ndarray:

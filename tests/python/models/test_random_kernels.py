@@ -117,6 +117,18 @@ class TestSteps:
         # 1,024 accesses of 512 sectors at random leave 1 - 1/e^2 of them dirty.
         assert sectors == [1, pytest.approx(512 * (1 - math.exp(-2)), rel=0.05)]
 
+    @pytest.mark.parametrize("pattern", kr.PATTERNS)
+    def test_private_data_are_of_one_block(self, pattern):
+        step = kr.Step("load", pattern=pattern, footprint=1 << 12)
+        recipe = kr.Recipe(blocks=4, iterations=3, body=(step,), private=True)
+        alone, four = (
+            ws.simulate_caches(kr.trace(replace(recipe, blocks=blocks)), "a100").totals
+            for blocks in (1, 4)
+        )
+        read = "dram_read_sectors"
+        assert four[read] == 4 * alone[read] or pattern == "random"
+        assert four[read] > 3 * alone[read]
+
     def test_a_share_of_the_warps(self):
         step = kr.Step("independent", warps=0.25)
         assert opcodes(kr.Recipe(blocks=3, block=256, body=(step,)))["FFMA"] == 3 * 2
@@ -131,7 +143,7 @@ class TestSteps:
     @pytest.mark.parametrize(
         ("kind", "opcode"),
         [("texture", "TEX.SCR.LL"), ("hmma", "HMMA.16816.F32"), ("imma", "IMMA.16832.S8.S8"),
-         ("shuffle", "SHFL.DOWN")],
+         ("shuffle", "SHFL.DOWN"), ("wait", "cp.async.wait_group.0")],
     )  # fmt: skip
     def test_other_units(self, kind, opcode):
         assert opcodes(kr.Recipe(iterations=2, body=(kr.Step(kind, count=3),)))[opcode] == 6
@@ -203,6 +215,16 @@ def test_a_case_that_is_not_one_is_refused(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         study.main()
     assert "--shrink seven: expected SEED:NUMBER, such as 101:7" in capsys.readouterr().err
+
+
+def test_the_tables_of_the_page_are_of_the_kept_cycles():
+    rows = pd.read_csv(study.DATA / "cases.csv")
+    table = study.pages.plain(study.summary(rows, rows.columns[2:]))
+    pd.testing.assert_frame_equal(table, pd.read_csv(study.DATA / "errors.csv", dtype=str))
+    worst = pd.read_csv(study.DATA / "worst.csv")
+    for model, part in worst.groupby("model"):
+        size = study.np.log(rows[model] / rows["simulated"]).abs()
+        assert set(part["case"]) == set(rows["case"][size.nlargest(study.WORST).index])
 
 
 def test_the_table_of_errors():
