@@ -48,7 +48,7 @@ MODELS = tuple(
 HELD = tuple(name for name in MODELS if name in ("closed_network", "interval_simulation"))
 QUICK_SEED, QUICK_KERNELS = 6007, 60
 #: Seeds and kernels of each that the page shows.
-SEEDS, KERNELS = (101, 202, 303), 800
+SEEDS, KERNELS = (101, 202, 303), 500
 #: Cases of a model that are asked for their fault.
 WORST = 10
 #: A change that takes less of an error away does not explain it.
@@ -233,7 +233,8 @@ def costs(rows: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
 def _keeps(case: rc.Case, error: Error, least: float) -> bool:
     """Return whether a case errs by so much at least, with its sign."""
     try:
-        return cycles_of(case) >= LEAST_CYCLES and error(case) / least >= 1
+        signed = math.copysign(1, least) * error(case)
+        return signed >= abs(least) and cycles_of(case) >= LEAST_CYCLES
     except ws.InputError:  # such as a block that does not fit on an SM
         return False
 
@@ -266,9 +267,9 @@ def fault(case: rc.Case, error: Error, changes: Mapping[str, Change]) -> tuple[s
                 left[name] = error(tried)
         except ws.InputError:  # the GPU cannot be without it
             continue
-    taken = {name: 1 - abs(each) / abs(whole) for name, each in left.items()}
+    taken = {name: 1 - abs(each) / (abs(whole) or 1) for name, each in left.items()}
     most = max(taken.values(), default=0.0)
-    if most < EXPLAINS:
+    if not whole or most < EXPLAINS:
         return "", whole
     name = next(name for name, share in taken.items() if share >= AS_GOOD * most)
     return name, left[name]
@@ -368,7 +369,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if arguments.shrink:
         if not all(part.isdecimal() for part in arguments.shrink.split(":", 1)):
-            parser.error(f"--shrink {arguments.shrink}: expected SEED:NUMBER, such as 101:7")
+            parser.error(f"--shrink {arguments.shrink}: expected SEED:NUMBER, such as 202:476")
         _show_shrunk(arguments.shrink, arguments.model)
         return
     if arguments.renew:

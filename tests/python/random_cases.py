@@ -38,7 +38,7 @@ NEW = {
     "shared": 0.15,
 }
 #: Powers of two between which the most warp instructions of a case are drawn, about.
-SIZES = (10.0, 16.0)
+SIZES = (12.0, 17.0)
 #: Fields of a GPU that are multiplied, and between which powers of two.
 SCALED = {
     "num_sms": (-3.0, 0.5),

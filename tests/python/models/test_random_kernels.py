@@ -192,6 +192,7 @@ class TestFaults:
 
     def test_no_fault_where_nothing_takes_half(self):
         assert study.fault(LARGE, lambda case: 0.4, study.MACHINE) == ("", 0.4)
+        assert study.fault(LARGE, lambda case: 0.0, study.MACHINE) == ("", 0.0)
 
     @pytest.mark.parametrize("name", study.MACHINE)
     def test_each_change_of_the_machine_is_of_some_gpu(self, name):
@@ -214,7 +215,7 @@ def test_a_case_that_is_not_one_is_refused(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["random_kernels.py", "--shrink", "seven"])
     with pytest.raises(SystemExit):
         study.main()
-    assert "--shrink seven: expected SEED:NUMBER, such as 101:7" in capsys.readouterr().err
+    assert "--shrink seven: expected SEED:NUMBER, such as 202:476" in capsys.readouterr().err
 
 
 def test_the_tables_of_the_page_are_of_the_kept_cycles():
