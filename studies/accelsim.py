@@ -100,15 +100,11 @@ def rank_correlation(table: pd.DataFrame) -> float:
     return float(table["cycles"].corr(table["cycles, Accel-Sim"], method="spearman"))
 
 
-def main() -> None:
-    """Print the table and write it where asked to."""
-    parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("traces", type=Path)
-    arguments = parser.parse_args()
-    reference = pd.read_csv(arguments.reference, keep_default_na=False)
-    app = ws.load(arguments.traces / "rodinia-bfs-graph4096")
-    table = simulate(reference, app)
+def tables(reference: Path, traces: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables by their names."""
+    table = simulate(
+        pd.read_csv(reference, keep_default_na=False), ws.load(traces / "rodinia-bfs-graph4096")
+    )
     error = table["error (%)"].abs()
     summary = pd.DataFrame(
         [
@@ -126,7 +122,16 @@ def main() -> None:
             )
         ]
     )
-    pages.publish(PAGE, {"accelsim": table, "accelsim-summary": summary}, arguments.write)
+    return {"accelsim": table, "accelsim-summary": summary}
+
+
+def main() -> None:
+    """Print the tables and write them where asked to."""
+    parser = pages.parser(__doc__, PAGE)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("traces", type=Path)
+    arguments = parser.parse_args()
+    pages.publish(PAGE, tables(arguments.reference, arguments.traces), arguments.write)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,23 @@ def worst(launches: pd.DataFrame, count: int = 8) -> pd.DataFrame:
     return long.loc[order, columns]
 
 
+def tables(
+    reference_folder: Path, traces: Path, gpu: ws.Gpu, order: str
+) -> dict[str, pd.DataFrame]:
+    """Return the tables by their names; `order` is that of the models' accesses."""
+    reference = pd.read_csv(reference_folder / "workloads.csv")
+    launches = held_against(reference, traces, gpu, order)
+    differ = launches[launches["traced_instructions"] != launches["warp_instructions"]]
+    if len(differ):
+        raise SystemExit(f"not the launches that Accel-Sim ran:\n{differ.to_string()}")
+    ratios = by_application(launches)
+    return {
+        "workloads": ratios.round(2).astype(str).reset_index(),
+        "workloads-summary": summary(ratios),
+        "workloads-worst": worst(launches),
+    }
+
+
 def main() -> None:
     """Print the tables and write them where asked to."""
     parser = pages.parser(__doc__, PAGE)
@@ -91,18 +108,8 @@ def main() -> None:
     add_gpu(parser)
     parser.add_argument("--order", default="auto", help="of accesses, for the models")
     arguments = parser.parse_args()
-    reference = pd.read_csv(arguments.reference / "workloads.csv")
-    launches = held_against(reference, arguments.traces, read_gpu(arguments), arguments.order)
-    differ = launches[launches["traced_instructions"] != launches["warp_instructions"]]
-    if len(differ):
-        raise SystemExit(f"not the launches that Accel-Sim ran:\n{differ.to_string()}")
-    ratios = by_application(launches)
-    tables = {
-        "workloads": ratios.round(2).astype(str).reset_index(),
-        "workloads-summary": summary(ratios),
-        "workloads-worst": worst(launches),
-    }
-    pages.publish(PAGE, tables, arguments.write)
+    found = tables(arguments.reference, arguments.traces, read_gpu(arguments), arguments.order)
+    pages.publish(PAGE, found, arguments.write)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
     python studies/monotone.py --engine simulator --pairs 3000
     python studies/monotone.py --case 1:num_sms:17                 # one pair, made small
 
-Each pair is a random kernel on a random GPU (`tests/python/random_kernels.py`), and either the same
+Each pair is a random kernel on a random GPU (`tests/python/kernel_recipes.py`), and either the same
 kernel with more to do or the same kernel on a GPU that is better in one field. All laws are asked of
 each kernel; the model is asked with eight pairs of bandwidths, which share the kernel's caches and
 intervals. The seed, the law and the number of a pair make it again.
@@ -20,8 +20,8 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ import warpstack as ws
 from warpstack.hardware.stages import Stage, fields_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "python"))
-import random_kernels as rk
+import kernel_recipes as rk
 
 PAGE = pages.DOCS / "quality" / "limits.md"
 ENGINES = ("closed_network", "simulator")
@@ -53,20 +53,18 @@ class Pair(NamedTuple):
 
 
 Change = Callable[[np.random.Generator, rk.Recipe], rk.Recipe]
-#: Numbers of steps that a change adds.
-ADDED = 100
 
 
 def _extra(kind: str, place: str) -> Change:
     def change(rng: np.random.Generator, recipe: rk.Recipe) -> rk.Recipe:
-        added = rk.Step(kind, ADDED, int(rng.integers(1, 33)))
+        added = rk.Step(kind, rk.ADDED, int(rng.integers(1, 33)))
         return replace(recipe, **{place: (*getattr(recipe, place), added)})
 
     return change
 
 
 def _one_load(rng: np.random.Generator, recipe: rk.Recipe) -> rk.Recipe:
-    added = replace(rk.random_step(rng, ADDED), kind="load", count=1)
+    added = replace(rk.random_step(rng, rk.ADDED), kind="load", count=1)
     return replace(recipe, tail=(*recipe.tail, added))
 
 
@@ -251,47 +249,12 @@ def measure(task: tuple[str, tuple[str, ...], int, range]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["engine", "law", "number", "excess"])
 
 
-def smaller(recipe: rk.Recipe) -> Iterator[Callable[[rk.Recipe], rk.Recipe]]:
-    """Yield what makes a recipe smaller, large steps first."""
-    for place in ("body", "second"):
-        for i in range(len(getattr(recipe, place))):
-            key = getattr(recipe, place)[i].key
-            if key < ADDED:
-                yield lambda r, p=place, k=key: replace(
-                    r, **{p: tuple(one for one in getattr(r, p) if one.key != k)}
-                )
-    for name, least in (("iterations", 1), ("blocks", 1), ("block", 32)):
-        value = getattr(recipe, name)
-        for other in (least, value // 2, value * 3 // 4, value - 1):
-            if least <= other < value:
-                yield lambda r, n=name, v=value, o=other: replace(
-                    r, **{n: max(1, getattr(r, n) * o // v)}
-                )
-    for name in ("uneven", "shared", "registers"):
-        default = next(f.default for f in fields(rk.Recipe) if f.name == name)
-        if getattr(recipe, name) != default:
-            yield lambda r, n=name, d=default: replace(r, **{n: d})
-    for place in ("body", "second"):
-        for i, one in enumerate(getattr(recipe, place)):
-            for plain in (
-                replace(one, count=1),
-                replace(one, late=False),
-                replace(one, share=1.0),
-                replace(one, width=4),
-                replace(one, pattern="coalesced"),
-            ):
-                if plain != one and one.key < ADDED:
-                    yield lambda r, p=place, i=i, new=plain: replace(
-                        r, **{p: (*getattr(r, p)[:i], new, *getattr(r, p)[i + 1 :])}
-                    )
-
-
 def shrunk(engine: str, pair: Pair, least: float) -> Pair:
     """Return a smaller pair that breaks its law by at least so much."""
     found = True
     while found:
         found = False
-        for change in smaller(pair.recipe):
+        for change in rk.smaller(pair.recipe):
             tried = pair._replace(recipe=change(pair.recipe), more=change(pair.more))
             try:
                 if tried.recipe != pair.recipe and excess(engine, tried) >= least:

@@ -8,7 +8,8 @@
 
 REFERENCE is the folder of Accel-Sim's results (``accelsim``), TRACES that of the traces it ran. Both
 kinds of measurements were held against by `studies/accelsim_workloads.py` and `studies/hardware.py`
-in detail; this keeps a row for each, and counts. A winner is the faster of two kernels, or of two
+in detail; this keeps a row for each, and counts. Random kernels are those that
+`studies/random_kernels.py --write` kept. A winner is the faster of two kernels, or of two
 sizes or versions of one, on the same card and profiler, whose times differ by more than a tenth.
 """
 
@@ -27,6 +28,8 @@ import warpstack as ws
 
 PAGES = (pages.REPOSITORY / "README.md", pages.DOCS / "index.md")
 DATA = pages.DOCS / "data" / "trust"
+#: What `studies/random_kernels.py` keeps.
+RANDOM = pages.DATA / "random-kernels" / "cases.csv"
 MARK = re.compile(r"(<!-- trust: .*? -->\n).*?(<!-- end of trust -->)", re.DOTALL)
 #: What predicts, in the order of the columns, and its name there.
 NAMES = {
@@ -82,8 +85,8 @@ def of_hardware(kept: Path) -> pd.DataFrame:
     return wide[list(NAMES)].reset_index().rename_axis(columns=None)
 
 
-def table(hardware: pd.DataFrame, accelsim: pd.DataFrame) -> str:
-    """Return the table of all counts as Markdown."""
+def table(hardware: pd.DataFrame, accelsim: pd.DataFrame, random: pd.DataFrame) -> str:
+    """Return the table of all counts as Markdown; `random` is `RANDOM`."""
     cards = hardware["gpu"].nunique()
     measured = f"{len(hardware):,} times on {cards} real GPUs"
     errors = {
@@ -99,6 +102,13 @@ def table(hardware: pd.DataFrame, accelsim: pd.DataFrame) -> str:
         errors[f"Accel-Sim, {len(sums)} {label}: mean error of the cycles"] = {
             name: _percent(float((sums[name] / sums["cycles"] - 1).abs().mean())) for name in NAMES
         }
+    # Its cycles are what the models are held against there.
+    of_models = {
+        name: _percent(float((random[name] / random["simulated"] - 1).abs().median()))
+        for name in MODELS
+    }
+    what = f"our simulator, {len(random):,} random kernels: median error of the cycles"
+    errors[what] = {"simulator": "\N{EN DASH}", **of_models}
     lines = [["against", *NAMES.values()], ["---", *["---:"] * len(NAMES)]]
     lines += [[what, *by.values()] for what, by in errors.items()]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -153,7 +163,7 @@ def main() -> None:
             DATA.mkdir(parents=True, exist_ok=True)
             anew.to_csv(path, index=False, float_format="%.5g")
         found[name] = pd.read_csv(path) if anew is None or arguments.write else anew
-    text = table(found["hardware"], found["accelsim"])
+    text = table(found["hardware"], found["accelsim"], pd.read_csv(RANDOM))
     print(text)
     for page in PAGES if arguments.write else ():
         whole = page.read_text(encoding="utf-8")

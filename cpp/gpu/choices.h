@@ -100,6 +100,22 @@ constexpr auto names_of(AtomicRequests) {
   return enum_names("requests of atomics", "per_line", "per_lane");
 }
 
+/// What limits the packets between SMs and L2.
+enum class NocTopology : std::uint8_t {
+  shared,    ///< one bandwidth for all of a direction
+  crossbar,  ///< the ports of SMs and slices alone
+};
+constexpr auto names_of(NocTopology) { return enum_names("topology", "shared", "crossbar"); }
+
+/// How long an atomic stops its warp.
+enum class AtomicWait : std::uint8_t {
+  for_data,    ///< until its result is there, where an instruction needs it
+  until_done,  ///< the warp issues nothing until it is done
+};
+constexpr auto names_of(AtomicWait) {
+  return enum_names("wait for atomics", "for_data", "until_done");
+}
+
 /// Whether a warp is done before L2 or DRAM has its stores.
 enum class StoreAcknowledgement : std::uint8_t { none, awaited };
 constexpr auto names_of(StoreAcknowledgement) {

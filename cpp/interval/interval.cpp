@@ -32,8 +32,11 @@ class RegisterTable {
     }
   }
 
-  [[nodiscard]] std::span<const std::uint16_t> sources(std::uint32_t row) const {
-    return {registers_.data() + rows_[row].begin, rows_[row].num_sources};
+  /// What an instruction waits for: its sources, and its destinations, which are not written anew
+  /// before they have been written, as the simulator's scoreboard has it.
+  [[nodiscard]] std::span<const std::uint16_t> awaited(std::uint32_t row) const {
+    return {registers_.data() + rows_[row].begin,
+            std::size_t{rows_[row].num_sources} + rows_[row].num_destinations};
   }
   [[nodiscard]] std::span<const std::uint16_t> destinations(std::uint32_t row) const {
     return {registers_.data() + rows_[row].begin + rows_[row].num_sources,
@@ -117,7 +120,7 @@ WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& regis
     if (k > 0) issue += issue_step;
     // Without a threshold, so that no latency makes it shorter.
     if (says) issue = std::max(issue, control.ready(row).time);
-    if (reads) issue = std::max(issue, scoreboard.ready(registers.sources(row)));
+    if (reads) issue = std::max(issue, scoreboard.ready(registers.awaited(row)));
     if (says) control.issue(row, issue, latencies[row], warp.active_mask[k] != 0);
     if (warp.active_mask[k] != 0) {
       if (reads) scoreboard.write(registers.destinations(row), issue + latencies[row]);
@@ -455,7 +458,7 @@ bool walk(WalkingWarp& warp, const RegisterTable& registers, const Latencies& la
     }
     if (warp.next > 0) {
       warp.issue = std::max({warp.issue + issue_step, warp.clock.ready(row).time,
-                             warp.scoreboard.ready(registers.sources(row))});
+                             warp.scoreboard.ready(registers.awaited(row))});
     }
     warp.clock.issue(row, warp.issue, latencies[row], is_active);
     if (is_active) {
@@ -523,16 +526,16 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t row = warp.instruction[k];
     if (k > 0) {
-      const auto sources = registers.sources(row);
+      const auto awaited = registers.awaited(row);
       const double next = issue + issue_step;
       const ControlClock::Ready said = control.empty() ? ControlClock::Ready() : control.ready(row);
-      const double read = control.leaves_registers() ? scoreboard.ready(sources) : 0;
+      const double read = control.leaves_registers() ? scoreboard.ready(awaited) : 0;
       const double ready = std::max(said.time, read);
       issue = next;
       if (ready > next + rounding) {
         issue = ready;
         builder.add_stall(ready - next,
-                          read >= said.time ? scoreboard.last_writer(sources) : said.row);
+                          read >= said.time ? scoreboard.last_writer(awaited) : said.row);
         if (ready - next > options.merge_threshold) builder.end_interval();
       }
     }

@@ -299,10 +299,11 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
   return time;
 }
 
-/// The warps of a launch start together, so that their first accesses meet; how long the station
-/// that these keep busy longest needs for them. Then its service has spread the warps.
+/// The warps of a launch start together, so that their first accesses meet at the station that
+/// these keep busy longest. Then its service has spread the warps.
 struct Burst {
-  double cycles = 0;
+  double cycles =
+      0;  ///< of an instruction whose accesses are all in the burst, beside its own time
   StackComponent shown = StackComponent::base;
 };
 
@@ -318,10 +319,17 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   loads.slice_turns = loads.hottest_slice_turns = loads.read_misses;
   const Stations stations =
       stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
+  // One after the other: the whole burst at one station, a warp's own access at the others.
+  double own = 0;
+  double longest = 0;
+  for (std::size_t k = lsu; k < num_resources; ++k) own += stations[k].demand - stations[k].early;
   for (std::size_t k = lsu; k < num_resources; ++k) {
-    const double cycles =
-        launch.first_warps * stations[k].capacity_cycles / demands.memory_instructions;
-    if (cycles > burst.cycles) burst = {cycles, shown_as[k]};
+    const double together = launch.first_warps * stations[k].capacity_cycles;
+    if (together == 0) continue;
+    const double others = own - stations[k].demand + stations[k].early;
+    burst.cycles = std::max(burst.cycles, together + others);
+    if (together > longest) burst.shown = shown_as[k];
+    longest = std::max(longest, together);
   }
   return burst;
 }
@@ -420,24 +428,38 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   for (std::size_t p = 0; p < solutions.size(); ++p) {
     if (launch.at_start[p] == 0) continue;
     const Solution& solution = solutions[p];
+    const double warps = std::max(launch.phases[p].warps, 1.0);
     const double root = solution.of_warps.root;
-    paced += launch.at_start[p] * (std::max(launch.phases[p].warps, 1.0) / root -
-                                   residence(solution.stations[issue], root) + own_issue);
+    const double issuing = residence(solution.stations[issue], root);
+    paced += launch.at_start[p] * (warps / root - issuing + own_issue);
   }
+  const Burst burst = first_burst(demands, launch, parameters);
+  // Before its first access has passed the burst, the last warp waits for the SM to issue all
+  // others, and is on its own way.
+  const double beside = think + own_issue + launch.first_warps * issue_cycles;
+  // Who is alone meets the burst, too.
+  const double at_burst = burst.cycles > 0 ? burst.cycles / demands.memory_instructions : 0;
+  double of_burst = 0;
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
+    double longer = 0;
     for (std::size_t p = 0; p < solutions.size(); ++p) {
-      cycles += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
+      const double time = std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
+      cycles += sm.depth[p] * time;
+      const double first = std::min(launch.at_start[p] / demands.memory_instructions, sm.depth[p]);
+      if (burst.cycles > 0) longer += first * std::max(burst.cycles + beside - time, 0.0);
     }
-    in_phases = std::max(in_phases, cycles);
+    if (cycles + longer > in_phases) of_burst = longer;
+    in_phases = std::max(in_phases, cycles + longer);
     // Where those of the start are soon gone, it takes no longer than all that the SM does.
     const double in_company = std::min(sm.drain_instructions * paced, cycles);
     const double drain = std::max(sm.drain_cycles, in_company);
-    draining = std::max(draining, sm.instructions * issue_cycles + drain);
+    const double with_burst = std::min(drain + at_burst, std::max(drain, cycles + longer));
+    draining = std::max(draining, sm.instructions * issue_cycles + with_burst);
   }
   ModelResult result;
   if (launch.sms.empty()) return result;
-  double cycles = std::max(in_phases, launch.span);
+  double cycles = std::max(in_phases, launch.span + at_burst);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, alone.by_cause(1), result.stack);
@@ -458,9 +480,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }
-  const Burst burst = first_burst(demands, launch, parameters);
-  result.stack[burst.shown] += burst.cycles;
-  result.cycles = cycles + burst.cycles;
+  result.stack[burst.shown] += of_burst;
+  result.cycles = cycles;
   result.warp_instructions = launch.instructions;
   for (double& component : result.stack) component /= result.sm_instructions;
   result.cpi = result.stack.sum();

@@ -20,6 +20,7 @@ import numpy as np
 import originals
 import pages
 import pandas as pd
+import random_kernels
 from hardware_suites import pictures as hardware
 from matplotlib.figure import Figure
 
@@ -207,6 +208,11 @@ def draw_validation_baseline() -> Figure:
     return models.draw_baseline(pd.read_csv(models_data("baseline-applications")))
 
 
+def draw_random_kernels() -> Figure:
+    """Draw the distribution of the models' errors on random kernels."""
+    return random_kernels.draw(pd.read_csv(pages.DATA / "random-kernels" / "cases.csv"))
+
+
 def draw_btree() -> Figure:
     """Draw the maps of b+tree."""
     return design_space.draw(pd.read_csv(POINTS / "design-space-btree.csv"), "b+tree")
@@ -293,6 +299,11 @@ PICTURES: tuple[Drawn | Recorded, ...] = (
             (models_data("axes"),), "`studies/models.py --axes --write`, hours",
         )
         for field in models.AXES
+    ),
+    Drawn(
+        "random-kernels.png", draw_random_kernels,
+        (pages.DATA / "random-kernels" / "cases.csv",),
+        "`studies/random_kernels.py --write`, minutes",
     ),
     Drawn(
         "originals-errors.png", draw_originals_errors,

@@ -29,9 +29,10 @@ inline constexpr std::size_t usual_requests = 64;
 
 /// What L2 says about a request.
 struct Outcome {
-  bool missed : 1;                ///< a sector was not in L2
-  bool asks_dram : 1;             ///< L2 answers it when DRAM is done
-  std::uint8_t dram_sectors : 6;  ///< fetched; for a write miss without a fetch: written
+  bool missed : 1;                  ///< a sector was not in L2
+  bool asks_dram : 1;               ///< L2 answers it when DRAM is done
+  bool waits_for_dram : 1 = false;  ///< timed order: its sectors are still on their way from there
+  std::uint8_t dram_sectors : 6;    ///< fetched; for a write miss without a fetch: written
 };
 
 }  // namespace warpstack::memory

@@ -67,7 +67,7 @@ class L2Port {
     count_dram(totals_, fetch, eviction.dirty);
   }
   static Outcome outcome(bool missed, bool asks_dram, SectorMask moved) {
-    return {missed, asks_dram, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
+    return {missed, asks_dram, false, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
   }
 
   Cache& cache_;

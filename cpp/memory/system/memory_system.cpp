@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/spin_barrier.h"
 #include "common/threads.h"
+#include "memory/system/fetches_under_way.h"
 #include "memory/system/l2_port.h"
 #include "memory/system/order_recording.h"
 #include "memory/system/sampling.h"
@@ -34,6 +35,7 @@ class Simulation {
         timed_(timed),
         sms_(num_sms),
         l2_(l2),
+        under_way_(timed ? l2.config().num_sets() : 0),
         workers_(workers),
         observed_(observed),
         interrupt_(interrupt) {}
@@ -152,6 +154,7 @@ class Simulation {
     }
     if (timed_) {
       finished_ = most_turns_ == 0 && first == never;
+      begin_ = end_ - TimedSchedule::window;
       // L2 may still have to answer although nothing else is left.
       if (first != never) end_ = std::max(end_, first) + TimedSchedule::window;
       give_up_late_threads();
@@ -178,7 +181,8 @@ class Simulation {
       // Sets of L2 lie far apart, so what the next turn touches is prefetched.
       for (const SmCaches* sm : worker.asking) prefetch(*sm, turn + 1, part);
       for (SmCaches* sm : worker.asking) {
-        serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker);
+        serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker,
+              begin_ + turn * cycles_of_turn);
       }
     }
   }
@@ -192,13 +196,15 @@ class Simulation {
   }
 
   /// Serves the requests [first, last) of an SM whose sets belong to a part.
-  void serve(SmCaches& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker) {
+  void serve(SmCaches& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker,
+             ReferenceCycle now) {
     L2Port port(l2_, worker.totals);
     std::vector<Outcome>& outcomes = sm.outcomes(part);
     for (std::size_t i = first; i < last; ++i) {
       const Request& request = sm.request(i);
       if (request.owner != part) continue;
       outcomes[i] = port.serve(request, sm.bytes(request));
+      if (timed_) outcomes[i].waits_for_dram = under_way_.is_awaited(request, outcomes[i], now);
       worker.slice_turns[l2_.slice_of(request.set)] += sm.turns(request);
     }
   }
@@ -211,7 +217,7 @@ class Simulation {
       sm.flush(worker);
       for (std::size_t part = 0; part < workers_.size(); ++part) {
         sm.prepare_outcomes(part);
-        serve(sm, 0, sm.num_requests(), part, worker);
+        serve(sm, 0, sm.num_requests(), part, worker, end_);
       }
       sm.settle(worker);
     }
@@ -221,6 +227,7 @@ class Simulation {
   bool timed_;
   Sms sms_;  ///< each is made by the thread that runs it
   Cache& l2_;
+  FetchesUnderWay under_way_;     ///< in the timed order
   std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
   std::size_t num_threads_ = workers_.size();
   SpinBarrier barrier_{static_cast<std::uint32_t>(workers_.size())};
@@ -228,6 +235,7 @@ class Simulation {
   std::atomic<std::uint64_t> late_ = 0;  ///< times that a thread slept until another one came
   std::optional<trace::WarpPosition> observed_;
   const InterruptCheck& interrupt_;
+  ReferenceCycle begin_ = 0;                    ///< of the batch that L2 serves, in the timed order
   ReferenceCycle end_ = TimedSchedule::window;  ///< of a batch, in the timed order
   std::size_t turns_ = 64;                      ///< of a batch, in the other orders
   std::size_t most_turns_ = 0;                  ///< of an SM in the batch

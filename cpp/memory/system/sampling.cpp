@@ -127,7 +127,10 @@ SampleErrors errors_of(std::span<const double> weights,
 SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                                      const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
                                      const Followers::Launch& launch, Cache& l2)
-    : instructions_(launch.trace.instructions()), l2_(l2), known_slice_turns_(l2.config().slices) {
+    : instructions_(launch.trace.instructions()),
+      l2_(l2),
+      under_way_(l2.config().num_sets()),
+      known_slice_turns_(l2.config().slices) {
   // L2 takes requests in the order of the SMs.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
   for (SampleGroup& group : groups) {
@@ -161,23 +164,26 @@ bool SampledSimulation::run(std::optional<trace::WarpPosition> observed,
       first = std::min(first, leader.sm->next_event(end));
     }
     if (is_empty && first == never) break;
+    const ReferenceCycle served = end - TimedSchedule::window;
     if (first != never) end = std::max(end, first) + TimedSchedule::window;
-    serve(turns_of_window);
+    serve(turns_of_window, served);
   }
   flush();
   return !loses_lines();
 }
 
-void SampledSimulation::serve(std::size_t turns) {
+void SampledSimulation::serve(std::size_t turns, ReferenceCycle begin) {
   L2Port port(l2_, of_followers_);
   const auto serve_follower = [&](const Request& request, const ByteMasks& bytes, double turns) {
     const Outcome outcome = port.serve(request, bytes);
+    under_way_.is_awaited(request, outcome, now_);
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
     known_slice_turns_[l2_.slice_of(request.set)] += turns;
     return outcome;
   };
   for (Leader& leader : leaders_) leader.sm->outcomes(0).resize(leader.sm->num_requests());
   for (std::size_t turn = 0; turn < turns; ++turn) {
+    now_ = begin + turn * cycles_of_turn;
     for (Leader& leader : leaders_) {
       leader.followers->serve(Followers::Side::before, turn, serve_follower);
       if (turn < leader.sm->num_turns()) {
@@ -193,7 +199,8 @@ void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::siz
   SmCaches& sm = *leader.sm;
   for (std::size_t i = first; i < last; ++i) {
     const Request& request = sm.request(i);
-    const Outcome outcome = port.serve(request, sm.bytes(request));
+    Outcome outcome = port.serve(request, sm.bytes(request));
+    outcome.waits_for_dram = under_way_.is_awaited(request, outcome, now_);
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
     sm.outcomes(0)[i] = outcome;
     const double turns = sm.turns(request);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/interrupt.h"
+#include "memory/system/fetches_under_way.h"
 #include "memory/system/followers.h"
 #include "memory/system/memory_system.h"
 #include "memory/system/sm_caches.h"
@@ -65,7 +66,7 @@ class SampledSimulation {
     Worker worker;
   };
 
-  void serve(std::size_t turns);
+  void serve(std::size_t turns, ReferenceCycle begin);
   void serve_leader(Leader& leader, std::size_t first, std::size_t last);
   void note_miss(std::uint64_t line);
   [[nodiscard]] bool loses_lines() const;
@@ -77,6 +78,8 @@ class SampledSimulation {
 
   const std::vector<trace::StaticInstruction>& instructions_;
   Cache& l2_;
+  FetchesUnderWay under_way_;
+  ReferenceCycle now_ = 0;  ///< of the turn that L2 serves
   std::vector<Leader> leaders_;
   std::vector<double> known_slice_turns_;  ///< of all requests that L2 gets
   double slice_turns_of_all_ = 0;          ///< estimated from the leaders

@@ -164,6 +164,7 @@ class alignas(128) SmCaches {
       for (std::size_t i = access.first_request; i < last;) {
         ObservedAccess one;
         bool asks_dram = false;
+        bool waits_for_dram = false;
         const Request& first = requests_[i];
         one.l2_requests = 1;
         do {
@@ -171,6 +172,7 @@ class alignas(128) SmCaches {
           one.l2_request_sectors += count_sectors(requests_[i].mask);
           one.dram_requests |= outcome.missed;
           asks_dram |= outcome.asks_dram;
+          waits_for_dram |= outcome.missed || outcome.waits_for_dram;
           one.dram_sectors += outcome.dram_sectors;
           ++i;
         } while (i < last && requests_[i].continues);
@@ -180,7 +182,7 @@ class alignas(128) SmCaches {
           continue;
         }
         if (first.is_awaited) {
-          timed_->come_back(one.dram_requests > 0, one.l2_request_sectors * trace::sector_bytes);
+          timed_->come_back(waits_for_dram, one.l2_request_sectors * trace::sector_bytes);
         }
         seen.l2_requests += one.l2_requests;
         seen.l2_request_sectors += one.l2_request_sectors;

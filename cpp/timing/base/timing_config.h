@@ -13,9 +13,11 @@
 namespace warpstack::timing {
 
 using gpu::AtomicRequests;
+using gpu::AtomicWait;
 using gpu::KernelEnd;
 using gpu::L1Latency;
 using gpu::LinesUnderWay;
+using gpu::NocTopology;
 using gpu::StoreAcknowledgement;
 
 /// What the cycle-level simulator needs to know of a GPU. docs/explanation/timing.md says what each

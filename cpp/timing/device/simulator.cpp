@@ -31,12 +31,15 @@ class SimulatedGpu {
         l2_(l2),
         rows_(trace, config),
         dispatcher_(trace, config),
-        pipeline_latency_(to_ticks(std::ceil(config.gpu.l1_latency) - 1)),
+        pipeline_latency_(config.gpu.l1_latency_place == L1Latency::before_tags
+                              ? to_ticks(std::max(std::ceil(config.gpu.l1_latency) - 1, 0.0))
+                              : 0),
         l2_latency_(to_ticks(config.gpu.l2_latency)),
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
-        request_network_(config.l2_clock(), num_sms_, num_sms_),
-        reply_network_(config.l2_clock(), config.memory.l2.slices, 0),
+        request_network_(config.l2_clock(), num_sms_, num_sms_ + config.memory.l2.slices),
+        slice_port_time_(is_crossbar() ? l2_time(config.gpu.l2_slice_request_cycles) : 0),
+        reply_network_(config.l2_clock(), config.memory.l2.slices, config.memory.l2.slices),
         reply_port_free_(num_sms_) {
     result_.occupancy = memory::occupancy(trace.header(), config.memory.sm);
     const memory::CacheConfig l1 =
@@ -179,7 +182,7 @@ class SimulatedGpu {
           const LoadStoreUnit::Outgoing& request = sms_[sm].lsu().first_request();
           if (!slices_[request.slice].has_room()) return false;
           const TransferCost& cost = request_cost(request);
-          transfer = {cost.time, cost.port_time, sm};
+          transfer = {cost.time, cost.port_time, sm, slice_port_time_, num_sms_ + request.slice};
           return true;
         },
         [&](std::uint32_t sm) {
@@ -266,7 +269,7 @@ class SimulatedGpu {
     reply_network_.step(
         [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[slices_[slice].first_reply()];
-          transfer = {reply_cost(packet).time, 0, 0};
+          transfer = {reply_cost(packet).time, 0, 0, slice_port_time_, slice};
           return true;
         },
         [&](std::uint32_t s) {
@@ -281,7 +284,7 @@ class SimulatedGpu {
           reply_port_free_[packet.sm] = sent + cost.port_time;
           packet.noc += sent - packet.mark;
           Sm& sm = sms_[packet.sm];
-          sm.send_reply(id, now, sent + l2_latency_ - (packet.looked_up ? pipeline_latency_ : 0));
+          sm.send_reply(id, now, sent + l2_latency_ - pipeline_latency_);
           note_sm(packet.sm);
           slices_[s].wake(now);
           note_slice(s);
@@ -302,6 +305,14 @@ class SimulatedGpu {
     channels_next_ = std::min(channels_next_, next_of_channel_[channel]);
   }
 
+  [[nodiscard]] bool is_crossbar() const {
+    return config_.gpu.noc_topology == NocTopology::crossbar;
+  }
+  /// Time of some cycles of L2's clock.
+  [[nodiscard]] Ticks l2_time(double cycles) const {
+    return static_cast<Ticks>(
+        std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
+  }
   /// What a packet takes of the NoC, and of its SM's port.
   struct TransferCost {
     std::uint32_t bytes = 0;
@@ -309,11 +320,10 @@ class SimulatedGpu {
     Ticks port_time = 0;
   };
   [[nodiscard]] TransferCost transfer_cost(std::uint32_t bytes) const {
-    TransferCost cost{bytes, config_.transfer_time(bytes, config_.gpu.noc_bandwidth_gbs), 0};
+    TransferCost cost{bytes, 0, 0};
+    if (!is_crossbar()) cost.time = config_.transfer_time(bytes, config_.gpu.noc_bandwidth_gbs);
     if (config_.gpu.noc_sm_bytes_per_cycle > 0) {
-      const double cycles = bytes / config_.gpu.noc_sm_bytes_per_cycle;
-      cost.port_time = static_cast<Ticks>(
-          std::floor(cycles * static_cast<double>(config_.l2_clock().period()) + 0.5));
+      cost.port_time = l2_time(bytes / config_.gpu.noc_sm_bytes_per_cycle);
     }
     return cost;
   }
@@ -465,6 +475,7 @@ class SimulatedGpu {
   PacketPool packets_;
   std::uint32_t num_sms_;  ///< that get a block
   Interconnect request_network_;
+  Ticks slice_port_time_;
   Interconnect reply_network_;
   std::vector<Ticks> reply_port_free_;  ///< by SM
   // Their elements know each other by address: they get their room first, and never move.

@@ -5,7 +5,10 @@
 namespace warpstack::timing {
 
 DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
-    : capacity_(config.gpu.dram_queue_entries),
+    : capacity_(config.gpu.dram_queue_entries +
+                std::size_t{config.gpu.l2_miss_queue_entries} *
+                    (config.memory.l2.slices / config.dram_channels)),
+      choice_(config.gpu.dram_queue_entries),
       ticks_per_byte_numerator_(config.transfer_time(
           static_cast<double>(ticks_per_byte_denominator) * config.dram_channels,
           config.dram_bandwidth_gbs)),
@@ -31,17 +34,23 @@ DramChannel::DramChannel(const TimingConfig& config, TrafficCounters& counters)
 void DramChannel::add(const DramRequest& request, Ticks now) {
   ++queued_;
   const Ticks edge = bus_.clock().at_or_after(now);
-  if (!banks_.empty()) {
-    const std::size_t b = request.row % banks_.size();
-    Bank& bank = banks_[b];
-    if (bank.bytes_left == 0 && bank.waiting.empty()) wants_work_.push_back(b);
-    bank.waiting.push_back(request);
+  if (!banks_.empty() && choosing_ < choice_) {
+    offer(request);
     next_ = std::min(next_, edge);
     return;
   }
   queue_.push_back(request);
+  if (!banks_.empty()) return;
   if (queue_.size() > 1) return;
   next_ = std::min(next_, bus_.is_free(edge) ? edge : bus_.next_edge(edge));
+}
+
+void DramChannel::offer(const DramRequest& request) {
+  const std::size_t b = request.row % banks_.size();
+  Bank& bank = banks_[b];
+  if (bank.bytes_left == 0 && bank.waiting.empty()) wants_work_.push_back(b);
+  bank.waiting.push_back(request);
+  ++choosing_;
 }
 
 bool DramChannel::issue_command(DramRequest& request) {
@@ -96,9 +105,11 @@ void DramChannel::give_work() {
     bank.bytes_left = chosen->bytes;
     bank.waiting.erase(chosen);
     --queued_;
+    --choosing_;
     look_ahead(b);
   }
   wants_work_.clear();
+  for (; !queue_.empty() && choosing_ < choice_; queue_.pop_front()) offer(queue_.front());
 }
 
 void DramChannel::look_ahead(std::size_t b) {

@@ -21,7 +21,8 @@ struct DramRequest {
 
 /// A DRAM channel: a queue and a data bus. Without rows it serves its requests in order, each for
 /// the time of its bytes at the channel's bandwidth. With rows it has banks, each of which works on
-/// one request: the oldest one to its open row, or else the oldest one. In each cycle of its clock
+/// one request: the oldest one to its open row, or else the oldest one, of those in the queue; what
+/// waits for room in it enters in order, after the banks have chosen. In each cycle of its clock
 /// the channel issues one command to one of them: to read or write a burst, which goes first, or to
 /// open or close a row. The time between two commands is that of the GPU.
 class DramChannel {
@@ -87,8 +88,10 @@ class DramChannel {
   }
   /// Issues one command at the edge next(). Returns whether it is the last one of `request`.
   bool issue_command(DramRequest& request);
-  /// Gives the banks that wait for it their next request.
+  /// Gives the banks that wait for it their next request, and fills up the queue.
   void give_work();
+  /// Puts a request into the queue from which banks choose.
+  void offer(const DramRequest& request);
   /// Works out when a bank can take its next command: `never` without a request.
   void look_ahead(std::size_t bank);
   /// The earliest time of the next command of a bank that has a request.
@@ -112,17 +115,19 @@ class DramChannel {
   // Ticks per byte times 2^10: a transfer's time is rounded to a tick once.
   static constexpr std::int64_t ticks_per_byte_denominator = 1024;
 
-  std::size_t capacity_;
+  std::size_t capacity_;  ///< of the queue and of what waits for room in it
+  std::size_t choice_;    ///< of the queue alone
   std::int64_t ticks_per_byte_numerator_;
   const gpu::Gpu& gpu_;
   Ticks latency_;
   Ticks write_latency_;
   TrafficCounters* counters_;
   Server bus_;
-  std::size_t queued_ = 0;
+  std::size_t queued_ = 0;    ///< in the queue or waiting for it
+  std::size_t choosing_ = 0;  ///< in the queue, with rows
   Ticks last_transfer_ = -1;
   Ticks next_ = never;
-  std::deque<DramRequest> queue_;        ///< without rows
+  std::deque<DramRequest> queue_;        ///< without rows; with them what waits for the queue
   std::vector<Bank> banks_;              ///< with rows
   std::vector<Ticks> next_of_bank_;      ///< when each can take its next command
   std::vector<std::size_t> wants_work_;  ///< banks that have no request, though some wait for them

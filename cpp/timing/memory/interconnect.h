@@ -9,16 +9,20 @@
 namespace warpstack::timing {
 
 /// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
-/// port of an SM may have a bandwidth of its own. When no packet can move it sleeps until a port
-/// gets free, a packet is added, or it is told that a destination has room.
+/// port of an SM may have a bandwidth of its own, and so may that of a slice. When no packet can
+/// move it sleeps until a port gets free, a packet is added, or it is told that a destination has
+/// room.
 class Interconnect {
  public:
   struct Transfer {
     Ticks time;       ///< that the packet takes of the bandwidth
     Ticks port_time;  ///< and of its port; 0: no limit
     std::uint32_t port;
+    Ticks slice_time = 0;  ///< and of the port of its slice; 0: no limit
+    std::uint32_t slice_port = 0;
   };
 
+  /// `ports`: of SMs and of slices.
   Interconnect(Clock clock, std::uint32_t sources, std::uint32_t ports)
       : link_(clock), ports_(ports, Server(clock)), waiting_(sources) {}
 
@@ -52,13 +56,18 @@ class Interconnect {
         ++refused;
         continue;
       }
-      if (transfer.port_time > 0 && !ports_[transfer.port].is_free(edge)) {
-        port_free = std::min(port_free, ports_[transfer.port].next_edge(edge));
+      const Ticks free = std::max(free_edge(transfer.port, transfer.port_time, edge),
+                                  free_edge(transfer.slice_port, transfer.slice_time, edge));
+      if (free > edge) {
+        port_free = std::min(port_free, free);
         ++refused;
         continue;
       }
       link_.take(edge, transfer.time);
       if (transfer.port_time > 0) ports_[transfer.port].take(edge, transfer.port_time);
+      if (transfer.slice_time > 0) {
+        ports_[transfer.slice_port].take(edge, transfer.slice_time);
+      }
       move(source);
       --waiting_[source];
       --num_waiting_;
@@ -74,6 +83,10 @@ class Interconnect {
   }
 
  private:
+  /// The edge from `edge` on at which a port takes a packet.
+  [[nodiscard]] Ticks free_edge(std::uint32_t port, Ticks time, Ticks edge) const {
+    return time == 0 || ports_[port].is_free(edge) ? edge : ports_[port].next_edge(edge);
+  }
   void look_at(Ticks edge) {
     next_ = std::min(next_, link_.is_free(edge) ? edge : link_.next_edge(edge));
   }

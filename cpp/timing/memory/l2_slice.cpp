@@ -49,7 +49,9 @@ void L2Slice::finish(const DramRequest& request, Ticks start, Ticks time) {
   next_ = std::min(next_, edge_of({request.mshr, request.packet, start, time}));
   // Until the data are there, who waits for them can come close.
   if (request.mshr == DramRequest::write) return;
-  for (const std::uint32_t packet : mshrs_.targets(request.mshr)) packets_.prefetch(packet);
+  for (const std::uint32_t packet : mshrs_.targets(request.mshr)) {
+    if (packet != Packet::nobody) packets_.prefetch(packet);
+  }
 }
 
 void L2Slice::step() {
@@ -96,6 +98,7 @@ void L2Slice::take_fills(Ticks now) {
 }
 
 bool L2Slice::take(const Fill& fill, std::uint32_t id, Ticks now) {
+  if (id == Packet::nobody) return true;
   Packet& packet = packets_[id];
   if (packet.fetches == 1 && packet.needs_reply() && replies_.size() >= capacity_) return false;
   // In the DRAM queue, in DRAM, and then waiting for room among the replies.
@@ -189,16 +192,32 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   const memory::SectorMask fetched =
       tags_.write_fetch(packet.set, packet.line, packet.mask, packet.bytes);
   if (fetched && mshrs_.is_full()) return Wait::dram;
-  const bool needs_dram = fetched || l2.write_policy == memory::WritePolicy::write_through ||
-                          !tags_.contains(packet.set, packet.line) ||
-                          l2.write_miss == memory::WriteMiss::no_allocate;
+  memory::SectorMask passed = 0;  // what is on its way, which a store that misses does not change
+  bool has_targets = true;
+  if (l2.write_miss == memory::WriteMiss::write_and_fetch) {
+    mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+      if ((mask & packet.mask & ~fetched) == 0) return;
+      passed |= mask & packet.mask & ~fetched;
+      has_targets = has_targets && mshrs_.has_room(mshr);
+    });
+  }
+  if (!has_targets) return Wait::dram;
+  const bool needs_dram =
+      fetched || passed || l2.write_policy == memory::WritePolicy::write_through ||
+      !tags_.contains(packet.set, packet.line) || l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !channel_.has_room()) return Wait::dram;
   if (packet.needs_reply() && replies_.size() >= capacity_) return Wait::reply;
   if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return Wait::dram;
 
+  mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+    if (mask & passed) mshrs_.add_target(mshr, Packet::nobody);
+  });
   memory::Cache::Eviction eviction;
-  const memory::Cache::WriteResult result = tags_.write(
-      packet.set, packet.line, packet.mask, packet.bytes, 0, packet.evict_first, eviction);
+  memory::Cache::WriteResult result =
+      tags_.write(packet.set, packet.line, static_cast<memory::SectorMask>(packet.mask & ~passed),
+                  packet.bytes, 0, packet.evict_first, eviction);
+  result.hit |= passed;
+  result.forward |= passed;
   memory::count_l2_write(totals_, packet.mask, result.hit);
   use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty, 0, now);
   // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
@@ -236,7 +255,7 @@ void L2Slice::finish(std::uint32_t id, Ticks now) {
 void L2Slice::fetch(const Packet& packet, memory::SectorMask mask, std::uint32_t target,
                     Ticks now) {
   const std::uint32_t mshr = mshrs_.allocate(packet.line, mask);
-  if (target != Packet::nobody) mshrs_.add_target(mshr, target);
+  mshrs_.add_target(mshr, target);
   if (reserves_) tags_.reserve(packet.set, packet.line);
   totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
   send_to_dram(packet.line, mask, mshr, Packet::nobody, now);

@@ -351,7 +351,6 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
               memory::lanes_of_part(*lanes, l1_line, l1_sectors_, line, l2_sectors_), part);
         }
         packet.entered = packet.mark = now * ticks_per_cycle;
-        packet.looked_up = at_tags_;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;
         outbox_.push({id, packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
         request_network_.add(sm_, packet.entered);

@@ -25,7 +25,6 @@ struct alignas(64) Packet {
   memory::SectorMask mask = 0;
   Kind kind = Kind::read;
   bool evict_first = false;
-  bool looked_up = false;     ///< it spent the latency of L1 on its way
   std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
   double lanes = 0;           ///< of an atomic; its share, where several requests have them
 

@@ -32,6 +32,9 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     row.unit = unit;
     row.is_memory = instruction.is_memory();
     row.uses_caches = instruction.uses_caches();
+    row.stops_warp = config.gpu.atomic_wait == AtomicWait::until_done && row.uses_caches &&
+                     (instruction.kind == trace::MemoryKind::atomic ||
+                      instruction.kind == trace::MemoryKind::reduction);
     row.is_block_barrier = effects.is_block_barrier;
     row.is_async_copy = effects.is_grouped_copy;
     row.registers = static_cast<std::uint32_t>(registers_.size());
@@ -252,6 +255,7 @@ void Sm::complete_loads(Cycle now) {
     if (row.is_bulk_store) bulk_groups_.is_written(load.warp, id, done);
     warp.finish = std::max(warp.finish, done);
     std::erase(warp.loads, id);
+    if (warp.atomic == id) warp.atomic = LoadStoreUnit::no_load;
     if (warp.has_exited) {
       drain(load.warp);
     } else if (!warp.is_at_barrier) {
@@ -341,10 +345,11 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     if (row.is_memory) {
       if (warp.stream.memory_count() > 0) {
         const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
-        load =
-            row.uses_caches
-                ? lsu_.issue(instruction, warp.stream.access(), slot, now, row.awaits_write)
-                : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(), slot, now);
+        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now,
+                                            row.awaits_write || row.stops_warp)
+                               : lsu_.issue_shared(instruction, row_number,
+                                                   warp.stream.memory_count(), slot, now);
+        if (row.stops_warp) warp.atomic = load;
         if (has_control_) hold_for_access(slot, row_number, load, now);
         if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
           control_barriers_.add_copy(slot, load);
@@ -570,6 +575,10 @@ void Sm::look_ahead(std::uint32_t slot) {
   if (warp.barrier_until > ready) {
     ready = warp.barrier_until;
     cause = static_cast<std::uint32_t>(StackComponent::dep);
+  }
+  if (warp.atomic != LoadStoreUnit::no_load) {
+    ready = never;
+    cause = first_load_cause + warp.atomic;
   }
   ready_[slot] = ready;
   wait_for(slot, cause, ready);

@@ -30,6 +30,7 @@ class RowTable {
     std::uint8_t unit = 0;       ///< the operation class
     bool is_memory = false;
     bool uses_caches = false;
+    bool stops_warp = false;  ///< until it is done, as atomics do on some machines
     bool is_block_barrier = false;
     bool is_async_copy = false;
     bool is_async_product = false;  ///< its sums are there when a wait says so
@@ -154,6 +155,7 @@ class Sm {
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
     std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_
     std::vector<std::uint32_t> loads;  ///< in flight, oldest first
+    std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
   };
   struct Block {
     std::uint32_t resident = 0;    ///< warps not retired

@@ -25,6 +25,7 @@ from warpstack._util.input_file import check_regular, open_input
 from warpstack.errors import InputError
 
 __all__ = [
+    "SEAL",
     "check_folder",
     "digest_of",
     "file_digest",
@@ -47,7 +48,7 @@ _WRITER = re.compile(
 #: cannot be looked at.
 _STALE_SECONDS = 86_400
 _PIECE_BYTES = 1 << 20
-_SEAL = "digest"
+SEAL = "digest"
 #: Where the folder that is being replaced waits, and the list of the files in it that may be deleted.
 _OLD = "old"
 _OWN = "own.json"
@@ -74,16 +75,16 @@ def file_digest(path: Path) -> str:
 
 def sealed(content: Mapping[str, Any]) -> str:
     """Return an object as JSON that carries a digest of itself."""
-    return json.dumps({**content, _SEAL: _seal(content)}, indent=1)
+    return json.dumps({**content, SEAL: _seal(content)}, indent=1)
 
 
 def is_sound(content: Mapping[str, Any]) -> bool:
     """Return whether an object, read from JSON, is as `sealed` wrote it."""
-    return bool(content.get(_SEAL) == _seal(content))
+    return bool(content.get(SEAL) == _seal(content))
 
 
 def _seal(content: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in content.items() if key != _SEAL}
+    rest = {key: value for key, value in content.items() if key != SEAL}
     return digest_of(json.dumps(rest, sort_keys=True).encode())
 
 

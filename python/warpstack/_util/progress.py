@@ -8,7 +8,16 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Progress", "Work", "is_bar_shown", "progress_bar", "say_which", "under_way", "work"]
+__all__ = [
+    "Progress",
+    "Silent",
+    "Work",
+    "is_bar_shown",
+    "progress_bar",
+    "say_which",
+    "under_way",
+    "work",
+]
 
 
 @runtime_checkable
@@ -22,14 +31,15 @@ class Progress(Protocol):
         """Say what is being done; without `refresh`, when the bar is drawn next."""
 
 
-class _Silent:
+class Silent:
     """Progress that is not shown."""
 
     def update(self, n: float | None = 1, /) -> bool | None:
+        """Do nothing."""
         return None
 
     def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
-        pass
+        """Do nothing."""
 
 
 class Work:
@@ -94,7 +104,7 @@ def progress_bar(show: bool, total: float | None, what: str, unit: str) -> Itera
     is neither, `under_way` says how far the work is.
     """
     if not show:
-        yield _Silent()
+        yield Silent()
         return
     notebook = _in_notebook()
     if not notebook and (sys.stderr is None or not sys.stderr.isatty()):

@@ -27,6 +27,7 @@ from warpstack.cli.common.parser import CommandParser
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
+    add_anchor,
     add_flush_l2,
     add_models,
     add_profiler,
@@ -44,7 +45,7 @@ SUMMARY = "predictions over a design space, of axes or of a file"
 _COLUMNS = {"app", "point", "kernel", "model", "cycles", "time_us"}
 #: What a design file calls what options say, by their names in the parsed arguments.
 _KEYS = {
-    **{name: name for name in ("gpu", "set", "models", "profiler")},
+    **{name: name for name in ("gpu", "set", "models", "anchor", "profiler")},
     **{"axis": "axes", "trace_config": "gpu", "option_values": "options"},
     **dict.fromkeys(("kernels", "launch", "workload", "size", "compiler_options"), "kernels"),
     **dict.fromkeys(("skip_missing", "memory_limit", "device_memory"), "kernels"),
@@ -75,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="values of a field of the GPU (see warpstack gpus --fields); repeated, all combinations",
     )
     add_models(parser, DEFAULT_MODELS)
+    add_anchor(parser)
     add_representative(parser)
     add_access_order(parser)
     add_flush_l2(parser)
@@ -185,6 +187,7 @@ def run(arguments: argparse.Namespace) -> None:
         cache=True if design.cache is None else design.cache,
         options=design.options,
         profiler=design.profiler,
+        anchor=design.anchor,
         progress=True,
     )
     seconds = time.perf_counter() - start
@@ -203,7 +206,8 @@ def run(arguments: argparse.Namespace) -> None:
             arguments,
             f"{points:,} points of {', '.join(table.attrs['axes']) or 'no field'}, {len(apps):,} "
             f"application{several}, {len(table):,} predictions in {seconds:.1f} s "
-            f"({len(table) / seconds:,.0f} per s)",
+            f"({len(table) / seconds:,.0f} per s)"
+            + (f", anchored by {design.anchor} at {design.gpu.title}" if design.anchor else ""),
         )
         _print_best(table, line_width(arguments))
     if output is not None and not is_data:
@@ -212,11 +216,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _report_unused(arguments: argparse.Namespace, design: SweepDesign) -> None:
+    from warpstack.exploration.anchors import fields_of_anchor
     from warpstack.memory.caches import cache_fields
     from warpstack.models.prediction import fields_used
 
     read = fields_used(design.models) | cache_fields(arguments.access_order)
-    report_unused(arguments, design.gpu, read, "the models " + ", ".join(design.models))
+    by = "the models " + ", ".join(design.models)
+    if design.anchor is not None:
+        read |= fields_of_anchor(design.anchor, design.gpu)
+        by += f" and the anchor {design.anchor}"
+    report_unused(arguments, design.gpu, read, by)
 
 
 def _say_what_sizes_do(design: SweepDesign) -> None:

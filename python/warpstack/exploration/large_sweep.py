@@ -44,6 +44,7 @@ def sweep_to_store(
     cache: CacheLike = True,
     options: Options | None = None,
     caches: CacheRuns = "exact",
+    anchor: str | None = None,
     progress: bool = False,
     **changes: Unpack[TimeChanges],
 ) -> pyarrow.dataset.Dataset:
@@ -61,8 +62,8 @@ def sweep_to_store(
     part
         Which part of the work of how many this program computes, from 0: ``(0, 4)`` to ``(3, 4)`` are four
         programs, on one machine or several, that write to one folder.
-    workers, client, cache, options, caches, progress, **changes
-        As for `sweep`.
+    workers, client, cache, options, caches, anchor, progress, **changes
+        As for `sweep`. Each program finds the answers at the base, or takes them from the cache.
 
     Returns
     -------
@@ -72,13 +73,15 @@ def sweep_to_store(
     Raises
     ------
     InputError
-        If an argument is unknown, the folder holds something else, or another program writes the
-        same part or parts of another number.
+        If an argument is unknown, the folder holds something else, another program writes the same
+        part or parts of another number, or the anchor has no answer at the base.
     """
     how = options_of("sweep_to_store", options, changes, TimeChanges)
     design = Design.of(app, as_gpu(gpu), axes, models, how.profiler)
     first, count = (0, 1) if part is None else _checked_part(part)
-    work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
+    work = Work(
+        design, how, workers=workers, client=client, cache=cache, caches=caches, anchor=anchor
+    )
     sizes = work.sizes
     kept = SweepStore(store, work.identity, resume=True, share=part)
     with contextlib.closing(kept):
@@ -86,6 +89,7 @@ def sweep_to_store(
         finished = kept.finished(sizes)
         missing = [number for number in mine if number not in finished]
         total = sum(sizes[number] for number in mine)
+        work.find_bases(missing, progress)
         with (
             progress_bar(progress, total, "sweeping", "prediction") as bar,
             contextlib.closing(work.run(missing)) as running,

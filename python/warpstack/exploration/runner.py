@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,14 @@ from warpstack.models.prediction import evaluate_all, model_reads
 from warpstack.tables import STACK
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["Points", "Runner", "Task"]
+__all__ = ["NUMBERS", "Anchored", "Numbers", "Points", "Runner", "Task"]
 
-_NUMBERS = ("cycles", "ipc", "cpi", *STACK)
+#: The columns that a model fills.
+NUMBERS = ("cycles", "ipc", "cpi", *STACK)
+#: Arrays by these columns.
+Numbers = Mapping[str, npt.NDArray[np.float64]]
+#: Makes the answers of GPUs from what models say of them, arrays of shape (GPUs, kernels, models).
+Anchored = Callable[[Numbers, Sequence[Gpu]], Numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,10 @@ class Runner:
         Where results of stages are kept; None: nowhere.
     stop
         Set to give up between kernels.
+    anchored
+        Makes the answers of a task's GPUs from what the models say; None: these are the answers.
+    anchor
+        Name of the engine that anchors them, a column of the rows; empty: none.
     """
 
     def __init__(
@@ -98,10 +107,15 @@ class Runner:
         options: Options,
         cache: StageCache | None = None,
         stop: threading.Event | None = None,
+        *,
+        anchored: Anchored | None = None,
+        anchor: str = "",
     ) -> None:
         self.kernels = kernels
         self.models = models
         self._stop = stop or threading.Event()
+        self._anchored = anchored
+        self._anchor = anchor
         self._memo = None if cache is None else DiskMemo(cache, kernels)
         self._pipeline = Pipeline(kernels, options, memo=self._memo)
 
@@ -129,7 +143,7 @@ class Runner:
 
     def _evaluate_recorded(self, task: Points, reference: Gpu, num_threads: int) -> pd.DataFrame:
         """Do the same where each point has caches of its own, found from a recorded order."""
-        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        numbers = {name: np.full(self._shape(task), np.nan) for name in NUMBERS}
         errors = np.full(self._shape(task), "", dtype=object)
         cores = self._recorded(task, reference)
         for m, model in enumerate(self.models):
@@ -178,7 +192,7 @@ class Runner:
                 own = [profiles[cell] for cell in cells[row]]
                 self._fill_one(numbers, errors, (position, m), own, gpus[position], model)
             return
-        for name in _NUMBERS:
+        for name in NUMBERS:
             numbers[name][positions, :, m] = columns[name][0][cells]
 
     def _recorded(self, task: Points, reference: Gpu) -> Sequence[Sequence[_core.MemoryProfile]]:
@@ -216,7 +230,7 @@ class Runner:
         memory: Sequence[MemoryProfile],
         num_threads: int,
     ) -> pd.DataFrame:
-        numbers = {name: np.full(self._shape(task), np.nan) for name in _NUMBERS}
+        numbers = {name: np.full(self._shape(task), np.nan) for name in NUMBERS}
         errors = np.full(self._shape(task), "", dtype=object)
         groups: dict[tuple[Any, ...], list[int]] = {}
         for position, gpu in enumerate(task.gpus):
@@ -250,7 +264,7 @@ class Runner:
             for position, gpu in zip(where[0], gpus, strict=True):
                 self._fill_one(numbers, errors, (position, where[2]), profiles, gpu, model)
             return
-        for name in _NUMBERS:
+        for name in NUMBERS:
             numbers[name][where] = columns[name]
 
     def _fill_one(
@@ -268,7 +282,7 @@ class Runner:
         except InputError as error:
             errors[position, :, m] = str(error)
             return
-        for name in _NUMBERS:
+        for name in NUMBERS:
             numbers[name][position, :, m] = columns[name][0]
 
     def _check_stop(self) -> None:
@@ -281,12 +295,14 @@ class Runner:
     def _rows(
         self,
         task: Points,
-        numbers: Mapping[str, npt.NDArray[np.float64]],
+        numbers: Numbers,
         errors: npt.NDArray[np.object_],
     ) -> pd.DataFrame:
         """Return the rows of arrays with the shape (points, kernels, models)."""
         shape = self._shape(task)
         kernels, models = self.kernels, self.models
+        if numbers and self._anchored is not None:
+            numbers = self._anchored(numbers, task.gpus)
 
         def numbered(axis: int, values: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[Any]:
             index: list[Any] = [None, None, None]
@@ -307,8 +323,9 @@ class Runner:
             "gpu": texts(0, [gpu.name for gpu in task.gpus]),
             "gpu_changes": texts(0, ["" if bad else gpu.changes_text for gpu in task.gpus]),
             "model": texts(2, models),
+            **({"anchor": texts(2, [self._anchor] * len(models))} if self._anchor else {}),
             "instructions": numbered(1, [whole_instructions(kernel) for kernel in kernels]),
-            **{name: numbers.get(name, missing).ravel() for name in _NUMBERS},
+            **{name: numbers.get(name, missing).ravel() for name in NUMBERS},
             "trace_digest": texts(1, [kernel.digest for kernel in kernels]),
             "gpu_digest": texts(0, ["" if bad else gpu.digest for gpu in task.gpus]),
             "version": texts(1, [__version__] * len(kernels)),

@@ -22,7 +22,7 @@ from warpstack.exploration.expressions import Expression
 from warpstack.exploration.fronts import generations, on_front
 from warpstack.exploration.samples import Range, axes_of_ranges
 from warpstack.exploration.stage_cache import CacheLike
-from warpstack.exploration.sweep import sweep
+from warpstack.exploration.sweep import Design, Work, run_sweep
 from warpstack.exploration.totals import point_totals
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
 from warpstack.models.prediction import model_list
@@ -68,6 +68,7 @@ def search(
     workers: int | None = None,
     cache: CacheLike = True,
     options: Options | None = None,
+    anchor: str | None = None,
     **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Find the configurations that are best for an application under constraints.
@@ -112,6 +113,8 @@ def search(
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
         ``access_order``, ``flush_l2``, ``profiler``.
+    anchor
+        As for `warpstack.sweep`; it is run once.
 
     Returns
     -------
@@ -160,7 +163,8 @@ def search(
         _each_maximised(maximise, objectives),
         name,
         budget,
-        {"workers": workers, "cache": cache, "options": how},
+        {"workers": workers, "client": None, "cache": cache, "anchor": anchor},
+        how,
     )
     if evaluation.configurations <= budget and method == "auto":
         evaluation.exhaust()
@@ -203,9 +207,11 @@ class _Evaluation:
         maximise: Sequence[bool],
         model: str,
         budget: int,
-        running: Mapping[str, Any],
+        running: dict[str, Any],
+        options: Options,
     ) -> None:
         self._app, self._gpu, self._model, self._running = app, gpu, model, running
+        self._options = options
         self._axes = axes_of_ranges(space)
         self._fields = [axis.field for axis in self._axes]
         self._budget = budget
@@ -381,7 +387,12 @@ class _Evaluation:
             # Said once, not at every generation.
             if self._parts:
                 warnings.simplefilter("ignore", UnusedOptionWarning)
-            rows = sweep(self._app, self._gpu, points, [self._model], **self._running)
+            profiler = self._options.profiler
+            design = Design.of(self._app, self._gpu, points, [self._model], profiler)
+            work = Work(design, self._options, **self._running)
+            rows = run_sweep(work)
+        # What was found at the base serves the next generation.
+        self._running["anchor"] = work.anchor
         table = pd.DataFrame(points, columns=self._fields)
         failed = rows[rows["error"] != ""].drop_duplicates("point").set_index("point")["error"]
         table["error"] = failed.reindex(table.index).fillna("")

@@ -46,6 +46,7 @@ _SOURCES = (
     "interval/profile.py",
     "memory/caches.py",
     "models/pipeline.py",
+    "timing/simulation.py",
 )
 _OFF = ("off", "0", "no", "false")
 

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from warpstack._util.arguments import as_path, printable
-from warpstack._util.files import PARTIAL, digest_of, is_sound, remove_leftovers, sealed, write_file
+from warpstack._util.files import (
+    PARTIAL,
+    SEAL,
+    digest_of,
+    is_sound,
+    remove_leftovers,
+    sealed,
+    write_file,
+)
 from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
@@ -372,8 +380,10 @@ def _check_same(theirs: Mapping[str, Any], ours: Mapping[str, Any], where: str) 
             f"{where}: was written by another version of warpstack (format {_short(version)}, this one "
             f"has {ours.get('format')}); give a new folder"
         )
-    for name, value in ours.items():
-        if theirs.get(name) != value:
+    # What only one of them has is an option that the other one leaves at its default.
+    for name in dict.fromkeys([*ours, *theirs]):
+        value = ours.get(name)
+        if name != SEAL and theirs.get(name) != value:
             raise InputError(
                 f"{where}: holds another sweep: its {name} is {_short(theirs.get(name))}, not "
                 f"{_short(value)}; give a new folder"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import math
 import numbers
 import os
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -30,12 +27,14 @@ from warpstack._util.choices import (
 )
 from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, TimeChanges, options_of
-from warpstack._util.progress import progress_bar
+from warpstack._util.progress import Silent, progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
+from warpstack.exploration.anchors import Anchor, Base, base_of
 from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, recorded_groups
 from warpstack.exploration.runner import Points, Runner, Task
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
 from warpstack.exploration.store import FORMAT_VERSION, SweepStore
+from warpstack.exploration.threads import MOST_WORKERS, on_threads
 from warpstack.hardware.description import (
     FIELDS_OF_THE_CLOCK,
     Gpu,
@@ -47,6 +46,7 @@ from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
 from warpstack.memory.caches import cache_fields
 from warpstack.models.prediction import fields_used, model_list, warn_of_unread
 from warpstack.tables import result_table
+from warpstack.timing.simulation import SharedProgress
 from warpstack.traces.cluster import check_client, run_on_cluster
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
@@ -64,7 +64,6 @@ _MOST_POINTS = 2**24
 #: The options, beside the profiler, that tell sweeps apart, in the order in which stores on disk have
 #: them. A new one enters the identity only where it is not the default: stores stay what they are.
 _IDENTITY = ("selection", "misses", "merge_threshold", "access_order", "flush_l2")
-_MOST_WORKERS = 255
 #: Points of one task, and its rows unless one point has more: a task's result is in memory and
 #: written at once, and a row takes half a KiB.
 _TASK_POINTS = 20_000
@@ -86,13 +85,14 @@ def sweep(
     cache: CacheLike = True,
     options: Options | None = None,
     caches: CacheRuns = "exact",
+    anchor: str | None = None,
     progress: bool = False,
     **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Predict the performance of kernels on many GPUs.
 
-    Every row is the one that `warpstack.predict` gives for that point alone, unless `caches` says
-    otherwise.
+    Every row is the one that `warpstack.predict` gives for that point alone, unless `caches` or
+    `anchor` say otherwise.
 
     Parameters
     ----------
@@ -132,6 +132,12 @@ def sweep(
         sizes and ways of L1 and L2 take the order of accesses from one of them whose sizes are at most
         about twice theirs, and of large applications a part of L2's sets stands for all. Many times
         faster, and less exact: ``docs/how-to/sweep.md`` has the errors.
+    anchor
+        A better engine, run once per kernel at the base, which is `gpu` without changes: a model
+        that is not swept, or ``simulate``, the cycle-level simulator. A point's cycles are then the
+        engine's at the base times the ratio of the model's, at the point over at the base; so is the
+        CPI, to which the model's stack is scaled. Where the model says what it says at the base, the
+        row is the engine's own answer. None: no anchor.
     progress
         Show a progress bar on standard error.
 
@@ -140,14 +146,15 @@ def sweep(
     DataFrame
         In the order of points, applications, kernels and models: ``point`` (number of the
         configuration), a column per field of the axes with its value, ``app`` where several were
-        given by name, the columns of `warpstack.predict`, and ``error``: text where the point
-        cannot be predicted, whose numbers are then NaN, and otherwise empty.
+        given by name, the columns of `warpstack.predict`, after ``model`` the engine ``anchor`` if
+        there is one, and ``error``: text where the point cannot be predicted, whose numbers are then
+        NaN, and otherwise empty.
 
     Raises
     ------
     InputError
-        If an argument is unknown, the axes are not a design, or the store holds another sweep. A point
-        that is wrong is a row with an error.
+        If an argument is unknown, the axes are not a design, the store holds another sweep, or the
+        anchor has no answer at the base. A point that is wrong is a row with an error.
 
     Warns
     -----
@@ -156,11 +163,26 @@ def sweep(
     """
     how = options_of("sweep", options, changes, TimeChanges)
     design = Design.of(app, as_gpu(gpu), axes, models, how.profiler)
-    work = Work(design, how, workers=workers, client=client, cache=cache, caches=caches)
+    work = Work(
+        design, how, workers=workers, client=client, cache=cache, caches=caches, anchor=anchor
+    )
+    return run_sweep(work, store=store, resume=resume, progress=progress)
+
+
+def run_sweep(
+    work: Work,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Do what `sweep` does, of a sweep that is ready to run."""
+    design = work.design
     kept = None if store is None else SweepStore(store, work.identity, resume=resume)
     with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
         results = {} if kept is None else kept.read(work.sizes)
         missing = [number for number in range(len(work.tasks)) if number not in results]
+        work.find_bases(missing, progress)
         with (
             progress_bar(progress, design.num_evaluations, "sweeping", "prediction") as bar,
             contextlib.closing(work.run(missing)) as running,
@@ -181,8 +203,13 @@ class Work:
     ----------
     design, options
         What is predicted, and how.
-    workers, client, cache, caches
-        As for `sweep`.
+    workers, client, cache, caches, anchor
+        As for `sweep`; the anchor of an earlier sweep of the same applications keeps what it found.
+
+    Attributes
+    ----------
+    anchor
+        The anchor; None: there is none.
 
     Raises
     ------
@@ -199,37 +226,80 @@ class Work:
         client: distributed.Client | None,
         cache: CacheLike,
         caches: CacheRuns = "exact",
+        anchor: str | Anchor | None = None,
     ) -> None:
         check_caches(caches, options)
         self.design = design
         self.options = options
         if workers is not None:
-            workers = as_integer("workers", workers, 1, _MOST_WORKERS)
+            workers = as_integer("workers", workers, 1, MOST_WORKERS)
         self._workers = workers
         if client is not None:
             check_client(client)
         self._client = client
         self._cache = as_cache(cache)
-        _warn_of_unused(design, options)
+        if isinstance(anchor, str):
+            told = "clock_ghz" not in design.axes
+            anchor = Anchor.of(anchor, design.gpu, design.models, options, told=told)
+            for app, kernels in design.apps.items():
+                anchor.check(kernels, app)
+        self.anchor = anchor
+        _warn_of_unused(design, options, anchor)
         self._caches = caches
         self.tasks = design.tasks(options, caches)
 
     @property
     def identity(self) -> dict[str, Any]:
         """What tells this sweep from others, ready for JSON."""
-        return {**self.design.identity(self.options), "caches": self._caches}
+        identity = {**self.design.identity(self.options), "caches": self._caches}
+        # Stores of sweeps without an anchor stay what they are.
+        return identity if self.anchor is None else {**identity, "anchor": self.anchor.name}
 
     @property
     def sizes(self) -> list[int]:
         """Rows of each task."""
         return [self.design.num_rows(task) for task in self.tasks]
 
+    def find_bases(self, missing: Sequence[int], progress: bool) -> None:
+        """Find what the anchor says of the applications of tasks that are missing.
+
+        Raises
+        ------
+        InputError
+            If it has no answer.
+        """
+        anchor, design = self.anchor, self.design
+        if anchor is None:
+            return
+        needed = {task.app for task in (self.tasks[n] for n in missing) if not task.error}
+        apps = sorted(needed - anchor.bases.keys())
+        kernels = [design.kernels(app) for app in range(len(design.apps))]
+        sizes = [sum(kernel.num_instructions for kernel in each) for each in kernels]
+        with progress_bar(
+            progress and bool(apps), sum(sizes[app] for app in apps), "anchoring", "instruction"
+        ) as bar:
+            if self._client is not None:
+                work = partial(_base_remotely, anchor, self._cache, self._workers or 1)
+                tasks = ((app, app, None) for app in apps)
+                for app, base in run_on_cluster(self._client, kernels, tasks, work):
+                    anchor.bases[app] = base
+                    bar.update(sizes[app])
+                return
+            stop = threading.Event()
+            shared = SharedProgress(bar, stop)
+
+            def find(app: int, num_threads: int) -> Base:
+                return base_of(anchor, self._cache, num_threads, kernels[app], shared, stop)
+
+            with contextlib.closing(on_threads(apps, find, self._workers, stop)) as found:
+                anchor.bases.update(found)
+
     def run(self, missing: Sequence[int]) -> Generator[tuple[int, pd.DataFrame], None, None]:
         """Yield the number and the rows of each missing task as they come."""
         where = (self.design, self.options, self.tasks, missing, self._workers, self._cache)
         if self._client is not None:
-            return _on_cluster(self._client, *where)
-        return _on_threads(*where)
+            return _on_cluster(self._client, *where, self.anchor)
+        return _on_threads(*where, self.anchor)
 
 
 class Design:
@@ -593,8 +663,8 @@ def _is_number(value: Any, kind: type[Any]) -> bool:
     return bool(abs(value) < 2**63)  # of any size: float() has a largest one
 
 
-def _warn_of_unused(design: Design, options: Options) -> None:
-    warn_of_unread(options, design.models)
+def _warn_of_unused(design: Design, options: Options, anchor: Anchor | None) -> None:
+    warn_of_unread(options, design.models if anchor is None else anchor.models_read)
     used = fields_used(design.models) | cache_fields(options.access_order)
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):
@@ -614,58 +684,21 @@ def _on_threads(
     missing: Sequence[int],
     workers: int | None,
     cache: StageCache | None,
+    anchor: Anchor | None,
 ) -> Generator[tuple[int, pd.DataFrame], None, None]:
     """Yield the number and the rows of each missing task as they come."""
     stop = threading.Event()
     runners = [
-        Runner(design.kernels(app), design.models, options, cache, stop)
+        _runner(design.kernels(app), design.models, options, cache, stop, _part(anchor, app))
         for app in range(len(design.apps))
     ]
 
-    def run(number: int, num_threads: int) -> tuple[int, pd.DataFrame]:
+    def run(number: int, num_threads: int) -> pd.DataFrame:
         task = tasks[number]
         points = design.points_of(task)
-        table = runners[task.app].run(points, num_threads)
-        return number, design.add_axes(task, points.gpus, table)
+        return design.add_axes(task, points.gpus, runners[task.app].run(points, num_threads))
 
-    available = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
-    threads = min(available, len(missing))
-    # Few tasks leave threads for the cores of the stages.
-    num_threads = max(available // max(threads, 1), 1)
-    if threads <= 1:
-        for number in missing:
-            yield run(number, num_threads)
-        return
-    # The main thread waits, so that Ctrl-C reaches it; the others give up between kernels. It waits
-    # without a lock of theirs: they would wait for ever for one that an interrupt left locked.
-    results: SimpleQueue[tuple[int, pd.DataFrame] | BaseException] = SimpleQueue()
-
-    def work(number: int) -> None:
-        try:
-            results.put(run(number, num_threads))
-        except BaseException as error:
-            results.put(error)
-
-    # Without `with`, whose end waits for all threads: one in the core ends its kernel, which may take
-    # minutes, while the error or Ctrl-C is on its way. What it finds then goes into the cache alone.
-    pool = ThreadPoolExecutor(threads, "warpstack-sweep")
-    queue = iter(missing)
-    pending = 0
-    try:
-        while True:
-            for number in itertools.islice(queue, 2 * threads - pending):
-                pool.submit(work, number)
-                pending += 1
-            if pending == 0:
-                return
-            result = results.get()
-            pending -= 1
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-    finally:
-        stop.set()
-        pool.shutdown(wait=False, cancel_futures=True)
+    return on_threads(missing, run, workers, stop)
 
 
 def _on_cluster(
@@ -676,15 +709,40 @@ def _on_cluster(
     missing: Sequence[int],
     workers: int | None,
     cache: StageCache | None,
+    anchor: Anchor | None,
 ) -> Generator[tuple[int, pd.DataFrame], None, None]:
     """Do the same on a cluster."""
     work = partial(_run_remotely, design.models, options, cache, workers or 1)
     # The points of a task are made when it is sent.
-    listed = ((number, tasks[number].app, design.points_of(tasks[number])) for number in missing)
+    listed = (
+        (number, app, (design.points_of(tasks[number]), _part(anchor, app)))
+        for number, app in ((number, tasks[number].app) for number in missing)
+    )
     apps = [design.kernels(app) for app in range(len(design.apps))]
     for number, table in run_on_cluster(client, apps, listed, work):
         task = tasks[number]
         yield number, design.add_axes(task, design.points_of(task).gpus, table)
+
+
+#: The name of an anchor, and what it says of one application; None for either: there is none.
+_Part = tuple[str, "Base | None"]
+
+
+def _part(anchor: Anchor | None, app: int) -> _Part:
+    return ("", None) if anchor is None else (anchor.name, anchor.bases.get(app))
+
+
+def _runner(
+    kernels: tuple[KernelTrace, ...],
+    models: tuple[str, ...],
+    options: Options,
+    cache: StageCache | None,
+    stop: threading.Event | None,
+    part: _Part,
+) -> Runner:
+    name, base = part
+    anchored = None if base is None else base.anchored
+    return Runner(kernels, models, options, cache, stop, anchored=anchored, anchor=name)
 
 
 def _run_remotely(
@@ -693,6 +751,17 @@ def _run_remotely(
     cache: StageCache | None,
     num_threads: int,
     kernels: tuple[KernelTrace, ...],
-    points: Points,
+    task: tuple[Points, _Part],
 ) -> pd.DataFrame:
-    return Runner(kernels, models, options, cache).run(points, num_threads)
+    points, part = task
+    return _runner(kernels, models, options, cache, None, part).run(points, num_threads)
+
+
+def _base_remotely(
+    anchor: Anchor,
+    cache: StageCache | None,
+    num_threads: int,
+    kernels: tuple[KernelTrace, ...],
+    _: None,
+) -> Base:
+    return base_of(anchor, cache, num_threads, kernels, Silent())

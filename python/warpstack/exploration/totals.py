@@ -41,8 +41,8 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row per point, application and model: ``point``, a column per axis, ``app`` if the table
-        has it, ``gpu``, ``model``, ``kernels``, ``instructions``, ``cycles``, ``ipc``, ``cpi`` and
-        the stack. Points that failed are left out.
+        has it, ``gpu``, ``model``, ``anchor`` if the table has it, ``kernels``, ``instructions``,
+        ``cycles``, ``ipc``, ``cpi`` and the stack. Points that failed are left out.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
         positive=("instructions", "cycles"),
         numbers=("point", "kernel", *_WEIGHTED),
         whole=("point", "kernel"),
-        texts=("model", "app", "gpu", "gpu_changes", "name", "trace_digest"),
+        texts=("model", "anchor", "app", "gpu", "gpu_changes", "name", "trace_digest"),
     ).reset_index(drop=True)
     axes = axes_of(rows)
     for axis in axes:
@@ -75,6 +75,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     # Values of points that failed may have been of other kinds.
     rows = rows.assign(**{axis: rows[axis].infer_objects() for axis in axes})
     keys = ["point", *axes, *(name for name in ("app", "gpu") if name in rows), "model"]
+    keys += ["anchor"] if "anchor" in rows else []
     launch = [name for name in _LAUNCH if name in rows]
     again = rows.duplicated([*keys, *launch])
     if launch and again.any():

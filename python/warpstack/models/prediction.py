@@ -256,7 +256,7 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
         If the model is unknown (the message lists the names).
     """
     gpu = as_gpu(gpu)
-    own = _present_name(model)
+    own = present_name(model)
     if own not in _registered and own not in _core_names():
         raise unknown("model", model, names())
     if own in _registered:
@@ -364,7 +364,7 @@ def evaluate_all(
     InputError
         As for `evaluate`.
     """
-    model = _present_name(model)
+    model = present_name(model)
     if model in _registered:
         return _evaluate_all_registered(profiles, gpus, model)
     core = _core.evaluate_all(
@@ -402,7 +402,7 @@ def _evaluate_all_registered(
     return results
 
 
-def _present_name(model: str) -> str:
+def present_name(model: str) -> str:
     """Return the name that a model has now; a former name gives one warning."""
     if model not in _FORMER or model in _registered:
         return model
@@ -429,7 +429,7 @@ def model_list(models: str | Iterable[str]) -> list[str]:
     if not wanted:
         raise InputError("models: no model given")
     for model in wanted:
-        if _present_name(model) not in names():
+        if present_name(model) not in names():
             raise unknown("model", model, [*names(), "all"])
     for model in wanted:
         if wanted.count(model) > 1:
@@ -650,7 +650,7 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
 
 def model_reads(model: str) -> frozenset[str]:
     """Return the fields of `Gpu` that a model itself reads, beyond those of the stages before it."""
-    model = _present_name(model)
+    model = present_name(model)
     own = _registered.get(model)
     return frozenset(_core.model_fields(model)) if own is None else own.fields
 
@@ -664,7 +664,7 @@ def warn_of_unread(options: Options, models: Sequence[str]) -> None:
 
     Models of all warps' phases do not read what is about the representative warp.
     """
-    present = [_present_name(model) for model in models]
+    present = [present_name(model) for model in models]
     if any(model in _registered or not _core.reads_phases(model) for model in present):
         return
     unread = [name for name in changed_options(options) if name in _OF_ONE_WARP]

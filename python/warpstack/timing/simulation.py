@@ -610,19 +610,48 @@ def simulate(
             results.append(SimulationResult(values, one, simulator.gpu, profiler))
         return results[0] if isinstance(app, KernelTrace) else results
     threads = thread_count(workers, MOST_THREADS) or os.cpu_count() or 1
-    threads = min(threads, len(kernels)) if flush_l2 else 1
     total = sum(one.num_instructions for one in kernels)
     with progress_bar(progress, total, "simulating", "instruction") as bar:
-        if threads > 1:
-            results = _simulate_at_once(simulator, kernels, threads, bar, how)
-        else:
-            results = []
-            for number, one in enumerate(kernels, 1):
-                say_which(bar, "simulating", number, len(kernels))
-                if flush_l2:
-                    simulator.flush_l2()
-                results.append(simulator.run(one, progress=bar, **how))
+        results = run_kernels(simulator, kernels, flush_l2, threads, bar, how)
     return results[0] if isinstance(app, KernelTrace) else results
+
+
+def run_kernels(
+    simulator: Simulator,
+    kernels: Sequence[KernelTrace],
+    flush_l2: bool,
+    num_threads: int,
+    bar: Progress,
+    how: dict[str, Any] | None = None,
+) -> list[SimulationResult]:
+    """Simulate the kernels of an application in order, or at once where each begins with an empty L2.
+
+    Parameters
+    ----------
+    simulator
+        The GPU.
+    kernels
+        The kernels.
+    flush_l2
+        Empty L2 before each.
+    num_threads
+        How many to simulate at once at most.
+    bar
+        It is told of issued instructions.
+    how
+        Other arguments of `Simulator.run`.
+    """
+    how = how or {}
+    num_threads = min(num_threads, len(kernels)) if flush_l2 else 1
+    if num_threads > 1:
+        return _simulate_at_once(simulator, kernels, num_threads, bar, how)
+    results = []
+    for number, one in enumerate(kernels, 1):
+        say_which(bar, "simulating", number, len(kernels))
+        if flush_l2:
+            simulator.flush_l2()
+        results.append(simulator.run(one, progress=bar, **how))
+    return results
 
 
 def _run_alone(
@@ -635,21 +664,31 @@ def _run_alone(
     return simulator.run(kernel, **how)._core
 
 
-class _SharedProgress:
-    """Progress that several threads report, each about what it does; it ends them when it is stopped."""
+class SharedProgress:
+    """Progress that several threads report, each about what it does; it ends them when it is stopped.
 
-    def __init__(self, bar: Progress) -> None:
+    Parameters
+    ----------
+    bar
+        What shows it.
+    stopped
+        Set to end them; None: an event of its own.
+    """
+
+    def __init__(self, bar: Progress, stopped: threading.Event | None = None) -> None:
         self._bar = bar
         self._lock = threading.Lock()
-        self.stopped = threading.Event()
+        self.stopped = threading.Event() if stopped is None else stopped
 
     def update(self, n: float | None = 1, /) -> bool | None:
+        """Advance by `n` units, or end the thread."""
         if self.stopped.is_set():
             raise CancelledError
         with self._lock:
             return self._bar.update(n)
 
     def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
+        """Say what is being done."""
         with self._lock:
             self._bar.set_description(desc, refresh)
 
@@ -665,7 +704,7 @@ def _simulate_at_once(
 
     The first error in the order of the launches ends them all, as it would on one thread.
     """
-    shared = _SharedProgress(bar)
+    shared = SharedProgress(bar)
     free: SimpleQueue[Simulator] = SimpleQueue()
     free.put(first)
     for _ in range(num_threads - 1):

@@ -17,8 +17,9 @@ KernelWork work_of(const trace::KernelTrace& trace, double latency, double rate)
 TEST(KernelWork, BlocksTakeSlotsAsTheyGetFree) {
   // Three blocks of one warp with four instructions, two SMs with one slot: four cycles with both
   // at work, four with one.
-  const trace::KernelTrace trace =
-      make_kernel(3, 32, std::vector<testing::Step>(4, {"MOV", {1}, {}, {}}));
+  const trace::KernelTrace trace = make_kernel(
+      3, 32,
+      {{"MOV", {1}, {}, {}}, {"MOV", {2}, {}, {}}, {"MOV", {3}, {}, {}}, {"MOV", {4}, {}, {}}});
   const PhaseList list = work_of(trace, 4, 1).play(2, 1);
   ASSERT_EQ(list.phases.size(), 2u);
   EXPECT_DOUBLE_EQ(list.first_all_warps, 2);
@@ -71,8 +72,9 @@ TEST(KernelWork, WarpsWaitForTheirStores) {
 TEST(KernelWork, BusySmsAreCounted) {
   // Three blocks of a warp with four instructions, two SMs: both for four cycles, one for four
   // more.
-  const trace::KernelTrace trace =
-      make_kernel(3, 32, std::vector<testing::Step>(4, {"MOV", {1}, {}, {}}));
+  const trace::KernelTrace trace = make_kernel(
+      3, 32,
+      {{"MOV", {1}, {}, {}}, {"MOV", {2}, {}, {}}, {"MOV", {3}, {}, {}}, {"MOV", {4}, {}, {}}});
   const PhaseList list = work_of(trace, 4, 1).play(2, 1);
   EXPECT_DOUBLE_EQ(list.phases[0].busy_sms, 2);
   EXPECT_DOUBLE_EQ(list.phases[1].busy_sms, 1);

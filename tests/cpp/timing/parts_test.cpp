@@ -309,6 +309,27 @@ TEST(DramChannel, OpenRowsGoFirst) {
   EXPECT_EQ(counters.dram_row_misses, 3u);
 }
 
+TEST(DramChannel, BanksChooseAmongThoseInTheQueue) {
+  TimingConfig config = dram_config();
+  config.gpu.dram_row_bytes = 1024;
+  config.gpu.dram_banks = 2;
+  config.gpu.dram_trcd = 10;
+  config.gpu.dram_trp = 5;
+  config.gpu.dram_queue_entries = 1;
+  config.gpu.l2_miss_queue_entries = 2;
+  config.memory.l2.slices = config.dram_channels;
+  TrafficCounters counters;
+  DramChannel channel(config, counters);
+  // When row 0 has had its burst, at 10, the second request to it still waits for the queue.
+  for (const std::uint64_t row : {0, 2, 0}) {
+    EXPECT_TRUE(channel.has_room());
+    channel.add(request(0, 32, row), 0);
+  }
+  EXPECT_FALSE(channel.has_room());
+  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{10, 0}, {26, 2}, {42, 0}};
+  EXPECT_EQ(transfers(channel), expected);
+}
+
 TEST(DramChannel, BurstsOfABankGroupAreApart) {
   TimingConfig config = dram_config();
   config.dram_bandwidth_gbs = 16;  // a burst of 32 bytes takes two cycles

@@ -78,6 +78,33 @@ def test_one_default_gpu_and_model(here, rows):
     assert found["cycles"].tolist() == table["cycles"].tolist()
 
 
+@pytest.mark.parametrize("anchor", ["simulate", "mdm"])
+def test_an_anchor(here, rows, capfd, anchor):
+    axis = ["--axis", "num_sms=7,28"]
+    found = rows("app", *axis, "--anchor", anchor)
+    table = ws.sweep({"app": ws.load("app")}, "pascal-mdm", {"num_sms": [7, 28]}, anchor=anchor)
+    assert list(found[0]) == list(table.columns)
+    assert pd.DataFrame(found)["cycles"].tolist() == table["cycles"].tolist()
+    assert {row["anchor"] for row in found} == {anchor}
+    # The same of a file, and as text.
+    text = DESIGN.replace("[gpumech, mdm]", f"[gpumech]\nanchor: {anchor}")
+    (here / "anchored.yaml").write_text(text)
+    assert {row["anchor"] for row in rows("anchored.yaml")} == {anchor}
+    assert main(["sweep", "app", *axis, "--anchor", anchor]) == 0
+    assert f"anchored by {anchor} at pascal-mdm" in " ".join(capfd.readouterr().out.split())
+
+
+def test_what_only_the_anchor_reads_is_read(here, capsys):
+    options = ["app", "--axis", "num_sms=7,14", "--set", "l1_mshr_targets=4"]
+    note = "--set l1_mshr_targets=4 has no effect on the models closed_network"
+    assert main(["sweep", *options]) == 0
+    assert note in capsys.readouterr().err
+    assert main(["sweep", *options, "--anchor", "simulate"]) == 0
+    assert "has no effect" not in capsys.readouterr().err
+    assert main(["sweep", *options, "--anchor", "mdm"]) == 0
+    assert f"{note} and the anchor mdm" in capsys.readouterr().err
+
+
 def test_launches_are_chosen(here, rows):
     found = rows("app", "--axis", "num_sms=7,14", "--kernels", "2")
     assert [row["kernel"] for row in found] == [2, 2]
@@ -158,6 +185,10 @@ MISTAKES = {
     "app --axis num_sms=7 --gpu a10": "there is no GPU 'a10'",
     "app --axis num_sms=7 --gpu a100 --gpu l4": "--gpu is given 2 times, a100, l4",
     "app --axis num_sms=7 -m mdn": "there is no model 'mdn'; did you mean mdm?",
+    "app --axis num_sms=7 --anchor simulator": "--anchor 'simulator' is not one of ",
+    "app --axis num_sms=7 -m mdm --anchor mdm": "--anchor mdm: is the swept model mdm itself",
+    "design.yaml --anchor mdm": "--anchor: design.yaml is a design, which says it under `anchor:`",
+    "anchored.yaml": "anchored.yaml:9: anchor = mdm: is the swept model mdm itself",
     "app --axis num_sms=7 -O sample_sms=1": "there is no option 'sample_sms'",
     "app app --axis num_sms=7": "2 traces are given, app, app: this command takes one",
     "app --workload bfs --axis num_sms=7": "the trace app and --workload bfs are given",
@@ -182,6 +213,7 @@ def test_mistakes(here, capsys, words):
         ("quote", 'source: scale.cu, arguments: "it\'s"'),
     ):
         (here / f"{name}.yaml").write_text(DESIGN.replace("trace: app", entry))
+    (here / "anchored.yaml").write_text(DESIGN + "anchor: mdm\n")
     try:
         status = main(["sweep", *words.split()])
     except SystemExit as end:

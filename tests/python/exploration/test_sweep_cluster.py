@@ -58,6 +58,16 @@ def test_a_cluster_gives_the_same(client, app, pascal):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("anchor", ["simulate", "gpumech"])
+def test_a_cluster_finds_the_same_anchor(client, app, pascal, anchor):
+    axes = [{}, {"num_sms": 3}, {"l1_mshrs": 16}, {"l1_size_kib": 17}]
+    apps, how = {"x": app, "y": app[0]}, {"anchor": anchor, "cache": False}
+    expected = ws.sweep(apps, pascal, axes, ["mt", "mdm"], **how)
+    table = ws.sweep(apps, pascal, axes, ["mt", "mdm"], client=client, **how)
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+
+
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing(client, app, pascal, tmp_path):
     expected = ws.sweep(app, pascal, AXES)
     before = set(client.run(os.getpid).values())

@@ -214,14 +214,14 @@ def test_latency_of_a_memory_instruction_is_its_average(pascal):
 
     Ten warps of one block read the same ten lines one after the other, each one line per
     instruction: the first warp to touch a line misses everywhere, L1 is bypassed, the other nine
-    hit in L2.
+    hit in L2. Without time they do not wait for the first one's data.
     """
     k = ws.patterns.KernelBuilder("amat", grid=1, block=320)
     k.emit("LDG.E.STRONG.GPU", dst=4, src=2, address=0x1000 + 0 * k.thread)
     k.emit("FADD", dst=5, src=4)
     gpu = ws.gpu("gpumech-baseline").replace(num_sms=1)
     kernel = k.build()
-    memory = ws.simulate_caches(kernel, gpu)
+    memory = ws.simulate_caches(kernel, gpu, access_order="greedy")
     assert memory.per_pc[["l1_hit", "l2_hit", "dram"]].iloc[0].tolist() == [0, 0.9, 0.1]
     table = ws.interval_profile(kernel, gpu, memory).intervals
     # The load issues in cycle 0 and is done in cycle 150; FADD issues in 151 instead of 1.
@@ -280,7 +280,7 @@ def test_clustering_equals_plain_definition(warps):
     chained = np.array([c for _, c in warps])[block]
     for i in range(40):
         k.emit("FADD", dst=4, src=4, where=chained & (i < count))
-        k.emit("FADD", dst=5, src=40, where=~chained & (i < count))
+        k.emit("FADD", dst=5 + i, src=100, where=~chained & (i < count))
     kernel = k.build()
 
     points = []
@@ -320,12 +320,12 @@ def test_clustering_looks_at_both_features():
     """Equal IPC, different lengths; equal lengths, different IPC: the majority wins either way."""
     lengths = ws.patterns.KernelBuilder("lengths", grid=5, block=32)
     for i in range(30):
-        lengths.emit("FADD", dst=5, src=40, where=(lengths.thread >= 32) | (i < 10))
+        lengths.emit("FADD", dst=5 + i, src=40, where=(lengths.thread >= 32) | (i < 10))
     assert ws.interval.representative_warp(lengths.build()) == (1, 0)
     speeds = ws.patterns.KernelBuilder("speeds", grid=5, block=32)
-    for _ in range(30):
+    for i in range(30):
         speeds.emit("FADD", dst=4, src=4, where=speeds.thread < 32)
-        speeds.emit("FADD", dst=5, src=40, where=speeds.thread >= 32)
+        speeds.emit("FADD", dst=5 + i, src=40, where=speeds.thread >= 32)
     assert ws.interval.representative_warp(speeds.build()) == (1, 0)
 
 
@@ -362,6 +362,16 @@ def test_missing_blocks_count_like_the_traced_ones(tmp_path, pascal):
     assert ws.models.evaluate(profile, pascal).instructions == 2 * 3
 
 
+def test_a_register_is_not_written_anew_before_it_has_been_written(pascal):
+    """As on the simulator's scoreboard: three FADDs of latency 7 into one register, 8 cycles apart."""
+    k = ws.patterns.KernelBuilder("overwritten", grid=1, block=32)
+    for _ in range(3):
+        k.emit("FADD", dst=4, src=40)
+    table = ws.interval_profile(k.build(), pascal.replace(fp32_latency=7)).intervals
+    assert table["stall_cycles"].tolist() == [7, 7, 0]
+    assert table["cause_row"].tolist() == [0, 1, -1]
+
+
 def test_odd_issue_widths_make_no_intervals(pascal):
     """Three per cycle: rounding errors of 1/3 are not stalls, but a dependence is.
 
@@ -371,17 +381,16 @@ def test_odd_issue_widths_make_no_intervals(pascal):
     gpu = pascal.replace(issue_width=3, fp32_latency=7)
     k = ws.patterns.KernelBuilder("thirds", grid=1, block=32)
     for i in range(1000):
-        k.emit("FADD", dst=4, src=4 if i % 10 == 9 else 40)
+        k.emit("FADD", dst=4 + i % 10, src=12 if i % 10 == 9 else 40)
     table = ws.interval_profile(k.build(), gpu).intervals
-    # The result of instruction 8 of each ten is overwritten before 9 reads it.
     assert len(table) == 101
     assert table["stall_cycles"].iloc[0] == pytest.approx(8 - 1 / 3)
     independent = ws.patterns.KernelBuilder("independent", grid=1, block=32)
     for i in range(1000):
-        independent.emit("FADD", dst=4, src=4 if i % 24 == 23 else 40)
+        independent.emit("FADD", dst=4 + i % 24, src=26 if i % 24 == 23 else 40)
         if i % 24 == 22:
-            for _ in range(23):
-                independent.emit("FADD", dst=5, src=40)
+            for other in range(50, 73):
+                independent.emit("FADD", dst=other, src=40)
     assert len(ws.interval_profile(independent.build(), gpu)) == 1
 
 

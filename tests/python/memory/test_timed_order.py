@@ -148,3 +148,19 @@ def test_stores_alone_come_to_an_end(pascal):
     profile = ws.simulate_caches(k.build(), pascal.replace(num_sms=2), access_order="timed")
     assert profile.totals["l1_write_requests"] == 40 * 40
     assert not profile.per_pc.filter(like="_waits").to_numpy().any()
+
+
+@pytest.mark.parametrize(("later", "expected"), [(False, 340), (True, 120)])
+def test_a_line_that_comes_from_dram_is_there_when_dram_has_sent_it(pascal, later, expected):
+    """Two SMs ask for one line, the second at the same time or after 340 cycles of another load."""
+    k = ws.patterns.KernelBuilder("shared", grid=2, block=32)
+    if later:
+        k.emit("LDG.E", dst=9, src=2, address=(1 << 21) + 0 * k.thread, where=k.thread >= 32)
+        k.emit("FADD", dst=8, src=9, where=k.thread >= 32)
+    k.emit("LDG.E.64", dst=4, src=2, address=(1 << 20) + 0 * k.thread)
+    k.emit("FADD", dst=6, src=4)
+    k.emit("EXIT")
+    table = ws.simulate_caches(k.build(), pascal.replace(num_sms=2), access_order="timed").per_pc
+    row = table[table["opcode"] == "LDG.E.64"].iloc[0]
+    assert row[["l2_hit", "dram"]].tolist() == [0.5, 0.5]  # by tags
+    assert row["dram_wait_cycles"] + row["l2_wait_cycles"] == 340 + expected

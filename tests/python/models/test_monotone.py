@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import random_kernels as rk
+import kernel_recipes as rk
 import warpstack as ws
 from effort import rounds
 

@@ -618,6 +618,7 @@ def calls(given: Given) -> dict[str, Call]:
         seed=0,
         workers=1,
         cache=False,
+        anchor="mdm",
     )
     counted = {"per_instruction": True, "timeline": True}
     add(
@@ -653,6 +654,7 @@ def calls(given: Given) -> dict[str, Call]:
         store=None,
         resume=True,
         cache=False,
+        anchor="simulate",
         selection="max",
         misses="per_pc",
         merge_threshold=0.0,
@@ -670,6 +672,7 @@ def calls(given: Given) -> dict[str, Call]:
         part=(0, 1),
         workers=1,
         client=None,
+        anchor=None,
         selection="clustering",
         misses="per_pc",
         merge_threshold=0.0,

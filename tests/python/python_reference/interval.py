@@ -20,7 +20,8 @@ def run(instructions, issue_rate):
         if k > 0:
             next_slot = issue + 1 / issue_rate
             issue = next_slot
-            for reg in sources:
+            # A register is not written anew before it has been written.
+            for reg in (*sources, *destinations):
                 # 1e-6 of a cycle is rounding, as of 1/3, and no stall.
                 if reg in written and written[reg][0] + 1 > issue + (issue == next_slot) * 1e-6:
                     issue, producer = written[reg][0] + 1, written[reg][1]
@@ -109,8 +110,9 @@ class WithCopies(list):
             opcode, kind = row["opcode"], row["opcode"].partition(".")[0]
             is_product = opcode.startswith("wgmma.mma_async")
             is_free = is_product and has_product_waits  # its sums are nobody's before a wait
-            sources = set(row["sources"]) - set(row["destinations"] if is_free else ())
-            waits = [written[reg] for reg in row["sources"] if reg in sources and reg in written]
+            own_sums = set(row["destinations"]) if is_free else set()
+            registers = [*row["sources"], *row["destinations"]]
+            waits = [written[reg] for reg in registers if reg in written and reg not in own_sums]
             step = phases.step_of(opcode)
             last = opcode.rpartition(".")[2]
             if opcode == "cp.async.wait_all":

@@ -479,6 +479,7 @@ class PlainMemorySystem:
     def __init__(self, config):
         self.config = config
         self.l2 = PlainCache(**config["l2"])
+        self.now, self.under_way = None, {}
 
     def l1_config(self, kernel):
         """Return L1 beside the smallest carve-out that costs no resident block (cache paper, Eq. 7)."""
@@ -520,6 +521,7 @@ class PlainMemorySystem:
         `slice_turns`, `place_wait_cycles` and `read_sectors` (by L1) are then of this kernel.
         """
         totals, rows, observed = Counter(), {}, []
+        self.now, self.under_way = None, {}  # of the turn that L2 serves; place -> fetches
         self.slice_turns = [0] * self.l2.slices
         self.place_wait_cycles = [0, 0]
         self.read_sectors = Counter()
@@ -679,13 +681,32 @@ class PlainMemorySystem:
     def serve(self, request, l1, totals):
         """Serve a request in L2.
 
-        Return (sectors, whether one missed, sectors moved by DRAM, whether DRAM must be asked).
+        Return (sectors, whether one missed, sectors moved by DRAM, whether DRAM must be asked, whether
+        one is in the tags, but still on its way from DRAM).
         """
         kind, line, part, evict_first, _ = request
         serve = {"read": self.l2_read, "atomic": self.l2_atomic}.get(kind, self.l2_write)
         self.count_turns(request, l1)
         self.read_sectors[id(l1)] += len(part) * (kind == "read")
-        return len(part), *serve(line, part, l1, totals, evict_first)
+        self.is_late = False
+        return len(part), *serve(line, part, l1, totals, evict_first), self.is_late
+
+    def note_fetch(self, line, sectors, asks):
+        """Note in the timed order what DRAM is asked for, the last four of a set of L2.
+
+        Who asks for it in the first half of DRAM's latency gets it when DRAM has sent it.
+        """
+        if self.now is None:
+            return
+        fetches = self.under_way.setdefault(self.l2.place(line), [])
+        since = self.now - (timed.LATENCY[2] - timed.LATENCY[1]) / 2
+        if asks:
+            fetches.append((line, self.now, sectors))
+            del fetches[:-4]
+        elif any(
+            known == line and sectors & fetched and sent > since for known, sent, fetched in fetches
+        ):
+            self.is_late = True
 
     def count_turns(self, request, l1):
         """Count the turns of slices of L2 that a request takes."""
@@ -735,6 +756,7 @@ class PlainMemorySystem:
             self.settle(fetch, written_back, totals)
             missed |= hits != set(part)
             moved += len(fetch)
+            self.note_fetch(line, set(part), bool(fetch))
         return missed, moved, moved > 0
 
     def l2_write(self, l1_line, touched, l1, totals, evict_first):
@@ -749,6 +771,7 @@ class PlainMemorySystem:
             missed |= hits != set(part)
             moved += len(fetch) or len(set(part) - hits)
             asks |= bool(fetch or forward)
+            self.note_fetch(line, set(part), bool(fetch or forward))
         return missed, moved, asks
 
     def l2_atomic(self, l1_line, touched, l1, totals, evict_first):
@@ -761,4 +784,5 @@ class PlainMemorySystem:
             self.settle(fetch, written_back, totals)
             missed |= hits != set(part)
             moved += len(fetch)
+            self.note_fetch(line, set(part), bool(fetch))
         return missed, moved, moved > 0

@@ -244,6 +244,29 @@ def services(d, gpu):
     return own, shared | {"slice": at_slice, "dram": at_dram}
 
 
+def first_burst(first, d, gpu):
+    """Return (the busiest station, cycles of an instruction) when all warps make their first load at once.
+
+    All of them pass that station one after the other, and each the other stations alone.
+    """
+    warps, of_all = first
+    if not d["memory_instructions"] or not warps:
+        return None, 0
+    no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
+    loads = {"dram_bytes": d["dram_bytes"] - d["dram_write_bytes"]}
+    loads |= dict.fromkeys(("slice_turns", "hottest_slice_turns"), d["read_misses"])
+    loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
+    own, shared = services(d | no_writes | loads, gpu)
+    together = (min(d["warps_in_step"], max(warps, 1)) + 1) / 2
+    alone = {**own, **shared, "lsu": own["lsu"] * together}
+    bursts = {name: warps * s for name, s in own.items()}
+    bursts |= {name: of_all * s for name, s in shared.items()}
+    cycles = {name: burst + sum(alone.values()) - alone[name] for name, burst in bursts.items()}
+    busy = [name for name in cycles if bursts[name] > 0]
+    slowest = max(busy, key=bursts.get, default=None)
+    return slowest, max((cycles[name] for name in busy), default=0)
+
+
 def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """Return (cycles, stack per instruction of the mean SM).
 
@@ -366,14 +389,25 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
     sms = launch["sms"]
     solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
-    in_phases = max(sum(n * solved[phase][0] for phase, n in sm[0].items()) for sm in sms)
+    slowest, first_access = first_burst(launch["first"], d, gpu)
+    beside = think + schedulers * issue + launch["first"][0] * issue
+    works = []  # of each SM: cycles, and by how much the first access makes them longer
+    for depth, *_ in sms:
+        longer = 0
+        for phase, deep in depth.items():
+            if first_access:
+                first = min(launch["at_start"].get(phase, 0) / d["memory_instructions"], deep)
+                longer += first * max(first_access + beside - solved[phase][0], 0)
+        works.append((sum(deep * solved[phase][0] for phase, deep in depth.items()), longer))
+    at_burst = first_access / d["memory_instructions"] if first_access else 0
+    in_phases, of_burst = max((sum(work), work[1]) for work in works)
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
-    cycles = max(in_phases, launch["span"])
+    cycles = max(in_phases, launch["span"] + at_burst)
     if gpu["scheduler"] == "gto":
         pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
-        for depth, n, alone_, most in sms:
-            work = sum(deep * solved[phase][0] for phase, deep in depth.items())
-            cycles = max(cycles, n * issue + max(alone_, min(most * pace, work)))
+        for (_, n, alone_, most), (work, longer) in zip(sms, works, strict=True):
+            drain = max(alone_, min(most * pace, work))
+            cycles = max(cycles, n * issue + min(drain + at_burst, max(drain, work + longer)))
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
     def divide(value, where):
@@ -392,19 +426,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     divide(cycles - in_phases, alone(1))
     if port := gpu["noc_sm_bytes_per_cycle"]:
         cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
-    if d["memory_instructions"]:
-        first, of_all = launch["first"]
-        no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
-        read = d["dram_bytes"] - d["dram_write_bytes"]
-        loads = {"dram_bytes": read, "slice_turns": d["read_misses"]}
-        loads["hottest_slice_turns"] = d["read_misses"]
-        loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
-        own, shared = services(d | no_writes | loads, gpu)
-        bursts = {name: first * s for name, s in own.items()}
-        bursts |= {name: of_all * s for name, s in shared.items()}
-        slowest = max(bursts, key=bursts.get)
-        burst = bursts[slowest] / d["memory_instructions"]
-        cycles += burst
+    if first_access:
         # No load waits for a place yet.
-        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += burst
+        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += of_burst
     return cycles, {part: value / instructions for part, value in stack.items()}

@@ -163,6 +163,7 @@ class SampledMemorySystem(PlainMemorySystem):
         if not chosen or not have_all_loads(kernel.instructions, lists, chosen):
             return None
         self.lanes = timed.atomic_requests(kernel) if self.config["atomics_per_lane"] else {}
+        self.now, self.under_way = None, {}
         self.slice_turns, self.turns_of_all = [0] * self.l2.slices, 0
         self.read_sectors = Counter()
         pace, l1 = timed.paces(kernel), self.l1_config(kernel)
@@ -195,6 +196,7 @@ class SampledMemorySystem(PlainMemorySystem):
                 leader.run(end)
             outcomes = [[None] * len(leader.sent) for leader in leaders]
             for turn in range(LAST_TURN + 1):
+                self.now = end - timed.WINDOW + turn * timed.TURN
                 for n, leader in enumerate(leaders):
                     first = [f < leader.number for f in leader.numbers]
                     self.serve_followers(

@@ -338,7 +338,7 @@ class Sm:
                 if flight:
                     start = max(flight.sent, self.port)
                     self.port = start + math.ceil(32 * outcome[0] / BYTES_PER_CYCLE)
-                    flight.source = 2 if outcome[1] else 1
+                    flight.source = 2 if outcome[1] or outcome[4] else 1
                     flight.back = start + LATENCY[flight.source]
             if is_whole:
                 counters = self.rows.setdefault(access.row, Counter())
@@ -376,8 +376,9 @@ def run(system, sms):
             for number, sm in enumerate(sms)
             for i, (turn, *_) in enumerate(sm.sent)
         )
-        for _, number, i in order:
+        for turn, number, i in order:
             sm = sms[number]
+            system.now = end - WINDOW + max(turn, 0) * TURN
             outcomes[number][i] = system.serve(sm.sent[i][1], sm.l1, sm.totals)
         # Requests that L2 has not answered may be answered at any time from here on.
         events = [sm.next_event() for sm in sms]

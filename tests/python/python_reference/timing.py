@@ -66,6 +66,7 @@ class Machine:
         self.slices = [Slice(self, s) for s in range(num_slices)]
         self.request_link, self.request_turn = Link(self.l2_period), 0
         self.request_ports = [Link(self.l2_period) for _ in self.sms]
+        self.slice_ports = [[Link(self.l2_period) for _ in self.slices] for _ in range(2)]
         self.reply_link, self.reply_turn = Link(self.l2_period), 0
         self.reply_ports = [0 for _ in self.sms]
         # Places for blocks: the cycle from which on they are free, in the order in which they got so.
@@ -119,6 +120,16 @@ class Machine:
         rate = self.config["noc_sm_bytes_per_cycle"]
         return math.floor(count / rate * self.l2_period + 0.5) if rate else 0
 
+    def link_time(self, count):
+        if self.config["noc_topology"] == "crossbar":
+            return 0
+        return self.transfer_time(count, self.config["noc_bandwidth_gbs"])
+
+    def slice_port_time(self):
+        if self.config["noc_topology"] != "crossbar":
+            return 0
+        return math.floor(self.config["l2_slice_request_cycles"] * self.l2_period + 0.5)
+
     def move_requests(self, now):
         refused = 0
         while refused < len(self.sms) and self.request_link.is_free(now):
@@ -140,9 +151,13 @@ class Machine:
                 continue
             if port_time and not port.is_free(now):
                 continue
-            self.request_link.take(now, self.transfer_time(count, self.config["noc_bandwidth_gbs"]))
+            slice_port = self.slice_ports[0][packet["slice"]]
+            if self.slice_port_time() and not slice_port.is_free(now):
+                continue
+            self.request_link.take(now, self.link_time(count))
             if port_time:
                 port.take(now, port_time)
+            slice_port.take(now, self.slice_port_time())
             sm.outbox.pop(0)
             self.totals.update(noc_request_packets=1, noc_request_bytes=count)
             packet["waited"]["noc"] += now - packet["mark"]
@@ -156,21 +171,26 @@ class Machine:
         while refused < len(self.slices) and self.reply_link.is_free(now):
             source, self.reply_turn = self.reply_turn, (self.reply_turn + 1) % len(self.slices)
             refused += 1
+            slice_port = self.slice_ports[1][source]
             if not self.slices[source].replies:
+                continue
+            if self.slice_port_time() and not slice_port.is_free(now):
                 continue
             packet = self.slices[source].replies.pop(0)
             count = 32 * len(packet["sectors"])
             if packet["kind"] not in ("read", "atomic"):
                 count = self.config["noc_control_bytes"]
-            self.reply_link.take(now, self.transfer_time(count, self.config["noc_bandwidth_gbs"]))
+            self.reply_link.take(now, self.link_time(count))
+            slice_port.take(now, self.slice_port_time())
             self.totals.update(noc_reply_packets=1, noc_reply_bytes=count)
             sm = self.sms.index(packet["sm"])
             sent = max(now, self.reply_ports[sm])
             self.reply_ports[sm] = sent + self.port_time(count)
             packet["waited"]["noc"] += sent - packet["mark"]
             arrival = sent + ticks(self.config["l2_latency"])
-            if packet["looked_up"]:
-                arrival -= (math.ceil(self.config["l1_latency"]) - 1) * TICKS
+            # Beside the pipeline before the tags of L1, through which loads and stores have passed.
+            if self.config["l1_latency_place"] == "before_tags":
+                arrival -= max(math.ceil(self.config["l1_latency"]) - 1, 0) * TICKS
             packet["sm"].arrivals.append((arrival, packet))
             refused = 0
 
@@ -352,6 +372,9 @@ class PlainSm:
                     ready, cause = time, why
         if warp["barrier_until"] > ready:
             ready, cause = warp["barrier_until"], "dep"
+        for load in warp["loads"]:
+            if load["stops_warp"]:
+                ready, cause = NEVER, load
         return ready, cause
 
     def accepts(self, now):
@@ -474,7 +497,8 @@ class PlainSm:
             ]
         load = None
         returns = kind in ("load", "async_copy", "atomic")
-        if returns or (self.config["store_acknowledgement"] == "awaited" and not shared):
+        stops = atomic and self.config["atomic_wait"] == "until_done"
+        if returns or stops or (self.config["store_acknowledgement"] == "awaited" and not shared):
             load = {
                 "warp": warp,
                 "instruction": instruction,
@@ -485,6 +509,7 @@ class PlainSm:
                 "latency": {},
                 "shared": shared,
                 "returns": returns,
+                "stops_warp": stops,
             }
         self.queue.append(
             {
@@ -727,7 +752,6 @@ class PlainSm:
                     "kind": kind,
                     "evict_first": evict_first,
                     "fetch": fetch,
-                    "looked_up": self.at_tags,
                     "entered": now * TICKS,
                     "mark": now * TICKS,
                     "waited": Counter(),

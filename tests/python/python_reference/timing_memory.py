@@ -71,6 +71,10 @@ class Slice:
             targets = [written] if mshr is None else mshr["targets"]
             while targets:
                 packet = targets[0]
+                if packet is None:
+                    targets.pop(0)
+                    mshr["served"] += 1
+                    continue
                 if packet["left"] == 1 and packet["fetch"] and self.is_full():
                     return
                 targets.pop(0)
@@ -102,7 +106,8 @@ class Slice:
         return units - valid
 
     def dram_is_full(self):
-        return len(self.channel.queue) >= self.config["dram_queue_entries"]
+        waiting = self.config["l2_miss_queue_entries"] * self.machine.sharers
+        return len(self.channel.queue) >= self.config["dram_queue_entries"] + waiting
 
     def mshrs_are_full(self):
         return len(self.mshrs) >= self.config["l2_mshrs"]
@@ -162,8 +167,25 @@ class Slice:
         fetches = l2.write_fetch(line, packet["sectors"])
         if fetches and self.mshrs_are_full():
             return "dram"
+        # What is on its way does not change by a store that writes beside it.
+        passed = {}
+        joined = []
+        if l2.write_miss == "write_and_fetch":
+            joined = [
+                m
+                for m in self.mshrs
+                if m["line"] == line and m["sectors"] & (set(packet["sectors"]) - set(fetches))
+            ]
+            under_way = {s for m in joined for s in m["sectors"]} - set(fetches)
+            passed = {s: mask for s, mask in packet["sectors"].items() if s in under_way}
+        if any(len(m["targets"]) + m["served"] >= self.config["l2_mshr_targets"] for m in joined):
+            return "dram"
         needs_dram = (
-            fetches or l2.through or not l2.contains(line) or l2.write_miss == "no_allocate"
+            fetches
+            or passed
+            or l2.through
+            or not l2.contains(line)
+            or l2.write_miss == "no_allocate"
         )
         if needs_dram and self.dram_is_full():
             return "dram"
@@ -171,9 +193,15 @@ class Slice:
             return "reply"
         if l2.write_miss != "no_allocate" and not self.can_take(line):
             return "dram"
+        for mshr in joined:
+            mshr["targets"].append(None)
         hits, fetch, forward, written_back = l2.write(
-            line, packet["sectors"], 0, packet["evict_first"]
+            line,
+            {s: mask for s, mask in packet["sectors"].items() if s not in passed},
+            0,
+            packet["evict_first"],
         )
+        hits, forward = set(hits) | set(passed), set(forward) | set(passed)
         totals.update(
             l2_write_requests=1,
             l2_write_sectors=len(packet["sectors"]),
@@ -186,7 +214,7 @@ class Slice:
         packet["left"] = int(answers and bool(passes))
         self.write_to_dram(line, forward, packet if answers else None)
         if fetch:
-            self.fetch(line, fetch, [packet] if answers and not forward else [])
+            self.fetch(line, fetch, [packet if answers and not forward else None])
         if written_back:
             self.write_to_dram(written_back[0], written_back[1])
         self.last_write = now
@@ -283,8 +311,9 @@ class Channel:
                 end = self.next_refresh + self.cycles("dram_trfc")
                 bank["free"]["open"] = max(bank["free"]["open"], end)
             self.next_refresh += self.cycles("dram_trefi")
+        queue = self.queue[: self.config["dram_queue_entries"]]
         for b, bank in enumerate(self.banks):
-            waiting = [request for request in self.queue if request[4] % len(self.banks) == b]
+            waiting = [request for request in queue if request[4] % len(self.banks) == b]
             if bank["request"] is None and waiting:
                 hits = [request for request in waiting if request[4] == bank["row"]]
                 bank["request"] = (hits or waiting)[0]

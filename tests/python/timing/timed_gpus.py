@@ -47,6 +47,9 @@ def timed_gpus(draw):
             st.sampled_from([n for n in (0, 1, slices) if n == 0 or slices % n == 0])
         ),
         dram_queue_entries=draw(st.sampled_from([1, 2, 64])),
+        l2_miss_queue_entries=draw(st.sampled_from([0, 0, 1, 3])),
+        l2_write_miss=draw(st.sampled_from([gpu.l2_write_miss, "write_and_fetch"])),
+        noc_topology=draw(st.sampled_from(["shared", "crossbar"])),
         dram_row_bytes=draw(st.sampled_from([0, 0, 1024])),
         dram_banks=draw(st.sampled_from([2, 4])),
         dram_bank_groups=draw(st.sampled_from([1, 2])),
@@ -70,6 +73,7 @@ def timed_gpus(draw):
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
         store_acknowledgement=draw(st.sampled_from(["none", "awaited"])),
         kernel_end=draw(st.sampled_from(["last_store", "last_warp", "last_transfer"])),
+        atomic_wait=draw(st.sampled_from(["for_data", "until_done"])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
         l2_slice_request_cycles=draw(st.sampled_from([1, 1, 1.2, 3])),
         l2_slice_bytes_per_cycle=draw(st.sampled_from([0, 0, 32, 20])),

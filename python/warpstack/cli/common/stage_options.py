@@ -130,6 +130,17 @@ def add_profiler(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_anchor(parser: argparse.ArgumentParser) -> None:
+    """Add ``--anchor``."""
+    parser.add_argument(
+        "--anchor",
+        metavar="NAME",
+        help="a better engine to run once per kernel on --gpu as it is; points are its answer times the "
+        "ratio of the model's: a model that is not swept (about one more point), or simulate (the "
+        "cycle-level simulator: 0.04 to 3.5 million warp instructions a second)",
+    )
+
+
 def add_models(parser: argparse.ArgumentParser, default: Sequence[str], besides: str = "") -> None:
     """Add ``--models``; `besides` names what can be given besides the models."""
     from warpstack.models import prediction

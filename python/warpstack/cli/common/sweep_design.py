@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from warpstack.cli.common.stage_options import DEFAULT_MODELS, split
 from warpstack.cli.common.trace_options import add_trace, is_source, load_trace, names_kernels
 from warpstack.errors import InputError, not_a, not_one_of, shown, unknown
 from warpstack.exploration import samples
+from warpstack.exploration.anchors import check_anchor
 from warpstack.exploration.sweep import Axes, points_of
 from warpstack.hardware.description import Gpu, check_value_fields, has_numbers, value_of_text
 from warpstack.hardware.description import gpu as find_gpu
@@ -43,6 +44,7 @@ _KEYS = (
     "points",
     "sample",
     "models",
+    "anchor",
     "options",
     "profiler",
     "workers",
@@ -77,7 +79,7 @@ class SweepDesign:
         Files and folders that it reads beside those that arguments name.
     gpu, axes, models, options, profiler
         As for `warpstack.sweep`.
-    workers, cache, store
+    anchor, workers, cache, store
         The same; None where nothing is said.
     output
         File to write the table to.
@@ -92,6 +94,7 @@ class SweepDesign:
     models: tuple[str, ...]
     options: Options
     profiler: Profiler
+    anchor: str | None = None
     workers: int | None = None
     cache: bool | Path | None = None
     store: Path | None = None
@@ -109,14 +112,16 @@ class SweepDesign:
         """
         gpu = read_gpu(arguments)
         options = {name: getattr(arguments, name) for name in _OPTIONS}
+        models = tuple(model_list(split(arguments.models or DEFAULT_MODELS)))
         return cls(
             load=partial(_load_subject, arguments, gpu),
             inputs=(),
             gpu=gpu,
             axes=_axes_of_options(arguments),
-            models=tuple(model_list(split(arguments.models or DEFAULT_MODELS))),
+            models=models,
             options=Options(**options),
             profiler=arguments.profiler,
+            anchor=_checked_anchor(arguments.anchor, models, "--anchor "),
         )
 
     @classmethod
@@ -155,6 +160,7 @@ class SweepDesign:
         cache = _text(entries, "cache")
         kernels = _kernels(entries["kernels"], folder)
         gpu = _gpu(entries, folder)
+        models = _models(entries)
         return cls(
             load=partial(_load_all, path, kernels, gpu),
             inputs=tuple(
@@ -162,9 +168,10 @@ class SweepDesign:
             ),
             gpu=gpu,
             axes=_axes(entries),
-            models=_models(entries),
+            models=models,
             options=_options(entries.get("options", {})),
             profiler=checked_profiler(_text(entries, "profiler") or PROFILERS[0]),
+            anchor=_checked_anchor(_text(entries, "anchor"), models),
             workers=None if "workers" not in entries else _whole("workers", entries["workers"], 1),
             cache=None if cache is None else _TRUTHS.get(cache.lower(), folder / cache),
             store=place("store"),
@@ -227,6 +234,13 @@ def _models(entries: Mapping[str, Any]) -> tuple[str, ...]:
     except InputError as error:
         text = str(error)
         raise InputError(text if text.startswith("models:") else f"models: {text}") from None
+
+
+def _checked_anchor(name: str | None, models: Sequence[str], said: str = "anchor = ") -> str | None:
+    """Return the name of an anchor, before anything is loaded that it is to run."""
+    if name is not None:
+        check_anchor(name, models, said)
+    return name
 
 
 def _load(given: Mapping[str, Any], gpu: Gpu) -> App:

@@ -311,9 +311,10 @@ TEST(Latency, OfL1BeforeItsTagsIsTheSame) {
   const trace::KernelTrace twice =
       make_kernel(1, 32, {{"LDG.E", {4}, {2}, first_line}, {"LDG.E", {6}, {4}, first_line}});
   EXPECT_EQ(simulator.run(twice).cycles, 340 + 25);
-  // What does not go through L1 does not pass its latency, but takes as long as before.
+  // What does not go through L1 passes by its pipeline; a look-up would take the cycle that is
+  // left.
   const trace::KernelTrace atomic = make_kernel(1, 32, {{"ATOMG.E.ADD", {4}, {2}, first_line}});
-  EXPECT_EQ(simulator.run(atomic).cycles, 120);
+  EXPECT_EQ(simulator.run(atomic).cycles, 120 - 24);
   before.l1_latency = 121;
   EXPECT_THROW(Simulator{before}, InputError);
 }
@@ -441,6 +442,38 @@ TEST(Atomics, TakeTheirSliceForEachLane) {
   EXPECT_EQ(cycles(0.01, 1), 1 + 120);  // at least one request
 }
 
+TEST(Atomics, StopTheirWarpWhereMachinesSaySo) {
+  // Nothing needs their results.
+  const trace::KernelTrace kernel = make_kernel(
+      1, 32, {{"ATOMG.E.ADD", {4}, {2}, first_line}, {"RED.E.ADD", {}, {2}, first_line}});
+  const auto cycles = [&](AtomicWait wait) {
+    gpu::Gpu gpu = small_gpu();
+    gpu.atomic_wait = wait;
+    Simulator simulator(gpu);
+    simulator.run(kernel);
+    return simulator.run(kernel).cycles;
+  };
+  EXPECT_EQ(cycles(AtomicWait::for_data), 120);
+  EXPECT_EQ(cycles(AtomicWait::until_done), 120 + 120);
+}
+
+TEST(Stores, ToALineOnItsWayAreWrittenToDram) {
+  const trace::KernelTrace kernel =
+      make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}, {"STG.E", {}, {2, 6}, first_line}});
+  gpu::Gpu gpu = small_gpu();
+  gpu.l2_write_miss = memory::WriteMiss::write_and_fetch;
+  Simulator simulator(gpu);
+  SimulationResult result = simulator.run(kernel);
+  EXPECT_EQ(result.traffic.dram_reads, 1u);
+  EXPECT_EQ(result.traffic.dram_writes, 2u);
+  EXPECT_EQ(simulator.run(kernel).traffic.dram_writes, 0u);  // L2 has the line
+  // The first store takes the only place of the line's MSHR: the second waits for the line.
+  gpu.l2_mshr_targets = 1;
+  EXPECT_EQ(simulate(gpu, kernel).traffic.dram_writes, 1u);
+  gpu.l2_write_miss = memory::WriteMiss::fetch_on_write;
+  EXPECT_EQ(simulate(gpu, kernel).traffic.dram_writes, 0u);
+}
+
 TEST(Stores, ThatAreAwaitedKeepTheirWarp) {
   const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
   gpu::Gpu awaited = small_gpu();
@@ -496,6 +529,25 @@ TEST(Slices, TakeTheTimeOfTheirData) {
   Simulator late(slow);
   late.run(kernel);
   EXPECT_EQ(late.run(kernel).cycles, 6 * 27 + 120);
+}
+
+TEST(Slices, OfACrossbarTakeAPacketAtATime) {
+  const auto cycles = [](std::uint64_t bytes_apart, double request_cycles) {
+    const trace::KernelTrace kernel =
+        make_kernel(24, 32, {{"LDG.E", {4}, {2}, [=](std::uint64_t thread) {
+                                return 0x100000 + thread / 32 * bytes_apart + thread % 32 * 4;
+                              }}});
+    gpu::Gpu gpu = small_gpu();
+    gpu.noc_topology = NocTopology::crossbar;
+    gpu.noc_bandwidth_gbs = 1;  // which limits nothing
+    gpu.l2_slice_request_cycles = request_cycles;
+    Simulator simulator(gpu);
+    simulator.run(kernel);
+    return simulator.run(kernel).cycles;
+  };
+  EXPECT_EQ(cycles(256, 1), 120);  // a slice for each SM
+  EXPECT_EQ(cycles(std::uint64_t{256} * 24, 1), 23 + 120);
+  EXPECT_EQ(cycles(std::uint64_t{256} * 24, 3), 3 * 23 + 120);
 }
 
 /// Loads, stores, atomics and shared memory with dependences, over all SMs.

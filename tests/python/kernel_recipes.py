@@ -1,4 +1,4 @@
-"""Random kernels and GPUs, each made from its seed.
+"""Kernels as recipes, and random ones of them and GPUs, each made from its seed.
 
 A `Recipe` describes a kernel in small values that can be printed, changed and made smaller; `trace`
 makes its trace. Every step draws its addresses from the recipe's seed and its own number, and no
@@ -8,6 +8,7 @@ first one does, and more.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -19,9 +20,21 @@ BASE = 0x7F00_0000_0000
 COMPUTING = ("independent", "dependent", "special", "double")
 ACCESSING = ("load", "store", "chase", "atomic")
 OTHERS = ("shared", "barrier", "divergent")
+#: Steps that `random_recipe` does not draw: few words of atomics, asynchronous copies with their wait.
+FURTHER = ("counter", "copy", "texture", "hmma", "imma", "shuffle")
+#: A step that waits for what a chase or copies still have under way.
+WAIT = "wait"
+#: Steps that only `share` of the lanes do.
+GUARDED = (*ACCESSING, "counter", "copy")
+#: Instructions that access global memory.
+GLOBAL = ("LDG", "STG", "RED", "LDGSTS")
 PATTERNS = ("coalesced", "strided", "random", "tile", "broadcast", "pairs")
 #: Lanes that go round the loop four times as often as the others.
 UNEVEN = ("", "blocks", "warps", "lanes")
+#: Blocks go round the loop one to four times as often, each of this many another number.
+RAMP = 8
+#: Numbers of steps that a change adds, or more.
+ADDED = 100
 GPUS = (
     "pascal-mdm",
     "pascal-mdm",
@@ -44,7 +57,8 @@ class Step:
 
     `key` numbers it, for its data; `stride` is in elements of `width` bytes, `footprint` in bytes.
     `late` values are used at the end of the iteration. `share` is the share of lanes that take the
-    first way of a branch, or access memory.
+    first way of a branch, or access memory; `warps` is the share of a block's warps, its first ones,
+    that do the step.
     """
 
     kind: str
@@ -56,11 +70,15 @@ class Step:
     width: int = 4
     late: bool = False
     share: float = 1.0
+    warps: float = 1.0
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A kernel: `iterations` of `body`, as many of `second` if there are some, then `tail`."""
+    """A kernel: `iterations` of `body`, as many of `second` if there are some, then `tail`.
+
+    `uneven` is one of `UNEVEN`, or ``ramp``. With `private` no two blocks access the same data.
+    """
 
     seed: int = 0
     blocks: int = 1
@@ -72,6 +90,7 @@ class Recipe:
     body: tuple[Step, ...] = ()
     second: tuple[Step, ...] = ()
     tail: tuple[Step, ...] = ()
+    private: bool = False
 
     def __str__(self) -> str:
         """Return what differs from a recipe without anything."""
@@ -209,8 +228,23 @@ class _Writer:
                 now.append(new("LDG.E.64", dst=8, src=8))
             elif step.kind == "store":
                 now.append(new(f"STG.E{wide}", src=(6, 10)))
-            elif step.kind == "atomic":
+            elif step.kind in ("atomic", "counter"):
                 now.append(new("RED.E.ADD.STRONG.GPU", src=(6, 10)))
+            elif step.kind == "copy":
+                now.append(new(f"LDGSTS.E{wide}", src=(15, 4)))
+            elif step.kind == "texture":
+                now.append(new("TEX.SCR.LL", dst=data + 4 * i, src=4))
+                (late if step.late else now).append(new("FADD", dst=10, src=(10, data + 4 * i)))
+            elif step.kind == "hmma":
+                sums = 64 + 4 * (i % 4)
+                now.append(new("HMMA.16816.F32", dst=sums, src=(32, 36, sums)))
+            elif step.kind == "imma":
+                sums = 64 + 4 * (i % 4)
+                now.append(new("IMMA.16832.S8.S8", dst=sums, src=(32, 36, sums)))
+            elif step.kind == WAIT:
+                now += [new("IADD3", dst=8, src=8), new("cp.async.wait_group.0")]
+            elif step.kind == "shuffle":
+                now += [new("SHFL.DOWN", dst=14, src=10), new("FADD", dst=10, src=(10, 14))]
             elif step.kind == "shared":
                 now += [new("LDS", dst=14, src=15), new("FADD", dst=10, src=(10, 14))]
             elif step.kind == "barrier":
@@ -218,14 +252,20 @@ class _Writer:
             elif step.kind == "divergent":
                 now.append(new("FFMA", dst=10, src=(10, 11)))
                 late.append(new("FMUL", dst=10, src=(10, 11)))
+        if step.kind == "copy":
+            # A late wait is for the copies of the iteration before: one group stays under way.
+            now.append(new("cp.async.commit_group"))
+            (late if step.late else now).append(new(f"cp.async.wait_group.{int(step.late)}"))
+            (late if step.late else now).append(new("LDS", dst=14, src=15))
+            (late if step.late else now).append(new("FADD", dst=10, src=(10, 14)))
         return now, late
 
     def addresses(self, step: Step, turn: int, i: int) -> np.ndarray:
         """Return the address of each thread for access `i` of a step in an iteration."""
-        size = 8 if step.kind == "chase" else 4 if step.kind == "atomic" else step.width
+        size = {"chase": 8, "atomic": 4, "counter": 4}.get(step.kind, step.width)
         thread = self.thread
         turn = turn * step.count + i
-        elements = max(step.footprint // size, 64)
+        elements = max(step.footprint // size, 1 if step.kind == "counter" else 64)
         # No address depends on the number of blocks.
         on = turn * 1_000_003 // 32 * 32
         if step.pattern == "strided":
@@ -246,13 +286,32 @@ class _Writer:
             at = (thread // 2 * 2 + on) % elements + thread % 2 * elements
         else:
             at = (thread + on) % elements
+        if self.recipe.private:
+            # Footprints have 64 MiB at most, but for strides.
+            own = np.arange(self.recipe.blocks)[:, None] << 30
+            return BASE + (step.key << 40) + own + size * at
         return BASE + (step.key << 34) + size * at
+
+    def in_shared(self, step: Step) -> np.ndarray:
+        """Return the offset of each thread in the shared memory of its block."""
+        at = self.kernel.thread_in_block * step.stride * 4 % max(self.recipe.shared, 128)
+        return at + 0 * self.thread
+
+    def of_warps(self, step: Step, where: np.ndarray | None) -> np.ndarray | None:
+        """Return which of the threads do a step; None for all."""
+        if step.warps >= 1:
+            return where
+        warps = -(-self.recipe.block // 32)
+        does = self.kernel.thread_in_block // 32 < max(1, round(step.warps * warps))
+        does = np.broadcast_to(does, self.thread.shape)
+        return does if where is None else where & does
 
     def issue(self, step: Step, made: tuple, turn: int, where: np.ndarray | None) -> None:
         """Issue a step without what comes at the end of the iteration."""
         now, late = made
         if step.kind == "barrier" and where is not None:
             return
+        where = self.of_warps(step, where)
         lanes = self.thread % 32 < 32 * step.share
         if step.kind == "divergent":
             first, second = (lanes, ~lanes) if where is None else (where & lanes, where & ~lanes)
@@ -263,15 +322,12 @@ class _Writer:
         access = 0
         for one in now:
             address = None
-            if step.kind in ACCESSING and one.opcode[:3] in ("LDG", "STG", "RED"):
+            if one.opcode.split(".")[0] in GLOBAL:
                 address = self.addresses(step, turn, access)
                 access += 1
             elif one.opcode == "LDS":
-                address = (
-                    self.kernel.thread_in_block * step.stride * 4 % max(self.recipe.shared, 128)
-                )
-                address = address + 0 * self.thread
-            guarded = address is not None and step.kind in ACCESSING and step.share < 1
+                address = self.in_shared(step)
+            guarded = address is not None and step.kind in GUARDED and step.share < 1
             self.kernel.issue(
                 one, address=address, where=where, predicate=lanes if guarded else None
             )
@@ -291,19 +347,24 @@ class _Writer:
             "warps": (of_warp == warps - 1),
             "lanes": (self.kernel.thread_in_block % 32 < 5),
         }.get(recipe.uneven)
+        ramp = np.arange(recipe.blocks)[:, None] % RAMP
+        last = recipe.iterations * (1 + 3 * ramp / (RAMP - 1))
         for turn in range(recipe.iterations * (4 if recipe.uneven else 1)):
             where = None
             if turn >= recipe.iterations and longer is not None:
                 where = np.broadcast_to(longer, self.thread.shape)
-                if not where.any():
-                    break
+            elif turn >= recipe.iterations:
+                where = np.broadcast_to(turn < last, self.thread.shape)
+            if where is not None and not where.any():
+                break
             self.kernel.issue(step_on, where=where)
             for one, each in zip(steps, made, strict=True):
                 self.issue(one, each, turn, where)
             for one, each in zip(steps, made, strict=True):
                 if one.kind != "divergent":
                     for late in each[1]:
-                        self.kernel.issue(late, where=where)
+                        address = self.in_shared(one) if late.opcode == "LDS" else None
+                        self.kernel.issue(late, address=address, where=self.of_warps(one, where))
             self.kernel.issue(branch, where=where)
 
 
@@ -319,3 +380,38 @@ def trace(recipe: Recipe) -> ws.KernelTrace:
         writer.issue(one, writer.declare(one), 0, None)
     writer.kernel.emit("EXIT")
     return writer.kernel.build()
+
+
+def smaller(recipe: Recipe) -> Iterator[Callable[[Recipe], Recipe]]:
+    """Yield what makes a recipe smaller, large steps first; steps that a change added stay."""
+    for place in ("body", "second"):
+        for i in range(len(getattr(recipe, place))):
+            key = getattr(recipe, place)[i].key
+            if key < ADDED:
+                yield lambda r, p=place, k=key: replace(
+                    r, **{p: tuple(one for one in getattr(r, p) if one.key != k)}
+                )
+    for name, least in (("iterations", 1), ("blocks", 1), ("block", 32)):
+        value = getattr(recipe, name)
+        for other in (least, value // 2, value * 3 // 4, value - 1):
+            if least <= other < value:
+                yield lambda r, n=name, v=value, o=other: replace(
+                    r, **{n: max(1, getattr(r, n) * o // v)}
+                )
+    for name in ("uneven", "shared", "registers"):
+        default = next(f.default for f in fields(Recipe) if f.name == name)
+        if getattr(recipe, name) != default:
+            yield lambda r, n=name, d=default: replace(r, **{n: d})
+    for place in ("body", "second"):
+        for i, one in enumerate(getattr(recipe, place)):
+            for plain in (
+                replace(one, count=1),
+                replace(one, late=False),
+                replace(one, share=1.0),
+                replace(one, width=4),
+                replace(one, pattern="coalesced"),
+            ):
+                if plain != one and one.key < ADDED:
+                    yield lambda r, p=place, i=i, new=plain: replace(
+                        r, **{p: (*getattr(r, p)[:i], new, *getattr(r, p)[i + 1 :])}
+                    )
