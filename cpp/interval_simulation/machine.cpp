@@ -36,12 +36,16 @@ Machine Machine::of(const gpu::Gpu& gpu) {
   machine.shared_latency = static_cast<Cycle>(std::ceil(machine.latency.shared_memory));
   machine.barrier_latency = std::max<Cycle>(
       static_cast<Cycle>(std::ceil(machine.latency.of(trace::OpClass::barrier))), 1);
-  machine.looks_up_late = gpu.l1_latency_place == gpu::L1Latency::before_tags;
+  if (gpu.l1_latency_place == gpu::L1Latency::before_tags) {
+    machine.pipeline = std::max<Cycle>(machine.l1_latency - 1, 0);
+  }
+  machine.is_crossbar = gpu.noc_topology == gpu::NocTopology::crossbar;
+  if (machine.is_crossbar) machine.noc_cycles_per_byte = 0;
+  machine.atomics_stop_warps = gpu.atomic_wait == gpu::AtomicWait::until_done;
   machine.fills_late = machine.memory.l1.allocation == memory::Allocation::on_fill;
   machine.reserves = gpu.lines_under_way == gpu::LinesUnderWay::reserved;
   machine.awaits_stores = gpu.store_acknowledgement == gpu::StoreAcknowledgement::awaited;
-  const double passed = machine.looks_up_late ? static_cast<double>(machine.l1_latency) - 1 : 0;
-  machine.window = std::max<Cycle>(static_cast<Cycle>(gpu.l2_latency - passed), 1);
+  machine.window = std::max<Cycle>(static_cast<Cycle>(gpu.l2_latency) - machine.pipeline, 1);
   return machine;
 }
 

@@ -40,7 +40,9 @@ struct Machine {
   Cycle l1_latency = 1;
   Cycle shared_latency = 1;
   Cycle barrier_latency = 1;
-  bool looks_up_late = false;  ///< the latency of L1 passes before its tags
+  Cycle pipeline = 0;          ///< cycles before the tags of L1, where its latency passes there
+  bool is_crossbar = false;    ///< only ports limit the NoC
+  bool atomics_stop_warps = false;
   bool fills_late = false;     ///< lines take their place in L1 with their data
   bool reserves = false;       ///< lines under way keep their place
   bool awaits_stores = false;

@@ -87,9 +87,11 @@ void MemorySide::run(Cycle end) {
         return step_channel(event.index, now);
       case Event::Kind::fill:
         return fill(event, now);
-      case Event::Kind::reply:
+      case Event::Kind::replies:
         replies_are_awake_ = false;
         return step_replies(now);
+      case Event::Kind::reply:
+        return send_reply(event.packet, now);
     }
   });
 }
@@ -118,6 +120,15 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
   if (slice.requests.size() >= machine_.gpu.l2_queue_entries) {
     slice.senders.push(sm);
     return;
+  }
+  if (machine_.is_crossbar) {
+    const Time free = slice.request_port_free - machine_.l2_period;
+    if (free > now) {
+      events_.add(free, {Event::Kind::sender, sm, 0, 0, 0});
+      return;
+    }
+    slice.request_port_free =
+        std::max(slice.request_port_free, now) + machine_.slice_request_cycles;
   }
   const double bytes =
       packet.request.kind == Request::Kind::read ? machine_.gpu.noc_control_bytes : bytes_of(packet.request);
@@ -236,15 +247,33 @@ MemorySide::Wait MemorySide::write(std::uint32_t s, std::uint32_t id, Time now) 
   const memory::SectorMask fetched =
       l2_.write_fetch(request.set, request.line, request.mask, request.bytes);
   if (fetched && mshrs.is_full()) return Wait::dram;
-  const bool needs_dram = fetched || l2.write_policy == memory::WritePolicy::write_through ||
-                          !l2_.contains(request.set, request.line) ||
-                          l2.write_miss == memory::WriteMiss::no_allocate;
+  memory::SectorMask passed = 0;  // what is on its way, which a store that misses does not change
+  bool has_targets = true;
+  if (l2.write_miss == memory::WriteMiss::write_and_fetch) {
+    mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+      if ((mask & request.mask & ~fetched) == 0) return;
+      passed |= mask & request.mask & ~fetched;
+      has_targets = has_targets && mshrs.has_room(mshr);
+    });
+  }
+  if (!has_targets) return Wait::dram;
+  const bool needs_dram =
+      fetched || passed || l2.write_policy == memory::WritePolicy::write_through ||
+      !l2_.contains(request.set, request.line) || l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !has_room(channels_[channel_of(s)])) return Wait::dram;
   if (needs_reply && slices_[s].replies >= machine_.gpu.l2_queue_entries) return Wait::reply;
   if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(request)) return Wait::dram;
+  if (passed) {
+    mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+      if (mask & passed) mshrs.add_target(mshr, Request::nobody);
+    });
+  }
   memory::Cache::Eviction eviction;
-  const memory::Cache::WriteResult result = l2_.write(
-      request.set, request.line, request.mask, request.bytes, 0, request.evict_first, eviction);
+  memory::Cache::WriteResult result =
+      l2_.write(request.set, request.line, static_cast<memory::SectorMask>(request.mask & ~passed),
+                request.bytes, 0, request.evict_first, eviction);
+  result.hit |= passed;
+  result.forward |= passed;
   memory::count_l2_write(totals_, request.mask, result.hit);
   use_slice(s, result.fetch == 0 && result.forward == 0 ? request.mask : eviction.dirty, 0, now);
   // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
@@ -272,7 +301,7 @@ void MemorySide::use_slice(std::uint32_t s, memory::SectorMask mask, double lane
 void MemorySide::fetch(std::uint32_t s, std::uint64_t line, std::uint32_t set,
                        memory::SectorMask mask, std::uint32_t target, Time now) {
   const std::uint32_t mshr = mshrs_[s].allocate(line, mask);
-  if (target != Request::nobody) mshrs_[s].add_target(mshr, target);
+  mshrs_[s].add_target(mshr, target);
   if (machine_.reserves) l2_.reserve(set, line);
   totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
   add_transfer({s, mshr, Request::nobody,
@@ -311,13 +340,20 @@ void MemorySide::add_transfer(const Transfer& transfer, Time now) {
   Channel& channel = channels_[c];
   ++channel.queued;
   if (!channel.banks.empty()) {
-    const auto b = static_cast<std::uint32_t>(transfer.row % channel.banks.size());
-    channel.banks[b].waiting.push_back(transfer);
-    if (!channel.banks[b].is_busy) give_work(c, b, now);
+    if (channel.choosing < machine_.gpu.dram_queue_entries) return offer(c, transfer, now);
+    channel.requests.push(transfer);
     return;
   }
   channel.requests.push(transfer);
   if (!channel.is_awake) step_channel(c, now);
+}
+
+void MemorySide::offer(std::uint32_t c, const Transfer& transfer, Time now) {
+  Channel& channel = channels_[c];
+  const auto b = static_cast<std::uint32_t>(transfer.row % channel.banks.size());
+  channel.banks[b].waiting.push_back(transfer);
+  ++channel.choosing;
+  if (!channel.banks[b].is_busy) give_work(c, b, now);
 }
 
 void MemorySide::step_channel(std::uint32_t c, Time now) {
@@ -369,6 +405,7 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   bank.waiting.erase(chosen);
   bank.is_busy = true;
   --channel.queued;
+  --channel.choosing;
   Time ready = now;
   if (!bank.is_open || bank.row != bank.current.row) {
     Time activate = std::max({now, bank.activate, channel.activate});
@@ -387,6 +424,11 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
     bank.activate = activate + (gpu.dram_tras + gpu.dram_trp) * period;
   }
   events_.add(ready, {Event::Kind::bank, c, b, 0, 0});
+  while (!channel.requests.empty() && channel.choosing < gpu.dram_queue_entries) {
+    const Transfer next = channel.requests.front();
+    channel.requests.pop();
+    offer(c, next, now);
+  }
   if (!channel.slices.empty()) {
     std::vector<std::uint32_t> waiting;
     waiting.swap(channel.slices);
@@ -437,6 +479,7 @@ void MemorySide::transferred(std::uint32_t, const Transfer& transfer, Time start
 
 void MemorySide::fill(const Event& event, Time now) {
   const auto take = [&](std::uint32_t id) {
+    if (id == Request::nobody) return;
     Packet& packet = packets_[id];
     const Time queued = std::clamp(event.start - packet.mark, 0.0, now - packet.mark);
     packet.queue += static_cast<float>(queued);
@@ -469,7 +512,15 @@ void MemorySide::finish(std::uint32_t id, Time now) {
     free_packets_.push_back(id);
     return;
   }
-  ++slices_[packet.request.slice].replies;
+  Slice& slice = slices_[packet.request.slice];
+  ++slice.replies;
+  if (machine_.is_crossbar) {
+    const Time start = std::max(now, slice.reply_port_free - machine_.l2_period);
+    slice.reply_port_free = std::max(slice.reply_port_free, start) + machine_.slice_request_cycles;
+    if (start <= now) return send_reply(id, now);
+    events_.add(start, {Event::Kind::reply, 0, id, 0, 0});
+    return;
+  }
   waiting_replies_.push(id);
   if (!replies_are_awake_) step_replies(now);
 }
@@ -479,35 +530,36 @@ void MemorySide::step_replies(Time now) {
     const Time turn = replies_free_ - machine_.l2_period;
     if (turn > now) {
       replies_are_awake_ = true;
-      events_.add(turn, {Event::Kind::reply, 0, 0, 0, 0});
+      events_.add(turn, {Event::Kind::replies, 0, 0, 0, 0});
       return;
     }
     const std::uint32_t id = waiting_replies_.front();
     waiting_replies_.pop();
-    const Packet& packet = packets_[id];
-    const double bytes = packet.request.returns_data() ? bytes_of(packet.request)
-                                                       : machine_.gpu.noc_control_bytes;
-    replies_free_ = std::max(replies_free_, now) + bytes * machine_.noc_cycles_per_byte;
-    // A reply that finds the port of its SM busy waits there, where it holds nobody up.
-    Time& port = reply_port_free_[packet.sm];
-    const Time sent = std::max(now, port);
-    port = sent + bytes * machine_.port_cycles_per_byte;
-    const double passed =
-        packet.request.looked_up ? static_cast<double>(machine_.l1_latency) - 1 : 0;
-    replies_[packet.sm].push_back({sent + machine_.gpu.l2_latency - passed, packet.request.owner,
-                                   packet.noc + static_cast<float>(sent - packet.mark),
-                                   packet.queue, packet.dram});
-    const std::uint32_t s = packet.request.slice;
-    free_packets_.push_back(id);
-    --slices_[s].replies;
-    if (slices_[s].waits_for_reply) {
-      slices_[s].waits_for_reply = false;
-      if (!slices_[s].is_awake) {
-        slices_[s].is_awake = true;
-        events_.add(now, {Event::Kind::slice, s, 0, 0, 0});
-      }
-    }
+    send_reply(id, now);
   }
+}
+
+void MemorySide::send_reply(std::uint32_t id, Time now) {
+  const Packet& packet = packets_[id];
+  const double bytes = packet.request.returns_data() ? bytes_of(packet.request)
+                                                     : machine_.gpu.noc_control_bytes;
+  replies_free_ = std::max(replies_free_, now) + bytes * machine_.noc_cycles_per_byte;
+  // A reply that finds the port of its SM busy waits there, where it holds nobody up.
+  Time& port = reply_port_free_[packet.sm];
+  const Time sent = std::max(now, port);
+  port = sent + bytes * machine_.port_cycles_per_byte;
+  replies_[packet.sm].push_back(
+      {sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
+       packet.request.owner, packet.noc + static_cast<float>(sent - packet.mark), packet.queue,
+       packet.dram});
+  const std::uint32_t s = packet.request.slice;
+  free_packets_.push_back(id);
+  --slices_[s].replies;
+  if (!slices_[s].waits_for_reply) return;
+  slices_[s].waits_for_reply = false;
+  if (slices_[s].is_awake) return;
+  slices_[s].is_awake = true;
+  events_.add(now, {Event::Kind::slice, s, 0, 0, 0});
 }
 
 }  // namespace warpstack::interval_simulation

@@ -27,7 +27,6 @@ struct Request {
   memory::SectorMask mask = 0;
   Kind kind = Kind::read;
   bool evict_first = false;
-  bool looked_up = false;  ///< it spent the latency of L1 on its way
   float lanes = 0;         ///< of an atomic
   memory::ByteMasks bytes{};
 
@@ -78,7 +77,7 @@ class MemorySide {
     float dram = 0;
   };
   struct Event {
-    enum class Kind : std::uint8_t { sender, requests, slice, channel, bank, fill, reply };
+    enum class Kind : std::uint8_t { sender, requests, slice, channel, bank, fill, replies, reply };
     Kind kind;
     std::uint32_t index;
     std::uint32_t packet;  ///< of a fill that is a write
@@ -93,6 +92,8 @@ class MemorySide {
   struct Slice {
     Fifo<std::uint32_t> requests;
     Time free = 0;
+    Time request_port_free = 0;      ///< of a crossbar
+    Time reply_port_free = 0;
     bool is_awake = false;           ///< it has an event
     bool waits_for_reply = false;    ///< its first request needs room among the replies
     std::uint32_t replies = 0;       ///< that wait for the NoC
@@ -117,7 +118,8 @@ class MemorySide {
   };
   struct Channel {
     std::uint32_t queued = 0;
-    Fifo<Transfer> requests;  ///< without rows
+    std::uint32_t choosing = 0;  ///< of these, from which banks choose
+    Fifo<Transfer> requests;     ///< without rows; with them what waits for banks to choose from it
     Fifo<std::uint32_t> ready_banks;
     std::vector<Bank> banks;
     std::vector<Time> group_free;
@@ -152,9 +154,12 @@ class MemorySide {
   void fill(const Event& event, Time now);
   void finish(std::uint32_t packet, Time now);
   void step_replies(Time now);
+  void send_reply(std::uint32_t packet, Time now);
+  void offer(std::uint32_t channel, const Transfer& transfer, Time now);
   [[nodiscard]] std::uint64_t row_of(std::uint32_t slice, std::uint64_t line) const;
   [[nodiscard]] bool has_room(const Channel& channel) const {
-    return channel.queued < machine_.gpu.dram_queue_entries;
+    return channel.queued < machine_.gpu.dram_queue_entries +
+                                machine_.gpu.l2_miss_queue_entries * sharers_;
   }
   [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const { return slice / sharers_; }
   [[nodiscard]] double bytes_of(const Request& request) const {

@@ -40,7 +40,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       queue_(machine.gpu.lsu_queue_entries),
       departures_(machine.noc_queue_entries),
       most_queued_(machine.noc_queue_entries +
-                   (machine.looks_up_late ? static_cast<std::size_t>(machine.l1_latency) : 0)) {
+                   static_cast<std::size_t>(machine.pipeline)) {
   for (std::uint32_t b = blocks; b > 0; --b) free_blocks_.push_back(b - 1);
 }
 
@@ -428,6 +428,8 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
   state.issued = now;
   const trace::StaticInstruction& instruction = trace_.instructions()[row_];
   state.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
+  is_awaited_ = state.returns || machine_.awaits_stores ||
+                (machine_.atomics_stop_warps && instruction.is_atomic());
   lines_.clear();
   next_line_ = 0;
   if (access.wavefronts > 0) {
@@ -458,7 +460,7 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
     }
     for (memory::LineAccess& line : lines_) line.set = l1_.set_of(line.line);
     // Each line counts until it has been looked up.
-    if (state.returns || machine_.awaits_stores) {
+    if (is_awaited_) {
       state.pending = static_cast<std::uint32_t>(lines_.size());
       ++warp.outstanding;
     }
@@ -600,7 +602,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
     const std::uint32_t mshr = mshrs_.allocate(line.line, fetched);
     mshrs_.add_target(mshr, {issuing_, access_, waited_before});
     send(line.line, fetched, Request::Kind::read, nullptr, start_fetch(mshr, now, true), now,
-         nullptr, machine_.looks_up_late);
+         nullptr, true);
     return Cause::nothing;  // the line is done with its data
   }
   // The line itself has been looked up; without anything under way its data are there.
@@ -627,15 +629,12 @@ Sm::Cause Sm::look_up_store(const memory::LineAccess& line, std::size_t index, C
   if (result.fetch) {
     if (reserves_) l1_.reserve(line.set, line.line);
     send(line.line, result.fetch, Request::Kind::read, nullptr,
-         start_fetch(mshrs_.allocate(line.line, result.fetch), now, false), now, nullptr,
-         machine_.looks_up_late);
+         start_fetch(mshrs_.allocate(line.line, result.fetch), now, false), now, nullptr, true);
   }
-  const bool is_awaited = machine_.awaits_stores;
   if (result.forward) {
     send(line.line, result.forward, Request::Kind::write, &bytes,
-         is_awaited ? start_fetch(none, now, true) : Request::nobody, now, nullptr,
-         machine_.looks_up_late);
-  } else if (is_awaited) {
+         is_awaited_ ? start_fetch(none, now, true) : Request::nobody, now, nullptr, true);
+  } else if (is_awaited_) {
     part_is_done(issuing_, access_, now, {});
   }
   return Cause::nothing;
@@ -648,7 +647,7 @@ Sm::Cause Sm::look_up_atomic(const memory::LineAccess& line, std::size_t index, 
   l1_.invalidate(line.set, line.line, line.mask);
   send(line.line, line.mask, returns ? Request::Kind::atomic : Request::Kind::reduction,
        &bytes_[index],
-       returns || machine_.awaits_stores ? start_fetch(none, now, true) : Request::nobody, now,
+       is_awaited_ ? start_fetch(none, now, true) : Request::nobody, now,
        &lanes_[index], false);
   return Cause::nothing;
 }
@@ -678,7 +677,7 @@ std::uint32_t Sm::start_fetch(std::uint32_t mshr, Cycle now, bool is_waited_for)
 void Sm::send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind,
               const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
               const memory::SectorLanes* lanes, bool looked_up) {
-  const Cycle sent = looked_up ? now + machine_.l1_latency - 1 : now;
+  const Cycle sent = looked_up ? now + machine_.pipeline : now;
   memory::for_each_part(
       l1_line, mask, bytes, l1_sectors_, l2_sectors_,
       [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
@@ -692,7 +691,6 @@ void Sm::send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind
         request.kind = kind;
         request.evict_first =
             trace_.instructions()[row_].cache_operator == trace::CacheOperator::evict_first;
-        request.looked_up = looked_up;
         if (part_bytes) request.bytes = *part_bytes;
         if (lanes) {
           request.lanes = static_cast<float>(atomics_.lanes_of_request(

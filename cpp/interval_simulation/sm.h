@@ -193,6 +193,7 @@ class Sm {
   std::uint32_t issuing_ = none;  ///< the warp whose access is at hand
   std::uint32_t access_ = 0;
   std::uint32_t row_ = 0;
+  bool is_awaited_ = false;  ///< by its warp, now or at its end
   std::vector<memory::LineAccess> lines_;
   std::vector<memory::ByteMasks> bytes_;
   std::vector<memory::SectorLanes> lanes_;

@@ -21,6 +21,7 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
       row.interval = machine.latency.tensor.cycles(effects.tensor);
     }
     row.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
+    row.stops_warp = machine.atomics_stop_warps && instruction.is_cached_atomic();
     row.is_block_barrier = effects.is_block_barrier;
     row.is_grouped_copy = has_control_ ? instruction.kind == trace::MemoryKind::async_copy
                                        : effects.is_grouped_copy;
@@ -56,6 +57,7 @@ void StepBuilder::begin_warp() {
   copy_groups_.clear();
   product_groups_.clear();
   products_.clear();
+  stopping_ = {};
   stalls_until_ = 0;
 }
 
@@ -227,6 +229,8 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       wait_for(unit_free_[row.unit]);
       used_[row.unit] += row.interval;
     }
+    if (stopping_.access != Ready::no_access) wait_for(stopping_);
+    stopping_ = {};
     ++instructions_;
     const std::uint32_t count = row.is_memory ? warp.memory_count[memory++] : 0;
     const bool accesses = row.is_memory && is_active && count > 0;
@@ -259,6 +263,7 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
         }
       }
       if (row.is_grouped_copy) copies_.push_back(ready);
+      if (row.stops_warp) stopping_ = ready;
     } else if (is_active && !row.is_memory) {
       const Ready ready = now_plus(row.latency);
       if (row.is_async_product) products_.push_back(ready);

@@ -78,6 +78,7 @@ class StepBuilder {
     bool is_memory = false;
     bool uses_caches = false;
     bool returns = false;  ///< data
+    bool stops_warp = false;
     bool is_block_barrier = false;
     bool is_grouped_copy = false;
     bool is_async_product = false;
@@ -122,6 +123,7 @@ class StepBuilder {
   std::vector<std::vector<Ready>> copy_groups_;
   std::vector<std::vector<Ready>> product_groups_;
   std::vector<Ready> products_;
+  Ready stopping_;  ///< an atomic that stops the warp
   double stalls_until_ = 0;     ///< what the control fields say, from the last head
 };
 
