@@ -18,15 +18,16 @@ class Capacity {
       : rate_(rate), full_(rate * width - rounding), is_fair_(is_fair) {}
 
   /// Takes `work` that is done evenly over `span` cycles from `begin` on, and no faster where some
-  /// of the time is taken. Returns when it is done: at `begin + span`, or later. `begin` must not be
-  /// before that of release().
-  double take(double begin, double span, double work) {
+  /// of the time is taken. Returns when it is done: at `begin + span`, or later. Nothing
+  /// begins before `now` any more, but for what came late.
+  double take(double begin, double span, double work, double now) {
     if (work <= 0) return begin + span;
     const double density = work / std::max(span, work / rate_);
     const double last = begin + work / density;
     auto bucket = static_cast<std::int64_t>(begin / width);
+    if (bucket - base_ >= static_cast<std::int64_t>(used_.size())) release(now);
     double from = begin;
-    if (bucket < first_open_) {
+    if (bucket < first_open_) {  // among them what came late
       bucket = first_open_;
       from = static_cast<double>(bucket) * width;
     }
@@ -54,7 +55,8 @@ class Capacity {
       ++bucket;
     }
   }
-  /// Nothing begins before this time any more.
+
+ private:
   void release(double now) {
     const auto bucket = static_cast<std::int64_t>(now / width);
     const std::int64_t gone = std::min<std::int64_t>(bucket - base_, static_cast<std::int64_t>(used_.size()));
@@ -62,8 +64,6 @@ class Capacity {
     base_ = std::max(base_, bucket);
     first_open_ = std::max(first_open_, base_);
   }
-
- private:
   static constexpr double width = 8;  ///< cycles of a bucket
   static constexpr double rounding = 1e-9;
 

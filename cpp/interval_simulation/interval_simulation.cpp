@@ -74,7 +74,7 @@ class Run {
         std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, trace.blocks().size()));
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, l1, l2, places,
-                                          result_.occupancy.warps_per_block, s));
+                                          result_.occupancy.warps_per_block, memory_.replies(s)));
     }
     skip_idle_blocks();
     // The SMs take one block each in turn until they are full.
@@ -89,7 +89,7 @@ class Run {
     while (true) {
       if (interrupt_ && windows++ % 256 == 0) interrupt_();
       const Cycle end = now + machine_.window;
-      for (const auto& sm : sms_) sm->begin_window(memory_);
+      for (std::uint32_t s = 0; s < num_sms_; ++s) sms_[s]->begin_window(memory_.queued(s));
       run_sms(end);
       for (std::uint32_t s = 0; s < num_sms_; ++s) send_requests(s);
       memory_.run(end);
@@ -98,9 +98,6 @@ class Run {
       if (memory_.next() != Timeline<int>::no_cycle) next = static_cast<std::uint64_t>(memory_.next());
       for (std::uint32_t s = 0; s < num_sms_; ++s) {
         next = std::min(next, sms_[s]->next(end));
-        if (!memory_.replies(s).empty()) {
-          next = std::min(next, static_cast<std::uint64_t>(memory_.replies(s).front().time));
-        }
       }
       if (next == memory::never) break;
       now = std::max(end, static_cast<Cycle>(next));
@@ -111,8 +108,7 @@ class Run {
 
  private:
   void send_requests(std::uint32_t s) {
-    for (const Request& request : sms_[s]->requests()) memory_.send(s, request);
-    sms_[s]->requests().clear();
+    if (!sms_[s]->requests().requests.empty()) memory_.take(s, sms_[s]->requests());
   }
   void skip_idle_blocks() {
     while (next_block_ < trace_.blocks().size() &&

@@ -15,13 +15,14 @@ MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t 
       sharers_(l2.config().slices / machine.channels),
       senders_(sms),
       slices_(l2.config().slices),
-      mshrs_(l2.config().slices,
-             memory::MshrFile<std::uint32_t>(machine.gpu.l2_mshrs, machine.gpu.l2_mshr_targets)),
+      under_way_(l2.config().slices, LinesUnderWay<std::uint32_t>(machine.gpu.l2_mshrs,
+                                                                  machine.gpu.l2_mshr_targets)),
       channels_(machine.channels),
       reply_port_free_(sms),
       replies_(sms),
       dram_latency_(machine.gpu.dram_latency),
       write_latency_(machine.gpu.dram_latency) {
+  bytes_.emplace_back();
   const gpu::Gpu& gpu = machine.gpu;
   if (gpu.dram_row_bytes == 0) return;
   for (Channel& channel : channels_) {
@@ -35,7 +36,15 @@ MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t 
       dram_latency_ - (static_cast<double>(gpu.dram_cl) - gpu.dram_wl) * period, 0.0);
 }
 
-std::uint32_t MemorySide::allocate(std::uint32_t sm, const Request& request) {
+void MemorySide::take(std::uint32_t sm, Requests& sent) {
+  for (const Request& request : sent.requests) send(sm, request, sent.bytes);
+  sent.requests.clear();
+  sent.bytes.clear();
+}
+
+void MemorySide::send(std::uint32_t sm, const Request& request,
+                      const std::vector<memory::ByteMasks>& bytes) {
+  l2_.prefetch(request.set, request.line);
   std::uint32_t id = 0;
   if (free_packets_.empty()) {
     id = static_cast<std::uint32_t>(packets_.size());
@@ -45,16 +54,31 @@ std::uint32_t MemorySide::allocate(std::uint32_t sm, const Request& request) {
     free_packets_.pop_back();
   }
   Packet& packet = packets_[id];
-  packet = {};
   packet.request = request;
-  packet.sm = sm;
   packet.mark = request.sent;
-  return id;
+  packet.sm = sm;
+  packet.fetches = 0;
+  packet.noc = packet.queue = packet.dram = 0;
+  if (request.kind != Request::Kind::read) {
+    std::uint32_t& place = packet.request.bytes;
+    if (free_bytes_.empty()) {
+      place = static_cast<std::uint32_t>(bytes_.size());
+      bytes_.emplace_back();
+    } else {
+      place = free_bytes_.back();
+      free_bytes_.pop_back();
+    }
+    bytes_[place] = bytes[request.bytes];
+  }
+  senders_[sm].waiting.push(id);
+  wake_sender(sm, 0);
 }
 
-void MemorySide::send(std::uint32_t sm, const Request& request) {
-  senders_[sm].waiting.push(allocate(sm, request));
-  wake_sender(sm, 0);
+void MemorySide::release(std::uint32_t id) {
+  if (packets_[id].request.kind != Request::Kind::read) {
+    free_bytes_.push_back(packets_[id].request.bytes);
+  }
+  free_packets_.push_back(id);
 }
 
 void MemorySide::wake_sender(std::uint32_t sm, Time now) {
@@ -63,35 +87,37 @@ void MemorySide::wake_sender(std::uint32_t sm, Time now) {
   sender.is_queued = true;
   const Time sent = packets_[sender.waiting.front()].request.sent;
   const Time port = sender.port_free - machine_.l2_period;
-  events_.add(std::max({now, sent, port}), {Event::Kind::sender, sm, 0, 0, 0});
+  schedule(std::max({now, sent, port}), Kind::sender, sm);
 }
 
 void MemorySide::run(Cycle end) {
   events_.run(end, [this](Time now, const Event& event) {
     switch (event.kind) {
-      case Event::Kind::sender:
+      case Kind::sender:
         waiting_senders_.push(event.index);
         if (!requests_are_awake_) step_requests(now);
         return;
-      case Event::Kind::requests:
+      case Kind::requests:
         requests_are_awake_ = false;
         return step_requests(now);
-      case Event::Kind::slice:
+      case Kind::slice:
         slices_[event.index].is_awake = false;
         return take_turn(event.index, now);
-      case Event::Kind::channel:
+      case Kind::channel:
         channels_[event.index].is_awake = false;
         return step_channel(event.index, now);
-      case Event::Kind::bank:
-        channels_[event.index].ready_banks.push(event.packet);
+      case Kind::bank:
+        channels_[event.index].ready_banks.push(event.data);
         return step_channel(event.index, now);
-      case Event::Kind::fill:
-        return fill(event, now);
-      case Event::Kind::replies:
+      case Kind::fill:
+        return fill(event.index, event.data, now);
+      case Kind::write:
+        return take_transfer(event.data, now - write_latency_, now);
+      case Kind::replies:
         replies_are_awake_ = false;
         return step_replies(now);
-      case Event::Kind::reply:
-        return send_reply(event.packet, now);
+      case Kind::reply:
+        return send_reply(event.data, now);
     }
   });
 }
@@ -102,7 +128,7 @@ void MemorySide::step_requests(Time now) {
     const Time turn = requests_free_ - machine_.l2_period;
     if (turn > now) {
       requests_are_awake_ = true;
-      events_.add(turn, {Event::Kind::requests, 0, 0, 0, 0});
+      schedule(turn, Kind::requests, 0);
       return;
     }
     const std::uint32_t sm = waiting_senders_.front();
@@ -124,7 +150,7 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
   if (machine_.is_crossbar) {
     const Time free = slice.request_port_free - machine_.l2_period;
     if (free > now) {
-      events_.add(free, {Event::Kind::sender, sm, 0, 0, 0});
+      schedule(free, Kind::sender, sm);
       return;
     }
     slice.request_port_free =
@@ -150,7 +176,7 @@ void MemorySide::wake_slice(std::uint32_t s, Time now) {
   const Time turn = std::max(now, slice.free - machine_.l2_period);
   if (turn <= now) return take_turn(s, now);
   slice.is_awake = true;
-  events_.add(turn, {Event::Kind::slice, s, 0, 0, 0});
+  schedule(turn, Kind::slice, s);
 }
 
 void MemorySide::take_turn(std::uint32_t s, Time now) {
@@ -160,7 +186,7 @@ void MemorySide::take_turn(std::uint32_t s, Time now) {
     if (turn > now) {
       if (!slice.is_awake) {
         slice.is_awake = true;
-        events_.add(turn, {Event::Kind::slice, s, 0, 0, 0});
+        schedule(turn, Kind::slice, s);
       }
       return;
     }
@@ -178,7 +204,7 @@ void MemorySide::take_turn(std::uint32_t s, Time now) {
     if (!slice.senders.empty()) {
       const std::uint32_t sm = slice.senders.front();
       slice.senders.pop();
-      events_.add(now, {Event::Kind::sender, sm, 0, 0, 0});
+      schedule(now, Kind::sender, sm);
     }
   }
 }
@@ -194,12 +220,13 @@ MemorySide::Wait MemorySide::serve(std::uint32_t s, std::uint32_t id, Time now) 
 
 MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   const Request& request = packets_[id].request;
-  memory::MshrFile<std::uint32_t>& mshrs = mshrs_[s];
+  LinesUnderWay<std::uint32_t>& mshrs = under_way_[s];
   const bool modifies = request.kind != Request::Kind::read;
-  const memory::SectorMask fetched = l2_.missing(request.set, request.line, request.mask);
+  const memory::Cache::Finding found = l2_.look(request.set, request.line);
+  const memory::SectorMask fetched = l2_.missing(found, request.mask);
   bool has_targets = true;
   std::uint32_t waits_for = 0;
-  mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+  if (mshrs.size() > 0) mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if ((mask & request.mask & ~fetched) == 0) return;
     ++waits_for;
     has_targets = has_targets && mshrs.has_room(mshr);
@@ -214,13 +241,15 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
     return Wait::reply;
   }
   if (fetched && !can_take(request)) return Wait::dram;
-  mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+  if (waits_for > 0) mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if (mask & request.mask & ~fetched) mshrs.add_target(mshr, id);
   });
   packets_[id].fetches = waits_for + (fetched != 0);
   memory::Cache::Eviction eviction;
   const memory::Cache::ReadResult result =
-      l2_.read(request.set, request.line, request.mask, request.evict_first, eviction);
+      machine_.reserves  // a line that makes room may have moved others
+          ? l2_.read(request.set, request.line, request.mask, request.evict_first, eviction)
+          : l2_.read(request.set, request.line, request.mask, found, request.evict_first, eviction);
   if (modifies) {
     memory::count_l2_atomic(totals_, request.mask, result.hit);
     last_write_ = std::max(last_write_, now);
@@ -232,7 +261,7 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   write_to_dram(s, eviction.line, eviction.dirty, Request::nobody, now);
   if (modifies) {
     const memory::Cache::WriteResult written =
-        l2_.write(request.set, request.line, request.mask, request.bytes, 0, request.evict_first,
+        l2_.write(request.set, request.line, request.mask, bytes_[request.bytes], 0, request.evict_first,
                   eviction);
     write_to_dram(s, request.line, written.forward, Request::nobody, now);
   }
@@ -242,10 +271,10 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
 MemorySide::Wait MemorySide::write(std::uint32_t s, std::uint32_t id, Time now) {
   const Request& request = packets_[id].request;
   const memory::CacheConfig& l2 = machine_.memory.l2;
-  memory::MshrFile<std::uint32_t>& mshrs = mshrs_[s];
+  LinesUnderWay<std::uint32_t>& mshrs = under_way_[s];
   const bool needs_reply = request.owner != Request::nobody;
   const memory::SectorMask fetched =
-      l2_.write_fetch(request.set, request.line, request.mask, request.bytes);
+      l2_.write_fetch(request.set, request.line, request.mask, bytes_[request.bytes]);
   if (fetched && mshrs.is_full()) return Wait::dram;
   memory::SectorMask passed = 0;  // what is on its way, which a store that misses does not change
   bool has_targets = true;
@@ -271,7 +300,7 @@ MemorySide::Wait MemorySide::write(std::uint32_t s, std::uint32_t id, Time now) 
   memory::Cache::Eviction eviction;
   memory::Cache::WriteResult result =
       l2_.write(request.set, request.line, static_cast<memory::SectorMask>(request.mask & ~passed),
-                request.bytes, 0, request.evict_first, eviction);
+                bytes_[request.bytes], 0, request.evict_first, eviction);
   result.hit |= passed;
   result.forward |= passed;
   memory::count_l2_write(totals_, request.mask, result.hit);
@@ -300,8 +329,7 @@ void MemorySide::use_slice(std::uint32_t s, memory::SectorMask mask, double lane
 
 void MemorySide::fetch(std::uint32_t s, std::uint64_t line, std::uint32_t set,
                        memory::SectorMask mask, std::uint32_t target, Time now) {
-  const std::uint32_t mshr = mshrs_[s].allocate(line, mask);
-  mshrs_[s].add_target(mshr, target);
+  const std::uint32_t mshr = under_way_[s].allocate(line, mask, target);
   if (machine_.reserves) l2_.reserve(set, line);
   totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
   add_transfer({s, mshr, Request::nobody,
@@ -365,7 +393,7 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
     if (start > now) {
       if (!channel.is_awake) {
         channel.is_awake = true;
-        events_.add(start, {Event::Kind::channel, c, 0, 0, 0});
+        schedule(start, Kind::channel, c);
       }
       break;
     }
@@ -378,7 +406,7 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
     --channel.queued;
     channel.free = std::max(channel.free, now) + transfer.bytes * machine_.dram_cycles_per_byte;
     last_transfer_ = std::max(last_transfer_, channel.free);
-    transferred(c, transfer, now);
+    transferred(transfer, now);
   }
   if (channel.queued < before && !channel.slices.empty()) {
     std::vector<std::uint32_t> waiting;
@@ -423,7 +451,7 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
     bank.precharge = activate + gpu.dram_tras * period;
     bank.activate = activate + (gpu.dram_tras + gpu.dram_trp) * period;
   }
-  events_.add(ready, {Event::Kind::bank, c, b, 0, 0});
+  schedule(ready, Kind::bank, c, b);
   while (!channel.requests.empty() && channel.choosing < gpu.dram_queue_entries) {
     const Transfer next = channel.requests.front();
     channel.requests.pop();
@@ -435,7 +463,7 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
     for (const std::uint32_t s : waiting) {
       if (slices_[s].is_awake) continue;
       slices_[s].is_awake = true;
-      events_.add(now, {Event::Kind::slice, s, 0, 0, 0});
+      schedule(now, Kind::slice, s);
     }
   }
 }
@@ -466,59 +494,56 @@ void MemorySide::transfer_of_bank(std::uint32_t c, Time now) {
     channel.write = std::max(channel.write, start + turn * period + burst);
     bank.precharge = std::max(bank.precharge, last + gpu.dram_trtp * period);
   }
-  transferred(c, bank.current, last);
+  transferred(bank.current, last);
   give_work(c, b, std::max(now, last));
 }
 
-void MemorySide::transferred(std::uint32_t, const Transfer& transfer, Time start) {
-  const bool is_write = transfer.mshr == Transfer::write;
-  if (is_write && transfer.packet == Request::nobody) return;
-  events_.add(start + (is_write ? write_latency_ : dram_latency_),
-              {Event::Kind::fill, transfer.slice, transfer.packet, transfer.mshr, start});
+void MemorySide::transferred(const Transfer& transfer, Time start) {
+  if (transfer.mshr != Transfer::write) {
+    schedule(start + dram_latency_, Kind::fill, transfer.slice, transfer.mshr);
+  } else if (transfer.packet != Request::nobody) {
+    schedule(start + write_latency_, Kind::write, transfer.slice, transfer.packet);
+  }
 }
 
-void MemorySide::fill(const Event& event, Time now) {
-  const auto take = [&](std::uint32_t id) {
-    if (id == Request::nobody) return;
-    Packet& packet = packets_[id];
-    const Time queued = std::clamp(event.start - packet.mark, 0.0, now - packet.mark);
-    packet.queue += static_cast<float>(queued);
-    packet.dram += static_cast<float>(now - packet.mark - queued);
-    packet.mark = now;
-    if (--packet.fetches == 0) finish(id, now);
-  };
-  if (event.mshr == Transfer::write) {
-    take(event.packet);
-    return;
-  }
-  memory::MshrFile<std::uint32_t>& mshrs = mshrs_[event.index];
-  for (const std::uint32_t id : mshrs.targets(event.mshr)) take(id);
+void MemorySide::take_transfer(std::uint32_t id, Time start, Time now) {
+  Packet& packet = packets_[id];
+  const Time queued = std::clamp(start - packet.mark, 0.0, now - packet.mark);
+  packet.queue += static_cast<float>(queued);
+  packet.dram += static_cast<float>(now - packet.mark - queued);
+  packet.mark = now;
+  if (--packet.fetches == 0) finish(id, now);
+}
+
+void MemorySide::fill(std::uint32_t s, std::uint32_t entry, Time now) {
+  LinesUnderWay<std::uint32_t>& lines = under_way_[s];
+  lines.for_each_target(entry, [&](std::uint32_t id) {
+    if (id != Request::nobody) take_transfer(id, now - dram_latency_, now);
+  });
   if (machine_.reserves) {
-    const std::uint64_t line = mshrs.line(event.mshr);
+    const std::uint64_t line = lines.line(entry);
     l2_.release(l2_.set_of(line), line);
   }
-  mshrs.release(event.mshr);
+  lines.release(entry);
   // Who waits for a register or a place may go on.
-  std::vector<std::uint32_t>& waiting = channels_[channel_of(event.index)].slices;
-  if (const auto found = std::ranges::find(waiting, event.index); found != waiting.end()) {
+  std::vector<std::uint32_t>& waiting = channels_[channel_of(s)].slices;
+  if (waiting.empty()) return;
+  if (const auto found = std::ranges::find(waiting, s); found != waiting.end()) {
     waiting.erase(found);
-    wake_slice(event.index, now);
+    wake_slice(s, now);
   }
 }
 
 void MemorySide::finish(std::uint32_t id, Time now) {
   Packet& packet = packets_[id];
-  if (packet.request.owner == Request::nobody) {
-    free_packets_.push_back(id);
-    return;
-  }
+  if (packet.request.owner == Request::nobody) return release(id);
   Slice& slice = slices_[packet.request.slice];
   ++slice.replies;
   if (machine_.is_crossbar) {
     const Time start = std::max(now, slice.reply_port_free - machine_.l2_period);
     slice.reply_port_free = std::max(slice.reply_port_free, start) + machine_.slice_request_cycles;
     if (start <= now) return send_reply(id, now);
-    events_.add(start, {Event::Kind::reply, 0, id, 0, 0});
+    schedule(start, Kind::reply, 0, id);
     return;
   }
   waiting_replies_.push(id);
@@ -530,7 +555,7 @@ void MemorySide::step_replies(Time now) {
     const Time turn = replies_free_ - machine_.l2_period;
     if (turn > now) {
       replies_are_awake_ = true;
-      events_.add(turn, {Event::Kind::replies, 0, 0, 0, 0});
+      schedule(turn, Kind::replies, 0);
       return;
     }
     const std::uint32_t id = waiting_replies_.front();
@@ -548,18 +573,18 @@ void MemorySide::send_reply(std::uint32_t id, Time now) {
   Time& port = reply_port_free_[packet.sm];
   const Time sent = std::max(now, port);
   port = sent + bytes * machine_.port_cycles_per_byte;
-  replies_[packet.sm].push_back(
+  replies_[packet.sm].push(
       {sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
        packet.request.owner, packet.noc + static_cast<float>(sent - packet.mark), packet.queue,
        packet.dram});
   const std::uint32_t s = packet.request.slice;
-  free_packets_.push_back(id);
+  release(id);
   --slices_[s].replies;
   if (!slices_[s].waits_for_reply) return;
   slices_[s].waits_for_reply = false;
   if (slices_[s].is_awake) return;
   slices_[s].is_awake = true;
-  events_.add(now, {Event::Kind::slice, s, 0, 0, 0});
+  schedule(now, Kind::slice, s);
 }
 
 }  // namespace warpstack::interval_simulation

@@ -8,9 +8,9 @@
 #include "common/fifo.h"
 #include "interval_simulation/machine.h"
 #include "interval_simulation/timeline.h"
+#include "interval_simulation/under_way.h"
 #include "memory/cache/cache.h"
 #include "memory/cache/totals.h"
-#include "memory/order/mshr.h"
 
 namespace warpstack::interval_simulation {
 
@@ -22,15 +22,21 @@ struct Request {
   Time sent = 0;  ///< when it came to the queue of its SM
   std::uint64_t line = 0;
   std::uint32_t set = 0;
-  std::uint32_t slice = 0;
   std::uint32_t owner = nobody;  ///< who waits for the answer, in its SM
+  float lanes = 0;               ///< of an atomic
+  std::uint32_t bytes = 0;       ///< of a write, position of its byte masks
+  std::uint16_t slice = 0;
   memory::SectorMask mask = 0;
   Kind kind = Kind::read;
   bool evict_first = false;
-  float lanes = 0;         ///< of an atomic
-  memory::ByteMasks bytes{};
 
   [[nodiscard]] bool returns_data() const { return kind == Kind::read || kind == Kind::atomic; }
+};
+
+/// The requests of an SM that the memory side has not taken.
+struct Requests {
+  std::vector<Request> requests;
+  std::vector<memory::ByteMasks> bytes;
 };
 
 /// An answer on its way to an SM.
@@ -52,13 +58,13 @@ class MemorySide {
   MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t sms,
              std::function<void(std::uint32_t, Time)> departed);
 
-  /// An SM has sent a request, at a time at or after those of its earlier ones and of the last
-  /// run().
-  void send(std::uint32_t sm, const Request& request);
+  /// Takes the requests of an SM, which were sent at or after the times of its earlier ones and of
+  /// the last run().
+  void take(std::uint32_t sm, Requests& sent);
   /// Serves what happens before `end`.
   void run(Cycle end);
-  /// The answers to an SM since the last time, in the order of time.
-  [[nodiscard]] std::vector<Reply>& replies(std::uint32_t sm) { return replies_[sm]; }
+  /// The answers to an SM, in the order of time; the SM takes them out.
+  [[nodiscard]] Fifo<Reply>& replies(std::uint32_t sm) { return replies_[sm]; }
   /// Requests of an SM that have not left its queue.
   [[nodiscard]] std::size_t queued(std::uint32_t sm) const { return senders_[sm].waiting.size(); }
   [[nodiscard]] Cycle next() const { return events_.first(); }
@@ -69,20 +75,18 @@ class MemorySide {
  private:
   struct Packet {
     Request request;
+    Time mark = 0;  ///< until when its time is accounted for
     std::uint32_t sm = 0;
     std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
-    Time mark = 0;              ///< until when its time is accounted for
     float noc = 0;
     float queue = 0;
     float dram = 0;
   };
+  enum class Kind : std::uint8_t { sender, requests, slice, channel, bank, fill, write, replies, reply };
   struct Event {
-    enum class Kind : std::uint8_t { sender, requests, slice, channel, bank, fill, replies, reply };
     Kind kind;
-    std::uint32_t index;
-    std::uint32_t packet;  ///< of a fill that is a write
-    std::uint32_t mshr;    ///< of a fill
-    Time start;            ///< of the transfer that a fill comes from
+    std::uint16_t index = 0;  ///< of an SM, slice or channel
+    std::uint32_t data = 0;   ///< a bank, an entry of a slice's lines under way, or a packet
   };
   struct Sender {
     Fifo<std::uint32_t> waiting;
@@ -132,7 +136,8 @@ class MemorySide {
   };
   enum class Wait : std::uint8_t { none, dram, reply };
 
-  std::uint32_t allocate(std::uint32_t sm, const Request& request);
+  void send(std::uint32_t sm, const Request& request, const std::vector<memory::ByteMasks>& bytes);
+  void release(std::uint32_t packet);
   void step_requests(Time now);
   void grant(std::uint32_t sm, Time now);
   void wake_sender(std::uint32_t sm, Time now);
@@ -150,8 +155,9 @@ class MemorySide {
   void step_channel(std::uint32_t channel, Time now);
   void give_work(std::uint32_t channel, std::uint32_t bank, Time now);
   void transfer_of_bank(std::uint32_t channel, Time now);
-  void transferred(std::uint32_t channel, const Transfer& transfer, Time start);
-  void fill(const Event& event, Time now);
+  void transferred(const Transfer& transfer, Time start);
+  void fill(std::uint32_t slice, std::uint32_t line, Time now);
+  void take_transfer(std::uint32_t packet, Time start, Time now);
   void finish(std::uint32_t packet, Time now);
   void step_replies(Time now);
   void send_reply(std::uint32_t packet, Time now);
@@ -165,6 +171,9 @@ class MemorySide {
   [[nodiscard]] double bytes_of(const Request& request) const {
     return memory::count_sectors(request.mask) * static_cast<double>(trace::sector_bytes);
   }
+  void schedule(Time time, Kind kind, std::uint32_t index, std::uint32_t data = 0) {
+    events_.add(time, {kind, static_cast<std::uint16_t>(index), data});
+  }
   [[nodiscard]] bool can_take(const Request& request) {
     return !machine_.reserves || l2_.make_room(request.set, request.line);
   }
@@ -177,18 +186,20 @@ class MemorySide {
   Timeline<Event> events_;
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_packets_;
+  std::vector<memory::ByteMasks> bytes_;  ///< of packets; the first one is of those without
+  std::vector<std::uint32_t> free_bytes_;
   std::vector<Sender> senders_;
   Fifo<std::uint32_t> waiting_senders_;
   Time requests_free_ = 0;  ///< when the NoC takes the next request
   bool requests_are_awake_ = false;
   std::vector<Slice> slices_;
-  std::vector<memory::MshrFile<std::uint32_t>> mshrs_;  ///< by slice; targets: packets
+  std::vector<LinesUnderWay<std::uint32_t>> under_way_;  ///< by slice; targets: packets
   std::vector<Channel> channels_;
   Fifo<std::uint32_t> waiting_replies_;
   Time replies_free_ = 0;
   bool replies_are_awake_ = false;
   std::vector<Time> reply_port_free_;
-  std::vector<std::vector<Reply>> replies_;
+  std::vector<Fifo<Reply>> replies_;
   Time last_write_ = -1;
   Time last_transfer_ = -1;
   Time dram_latency_ = 0;

@@ -16,9 +16,8 @@ Cycle ceil_of(double time) { return static_cast<Cycle>(std::ceil(time - 1e-6)); 
 
 Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::RowFlags& flags,
        const memory::CacheConfig& l1, const memory::Cache& l2, std::uint32_t blocks,
-       std::uint32_t warps_per_block, std::uint32_t index)
-    : index_(index),
-      machine_(machine),
+       std::uint32_t warps_per_block, Fifo<Reply>& arrivals)
+    : machine_(machine),
       trace_(trace),
       flags_(flags),
       l1_(l1),
@@ -29,7 +28,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       reserves_(machine.reserves && !machine.fills_late),
       atomics_{machine.memory.atomics_per_lane, machine.memory.atomic_lane_turns},
       grouper_(l1.line_bytes),
-      mshrs_(machine.mshrs, machine.gpu.l1_mshr_targets),
+      lines_under_way_(machine.mshrs, machine.gpu.l1_mshr_targets),
       warps_(std::size_t{blocks} * warps_per_block),
       blocks_(blocks),
       warps_per_block_(warps_per_block),
@@ -38,6 +37,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
              Capacity(machine.scheduler_rate, machine.gpu.scheduler == gpu::Scheduler::lrr)),
       units_(machine.schedulers * std::size_t{trace::num_op_classes}),
       queue_(machine.gpu.lsu_queue_entries),
+      arrivals_(arrivals),
       departures_(machine.noc_queue_entries),
       most_queued_(machine.noc_queue_entries +
                    static_cast<std::size_t>(machine.pipeline)) {
@@ -74,18 +74,6 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
     ++id;
   }
   block.resident = block.unfinished = static_cast<std::uint32_t>(block.warps.size());
-}
-
-void Sm::begin_window(MemorySide& memory) {
-  const auto& replies = memory.replies(index_);
-  arrivals_.insert(arrivals_.end(), replies.begin(), replies.end());
-  memory.replies(index_).clear();
-  queued_ = memory.queued(index_);
-  is_held_up_ = queued_ > 0;
-  for (Capacity& slots : slots_) slots.release(static_cast<double>(now_));
-  for (auto& unit : units_) {
-    if (unit) unit->release(static_cast<double>(now_));
-  }
 }
 
 bool Sm::departed(Time now) {
@@ -158,15 +146,14 @@ void Sm::begin_step(std::uint32_t id) {
       std::max(span - step.instructions * machine_.issue_step, 0.0);
   const double begin = std::max(warp.head + machine_.issue_step, 0.0);
   double ready =
-      slots_[warp.scheduler].take(begin, span, step.instructions) - machine_.issue_step;
+      slots_[warp.scheduler].take(begin, span, step.instructions, static_cast<double>(now_)) - machine_.issue_step;
   for (std::uint16_t u = 0; u < step.num_uses; ++u) {
     const UnitUse& use = warp.steps->uses[step.first_use + u];
     auto& unit = units_[warp.scheduler * std::size_t{trace::num_op_classes} + use.unit];
     if (!unit) {
       unit.emplace(1, machine_.gpu.scheduler == gpu::Scheduler::lrr);
-      unit->release(begin);
     }
-    const double done = unit->take(begin, span, use.cycles) - use.cycles / step.instructions;
+    const double done = unit->take(begin, span, use.cycles, static_cast<double>(now_)) - use.cycles / step.instructions;
     if (done > ready) waited_[StackComponent::dep] += done - ready;
     ready = std::max(ready, done);
   }
@@ -206,18 +193,24 @@ void Sm::look_at_waits(std::uint32_t id, Cycle now) {
     }
   }
   if (warp.is_blocked) return;
-  if (last != nullptr) {
-    const double lost = ready - warp.ready;
-    const float sum = last->waited.sum();
-    if (sum > 0) {
-      for (const StackComponent c : values_of<StackComponent>) {
-        waited_[c] += lost * last->waited[c] / sum;
-      }
-    } else {
-      waited_[last->is_shared ? StackComponent::dep : StackComponent::l1] += lost;
-    }
-  }
+  if (last != nullptr) lose(*last, ready - warp.ready);
   wakes_.add(static_cast<std::uint64_t>(std::max(ceil_of(ready), now)), id);
+}
+
+void Sm::lose(const Access& access, double cycles) {
+  if (!access.has_missed) {
+    waited_[access.is_shared ? StackComponent::dep : StackComponent::l1] += cycles;
+    return;
+  }
+  const Waited& waited = access.waited;
+  const double sum = double{waited.l1} + waited.mshr + waited.noc + waited.l2 + waited.queue + waited.dram;
+  const double share = cycles / std::max(sum, 1e-9);
+  waited_[StackComponent::l1] += waited.l1 * share;
+  waited_[StackComponent::mshr] += waited.mshr * share;
+  waited_[StackComponent::noc] += waited.noc * share;
+  waited_[StackComponent::l2] += waited.l2 * share;
+  waited_[StackComponent::queue] += waited.queue * share;
+  waited_[StackComponent::dram] += waited.dram * share;
 }
 
 void Sm::head_is_ready(std::uint32_t id, Cycle now) {
@@ -292,7 +285,7 @@ void Sm::end_warp(std::uint32_t id, Cycle now) {
 void Sm::take_arrivals(Cycle until) {
   while (!arrivals_.empty() && ceil_of(arrivals_.front().time) <= until) {
     const Reply reply = arrivals_.front();
-    arrivals_.pop_front();
+    arrivals_.pop();
     arrive(reply);
   }
 }
@@ -301,43 +294,43 @@ void Sm::arrive(const Reply& reply) {
   Fetch& fetch = fetches_[reply.owner];
   if (--fetch.packets > 0) return;
   const Cycle now = ceil_of(reply.time);
-  CpiStack<float> latency;
-  latency[StackComponent::noc] = reply.noc;
-  latency[StackComponent::queue] = reply.queue;
-  // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
-  latency[reply.dram > 0 ? StackComponent::dram : StackComponent::l2] =
-      static_cast<float>(machine_.gpu.l2_latency) + reply.dram;
-  const auto reach = [&](std::uint32_t warp, std::uint32_t access, const CpiStack<float>& before) {
-    if (warp == none) return;
-    CpiStack<float> whole = latency;
-    whole += before;
-    part_is_done(warp, access, now, whole);
+  const auto reach = [&](const Target& target) {
+    if (target.warp == none) return;
+    Waited waited{target.before.l1, target.before.mshr, target.before.noc + reply.noc,
+                  static_cast<float>(machine_.gpu.l2_latency), reply.queue, reply.dram};
+    // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
+    if (reply.dram > 0) {
+      waited.dram += waited.l2;
+      waited.l2 = 0;
+    }
+    part_is_done(target.warp, target.access, now, &waited);
   };
-  if (fetch.mshr == none) {
-    reach(fetch.warp, fetch.access, fetch.before);
+  if (fetch.line == none) {
+    reach(fetch.target);
   } else {
-    const std::uint64_t line = mshrs_.line(fetch.mshr);
+    const std::uint64_t line = lines_under_way_.line(fetch.line);
     if (reserves_) l1_.release(l1_.set_of(line), line);
     if (machine_.fills_late) {
       memory::Cache::Eviction eviction;
-      l1_.read(l1_.set_of(line), line, mshrs_.mask(fetch.mshr), fetch.evict_first, eviction);
+      l1_.read(l1_.set_of(line), line, lines_under_way_.mask(fetch.line), fetch.evict_first,
+               eviction);
       write_back(eviction, now);
     }
-    for (const Target& target : mshrs_.targets(fetch.mshr)) {
-      reach(target.warp, target.access, target.before);
-    }
-    mshrs_.release(fetch.mshr);
+    lines_under_way_.for_each_target(fetch.line, reach);
+    lines_under_way_.release(fetch.line);
   }
   free_fetches_.push_back(reply.owner);
 }
 
-void Sm::part_is_done(std::uint32_t id, std::uint32_t number, Cycle done,
-                      const CpiStack<float>& waited) {
+void Sm::part_is_done(std::uint32_t id, std::uint32_t number, Cycle done, const Waited* waited) {
   Warp& warp = warps_[id];
   Access& access = access_of(warp, number);
   if (done >= access.done) {
     access.done = done;
-    if (waited.sum() > 0) access.waited = waited;
+    if (waited != nullptr) {
+      access.waited = *waited;
+      access.has_missed = true;
+    }
   }
   if (--access.pending > 0) return;
   --warp.outstanding;
@@ -427,8 +420,9 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
   state = {};
   state.issued = now;
   const trace::StaticInstruction& instruction = trace_.instructions()[row_];
-  state.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
-  is_awaited_ = state.returns || machine_.awaits_stores ||
+  const bool returns =
+      instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
+  is_awaited_ = returns || machine_.awaits_stores ||
                 (machine_.atomics_stop_warps && instruction.is_atomic());
   lines_.clear();
   next_line_ = 0;
@@ -436,7 +430,7 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
     state.is_shared = true;
     unit_time_ += access.wavefronts;
     state.sent = unit_time_ - 1;
-    if (state.returns) {
+    if (returns) {
       state.done = state.sent + machine_.shared_latency;
       if (state.done >= warp.all_done) {
         warp.all_done = state.done;
@@ -530,17 +524,15 @@ Sm::Cause Sm::look_up(const memory::LineAccess& line, std::size_t index, Cycle n
   return look_up_load(line, now);
 }
 
-CpiStack<float> Sm::before(Cycle now) const {
-  CpiStack<float> result;
-  const double for_mshr = waited_for_mshr_ - mshr_mark_;
-  const double for_noc = waited_for_noc_ - noc_mark_;
-  const Access& access =
-      warps_[issuing_].accesses[access_ & (warps_[issuing_].accesses.size() - 1)];
-  result[StackComponent::mshr] = static_cast<float>(for_mshr);
-  result[StackComponent::noc] = static_cast<float>(for_noc);
-  result[StackComponent::l1] = std::max(
-      static_cast<float>(static_cast<double>(now - access.issued) - for_mshr - for_noc), 0.0F);
-  return result;
+Sm::Target Sm::target(Cycle now) const {
+  const Warp& warp = warps_[issuing_];
+  const Access& access = warp.accesses[access_ & (warp.accesses.size() - 1)];
+  Target target{issuing_, access_, {}};
+  target.before.mshr = static_cast<float>(waited_for_mshr_ - mshr_mark_);
+  target.before.noc = static_cast<float>(waited_for_noc_ - noc_mark_);
+  target.before.l1 = std::max(
+      static_cast<float>(now - access.issued) - target.before.mshr - target.before.noc, 0.0F);
+  return target;
 }
 
 Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
@@ -551,7 +543,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
     if (!noc_has_room(now)) return Cause::noc;
     ++totals_[memory::Total::l1_read_requests];
     memory::count_l1_bypass(totals_, line.mask, is_local);
-    send(line.line, line.mask, Request::Kind::read, nullptr, start_fetch(none, now, true), now,
+    send(line.line, line.mask, Request::Kind::read, nullptr, start_fetch(none, target(now)), now,
          nullptr, false);
     return Cause::nothing;
   }
@@ -561,37 +553,39 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   memory::SectorMask under_way = 0;
   std::uint32_t waits_for = 0;
   bool has_targets = true;
-  if (mshrs_.size() > 0) {
+  if (lines_under_way_.size() > 0) {
     if (machine_.fills_late && fetched) {
-      mshrs_.for_each(line.line,
+      lines_under_way_.for_each(line.line,
                       [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
       fetched &= static_cast<memory::SectorMask>(~under_way);
     }
-    mshrs_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
+    lines_under_way_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
       if ((mask & line.mask & ~fetched) == 0) return;
       ++waits_for;
-      has_targets = has_targets && mshrs_.has_room(id);
+      has_targets = has_targets && lines_under_way_.has_room(id);
     });
   }
-  if (!has_targets || (fetched && mshrs_.is_full())) return Cause::mshr;
+  if (!has_targets || (fetched && lines_under_way_.is_full())) return Cause::mshr;
   if (fetched && !noc_has_room(now)) return Cause::noc;
   if (fetched && !can_take(line.set, line.line)) return Cause::mshr;
 
   ++totals_[memory::Total::l1_read_requests];
   memory::count_l1_load(totals_, line.mask, static_cast<memory::SectorMask>(line.mask & ~fetched),
                         is_local);
-  CpiStack<float> waited_before;
-  if (waits_for > 0 || fetched) waited_before = before(now);
   if (waits_for > 0) {
-    mshrs_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
-      if (mask & line.mask & ~fetched) mshrs_.add_target(id, {issuing_, access_, waited_before});
+    lines_under_way_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
+      if (mask & line.mask & ~fetched) lines_under_way_.add_target(id, target(now));
     });
   }
   const trace::StaticInstruction& instruction = trace_.instructions()[row_];
   const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   memory::Cache::Eviction eviction;
   if (!machine_.fills_late) {
-    l1_.read(line.set, line.line, line.mask, evict_first, eviction);
+    if (reserves_) {  // a line that makes room may have moved others
+      l1_.read(line.set, line.line, line.mask, evict_first, eviction);
+    } else {
+      l1_.read(line.set, line.line, line.mask, found, evict_first, eviction);
+    }
   } else if (l1_.contains(line.set, line.line)) {
     l1_.read(line.set, line.line, line.mask & ~absent, evict_first, eviction);
   }
@@ -599,21 +593,20 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   access.pending += waits_for;
   if (fetched) {
     if (reserves_) l1_.reserve(line.set, line.line);
-    const std::uint32_t mshr = mshrs_.allocate(line.line, fetched);
-    mshrs_.add_target(mshr, {issuing_, access_, waited_before});
-    send(line.line, fetched, Request::Kind::read, nullptr, start_fetch(mshr, now, true), now,
-         nullptr, true);
+    const std::uint32_t entry = lines_under_way_.allocate(line.line, fetched, target(now));
+    send(line.line, fetched, Request::Kind::read, nullptr, start_fetch(entry, {}), now, nullptr,
+         true);
     return Cause::nothing;  // the line is done with its data
   }
   // The line itself has been looked up; without anything under way its data are there.
-  part_is_done(issuing_, access_, waits_for == 0 ? now + machine_.l1_latency : now, {});
+  part_is_done(issuing_, access_, waits_for == 0 ? now + machine_.l1_latency : now, nullptr);
   return Cause::nothing;
 }
 
 Sm::Cause Sm::look_up_store(const memory::LineAccess& line, std::size_t index, Cycle now) {
   if (!noc_has_room(now)) return Cause::noc;
   const memory::ByteMasks& bytes = bytes_[index];
-  if (l1_.write_fetch(line.set, line.line, line.mask, bytes) != 0 && mshrs_.is_full()) {
+  if (l1_.write_fetch(line.set, line.line, line.mask, bytes) != 0 && lines_under_way_.is_full()) {
     return Cause::mshr;
   }
   if (l1_.config().write_miss != memory::WriteMiss::no_allocate && !can_take(line.set, line.line)) {
@@ -629,13 +622,14 @@ Sm::Cause Sm::look_up_store(const memory::LineAccess& line, std::size_t index, C
   if (result.fetch) {
     if (reserves_) l1_.reserve(line.set, line.line);
     send(line.line, result.fetch, Request::Kind::read, nullptr,
-         start_fetch(mshrs_.allocate(line.line, result.fetch), now, false), now, nullptr, true);
+         start_fetch(lines_under_way_.allocate(line.line, result.fetch, {}), {}), now, nullptr,
+         true);
   }
   if (result.forward) {
     send(line.line, result.forward, Request::Kind::write, &bytes,
-         is_awaited_ ? start_fetch(none, now, true) : Request::nobody, now, nullptr, true);
+         is_awaited_ ? start_fetch(none, target(now)) : Request::nobody, now, nullptr, true);
   } else if (is_awaited_) {
-    part_is_done(issuing_, access_, now, {});
+    part_is_done(issuing_, access_, now, nullptr);
   }
   return Cause::nothing;
 }
@@ -647,12 +641,12 @@ Sm::Cause Sm::look_up_atomic(const memory::LineAccess& line, std::size_t index, 
   l1_.invalidate(line.set, line.line, line.mask);
   send(line.line, line.mask, returns ? Request::Kind::atomic : Request::Kind::reduction,
        &bytes_[index],
-       is_awaited_ ? start_fetch(none, now, true) : Request::nobody, now,
+       is_awaited_ ? start_fetch(none, target(now)) : Request::nobody, now,
        &lanes_[index], false);
   return Cause::nothing;
 }
 
-std::uint32_t Sm::start_fetch(std::uint32_t mshr, Cycle now, bool is_waited_for) {
+std::uint32_t Sm::start_fetch(std::uint32_t line, const Target& target) {
   std::uint32_t id = 0;
   if (free_fetches_.empty()) {
     id = static_cast<std::uint32_t>(fetches_.size());
@@ -661,16 +655,8 @@ std::uint32_t Sm::start_fetch(std::uint32_t mshr, Cycle now, bool is_waited_for)
     id = free_fetches_.back();
     free_fetches_.pop_back();
   }
-  Fetch& fetch = fetches_[id];
-  fetch = {};
-  fetch.mshr = mshr;
-  fetch.evict_first =
-      trace_.instructions()[row_].cache_operator == trace::CacheOperator::evict_first;
-  if (mshr == none && is_waited_for) {
-    fetch.warp = issuing_;
-    fetch.access = access_;
-    fetch.before = before(now);
-  }
+  fetches_[id] = {target, line, 0,
+                  trace_.instructions()[row_].cache_operator == trace::CacheOperator::evict_first};
   return id;
 }
 
@@ -681,17 +667,20 @@ void Sm::send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind
   memory::for_each_part(
       l1_line, mask, bytes, l1_sectors_, l2_sectors_,
       [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
-        Request& request = requests_.emplace_back();
+        Request& request = requests_.requests.emplace_back();
         request.sent = static_cast<double>(sent);
         request.line = line;
         request.set = l2_.set_of(line);
-        request.slice = l2_.slice_of(request.set);
+        request.slice = static_cast<std::uint16_t>(l2_.slice_of(request.set));
         request.owner = fetch;
         request.mask = part;
         request.kind = kind;
         request.evict_first =
             trace_.instructions()[row_].cache_operator == trace::CacheOperator::evict_first;
-        if (part_bytes) request.bytes = *part_bytes;
+        if (part_bytes) {
+          request.bytes = static_cast<std::uint32_t>(requests_.bytes.size());
+          requests_.bytes.push_back(*part_bytes);
+        }
         if (lanes) {
           request.lanes = static_cast<float>(atomics_.lanes_of_request(
               memory::lanes_of_part(*lanes, l1_line, l1_sectors_, line, l2_sectors_), part));

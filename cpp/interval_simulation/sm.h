@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,10 +10,10 @@
 #include "interval_simulation/machine.h"
 #include "interval_simulation/memory_side.h"
 #include "interval_simulation/steps.h"
+#include "interval_simulation/under_way.h"
 #include "memory/cache/cache.h"
 #include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
-#include "memory/order/mshr.h"
 #include "memory/order/wake_times.h"
 #include "memory/order/warp_stream.h"
 
@@ -34,12 +33,15 @@ class Sm {
  public:
   Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::RowFlags& flags,
      const memory::CacheConfig& l1, const memory::Cache& l2, std::uint32_t blocks,
-     std::uint32_t warps_per_block, std::uint32_t index);
+     std::uint32_t warps_per_block, Fifo<Reply>& arrivals);
 
   /// A block starts at `now`, which is not before what the SM has done.
   void start_block(std::uint32_t block, Cycle now, StepSource& source);
-  /// Begins a window: takes the replies.
-  void begin_window(MemorySide& memory);
+  /// Begins a window. `queued`: requests that have not left the queue to the NoC.
+  void begin_window(std::size_t queued) {
+    queued_ = queued;
+    is_held_up_ = queued > 0;
+  }
   /// The NoC has taken a request of this SM at `now`. Returns whether the SM has gone on, so that it
   /// may have further requests.
   bool departed(Time now);
@@ -49,7 +51,7 @@ class Sm {
   void run(Cycle end, bool stops_at_places);
   /// Places of blocks that have ended, and when; the caller empties it.
   [[nodiscard]] std::vector<Cycle>& freed() { return freed_; }
-  [[nodiscard]] std::vector<Request>& requests() { return requests_; }
+  [[nodiscard]] Requests& requests() { return requests_; }
   /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if nothing.
   [[nodiscard]] std::uint64_t next(Cycle end) const;
 
@@ -62,15 +64,30 @@ class Sm {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
+  /// What the data of an access waited for, from its issue on.
+  struct Waited {
+    float l1 = 0;
+    float mshr = 0;
+    float noc = 0;
+    float l2 = 0;
+    float queue = 0;  ///< of DRAM
+    float dram = 0;
+  };
+  /// The part before a request leaves L1.
+  struct WaitedBefore {
+    float l1 = 0;
+    float mshr = 0;
+    float noc = 0;
+  };
   /// An access that a warp may wait for.
   struct Access {
     Cycle sent = -1;            ///< by the load-store unit; -1: not yet
     Cycle done = 0;             ///< of what has arrived
+    Cycle issued = 0;
     std::uint32_t pending = 0;  ///< parts on their way, and lines that are to be looked up
     bool is_shared = false;
-    bool returns = true;
-    Cycle issued = 0;
-    CpiStack<float> waited;  ///< of what arrived last
+    bool has_missed = false;    ///< `waited` is known
+    Waited waited;              ///< of what arrived last
   };
   struct Warp {
     std::shared_ptr<const WarpSteps> steps;
@@ -98,19 +115,18 @@ class Sm {
     std::uint32_t waiting = 0;
     std::vector<std::uint32_t> warps;
   };
-  /// An L1 line on its way.
-  struct Fetch {
-    std::uint32_t warp = none;
+  /// Who waits for a line.
+  struct Target {
+    std::uint32_t warp = none;  ///< none: a store's line
     std::uint32_t access = 0;
-    std::uint32_t mshr = none;
+    WaitedBefore before;
+  };
+  /// What comes back: in one packet, or several where L2 has shorter lines.
+  struct Fetch {
+    Target target;              ///< of one that is no line of L1
+    std::uint32_t line = none;  ///< in lines_under_way_
     std::uint32_t packets = 0;
     bool evict_first = false;
-    CpiStack<float> before;
-  };
-  struct Target {
-    std::uint32_t warp = none;
-    std::uint32_t access = 0;
-    CpiStack<float> before;
   };
   enum class Cause : std::uint8_t { nothing, mshr, noc };
 
@@ -126,8 +142,7 @@ class Sm {
   void end_warp(std::uint32_t id, Cycle now);
   void take_arrivals(Cycle until);
   void arrive(const Reply& reply);
-  void part_is_done(std::uint32_t warp, std::uint32_t access, Cycle done,
-                    const CpiStack<float>& waited);
+  void part_is_done(std::uint32_t warp, std::uint32_t access, Cycle done, const Waited* waited);
   [[nodiscard]] Cycle first_turn() const;
   [[nodiscard]] std::uint32_t choose(Cycle turn) const;
   void issue_access(std::uint32_t id, Cycle now);
@@ -138,12 +153,13 @@ class Sm {
   Cause look_up_store(const memory::LineAccess& line, std::size_t index, Cycle now);
   Cause look_up_atomic(const memory::LineAccess& line, std::size_t index, Cycle now);
   void split_by_lanes();
-  std::uint32_t start_fetch(std::uint32_t mshr, Cycle now, bool is_waited_for);
+  std::uint32_t start_fetch(std::uint32_t line, const Target& target);
   void send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind,
             const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
             const memory::SectorLanes* lanes, bool looked_up);
   void write_back(const memory::Cache::Eviction& eviction, Cycle now);
-  [[nodiscard]] CpiStack<float> before(Cycle now) const;
+  [[nodiscard]] Target target(Cycle now) const;
+  void lose(const Access& access, double cycles);
   [[nodiscard]] bool noc_has_room(Cycle now) const {
     return is_held_up_ ? queued_ < most_queued_
                        : departures_[num_sent_ % departures_.size()] <= static_cast<double>(now);
@@ -153,7 +169,6 @@ class Sm {
   }
   [[nodiscard]] bool reaches_l1(std::uint64_t line) const;
 
-  std::uint32_t index_;
   const Machine& machine_;
   const trace::KernelTrace& trace_;
   const memory::RowFlags& flags_;
@@ -165,7 +180,7 @@ class Sm {
   bool reserves_;
   memory::AtomicRule atomics_;
   memory::LineGrouper grouper_;
-  memory::MshrFile<Target> mshrs_;
+  LinesUnderWay<Target> lines_under_way_;
 
   // Warps:
   std::vector<Warp> warps_;
@@ -207,8 +222,8 @@ class Sm {
 
   // The window:
   Cycle window_end_ = 0;
-  std::deque<Reply> arrivals_;
-  std::vector<Request> requests_;
+  Fifo<Reply>& arrivals_;
+  Requests requests_;
   std::vector<double> departures_;  ///< of the last requests, if only the port held them up
   std::uint64_t num_sent_ = 0;
   double next_departure_ = 0;

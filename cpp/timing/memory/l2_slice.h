@@ -10,7 +10,7 @@
 #include "memory/cache/totals.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
-#include "memory/order/mshr.h"
+#include "timing/memory/mshr.h"
 #include "timing/memory/packet.h"
 
 namespace warpstack::timing {
@@ -121,7 +121,7 @@ class L2Slice {
   PacketPool& packets_;
   memory::MemoryTotals& totals_;
   TrafficCounters& counters_;
-  memory::MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
+  MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
   Server port_;
   std::array<Ticks, memory::max_sectors_per_line + 1> port_times_{};  ///< by sectors; no atomics
   memory::Divisor by_chunk_bytes_;

@@ -9,7 +9,7 @@
 #include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
 #include "timing/memory/interconnect.h"
-#include "memory/order/mshr.h"
+#include "timing/memory/mshr.h"
 #include "timing/memory/packet.h"
 
 namespace warpstack::timing {
@@ -258,7 +258,7 @@ class LoadStoreUnit {
   Cycle waited_for_mshr_ = 0;
   Cycle waited_for_noc_ = 0;
 
-  memory::MshrFile<Target> mshrs_;
+  MshrFile<Target> mshrs_;
   std::vector<Load> loads_;
   std::vector<std::uint32_t> free_loads_;
   std::vector<std::uint32_t> completed_;

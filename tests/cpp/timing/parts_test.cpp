@@ -4,7 +4,7 @@
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
 #include "timing/memory/l2_slice.h"
-#include "memory/order/mshr.h"
+#include "timing/memory/mshr.h"
 #include "timing/sm/control_barriers.h"
 #include "timing/sm/instruction_stream.h"
 #include "timing/sm/warp_scheduler.h"

@@ -8,7 +8,7 @@
 
 #include "memory/cache/cache.h"
 
-namespace warpstack::memory {
+namespace warpstack::timing {
 
 /// Miss status holding registers: each holds the sectors of one line that are on their way, and who
 /// waits for them.
@@ -37,7 +37,7 @@ class MshrFile {
   }
 
   /// Takes a register; only while not is_full().
-  std::uint32_t allocate(std::uint64_t line, SectorMask mask) {
+  std::uint32_t allocate(std::uint64_t line, memory::SectorMask mask) {
     std::uint32_t id = free_;
     if (id == none) {
       id = static_cast<std::uint32_t>(entries_.size());
@@ -57,7 +57,7 @@ class MshrFile {
     entries_[id].targets.push_back(target);
   }
   [[nodiscard]] std::uint64_t line(std::uint32_t id) const { return entries_[id].line; }
-  [[nodiscard]] SectorMask mask(std::uint32_t id) const { return entries_[id].mask; }
+  [[nodiscard]] memory::SectorMask mask(std::uint32_t id) const { return entries_[id].mask; }
   [[nodiscard]] std::span<const Target> targets(std::uint32_t id) const {
     return entries_[id].targets;
   }
@@ -75,7 +75,7 @@ class MshrFile {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct Entry {
     std::uint64_t line = 0;
-    SectorMask mask = 0;
+    memory::SectorMask mask = 0;
     std::uint32_t next = none;  ///< in its bucket, or the next free one
     std::vector<Target> targets;
   };
@@ -92,4 +92,4 @@ class MshrFile {
   std::uint32_t size_ = 0;
 };
 
-}  // namespace warpstack::memory
+}  // namespace warpstack::timing
