@@ -33,9 +33,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       blocks_(blocks),
       warps_per_block_(warps_per_block),
       is_ready_(warps_.size()),
-      slots_(machine.schedulers,
-             Capacity(machine.scheduler_rate, machine.gpu.scheduler == gpu::Scheduler::lrr)),
-      units_(machine.schedulers * std::size_t{trace::num_op_classes}),
+      schedulers_(machine.schedulers, IssueShares(machine.scheduler_rate, machine.gpu.scheduler)),
       queue_(machine.gpu.lsu_queue_entries),
       arrivals_(arrivals),
       departures_(machine.noc_queue_entries),
@@ -62,7 +60,8 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
     warp.accesses.assign(std::bit_ceil(std::size_t{warp.steps->most_behind} + 1), {});
     warp.next_access = warp.step = warp.outstanding = 0;
     warp.block = slot;
-    warp.scheduler = id % static_cast<std::uint32_t>(slots_.size());
+    warp.scheduler = id % static_cast<std::uint32_t>(schedulers_.size());
+    warp.age = next_age_++;
     warp.all_done = start;
     // As if an instruction before its first one had issued a step before the start.
     warp.head = warp.head_before = static_cast<double>(start) - machine_.issue_step;
@@ -70,7 +69,8 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
     num_instructions_ += warp.steps->instructions;
     block.warps.push_back(id);
     by_age_.push_back(id);
-    begin_step(id);
+    warp.is_starting = true;
+    wakes_.add(static_cast<std::uint64_t>(start), id);
     ++id;
   }
   block.resident = block.unfinished = static_cast<std::uint32_t>(block.warps.size());
@@ -104,6 +104,9 @@ void Sm::run(Cycle end, bool stops_at_places) {
     Cycle next = wakes_.empty() ? end : static_cast<Cycle>(std::min<std::uint64_t>(
                                             wakes_.first(), static_cast<std::uint64_t>(end)));
     if (!arrivals_.empty()) next = std::min(next, ceil_of(arrivals_.front().time));
+    double issued = IssueShares::never;
+    for (IssueShares& scheduler : schedulers_) issued = std::min(issued, scheduler.next());
+    if (issued < static_cast<double>(next)) next = std::min(next, ceil_of(issued));
     if (num_ready_ > 0 && !is_interrupted_) {
       const Cycle turn = first_turn();
       if (turn < next) {
@@ -115,6 +118,12 @@ void Sm::run(Cycle end, bool stops_at_places) {
     if (next >= end) return;
     now_ = std::max(now_, next);
     take_arrivals(now_);
+    for (IssueShares& scheduler : schedulers_) {
+      while (scheduler.next() <= static_cast<double>(now_) + 1e-6) {
+        const double time = scheduler.next();
+        for (const std::uint32_t id : scheduler.finish()) end_step(id, time);
+      }
+    }
     woken_.clear();
     wakes_.advance(static_cast<std::uint64_t>(now_),
                    [this](std::uint32_t id) { woken_.push_back(id); });
@@ -122,13 +131,18 @@ void Sm::run(Cycle end, bool stops_at_places) {
   }
 }
 
-std::uint64_t Sm::next(Cycle end) const {
+std::uint64_t Sm::next(Cycle end) {
   if (is_interrupted_) {
     // What it waits for may come at once, or only with a reply.
     return arrivals_.empty() ? static_cast<std::uint64_t>(std::max(end, unit_time_))
                              : static_cast<std::uint64_t>(end);
   }
   std::uint64_t first = wakes_.first();
+  for (IssueShares& scheduler : schedulers_) {
+    if (scheduler.next() < IssueShares::never) {
+      first = std::min(first, static_cast<std::uint64_t>(ceil_of(scheduler.next())));
+    }
+  }
   if (num_ready_ > 0) first = static_cast<std::uint64_t>(end);
   if (!arrivals_.empty()) {
     first = std::min(first, static_cast<std::uint64_t>(ceil_of(arrivals_.front().time)));
@@ -144,21 +158,18 @@ void Sm::begin_step(std::uint32_t id) {
   const double span = own - warp.head;
   waited_[StackComponent::dep] +=
       std::max(span - step.instructions * machine_.issue_step, 0.0);
-  const double begin = std::max(warp.head + machine_.issue_step, 0.0);
-  double ready =
-      slots_[warp.scheduler].take(begin, span, step.instructions, static_cast<double>(now_)) - machine_.issue_step;
-  for (std::uint16_t u = 0; u < step.num_uses; ++u) {
-    const UnitUse& use = warp.steps->uses[step.first_use + u];
-    auto& unit = units_[warp.scheduler * std::size_t{trace::num_op_classes} + use.unit];
-    if (!unit) {
-      unit.emplace(1, machine_.gpu.scheduler == gpu::Scheduler::lrr);
-    }
-    const double done = unit->take(begin, span, use.cycles, static_cast<double>(now_)) - use.cycles / step.instructions;
-    if (done > ready) waited_[StackComponent::dep] += done - ready;
-    ready = std::max(ready, done);
-  }
-  warp.ready = ready;
-  look_at_waits(id, static_cast<Cycle>(warp.head));
+  warp.is_issuing = true;
+  warp.is_blocked = false;
+  schedulers_[warp.scheduler].add(id, warp.age, span, step.instructions,
+                                  std::span(warp.steps->uses).subspan(step.first_use, step.num_uses),
+                                  warp.head);
+}
+
+void Sm::end_step(std::uint32_t id, double now) {
+  Warp& warp = warps_[id];
+  warp.is_issuing = false;
+  warp.ready = now;
+  look_at_waits(id, now_);
 }
 
 void Sm::look_at_waits(std::uint32_t id, Cycle now) {
@@ -215,6 +226,10 @@ void Sm::lose(const Access& access, double cycles) {
 
 void Sm::head_is_ready(std::uint32_t id, Cycle now) {
   Warp& warp = warps_[id];
+  if (warp.is_starting) {
+    warp.is_starting = false;
+    return begin_step(id);
+  }
   switch (warp.steps->steps[warp.step].action) {
     case Step::Action::access:
     case Step::Action::shared:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/cpi_stack.h"
-#include "interval_simulation/capacity.h"
+#include "interval_simulation/issue_shares.h"
 #include "interval_simulation/machine.h"
 #include "interval_simulation/memory_side.h"
 #include "interval_simulation/steps.h"
@@ -53,7 +53,7 @@ class Sm {
   [[nodiscard]] std::vector<Cycle>& freed() { return freed_; }
   [[nodiscard]] Requests& requests() { return requests_; }
   /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if nothing.
-  [[nodiscard]] std::uint64_t next(Cycle end) const;
+  [[nodiscard]] std::uint64_t next(Cycle end);
 
   [[nodiscard]] std::size_t resident_warps() const { return by_age_.size(); }
   [[nodiscard]] Cycle end() const { return end_; }
@@ -97,12 +97,15 @@ class Sm {
     std::uint32_t step = 0;       ///< whose head issues next
     std::uint32_t block = 0;      ///< slot
     std::uint32_t scheduler = 0;
+    std::uint64_t age = 0;
     std::uint32_t outstanding = 0;  ///< accesses that are not done
     Cycle all_done = 0;             ///< of those that are
     Access last_done;
     double head = 0;                ///< when the last head issued
     double head_before = 0;
     double ready = 0;               ///< of the next head, without what it waits for
+    bool is_starting = false;
+    bool is_issuing = false;        ///< the instructions of its step
     bool is_blocked = false;        ///< until something arrives
     bool is_at_barrier = false;
     Cycle waits_since = 0;          ///< for the load-store unit
@@ -134,6 +137,8 @@ class Sm {
     return warp.accesses[number & (warp.accesses.size() - 1)];
   }
   void begin_step(std::uint32_t id);
+  /// The instructions of the step have issued, but for what its head waits for.
+  void end_step(std::uint32_t id, double now);
   void look_at_waits(std::uint32_t id, Cycle now);
   void head_is_ready(std::uint32_t id, Cycle now);
   void head_issued(std::uint32_t id, Cycle now);
@@ -188,6 +193,7 @@ class Sm {
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_blocks_;
   std::uint32_t warps_per_block_;
+  std::uint64_t next_age_ = 0;
   std::vector<std::uint32_t> by_age_;  ///< resident warps, oldest first
   std::vector<char> is_ready_;         ///< for the load-store unit, by warp
   std::uint32_t num_ready_ = 0;
@@ -195,8 +201,7 @@ class Sm {
   double next_warp_start_ = 0;
   memory::WakeTimes wakes_;
   std::vector<std::uint32_t> woken_;
-  std::vector<Capacity> slots_;            ///< of the schedulers
-  std::vector<std::optional<Capacity>> units_;  ///< by scheduler and class
+  std::vector<IssueShares> schedulers_;
   Cycle now_ = 0;
 
   // The load-store unit:
