@@ -32,8 +32,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       warps_(std::size_t{blocks} * warps_per_block),
       blocks_(blocks),
       warps_per_block_(warps_per_block),
-      is_ready_(warps_.size()),
-      schedulers_(machine.schedulers, IssueShares(machine.scheduler_rate, machine.gpu.scheduler)),
+      schedulers_(machine.schedulers, Scheduler(machine.scheduler_rate, machine.gpu.scheduler)),
       queue_(machine.gpu.lsu_queue_entries),
       arrivals_(arrivals),
       departures_(machine.noc_queue_entries),
@@ -61,14 +60,14 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
     warp.next_access = warp.step = warp.outstanding = 0;
     warp.block = slot;
     warp.scheduler = id % static_cast<std::uint32_t>(schedulers_.size());
-    warp.age = next_age_++;
+    schedulers_[warp.scheduler].enter(id);
     warp.all_done = start;
     // As if an instruction before its first one had issued a step before the start.
     warp.head = warp.head_before = static_cast<double>(start) - machine_.issue_step;
     warp.is_blocked = warp.is_at_barrier = false;
     num_instructions_ += warp.steps->instructions;
     block.warps.push_back(id);
-    by_age_.push_back(id);
+    ++num_warps_;
     warp.is_starting = true;
     wakes_.add(static_cast<std::uint64_t>(start), id);
     ++id;
@@ -104,8 +103,8 @@ void Sm::run(Cycle end, bool stops_at_places) {
     Cycle next = wakes_.empty() ? end : static_cast<Cycle>(std::min<std::uint64_t>(
                                             wakes_.first(), static_cast<std::uint64_t>(end)));
     if (!arrivals_.empty()) next = std::min(next, ceil_of(arrivals_.front().time));
-    double issued = IssueShares::never;
-    for (IssueShares& scheduler : schedulers_) issued = std::min(issued, scheduler.next());
+    double issued = Scheduler::never;
+    for (Scheduler& scheduler : schedulers_) issued = std::min(issued, scheduler.next());
     if (issued < static_cast<double>(next)) next = std::min(next, ceil_of(issued));
     if (num_ready_ > 0 && !is_interrupted_) {
       const Cycle turn = first_turn();
@@ -118,7 +117,7 @@ void Sm::run(Cycle end, bool stops_at_places) {
     if (next >= end) return;
     now_ = std::max(now_, next);
     take_arrivals(now_);
-    for (IssueShares& scheduler : schedulers_) {
+    for (Scheduler& scheduler : schedulers_) {
       while (scheduler.next() <= static_cast<double>(now_) + 1e-6) {
         const double time = scheduler.next();
         for (const std::uint32_t id : scheduler.finish()) end_step(id, time);
@@ -138,8 +137,8 @@ std::uint64_t Sm::next(Cycle end) {
                              : static_cast<std::uint64_t>(end);
   }
   std::uint64_t first = wakes_.first();
-  for (IssueShares& scheduler : schedulers_) {
-    if (scheduler.next() < IssueShares::never) {
+  for (Scheduler& scheduler : schedulers_) {
+    if (scheduler.next() < Scheduler::never) {
       first = std::min(first, static_cast<std::uint64_t>(ceil_of(scheduler.next())));
     }
   }
@@ -160,9 +159,9 @@ void Sm::begin_step(std::uint32_t id) {
       std::max(span - step.instructions * machine_.issue_step, 0.0);
   warp.is_issuing = true;
   warp.is_blocked = false;
-  schedulers_[warp.scheduler].add(id, warp.age, span, step.instructions,
-                                  std::span(warp.steps->uses).subspan(step.first_use, step.num_uses),
-                                  warp.head);
+  schedulers_[warp.scheduler].begin_step(
+      id, span, step.instructions,
+      std::span(warp.steps->uses).subspan(step.first_use, step.num_uses), warp.head);
 }
 
 void Sm::end_step(std::uint32_t id, double now) {
@@ -233,7 +232,7 @@ void Sm::head_is_ready(std::uint32_t id, Cycle now) {
   switch (warp.steps->steps[warp.step].action) {
     case Step::Action::access:
     case Step::Action::shared:
-      is_ready_[id] = 1;
+      schedulers_[warp.scheduler].set_ready(id, now);
       ++num_ready_;
       warp.waits_since = now;
       warp.mshr_mark = waited_for_mshr_;
@@ -282,8 +281,8 @@ void Sm::end_warp(std::uint32_t id, Cycle now) {
   Warp& warp = warps_[id];
   Block& block = blocks_[warp.block];
   end_ = std::max(end_, now);
-  std::erase(by_age_, id);
-  if (last_issued_ == id) last_issued_ = none;
+  schedulers_[warp.scheduler].leave(id);
+  --num_warps_;
   warp.steps.reset();
   warp.stream.reset();
   std::erase(block.warps, id);
@@ -361,32 +360,17 @@ Cycle Sm::first_turn() const {
   if (turn >= now_) return turn;
   // It was held up, while warps went on that did not need it.
   Cycle first = now_;
-  for (const std::uint32_t id : by_age_) {
-    if (is_ready_[id]) first = std::min(first, warps_[id].waits_since);
-  }
+  for (const Scheduler& scheduler : schedulers_) first = scheduler.ready_since(first);
   return std::max(turn, first);
 }
 
 std::uint32_t Sm::choose(Cycle turn) const {
-  using gpu::Scheduler;
-  const Scheduler order = machine_.gpu.scheduler;
-  const bool is_greedy = order == Scheduler::gto || order == Scheduler::gty;
-  const auto can_issue = [&](std::uint32_t id) {
-    return is_ready_[id] && warps_[id].waits_since <= turn;
-  };
-  if (is_greedy && last_issued_ != none && can_issue(last_issued_)) return last_issued_;
-  if (order == Scheduler::gty) {
-    for (std::size_t i = by_age_.size(); i > 0; --i) {
-      if (can_issue(by_age_[i - 1])) return by_age_[i - 1];
-    }
-  }
-  std::size_t first = 0;
-  if (order == Scheduler::lrr && last_issued_ != none) {
-    first = static_cast<std::size_t>(std::ranges::find(by_age_, last_issued_) - by_age_.begin()) + 1;
-  }
-  for (std::size_t i = 0; i < by_age_.size(); ++i) {
-    const std::uint32_t id = by_age_[(first + i) % by_age_.size()];
-    if (can_issue(id)) return id;
+  const std::size_t count = schedulers_.size();
+  auto scheduler = static_cast<std::size_t>(turn) % count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t warp = schedulers_[scheduler].first_ready(turn);
+    if (warp != Scheduler::nobody) return warp;
+    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
   }
   return none;
 }
@@ -402,9 +386,8 @@ bool Sm::reaches_l1(std::uint64_t line) const {
 
 void Sm::issue_access(std::uint32_t id, Cycle now) {
   Warp& warp = warps_[id];
-  is_ready_[id] = 0;
+  schedulers_[warp.scheduler].clear_ready(id);
   --num_ready_;
-  last_issued_ = id;
   accepted_ = now;
   const double for_mshr = waited_for_mshr_ - warp.mshr_mark;
   const double for_noc = waited_for_noc_ - warp.noc_mark;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/cpi_stack.h"
-#include "interval_simulation/issue_shares.h"
 #include "interval_simulation/machine.h"
 #include "interval_simulation/memory_side.h"
+#include "interval_simulation/scheduler.h"
 #include "interval_simulation/steps.h"
 #include "interval_simulation/under_way.h"
 #include "memory/cache/cache.h"
@@ -55,7 +55,7 @@ class Sm {
   /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if nothing.
   [[nodiscard]] std::uint64_t next(Cycle end);
 
-  [[nodiscard]] std::size_t resident_warps() const { return by_age_.size(); }
+  [[nodiscard]] std::size_t resident_warps() const { return num_warps_; }
   [[nodiscard]] Cycle end() const { return end_; }
   [[nodiscard]] std::uint64_t instructions() const { return num_instructions_; }
   [[nodiscard]] const CpiStack<double>& waited() const { return waited_; }
@@ -97,7 +97,6 @@ class Sm {
     std::uint32_t step = 0;       ///< whose head issues next
     std::uint32_t block = 0;      ///< slot
     std::uint32_t scheduler = 0;
-    std::uint64_t age = 0;
     std::uint32_t outstanding = 0;  ///< accesses that are not done
     Cycle all_done = 0;             ///< of those that are
     Access last_done;
@@ -193,15 +192,12 @@ class Sm {
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_blocks_;
   std::uint32_t warps_per_block_;
-  std::uint64_t next_age_ = 0;
-  std::vector<std::uint32_t> by_age_;  ///< resident warps, oldest first
-  std::vector<char> is_ready_;         ///< for the load-store unit, by warp
-  std::uint32_t num_ready_ = 0;
-  std::uint32_t last_issued_ = none;
+  std::size_t num_warps_ = 0;
+  std::uint32_t num_ready_ = 0;  ///< for the load-store unit
   double next_warp_start_ = 0;
   memory::WakeTimes wakes_;
   std::vector<std::uint32_t> woken_;
-  std::vector<IssueShares> schedulers_;
+  std::vector<Scheduler> schedulers_;
   Cycle now_ = 0;
 
   // The load-store unit:
