@@ -89,7 +89,37 @@ void Scheduler::begin_step(std::uint32_t warp, double span, double instructions,
     entry.uses[entry.num_uses++] = {use.unit, static_cast<float>(use.cycles / span)};
   }
   running_.set(place);
-  is_dirty_ = true;
+  if (is_dirty_) return;
+  const bool comes_last = order_ == gpu::Scheduler::gty ? place < last_served_ : place > last_served_;
+  if (is_exhausted_ && comes_last && order_ != gpu::Scheduler::lrr) return;
+  if (is_exhausted_ || is_slowed_ || entry.num_uses > 0 ||
+      slots_left_ - entry.slots <= rounding) {
+    is_dirty_ = true;
+    return;
+  }
+  // There is enough for all.
+  slots_left_ -= entry.slots;
+  entry.waits_for_unit = false;
+  entry.speed = 1;
+  serve(place);
+}
+
+void Scheduler::serve(std::uint32_t place) {
+  const Entry& entry = entries_[place];
+  if (served_.empty() ||
+      (order_ == gpu::Scheduler::gty ? place < last_served_ : place > last_served_)) {
+    last_served_ = place;
+  }
+  served_.push_back(place);
+  const double left = std::max(entry.left, 0.0);
+  if (entry.speed == 1) {
+    next_ = std::min(next_, now_ + left);
+  } else {
+    is_slowed_ = true;
+    if (entry.speed > rounding || left == 0) {
+      next_ = std::min(next_, now_ + left / std::max(entry.speed, rounding));
+    }
+  }
 }
 
 void Scheduler::advance(Time now) {
@@ -105,37 +135,41 @@ void Scheduler::advance(Time now) {
 }
 
 void Scheduler::deal() {
-  is_dirty_ = false;
+  is_dirty_ = is_exhausted_ = is_slowed_ = false;
   next_ = never;
   served_.clear();
+  slots_left_ = rate_;
   if (order_ == gpu::Scheduler::lrr) return deal_alike();
   std::array<double, trace::num_op_classes> unit_left;
-  unit_left.fill(1);
-  double slots_left = rate_;
-  const auto serve = [&](std::size_t place) {
+  bool uses_units = false;
+  const auto deal_to = [&](std::size_t place) {
     Entry& entry = entries_[place];
-    const double by_slots = std::min(1.0, slots_left / entry.slots);
-    double by_units = 1;
-    for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
-      const UnitUse& use = entry.uses[u];
-      by_units = std::min(by_units, unit_left[use.unit] / use.cycles);
+    entry.speed = slots_left_ >= entry.slots ? 1 : slots_left_ / entry.slots;
+    entry.waits_for_unit = false;
+    if (entry.num_uses > 0) {
+      if (!uses_units) unit_left.fill(1);
+      uses_units = true;
+      double by_units = 1;
+      for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
+        const UnitUse& use = entry.uses[u];
+        by_units = std::min(by_units, unit_left[use.unit] / use.cycles);
+      }
+      entry.waits_for_unit = by_units < entry.speed;
+      entry.speed = std::max(std::min(entry.speed, by_units), 0.0);
+      for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
+        unit_left[entry.uses[u].unit] -= entry.speed * entry.uses[u].cycles;
+      }
+      is_slowed_ = true;  // what others leave of the units may change
     }
-    entry.waits_for_unit = by_units < by_slots;
-    entry.speed = std::max(std::min(by_slots, by_units), 0.0);
-    slots_left -= entry.speed * entry.slots;
-    for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
-      unit_left[entry.uses[u].unit] -= entry.speed * entry.uses[u].cycles;
-    }
-    served_.push_back(static_cast<std::uint32_t>(place));
-    if (entry.speed > rounding || entry.left <= rounding) {
-      next_ = std::min(next_, now_ + std::max(entry.left, 0.0) / std::max(entry.speed, rounding));
-    }
-    return slots_left > rounding;
+    slots_left_ -= entry.speed * entry.slots;
+    serve(static_cast<std::uint32_t>(place));
+    is_exhausted_ = slots_left_ <= rounding;
+    return !is_exhausted_;
   };
   if (order_ == gpu::Scheduler::gty) {
-    running_.downwards(serve);
+    running_.downwards(deal_to);
   } else {
-    running_.upwards(0, serve);
+    running_.upwards(0, deal_to);
   }
 }
 
@@ -150,17 +184,19 @@ void Scheduler::deal_alike() {
     }
     return true;
   });
-  const double by_slots = std::min(1.0, rate_ / std::max(slots, rounding));
+  const double by_slots = slots > rate_ ? rate_ / slots : 1;
+  slots_left_ = std::max(rate_ - slots, 0.0);
+  is_exhausted_ = slots_left_ <= rounding;
   running_.upwards(0, [&](std::size_t place) {
     Entry& entry = entries_[place];
     double by_units = 1;
     for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
       by_units = std::min(by_units, 1 / units[entry.uses[u].unit]);
+      is_slowed_ = true;
     }
     entry.waits_for_unit = by_units < by_slots;
     entry.speed = std::min(by_slots, by_units);
-    served_.push_back(static_cast<std::uint32_t>(place));
-    next_ = std::min(next_, now_ + std::max(entry.left, 0.0) / entry.speed);
+    serve(static_cast<std::uint32_t>(place));
     return true;
   });
 }
@@ -168,12 +204,22 @@ void Scheduler::deal_alike() {
 const std::vector<std::uint32_t>& Scheduler::finish() {
   advance(next());
   finished_.clear();
+  const bool changes_shares = is_exhausted_ || is_slowed_;
+  if (!changes_shares) next_ = never;
+  std::size_t kept = 0;
   for (const std::uint32_t place : served_) {
-    if (entries_[place].left > 1e-6) continue;
-    finished_.push_back(entries_[place].warp);
-    running_.clear(place);
+    const Entry& entry = entries_[place];
+    if (entry.left <= 1e-6) {
+      finished_.push_back(entry.warp);
+      running_.clear(place);
+      slots_left_ += entry.slots;
+      continue;
+    }
+    served_[kept++] = place;
+    if (!changes_shares) next_ = std::min(next_, now_ + entry.left);
   }
-  is_dirty_ = true;
+  served_.resize(kept);
+  is_dirty_ = is_dirty_ || changes_shares;
   return finished_;
 }
 

@@ -87,6 +87,7 @@ class Scheduler {
   void advance(Time now);
   void deal();
   void deal_alike();
+  void serve(std::uint32_t place);
   void close_gaps();
 
   double rate_;
@@ -100,7 +101,12 @@ class Scheduler {
   std::vector<std::uint32_t> served_;     ///< places of steps that go on
   Time now_ = 0;
   Time next_ = never;
-  bool is_dirty_ = false;
+  bool is_dirty_ = false;  ///< the shares are to be dealt anew
+  // Since they were dealt:
+  double slots_left_ = 0;     ///< per cycle
+  bool is_exhausted_ = false; ///< there were too few slots for all
+  bool is_slowed_ = false;    ///< somebody does not go on at full speed
+  std::size_t last_served_ = 0;  ///< place of the one that comes last
   double waited_for_units_ = 0;
   std::vector<std::uint32_t> finished_;
 };
