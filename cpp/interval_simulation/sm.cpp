@@ -100,19 +100,24 @@ void Sm::run(Cycle end, bool stops_at_places) {
   while (true) {
     if (stops_at_places && !freed_.empty()) return;
     if (waits_for_noc_ && !is_catching_up_) return;
+    Cycle turn = 0;
+    if (num_ready_ > 0 && !is_interrupted_) {
+      turn = first_turn();
+      if (turn <= now_) {
+        issue_access(choose(turn), turn);
+        continue;
+      }
+    }
     Cycle next = wakes_.empty() ? end : static_cast<Cycle>(std::min<std::uint64_t>(
                                             wakes_.first(), static_cast<std::uint64_t>(end)));
     if (!arrivals_.empty()) next = std::min(next, ceil_of(arrivals_.front().time));
     double issued = Scheduler::never;
     for (Scheduler& scheduler : schedulers_) issued = std::min(issued, scheduler.next());
     if (issued < static_cast<double>(next)) next = std::min(next, ceil_of(issued));
-    if (num_ready_ > 0 && !is_interrupted_) {
-      const Cycle turn = first_turn();
-      if (turn < next) {
-        now_ = std::max(now_, turn);
-        issue_access(choose(turn), turn);
-        continue;
-      }
+    if (num_ready_ > 0 && !is_interrupted_ && turn < next) {
+      now_ = turn;
+      issue_access(choose(turn), turn);
+      continue;
     }
     if (next >= end) return;
     now_ = std::max(now_, next);
@@ -204,7 +209,9 @@ void Sm::look_at_waits(std::uint32_t id, Cycle now) {
   }
   if (warp.is_blocked) return;
   if (last != nullptr) lose(*last, ready - warp.ready);
-  wakes_.add(static_cast<std::uint64_t>(std::max(ceil_of(ready), now)), id);
+  const Cycle head = std::max(ceil_of(ready), now);
+  if (head <= now_) return head_is_ready(id, now_);
+  wakes_.add(static_cast<std::uint64_t>(head), id);
 }
 
 void Sm::lose(const Access& access, double cycles) {
