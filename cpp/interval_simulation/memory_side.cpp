@@ -28,6 +28,8 @@ MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t 
   for (Channel& channel : channels_) {
     channel.banks.resize(gpu.dram_banks);
     channel.group_free.resize(gpu.dram_bank_groups);
+    channel.next_refresh = gpu.dram_trefi > 0 ? gpu.dram_trefi * machine.dram_period
+                                              : never;
   }
   // An access to an idle bank takes dram_latency, the opening of its row included.
   const double period = machine.dram_period;
@@ -104,10 +106,10 @@ void MemorySide::run(Cycle end) {
         slices_[event.index].is_awake = false;
         return take_turn(event.index, now);
       case Kind::channel:
-        channels_[event.index].is_awake = false;
+        channels_[event.index].awake = never;
         return step_channel(event.index, now);
       case Kind::bank:
-        channels_[event.index].ready_banks.push(event.data);
+        channels_[event.index].ready_banks.push_back(event.data);
         return step_channel(event.index, now);
       case Kind::fill:
         return fill(event.index, event.data, now);
@@ -373,7 +375,7 @@ void MemorySide::add_transfer(const Transfer& transfer, Time now) {
     return;
   }
   channel.requests.push(transfer);
-  if (!channel.is_awake) step_channel(c, now);
+  if (channel.awake == never) step_channel(c, now);
 }
 
 void MemorySide::offer(std::uint32_t c, const Transfer& transfer, Time now) {
@@ -389,16 +391,26 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
   const bool has_banks = !channel.banks.empty();
   const std::uint32_t before = channel.queued;
   while (has_banks ? !channel.ready_banks.empty() : !channel.requests.empty()) {
-    const Time start = channel.free - machine_.dram_period;
+    Time start = channel.free - machine_.dram_period;
+    auto chosen = channel.ready_banks.begin();
+    if (has_banks) {
+      // Reads and writes do not wait for one another.
+      chosen = std::ranges::min_element(channel.ready_banks, {}, [&](std::uint32_t bank) {
+        return first_transfer(channel, bank);
+      });
+      start = std::max(start, first_transfer(channel, *chosen));
+    }
     if (start > now) {
-      if (!channel.is_awake) {
-        channel.is_awake = true;
+      if (start < channel.awake) {
+        channel.awake = start;
         schedule(start, Kind::channel, c);
       }
       break;
     }
     if (has_banks) {
-      transfer_of_bank(c, now);
+      const std::uint32_t bank = *chosen;
+      channel.ready_banks.erase(chosen);
+      transfer_of_bank(c, bank, now);
       continue;
     }
     const Transfer transfer = channel.requests.front();
@@ -415,6 +427,21 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
   }
 }
 
+void MemorySide::refresh(Channel& channel, Time now) const {
+  const gpu::Gpu& gpu = machine_.gpu;
+  const double period = machine_.dram_period;
+  for (; channel.next_refresh <= now; channel.next_refresh += gpu.dram_trefi * period) {
+    const Time end = channel.next_refresh + gpu.dram_trfc * period;
+    for (Bank& bank : channel.banks) {
+      bank.is_open = false;
+      bank.activate = std::max(bank.activate, end);
+    }
+    // Who has its row open already opens it again.
+    channel.read = std::max(channel.read, end + gpu.dram_trcd * period);
+    channel.write = std::max(channel.write, end + gpu.dram_trcd * period);
+  }
+}
+
 void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   Channel& channel = channels_[c];
   Bank& bank = channel.banks[b];
@@ -424,6 +451,7 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   }
   const gpu::Gpu& gpu = machine_.gpu;
   const double period = machine_.dram_period;
+  refresh(channel, now);
   auto chosen = bank.waiting.begin();
   if (bank.is_open) {
     const auto hit = std::ranges::find(bank.waiting, bank.row, &Transfer::row);
@@ -468,13 +496,18 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   }
 }
 
-void MemorySide::transfer_of_bank(std::uint32_t c, Time now) {
+Time MemorySide::first_transfer(const Channel& channel, std::uint32_t bank) const {
+  const bool is_write = channel.banks[bank].current.mshr == Transfer::write;
+  return std::max(is_write ? channel.write : channel.read,
+                  channel.group_free[bank % channel.group_free.size()]);
+}
+
+void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
   Channel& channel = channels_[c];
   const gpu::Gpu& gpu = machine_.gpu;
   const double period = machine_.dram_period;
-  const std::uint32_t b = channel.ready_banks.front();
-  channel.ready_banks.pop();
   Bank& bank = channel.banks[b];
+  refresh(channel, now);
   const bool is_write = bank.current.mshr == Transfer::write;
   Time& group = channel.group_free[b % channel.group_free.size()];
   const Time start = std::max({now, is_write ? channel.write : channel.read, group});
@@ -486,12 +519,12 @@ void MemorySide::transfer_of_bank(std::uint32_t c, Time now) {
   channel.free = std::max(channel.free, now) + bank.current.bytes * machine_.dram_cycles_per_byte;
   last_transfer_ = std::max(last_transfer_, last + burst);
   if (is_write) {
-    channel.read = std::max(channel.read, start + (gpu.dram_wl + gpu.dram_twtr) * period + burst);
+    channel.read = std::max(channel.read, last + (gpu.dram_wl + gpu.dram_twtr) * period + burst);
     bank.precharge =
         std::max(bank.precharge, last + (gpu.dram_wl + gpu.dram_twr) * period + burst);
   } else {
     const double turn = std::max(static_cast<double>(gpu.dram_cl) + 2 - gpu.dram_wl, 0.0);
-    channel.write = std::max(channel.write, start + turn * period + burst);
+    channel.write = std::max(channel.write, last + turn * period + burst);
     bank.precharge = std::max(bank.precharge, last + gpu.dram_trtp * period);
   }
   transferred(bank.current, last);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "common/fifo.h"
@@ -73,6 +74,7 @@ class MemorySide {
   [[nodiscard]] const memory::MemoryTotals& totals() const { return totals_; }
 
  private:
+  static constexpr Time never = std::numeric_limits<Time>::infinity();
   struct Packet {
     Request request;
     Time mark = 0;  ///< until when its time is accounted for
@@ -124,14 +126,15 @@ class MemorySide {
     std::uint32_t queued = 0;
     std::uint32_t choosing = 0;  ///< of these, from which banks choose
     Fifo<Transfer> requests;     ///< without rows; with them what waits for banks to choose from it
-    Fifo<std::uint32_t> ready_banks;
+    std::vector<std::uint32_t> ready_banks;  ///< whose rows are open, in the order in which they were
     std::vector<Bank> banks;
     std::vector<Time> group_free;
     Time free = 0;
     Time activate = 0;
     Time read = 0;
     Time write = 0;
-    bool is_awake = false;
+    Time next_refresh = 0;
+    Time awake = never;  ///< when its next event is
     std::vector<std::uint32_t> slices;  ///< that wait for room
   };
   enum class Wait : std::uint8_t { none, dram, reply };
@@ -153,8 +156,12 @@ class MemorySide {
                      std::uint32_t packet, Time now);
   void add_transfer(const Transfer& transfer, Time now);
   void step_channel(std::uint32_t channel, Time now);
+  /// Closes the rows of all banks where a refresh before `now` was not yet taken into account.
+  void refresh(Channel& channel, Time now) const;
   void give_work(std::uint32_t channel, std::uint32_t bank, Time now);
-  void transfer_of_bank(std::uint32_t channel, Time now);
+  /// When the data of a bank whose row is open can go.
+  [[nodiscard]] Time first_transfer(const Channel& channel, std::uint32_t bank) const;
+  void transfer_of_bank(std::uint32_t channel, std::uint32_t bank, Time now);
   void transferred(const Transfer& transfer, Time start);
   void fill(std::uint32_t slice, std::uint32_t line, Time now);
   void take_transfer(std::uint32_t packet, Time start, Time now);
