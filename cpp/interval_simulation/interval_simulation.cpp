@@ -219,11 +219,12 @@ class Run {
 }  // namespace
 
 IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu)
-    : machine_(Machine::of(gpu)), l2_(machine_.memory.l2) {}
+    : machine_(Machine::of(gpu)), l2_(machine_.memory.l2), repeated_(machine_.memory.l2) {}
 
 Result IntervalSimulator::run(const trace::KernelTrace& trace, const InterruptCheck& interrupt) {
   const std::scoped_lock lock(mutex_);
-  return Run(trace, machine_, l2_, interrupt).run();
+  return repeated_.result_of(trace, "", l2_,
+                             [&] { return Run(trace, machine_, l2_, interrupt).run(); });
 }
 
 }  // namespace warpstack::interval_simulation

@@ -7,6 +7,7 @@
 #include "common/interrupt.h"
 #include "interval_simulation/machine.h"
 #include "memory/cache/cache.h"
+#include "memory/cache/repeated_launches.h"
 #include "memory/cache/totals.h"
 #include "memory/order/occupancy.h"
 #include "trace/columns/kernel_trace.h"
@@ -33,8 +34,9 @@ class IntervalSimulator {
   /// Throws InputError on impossible values.
   explicit IntervalSimulator(const gpu::Gpu& gpu);
 
-  /// Runs a kernel. Throws InputError when a thread block does not fit on an SM. Calls from several
-  /// threads run one after another.
+  /// Runs a kernel. A launch that is equal to an earlier one and finds the same in L2 does not run
+  /// again. Throws InputError when a thread block does not fit on an SM. Calls from several threads
+  /// run one after another.
   Result run(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
   /// Empties L2, as profilers do between kernels.
   void flush_l2() {
@@ -46,6 +48,7 @@ class IntervalSimulator {
   Machine machine_;
   std::mutex mutex_;
   memory::Cache l2_;
+  memory::RepeatedLaunches<Result> repeated_;
 };
 
 }  // namespace warpstack::interval_simulation

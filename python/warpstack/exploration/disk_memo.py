@@ -12,11 +12,16 @@ import numpy.typing as npt
 from warpstack import _core
 from warpstack.errors import InputError
 from warpstack.exploration.stage_cache import StageCache, key_of
+from warpstack.models import interval_simulation
+from warpstack.models.interval_simulation import SimulatedLaunch
 from warpstack.models.pipeline import Settings
+from warpstack.tables import STACK_COMPONENTS
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["DiskMemo"]
 
+#: Columns of what interval simulation finds.
+_CYCLES = ("cycles", "sm_cycles", *STACK_COMPONENTS)
 #: Most words of a memory profile, so that their sum fits 64 bits.
 _MOST_WORDS = 2**40
 
@@ -24,8 +29,8 @@ _MOST_WORDS = 2**40
 class DiskMemo:
     """A memo (`warpstack.models.pipeline.Memo`) of an application's kernels in a `StageCache`.
 
-    It keeps representative warps and what the caches do, of one GPU or (``recorded``) of several,
-    GPU by GPU. Intervals are made again faster than read.
+    It keeps representative warps, what interval simulation finds, and what the caches do, of one GPU or
+    (``recorded``) of several, GPU by GPU. Intervals are made again faster than read.
     An entry that does not fit the traces counts as missing.
     """
 
@@ -40,6 +45,8 @@ class DiskMemo:
         arrays = self._cache.get(stage, key_of(self._digests, settings)) or {}
         if stage == "warp":
             return self._warps(arrays)
+        if stage == interval_simulation.NAME:
+            return self._simulated(arrays)
         return self._memory(arrays, len(settings["gpus"]) if stage == "recorded" else 1)
 
     def put(self, stage: str, settings: Settings, results: Sequence[Any]) -> None:
@@ -51,6 +58,8 @@ class DiskMemo:
             words = [core.words for core in results]
             sizes = np.array([len(one) for one in words], dtype=np.int64)
             arrays = {"words": np.concatenate(words), "sizes": sizes}
+        elif stage == interval_simulation.NAME:
+            arrays = _arrays_of(results)
         else:
             return
         self._cache.put(stage, key_of(self._digests, settings), arrays)
@@ -60,6 +69,27 @@ class DiskMemo:
         if kept is None or not all(map(_has_warp, self._kernels, kept.tolist())):
             return None
         return [(int(block), int(warp)) for block, warp in kept]
+
+    def _simulated(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[SimulatedLaunch] | None:
+        count = len(self._kernels)
+        cycles = _array(arrays, "cycles", np.float64, (count, len(_CYCLES)))
+        names = arrays.get("names", np.empty(0))
+        totals = _array(arrays, "totals", np.uint64, (count, len(names)))
+        sound = cycles is not None and bool(np.isfinite(cycles).all() and (cycles >= 0).all())
+        if cycles is None or totals is None or not sound or names.dtype.kind != "U":
+            return None
+        return [
+            SimulatedLaunch(
+                kernel.num_instructions,
+                of_launch[0],
+                of_launch[1],
+                dict(zip(STACK_COMPONENTS, of_launch[2:], strict=True)),
+                dict(zip(names.tolist(), counted, strict=True)),
+            )
+            for kernel, of_launch, counted in zip(
+                self._kernels, cycles.tolist(), totals.tolist(), strict=True
+            )
+        ]
 
     def _memory(
         self, arrays: Mapping[str, npt.NDArray[Any]], num_gpus: int
@@ -81,6 +111,20 @@ class DiskMemo:
     @cached_property
     def _digests(self) -> list[str]:
         return [kernel.digest for kernel in self._kernels]
+
+
+def _arrays_of(launches: Sequence[SimulatedLaunch]) -> dict[str, npt.NDArray[Any]]:
+    """Return what interval simulation found of the launches of an application, as arrays."""
+    names = sorted(launches[0].totals)
+    cycles = [
+        [one.cycles, one.sm_cycles, *(one.stack[part] for part in STACK_COMPONENTS)]
+        for one in launches
+    ]
+    return {
+        "cycles": np.array(cycles, dtype=np.float64),
+        "names": np.array(names),
+        "totals": np.array([[one.totals[n] for n in names] for one in launches], dtype=np.uint64),
+    }
 
 
 def _array(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,12 @@ from warpstack.exploration.recorded import CAPACITY_FIELDS, recorded_profiles
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
+from warpstack.exploration.threads import on_threads
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
+from warpstack.models import interval_simulation
 from warpstack.models.pipeline import Pipeline
-from warpstack.models.prediction import evaluate_all, model_reads
+from warpstack.models.prediction import evaluate_all, model_reads, needs_of
 from warpstack.tables import STACK
 from warpstack.traces.trace import KernelTrace
 
@@ -33,6 +36,8 @@ __all__ = ["NUMBERS", "Anchored", "Numbers", "Points", "Runner", "Task"]
 NUMBERS = ("cycles", "ipc", "cpi", *STACK)
 #: Arrays by these columns.
 Numbers = Mapping[str, npt.NDArray[np.float64]]
+#: The same, and errors, while they are filled: arrays of shape (points, kernels, models).
+_Answers = tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.object_]]
 #: Makes the answers of GPUs from what models say of them, arrays of shape (GPUs, kernels, models).
 Anchored = Callable[[Numbers, Sequence[Gpu]], Numbers]
 
@@ -118,6 +123,10 @@ class Runner:
         self._anchor = anchor
         self._memo = None if cache is None else DiskMemo(cache, kernels)
         self._pipeline = Pipeline(kernels, options, memo=self._memo)
+        # Models by their place in the rows: those that read profiles, and interval simulation.
+        placed = list(enumerate(models))
+        self._on_profiles = [(m, model) for m, model in placed if needs_of([model]).profiles]
+        self._simulating = [m for m, model in placed if needs_of([model]).simulation]
 
     def run(self, task: Points, num_threads: int) -> pd.DataFrame:
         """Return the rows of a task: ``point``, the columns of `predict`, and ``error``.
@@ -129,24 +138,99 @@ class Runner:
         """
         if task.error:
             return self._rows(task, {}, np.full(self._shape(task), task.error, dtype=object))
-        try:
-            self._pipeline.warps(num_threads)
-            if task.reference is not None:
-                return self._evaluate_recorded(task, task.reference, num_threads)
-            memory = []
-            for profile in self._pipeline.memory(task.gpus[0], num_threads):
-                self._check_stop()
-                memory.append(profile)
-            return self._evaluate(task, memory, num_threads)
-        except InputError as error:
-            return self._rows(task, {}, np.full(self._shape(task), str(error), dtype=object))
+        found: _Answers = (
+            {name: np.full(self._shape(task), np.nan) for name in NUMBERS},
+            np.full(self._shape(task), "", dtype=object),
+        )
+        if self._simulating:
+            self._simulate(task, *found, num_threads)
+        if self._on_profiles:
+            try:
+                self._evaluate(task, *found, num_threads)
+            except InputError as error:
+                for m, _ in self._on_profiles:
+                    found[1][:, :, m] = str(error)
+        return self._rows(task, *found)
 
-    def _evaluate_recorded(self, task: Points, reference: Gpu, num_threads: int) -> pd.DataFrame:
+    def _simulate(
+        self,
+        task: Points,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        num_threads: int,
+    ) -> None:
+        """Run interval simulation once for points that are alike in all that it reads."""
+        (m,) = self._simulating
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for position, gpu in enumerate(task.gpus):
+            groups.setdefault(values_of(gpu, interval_simulation.FIELDS), []).append(position)
+        alike = list(groups.values())
+
+        def run(number: int, _: int) -> dict[str, list[float]] | str:
+            columns: dict[str, list[float]] = {name: [] for name in NUMBERS}
+            try:
+                launches = self._pipeline.simulated(task.gpus[alike[number][0]])
+                for kernel, launch in zip(self.kernels, launches, strict=True):
+                    self._check_stop()
+                    said = launch.attributes(kernel)
+                    for name in ("cycles", "ipc", "cpi"):
+                        columns[name].append(said[name])
+                    for part, cycles in said["cpi_stack"].items():
+                        columns[f"cpi_{part}"].append(cycles)
+            except InputError as error:
+                return str(error)
+            return columns
+
+        # An event of its own: the end of these threads is not that of the sweep.
+        threads = on_threads(range(len(alike)), run, num_threads, threading.Event())
+        with contextlib.closing(threads) as results:
+            for number, found in results:
+                if isinstance(found, str):
+                    errors[alike[number], :, m] = found
+                    continue
+                for name in NUMBERS:
+                    numbers[name][alike[number], :, m] = found[name]
+
+    def _evaluate(
+        self,
+        task: Points,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        num_threads: int,
+    ) -> None:
+        """Evaluate the models that read profiles."""
+        self._pipeline.warps(num_threads)
+        if task.reference is not None:
+            self._evaluate_recorded(task, task.reference, numbers, errors, num_threads)
+            return
+        memory = []
+        for profile in self._pipeline.memory(task.gpus[0], num_threads):
+            self._check_stop()
+            memory.append(profile)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for position, gpu in enumerate(task.gpus):
+            groups.setdefault(values_of(gpu, INTERVAL_FIELDS), []).append(position)
+        for positions in groups.values():
+            gpus = [task.gpus[position] for position in positions]
+            profiles = []
+            for number, caches in enumerate(memory):
+                self._check_stop()
+                profiles.append(self._pipeline.interval(number, gpus[0], caches, num_threads))
+            for m, model in self._on_profiles:
+                where = (positions, slice(None), m)
+                self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
+
+    def _evaluate_recorded(
+        self,
+        task: Points,
+        reference: Gpu,
+        numbers: dict[str, npt.NDArray[np.float64]],
+        errors: npt.NDArray[np.object_],
+        num_threads: int,
+    ) -> None:
         """Do the same where each point has caches of its own, found from a recorded order."""
-        numbers = {name: np.full(self._shape(task), np.nan) for name in NUMBERS}
-        errors = np.full(self._shape(task), "", dtype=object)
         cores = self._recorded(task, reference)
-        for m, model in enumerate(self.models):
+        for m, model in self._on_profiles:
             for positions in _same_but_for_caches(task.gpus, model):
                 # A kernel is predicted once for all caches that do the same with it.
                 gpu = task.gpus[positions[0]]
@@ -164,7 +248,6 @@ class Runner:
                 self._fill_cells(
                     numbers, errors, (positions, m), (profiles, cells), task.gpus, num_threads
                 )
-        return self._rows(task, numbers, errors)
 
     def _interval(
         self, number: int, gpu: Gpu, core: _core.MemoryProfile, num_threads: int
@@ -223,28 +306,6 @@ class Runner:
             ]
             for start in range(0, len(kept), count)
         ]
-
-    def _evaluate(
-        self,
-        task: Points,
-        memory: Sequence[MemoryProfile],
-        num_threads: int,
-    ) -> pd.DataFrame:
-        numbers = {name: np.full(self._shape(task), np.nan) for name in NUMBERS}
-        errors = np.full(self._shape(task), "", dtype=object)
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for position, gpu in enumerate(task.gpus):
-            groups.setdefault(values_of(gpu, INTERVAL_FIELDS), []).append(position)
-        for positions in groups.values():
-            gpus = [task.gpus[position] for position in positions]
-            profiles = []
-            for number, caches in enumerate(memory):
-                self._check_stop()
-                profiles.append(self._pipeline.interval(number, gpus[0], caches, num_threads))
-            for m, model in enumerate(self.models):
-                where = (positions, slice(None), m)
-                self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
-        return self._rows(task, numbers, errors)
 
     def _fill(
         self,

@@ -45,6 +45,7 @@ _SOURCES = (
     "hardware/values.py",
     "interval/profile.py",
     "memory/caches.py",
+    "models/interval_simulation.py",
     "models/pipeline.py",
     "timing/simulation.py",
 )

@@ -44,7 +44,8 @@ from warpstack.hardware.description import (
 )
 from warpstack.hardware.profiler import checked_profiler, launch_us, profiled
 from warpstack.memory.caches import cache_fields
-from warpstack.models.prediction import fields_used, model_list, warn_of_unread
+from warpstack.models import interval_simulation
+from warpstack.models.prediction import fields_used, model_list, needs_of, warn_of_unread
 from warpstack.tables import result_table
 from warpstack.timing.simulation import SharedProgress
 from warpstack.traces.cluster import check_client, run_on_cluster
@@ -68,6 +69,8 @@ _IDENTITY = ("selection", "misses", "merge_threshold", "access_order", "flush_l2
 #: written at once, and a row takes half a KiB.
 _TASK_POINTS = 20_000
 _TASK_ROWS = 2**17
+#: Points of one task where each may be a run of interval simulation, so that results come as it goes.
+_TASK_RUNS = 64
 
 
 @former_keywords(app_or_kernels="app")
@@ -131,7 +134,8 @@ def sweep(
         ``exact``: each point with caches of its own is simulated. ``recorded``: points that differ in
         sizes and ways of L1 and L2 take the order of accesses from one of them whose sizes are at most
         about twice theirs, and of large applications a part of L2's sets stands for all. Many times
-        faster, and less exact: ``docs/how-to/sweep.md`` has the errors.
+        faster, and less exact: ``docs/how-to/sweep.md`` has the errors. Interval simulation has
+        caches of its own, and runs once for each point that changes what it reads.
     anchor
         A better engine, run once per kernel at the base, which is `gpu` without changes: a model
         that is not swept, or ``simulate``, the cycle-level simulator. A point's cycles are then the
@@ -229,6 +233,12 @@ class Work:
         anchor: str | Anchor | None = None,
     ) -> None:
         check_caches(caches, options)
+        if caches != "exact" and not needs_of(design.models).profiles:
+            warn(
+                f"caches = {caches}: {interval_simulation.NAME} does not read it, as it has caches of its own; "
+                "leave it out",
+                UnusedOptionWarning,
+            )
         self.design = design
         self.options = options
         if workers is not None:
@@ -398,7 +408,13 @@ class Design:
         return len(self.points) * kernels * len(self.models)
 
     def tasks(self, options: Options, caches: CacheRuns = "exact") -> list[Task]:
-        """Divide the sweep into tasks, each with points that share work of the memory stage."""
+        """Divide the sweep into tasks, each with points that share work of the memory stage.
+
+        Where interval simulation is alone, they share a run of it.
+        """
+        needs = needs_of(self.models)
+        if not needs.profiles:
+            caches = "exact"
         alike, errors = self._alike(options, caches)
         groups: list[tuple[int | None, npt.NDArray[np.int32]]]
         if caches == "exact":
@@ -408,6 +424,8 @@ class Design:
         tasks = []
         for app, kernels in enumerate(self._kernels):
             points = min(max(_TASK_ROWS // (len(kernels) * len(self.models)), 1), _TASK_POINTS)
+            if needs.profiles and needs.simulation:
+                points = min(points, _TASK_RUNS)
             for reference, group in groups:
                 for start in range(0, len(group), points):
                     tasks.append(Task(app, group[start : start + points], reference=reference))
@@ -423,6 +441,8 @@ class Design:
         The type of each axis is found on the way.
         """
         fields = cache_fields(options.access_order)
+        if not needs_of(self.models).profiles:
+            fields = interval_simulation.FIELDS
         if caches == "recorded":
             fields -= CAPACITY_FIELDS
         # All others are those of the GPU that the points change.

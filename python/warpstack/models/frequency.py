@@ -17,7 +17,7 @@ from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_gigahertz
 from warpstack.hardware.profiler import times
 from warpstack.models import prediction
-from warpstack.models.pipeline import Pipeline
+from warpstack.models.pipeline import Found, Pipeline
 from warpstack.tables import result_table, row
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
 from warpstack.traces.trace import App, KernelTrace
@@ -211,8 +211,12 @@ def dvfs(
         rows.append(row(kernel, gpu, model, values))
 
     with progress_bar(progress, len(pipeline.kernels), "frequencies", "kernel") as bar:
-        # The caches know nothing of the clock.
-        memories = pipeline.memory(gpu)
+        needs = prediction.needs_of(analytical)
+        # The caches know nothing of the clock; interval simulation does.
+        memories = pipeline.memory(gpu) if needs.profiles else None
+        launches = {
+            clock: pipeline.simulated(one) for clock, one in described.items() if needs.simulation
+        }
         for number, kernel in enumerate(pipeline.kernels):
             results = {}
             for clock, simulator in simulators.items():
@@ -220,12 +224,16 @@ def dvfs(
                     simulator.flush_l2()
                 results[clock] = simulator.run(kernel)
             if analytical:
-                memory = next(memories)
-                for clock in clocks:
-                    profile = pipeline.interval(number, described[clock], memory)
-                    for model in analytical:
-                        found = prediction.evaluate(profile, described[clock], model)
-                        add(kernel, model, clock, found.instructions, found.cycles)
+                memory = None if memories is None else next(memories)
+                for clock, one in described.items():
+                    found = Found(
+                        kernel,
+                        memory,
+                        None if memory is None else pipeline.interval(number, one, memory),
+                        next(launches[clock]) if launches else None,
+                    )
+                    for said in prediction.predictions_of(found, one, analytical):
+                        add(kernel, said.model, clock, said.instructions, said.cycles)
             if CRISP in wanted:
                 nominal = results[clocks[0]]
                 counters = CrispCounters.of(nominal)

@@ -13,9 +13,10 @@ from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
-from warpstack.interval.profile import IntervalProfile, whole_instructions
+from warpstack.interval.profile import whole_instructions
 from warpstack.models.launch_runs import predicted_runs, runs_of
 from warpstack.models.launch_sampling import Estimate, LaunchSample, estimate, launch_groups
+from warpstack.models.pipeline import Found, Needs
 from warpstack.tables import STACK_COMPONENTS, row
 from warpstack.traces.cluster import check_client
 from warpstack.traces.trace import KernelTrace
@@ -40,6 +41,8 @@ class Models:
     ----------
     names
         Their names.
+    needs
+        What they read of a launch.
     evaluate
         What each says of a launch: a `Prediction`. It can be pickled.
     values
@@ -49,7 +52,8 @@ class Models:
     """
 
     names: tuple[str, ...]
-    evaluate: Callable[[IntervalProfile], list[Any]]
+    needs: Needs
+    evaluate: Callable[[Found], list[Any]]
     values: Callable[[Any], dict[str, Any]]
     make: Callable[..., Any]
 
@@ -121,8 +125,9 @@ class _Work:
         runs = runs_of(self.kernels, wanted, self.options)
         total = sum(self.kernels[position].num_instructions for position in wanted)
         with progress_bar(self.progress, total, "predicting", "instruction") as bar:
+            how = (self.options, self.models.needs, self.models.evaluate)
             for position, predictions in predicted_runs(
-                self.kernels, runs, self.gpu, self.options, self.models.evaluate, self.client
+                self.kernels, runs, self.gpu, *how, self.client
             ):
                 found[position] = predictions
                 bar.update(self.kernels[position].num_instructions)

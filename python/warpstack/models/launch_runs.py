@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from warpstack._util.options import Options
 from warpstack.hardware.description import Gpu
-from warpstack.interval.profile import IntervalProfile
 from warpstack.memory.caches import MemorySystem
-from warpstack.models.pipeline import Pipeline
+from warpstack.models.interval_simulation import IntervalSimulator
+from warpstack.models.pipeline import Found, Needs, Pipeline
 from warpstack.traces.cluster import run_on_cluster
 from warpstack.traces.trace import KernelTrace
 
@@ -30,14 +30,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Run:
-    """Launches that one memory system sees in order.
+    """Launches that one L2 sees in order.
 
     Attributes
     ----------
     launches
         Their positions in the application, ascending.
     wanted
-        Those of them that are predicted; of the others L2 sees the accesses.
+        Those of them that are predicted; of the others L2 sees the accesses, for which interval simulation
+        runs them, too.
     """
 
     launches: Sequence[int]
@@ -82,7 +83,8 @@ def predicted_runs(
     runs: Sequence[Run],
     gpu: Gpu,
     options: Options,
-    evaluate: Callable[[IntervalProfile], Result],
+    needs: Needs,
+    evaluate: Callable[[Found], Result],
     client: distributed.Client | None,
 ) -> Iterator[tuple[int, Result]]:
     """Yield the position of each wanted launch and what the models say of it.
@@ -98,6 +100,8 @@ def predicted_runs(
         Which of them run, and which of these are predicted.
     gpu, options
         The GPU, and how predictions are made.
+    needs
+        What the models read.
     evaluate
         The models; for a cluster a function that can be pickled.
     client
@@ -106,9 +110,9 @@ def predicted_runs(
     if client is None:
         for run in runs:
             launches = [kernels[position] for position in run.launches]
-            yield from _predicted(gpu, options, evaluate, launches, run)
+            yield from _predicted(gpu, options, needs, evaluate, launches, run)
         return
-    work = partial(_predicted_list, gpu, options, evaluate)
+    work = partial(_predicted_list, gpu, options, needs, evaluate)
     apps = [[kernels[position] for position in run.launches] for run in runs]
     tasks = [(number, number, run) for number, run in enumerate(runs)]
     for _, found in run_on_cluster(client, apps, tasks, work, shared=False):
@@ -118,29 +122,41 @@ def predicted_runs(
 def _predicted(
     gpu: Gpu,
     options: Options,
-    evaluate: Callable[[IntervalProfile], Result],
+    needs: Needs,
+    evaluate: Callable[[Found], Result],
     launches: Sequence[KernelTrace],
     run: Run,
 ) -> Iterator[tuple[int, Result]]:
     pipeline = Pipeline(launches, options)
-    system = MemorySystem(gpu, access_order=options.access_order)
+    system = MemorySystem(gpu, access_order=options.access_order) if needs.profiles else None
+    simulator = IntervalSimulator(gpu) if needs.simulation else None
     for number, position in enumerate(run.launches):
         kernel = launches[number]
-        if position not in run.wanted:
-            system.warm(kernel)
-            continue
-        if options.flush_l2:
-            system.flush_l2()
-        observed = pipeline.warp(number) if options.observes else None
-        memory = system.run(kernel, observe=observed)
-        yield position, evaluate(pipeline.interval(number, gpu, memory))
+        simulated = None
+        if simulator is not None:
+            if options.flush_l2:
+                simulator.flush_l2()
+            simulated = simulator.run(kernel)
+        memory = profile = None
+        if system is not None:
+            if position not in run.wanted:
+                system.warm(kernel)
+                continue
+            if options.flush_l2:
+                system.flush_l2()
+            observed = pipeline.warp(number) if options.observes else None
+            memory = system.run(kernel, observe=observed)
+            profile = pipeline.interval(number, gpu, memory)
+        if position in run.wanted:
+            yield position, evaluate(Found(kernel, memory, profile, simulated))
 
 
 def _predicted_list(
     gpu: Gpu,
     options: Options,
-    evaluate: Callable[[IntervalProfile], Result],
+    needs: Needs,
+    evaluate: Callable[[Found], Result],
     launches: tuple[KernelTrace, ...],
     run: Run,
 ) -> list[tuple[int, Result]]:
-    return list(_predicted(gpu, options, evaluate, launches, run))
+    return list(_predicted(gpu, options, needs, evaluate, launches, run))

@@ -1,6 +1,7 @@
 """The way from a trace to what the models read: representative warps, caches, intervals.
 
-One prediction, a sweep, sliders, a roofline and frequencies all go this way.
+One prediction, a sweep, sliders, a roofline and frequencies all go this way. Interval simulation
+reads the traces themselves.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from warpstack import _core
@@ -26,9 +28,11 @@ from warpstack.memory.caches import (
     MemorySystem,
     cache_fields,
 )
+from warpstack.models import interval_simulation
+from warpstack.models.interval_simulation import IntervalSimulator, SimulatedLaunch
 from warpstack.traces.trace import App, KernelTrace, kernels_of
 
-__all__ = ["Memo", "Pipeline", "Recent"]
+__all__ = ["Found", "Memo", "Needs", "Pipeline", "Recent"]
 
 #: Position of a warp: its block in the trace, and itself in the block.
 Warp = tuple[int, int]
@@ -40,7 +44,8 @@ class Memo(Protocol):
     """Results of the stages of one application that are kept, by what they depend on.
 
     The stages are ``warp`` (the representative warp of each kernel), ``memory`` (what the caches do
-    with each, as the core has it) and ``interval`` (an `IntervalProfile` of each).
+    with each, as the core has it), ``interval`` (an `IntervalProfile` of each) and
+    ``interval_simulation`` (a `SimulatedLaunch` of each).
     """
 
     def get(self, stage: str, settings: Settings) -> Sequence[Any] | None:
@@ -77,6 +82,42 @@ class Recent:
         kept[tuple(settings.items())] = results
         while len(kept) > self._kept:
             kept.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What some models read of a launch.
+
+    Attributes
+    ----------
+    profiles
+        Its intervals.
+    simulation
+        What interval simulation finds of it.
+    """
+
+    profiles: bool
+    simulation: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the stages found of a launch; None for what no model needs.
+
+    Attributes
+    ----------
+    kernel
+        The launch.
+    memory, profile
+        What the caches do with it, where the stages were run for it alone; and its intervals.
+    simulated
+        What interval simulation found.
+    """
+
+    kernel: KernelTrace
+    memory: MemoryProfile | None = None
+    profile: IntervalProfile | None = None
+    simulated: SimulatedLaunch | None = None
 
 
 class Pipeline:
@@ -206,6 +247,59 @@ class Pipeline:
         if memo is not None:
             memo.put("interval", settings, profiles)
         return profiles
+
+    def simulated(self, gpu: Gpu) -> Iterator[SimulatedLaunch]:
+        """Yield what interval simulation finds of each kernel, in order.
+
+        Raises
+        ------
+        InputError
+            If a thread block does not fit on an SM.
+        """
+        memo = self._memo
+        settings = {
+            "gpu": values_of(gpu, interval_simulation.FIELDS),
+            "flush_l2": self.options.flush_l2,
+        }
+        kept = None if memo is None else memo.get(interval_simulation.NAME, settings)
+        if kept is not None:
+            yield from kept
+            return
+        simulator = IntervalSimulator(gpu)
+        launches = []
+        for kernel in self.kernels:
+            if self.options.flush_l2:
+                simulator.flush_l2()
+            launches.append(simulator.run(kernel))
+            yield launches[-1]
+        if memo is not None:
+            memo.put(interval_simulation.NAME, settings, launches)
+
+    def found(self, gpu: Gpu, needs: Needs) -> Iterator[Found]:
+        """Yield what models need of each kernel, in order."""
+        nothing = [None] * len(self.kernels)
+        launches = zip(
+            self.kernels,
+            self.memory(gpu) if needs.profiles else nothing,
+            self.simulated(gpu) if needs.simulation else nothing,
+            strict=True,
+        )
+        for number, (kernel, memory, simulated) in enumerate(launches):
+            profile = None if memory is None else self.interval(number, gpu, memory)
+            yield Found(kernel, memory, profile, simulated)
+
+    def all_found(self, gpu: Gpu, needs: Needs) -> list[Found]:
+        """Return what models need of every kernel, which the memo keeps."""
+        nothing = [None] * len(self.kernels)
+        return [
+            Found(kernel, profile=profile, simulated=simulated)
+            for kernel, profile, simulated in zip(
+                self.kernels,
+                self.profiles(gpu) if needs.profiles else nothing,
+                self.simulated(gpu) if needs.simulation else nothing,
+                strict=True,
+            )
+        ]
 
     def _memory_settings(self, gpu: Gpu, num_threads: int) -> dict[str, Any]:
         """Return what the memory stage depends on beside the traces."""

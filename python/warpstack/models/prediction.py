@@ -1,4 +1,7 @@
-"""The model stage: what MDM, GPUMech and their variants predict from an interval profile."""
+"""The model stage: what MDM, GPUMech and their variants predict from an interval profile.
+
+Interval simulation reads the trace instead.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from warpstack.hardware.profiler import profiled, times
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
+from warpstack.models import interval_simulation
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
 from warpstack.models.limits import (
     UNIT_FIELDS,
@@ -33,7 +37,7 @@ from warpstack.models.limits import (
     with_block_starts,
     with_block_starts_on,
 )
-from warpstack.models.pipeline import Pipeline, Recent
+from warpstack.models.pipeline import Found, Needs, Pipeline, Recent
 from warpstack.models.sampled import Sampling, sampled_predictions
 from warpstack.tables import (
     STACK,
@@ -139,7 +143,13 @@ def _core_names() -> tuple[str, ...]:
 
 def names() -> list[str]:
     """Return the names of the models, simplest first; then those that were registered."""
-    return [*_core_names(), *_registered]
+    return [*_core_names(), interval_simulation.NAME, *_registered]
+
+
+def needs_of(models: Iterable[str]) -> Needs:
+    """Return what these models read of a launch."""
+    simulates = [model == interval_simulation.NAME for model in models]
+    return Needs(profiles=not all(simulates), simulation=any(simulates))
 
 
 @strictly_checked
@@ -244,7 +254,8 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
         SMs, issue width, scheduler, MSHRs, latencies and bandwidths. The stall cycles are those of
         the profile: for other latencies or caches, build it again.
     model
-        One of `names`. ``docs/explanation/models.md`` gives the equations.
+        One of `names` that reads intervals: any but ``interval_simulation``.
+        ``docs/explanation/models.md`` gives the equations.
 
     Returns
     -------
@@ -253,10 +264,11 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
     Raises
     ------
     InputError
-        If the model is unknown (the message lists the names).
+        If the model is unknown (the message lists the names), or reads traces.
     """
     gpu = as_gpu(gpu)
     own = present_name(model)
+    _check_reads_profiles(own)
     if own not in _registered and own not in _core_names():
         raise unknown("model", model, names())
     if own in _registered:
@@ -289,6 +301,33 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
         ipc=instructions / cycles,
         cpi=(cpi + waits) * slower,
         cpi_stack=stack,
+    )
+
+
+def _check_reads_profiles(model: str) -> None:
+    if model == interval_simulation.NAME:
+        raise InputError(
+            f"model {model}: reads the trace, of which an interval profile has one warp; call "
+            "predict, which has the trace"
+        )
+
+
+def predictions_of(found: Found, gpu: Gpu, models: Sequence[str]) -> list[Prediction]:
+    """Return what models say of a launch, given what the stages found for them (`needs_of`)."""
+    return [prediction_of(found, gpu, model) for model in models]
+
+
+def prediction_of(found: Found, gpu: Gpu, model: str) -> Prediction:
+    """Return what one model says of a launch, given what the stages found for it."""
+    if model != interval_simulation.NAME:
+        assert found.profile is not None
+        return evaluate(found.profile, gpu, model)
+    assert found.simulated is not None
+    return Prediction._computed(
+        model=model,
+        kernel=found.kernel.launch_id,
+        name=found.kernel.short_name,
+        **found.simulated.attributes(found.kernel),
     )
 
 
@@ -365,6 +404,7 @@ def evaluate_all(
         As for `evaluate`.
     """
     model = present_name(model)
+    _check_reads_profiles(model)
     if model in _registered:
         return _evaluate_all_registered(profiles, gpus, model)
     core = _core.evaluate_all(
@@ -498,8 +538,8 @@ def predict(
     return result_table(predicted_rows(app, gpu, models, how, client=client, progress=progress))
 
 
-def _evaluate_each(gpu: Gpu, models: tuple[str, ...], profile: IntervalProfile) -> list[Prediction]:
-    return [evaluate(profile, gpu, model) for model in models]
+def _evaluate_each(gpu: Gpu, models: tuple[str, ...], found: Found) -> list[Prediction]:
+    return predictions_of(found, gpu, models)
 
 
 @checked
@@ -530,6 +570,7 @@ def predicted_rows(
             )
         models_of_rows = Models(
             tuple(wanted),
+            needs_of(wanted),
             partial(_evaluate_each, gpu, tuple(wanted)),
             lambda prediction: values_of_row(prediction, gpu, profiler),
             Prediction._computed,
@@ -551,14 +592,11 @@ def predicted_rows(
     with progress_bar(progress, total, "predicting", "instruction") as bar:
         count = len(pipeline.kernels)
         say_which(bar, "predicting", 1, count)
-        for number, memory in enumerate(pipeline.memory(gpu)):
-            kernel = pipeline.kernels[number]
-            profile = pipeline.interval(number, gpu, memory)
-            for model in wanted:
-                found = evaluate(profile, gpu, model)
-                rows.append(row(kernel, gpu, model, values_of_row(found, gpu, profiler)))
-            bar.update(kernel.num_instructions)
-            say_which(bar, "predicting", min(number + 2, count), count)
+        for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
+            for one in predictions_of(found, gpu, wanted):
+                rows.append(row(found.kernel, gpu, one.model, values_of_row(one, gpu, profiler)))
+            bar.update(found.kernel.num_instructions)
+            say_which(bar, "predicting", min(number + 1, count), count)
     return rows
 
 
@@ -571,16 +609,17 @@ def _sampled_rows(
     progress: bool,
 ) -> list[dict[str, Any]]:
     rows = []
-    found = sampled_predictions(pipeline, gpu, models, sampling, evaluate)
+    found = sampled_predictions(pipeline, gpu, models, sampling, prediction_of, needs_of(models))
     with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
-        for kernel, (memory, predictions) in zip(pipeline.kernels, found, strict=True):
+        for kernel, (sampled_sms, predictions) in zip(pipeline.kernels, found, strict=True):
             for model, (prediction, low, high) in zip(models, predictions, strict=True):
                 values = {}
                 for name, value in values_of_row(prediction, gpu, profiler).items():
                     values[name] = value
                     if name == "ipc":
                         values |= {"ipc_low": low, "ipc_high": high}
-                        values["sampled_sms"] = memory.sampled_sms
+                        own_caches = model == interval_simulation.NAME
+                        values["sampled_sms"] = 0 if own_caches else sampled_sms
                 rows.append(row(kernel, gpu, model, values))
             bar.update(1)
     return rows
@@ -640,34 +679,44 @@ def fields_used(models: str | Iterable[str]) -> set[str]:
 
     An order of accesses may read more of them.
     """
-    used = set(_STAGE_FIELDS)
-    for model in model_list(models):
+    used: set[str] = set()
+    wanted = model_list(models)
+    if needs_of(wanted).profiles:
+        used |= _STAGE_FIELDS | UNIT_FIELDS
+    for model in wanted:
         used |= model_reads(model)
     if "dram_bandwidth_gbs" in used:
         used.add("dram_efficiency")
-    return used | fields_of(Stage.LAUNCH) | UNIT_FIELDS
+    return used | fields_of(Stage.LAUNCH)
 
 
 def model_reads(model: str) -> frozenset[str]:
     """Return the fields of `Gpu` that a model itself reads, beyond those of the stages before it."""
     model = present_name(model)
+    if model == interval_simulation.NAME:
+        return interval_simulation.FIELDS
     own = _registered.get(model)
     return frozenset(_core.model_fields(model)) if own is None else own.fields
 
 
 #: Options of the representative warp.
 _OF_ONE_WARP = ("selection", "misses", "merge_threshold")
+#: Options of the caches that the stage before the models simulates.
+_OF_THE_CACHES = ("access_order", "sample_sms")
 
 
 def warn_of_unread(options: Options, models: Sequence[str]) -> None:
     """Warn once of options that are set and that none of the models reads.
 
-    Models of all warps' phases do not read what is about the representative warp.
+    Models of all warps' phases do not read what is about the representative warp. Interval simulation
+    has caches of its own.
     """
     present = [present_name(model) for model in models]
-    if any(model in _registered or not _core.reads_phases(model) for model in present):
+    others = [model for model in present if model != interval_simulation.NAME]
+    if any(model in _registered or not _core.reads_phases(model) for model in others):
         return
-    unread = [name for name in changed_options(options) if name in _OF_ONE_WARP]
+    unread_options = _OF_ONE_WARP if others else (*_OF_ONE_WARP, *_OF_THE_CACHES)
+    unread = [name for name in changed_options(options) if name in unread_options]
     if unread:
         warn(
             f"options: the models {', '.join(models)} do not read {', '.join(unread)}: those of the papers "

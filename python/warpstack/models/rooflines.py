@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from warpstack._core import SECTOR_BYTES
@@ -14,8 +14,8 @@ from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.hardware.profiler import profiled, times
-from warpstack.models import prediction
-from warpstack.models.pipeline import Pipeline
+from warpstack.models import interval_simulation, prediction
+from warpstack.models.pipeline import Found, Pipeline
 from warpstack.tables import row
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
@@ -70,8 +70,8 @@ def roofline(
 
     Performance is in warp instructions per second, intensity in warp instructions per byte that
     crosses a level's interface, so that kernels of every kind have a place (the instruction
-    roofline). Traffic is that of the memory stage for the models, and the simulator's own for the
-    simulation, whose caches see the accesses in another order.
+    roofline). Traffic is that of the memory stage for the models, and their own for interval simulation
+    and the simulator, whose caches see the accesses in another order.
 
     Parameters
     ----------
@@ -115,11 +115,11 @@ def roofline(
     simulator = simulation.Simulator(gpu) if simulate else None
     rows = []
     with progress_bar(progress, len(pipeline.kernels), "roofline", "kernel") as bar:
-        for number, memory in enumerate(pipeline.memory(gpu)):
-            kernel = pipeline.kernels[number]
-            profile = pipeline.interval(number, gpu, memory)
+        for launch in pipeline.found(gpu, prediction.needs_of(wanted)):
+            kernel = launch.kernel
             points: dict[str, tuple[Any, Any]] = {
-                model: (prediction.evaluate(profile, gpu, model), memory.totals) for model in wanted
+                model: (prediction.prediction_of(launch, gpu, model), _totals(launch, model))
+                for model in wanted
             }
             if simulator is not None:
                 if how.flush_l2:
@@ -163,3 +163,10 @@ def roofline(
                     rows.append(row(kernel, gpu, model, values))
             bar.update(1)
     return pd.DataFrame(rows)
+
+
+def _totals(launch: Found, model: str) -> Mapping[str, int]:
+    """Return what caches counted, as a model has it."""
+    counted = launch.simulated if model == interval_simulation.NAME else launch.memory
+    assert counted is not None
+    return counted.totals

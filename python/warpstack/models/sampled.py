@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from warpstack.hardware.description import Gpu
 from warpstack.memory.caches import MemoryProfile, MemorySystem
-from warpstack.models.pipeline import Pipeline
+from warpstack.models import interval_simulation
+from warpstack.models.pipeline import Found, Needs, Pipeline
 
 if TYPE_CHECKING:
-    from warpstack.interval.profile import IntervalProfile
+    from warpstack.models.interval_simulation import SimulatedLaunch
 
 __all__ = ["Sampling", "sampled_predictions"]
 
@@ -32,8 +33,8 @@ class _WithIpc(Protocol):
 P = TypeVar("P", bound=_WithIpc)
 #: A share of the SMs, or `auto`.
 Sampling = float | str
-#: Evaluates a model of that name, as `warpstack.models.evaluate`.
-Evaluate = Callable[["IntervalProfile", Gpu, str], P]
+#: Evaluates a model of that name.
+Evaluate = Callable[[Found, Gpu, str], P]
 
 
 def sampled_predictions(
@@ -42,23 +43,33 @@ def sampled_predictions(
     models: Sequence[str],
     sampling: Sampling,
     evaluate: Evaluate[P],
-) -> Iterator[tuple[MemoryProfile, list[tuple[P, float, float]]]]:
-    """Yield for each kernel what its caches did, and per model the prediction and bounds of its IPC.
+    needs: Needs,
+) -> Iterator[tuple[int, list[tuple[P, float, float]]]]:
+    """Yield for each kernel how many SMs were simulated (0: all), and per model the prediction and bounds of its IPC.
 
+    Interval simulation always has all of them.
     With ``auto`` the sample grows to what makes the interval of each model's IPC narrow enough, or to
     all SMs. Later launches of a kernel begin with the share that the one before needed.
     """
     options = pipeline.options
+    launches: Iterable[SimulatedLaunch | None] = (
+        pipeline.simulated(gpu) if needs.simulation else [None] * len(pipeline.kernels)
+    )
+    if not needs.profiles:
+        for kernel, simulated in zip(pipeline.kernels, launches, strict=True):
+            one_each = [evaluate(Found(kernel, simulated=simulated), gpu, m) for m in models]
+            yield 0, [(one, one.ipc, one.ipc) for one in one_each]
+        return
     system = MemorySystem(gpu, access_order=options.access_order)
     needed: dict[str, float] = {}
-    for number, kernel in enumerate(pipeline.kernels):
+    for number, (kernel, simulated) in enumerate(zip(pipeline.kernels, launches, strict=True)):
         observed = pipeline.warp(number) if options.observes else None
         if options.flush_l2:
             system.flush_l2()
         share = needed.get(kernel.name, FIRST_SHARE) if isinstance(sampling, str) else sampling
         while True:
             memory = system.run(kernel, observe=observed, sample_sms=share)
-            found = _with_bounds(pipeline, number, gpu, memory, models, evaluate)
+            found = _with_bounds(pipeline, number, gpu, memory, simulated, models, evaluate)
             widest = max((high - low) / (2 * one.ipc) for one, low, high in found)
             if widest <= TOLERANCE or sampling != "auto" or not system.undo_sampled():
                 break
@@ -66,7 +77,7 @@ def sampled_predictions(
             share = max(2 * share, share * (widest / TOLERANCE) ** 2)
             share = share if share <= MOST_SHARE else 1
         needed[kernel.name] = share
-        yield memory, found
+        yield memory.sampled_sms, found
 
 
 def _with_bounds(
@@ -74,24 +85,31 @@ def _with_bounds(
     number: int,
     gpu: Gpu,
     memory: MemoryProfile,
+    simulated: SimulatedLaunch | None,
     models: Sequence[str],
     evaluate: Evaluate[P],
 ) -> list[tuple[P, float, float]]:
     """Return a kernel's predictions with bounds of their IPC: an interval of 95 % confidence."""
-    profile = pipeline.interval(number, gpu, memory)
-    predictions = [evaluate(profile, gpu, model) for model in models]
+
+    def predictions(caches: MemoryProfile) -> list[P]:
+        profile = pipeline.interval(number, gpu, caches)
+        found = Found(pipeline.kernels[number], caches, profile, simulated)
+        return [evaluate(found, gpu, model) for model in models]
+
+    best = predictions(memory)
     if not memory.sampled_sms:
-        return [(one, one.ipc, one.ipc) for one in predictions]
+        return [(one, one.ipc, one.ipc) for one in best]
     ends = []
     for sign in (1.0, -1.0):
         bound = MemoryProfile(memory._core.bound(sign), memory.kernel, gpu, memory.access_order)
-        other = pipeline.interval(number, gpu, bound)
-        ends.append([evaluate(other, gpu, model).ipc for model in models])
+        ends.append([one.ipc for one in predictions(bound)])
     return [
-        (
+        (one, one.ipc, one.ipc)
+        if model == interval_simulation.NAME
+        else (
             one,
             min(one.ipc, *both) * (1 - FOLLOWING_ERROR),
             max(one.ipc, *both) * (1 + FOLLOWING_ERROR),
         )
-        for one, *both in zip(predictions, *ends, strict=True)
+        for model, one, *both in zip(models, best, *ends, strict=True)
     ]

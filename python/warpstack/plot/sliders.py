@@ -16,11 +16,13 @@ from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, StageChanges, options_of
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields, is_whole
+from warpstack.models.interval_simulation import FIELDS as INTERVAL_SIMULATION_FIELDS
 from warpstack.models.pipeline import Pipeline, Recent
 from warpstack.models.prediction import (
-    evaluate,
     fields_used,
     model_list,
+    needs_of,
+    prediction_of,
     values_of_row,
     warn_of_unread,
 )
@@ -91,7 +93,9 @@ class Explorer:
         how = options_of("explore", options, changes, StageChanges)
         warn_of_unread(how, self._models)
         self._pipeline = Pipeline(app, how, memo=Recent(_KEPT))
-        self._pipeline.warps()  # a kernel without one is refused now
+        self._needs = needs_of(self._models)
+        if self._needs.profiles:
+            self._pipeline.warps()  # a kernel without one is refused now
 
     @property
     def gpu(self) -> Gpu:
@@ -123,12 +127,11 @@ class Explorer:
             If there is no such GPU, or a thread block does not fit on an SM.
         """
         gpu = self._base.replace(**changes)
-        profiles = self._pipeline.profiles(gpu)
+        launches = self._pipeline.all_found(gpu, self._needs)
         rows = []
         for model in self._models:
-            parts = [
-                values_of_row(evaluate(profile, gpu, model), gpu, "nsys") for profile in profiles
-            ]
+            said = [prediction_of(found, gpu, model) for found in launches]
+            parts = [values_of_row(one, gpu, "nsys") for one in said]
             columns = {name: [part[name] for part in parts] for name in parts[0]}
             identity = {"gpu": gpu.name, "gpu_changes": gpu.changes_text, "model": model}
             rows.append({**identity, "kernels": len(parts), **add_up(columns)})
@@ -141,8 +144,9 @@ class Explorer:
 
     @checked
     def is_fast(self, field: str) -> bool:
-        """Return whether a change of the field leaves the caches as they are."""
-        return field not in self._pipeline.memory_fields
+        """Return whether a change of the field leaves the caches, and interval simulation, as they are."""
+        simulated = INTERVAL_SIMULATION_FIELDS if self._needs.simulation else frozenset()
+        return field not in self._pipeline.memory_fields | simulated
 
 
 @former_keywords(app_or_kernel="app")

@@ -15,8 +15,8 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.interval.profile import IntervalProfile
-from warpstack.models.pipeline import Pipeline
-from warpstack.models.prediction import evaluate
+from warpstack.models.pipeline import Found, Pipeline
+from warpstack.models.prediction import needs_of, prediction_of
 from warpstack.reporting.advice import advice_for, may_be_used_again
 from warpstack.reporting.row_counts import instruction_counts
 from warpstack.tables import STACK_COMPONENTS, result_table
@@ -137,11 +137,13 @@ def lines_and_instructions(
         )
     tables, instructions = [], []
     names = distinct_names(kernels)
-    for number, memory in enumerate(pipeline.memory(target)):
+    needs = needs_of([model])
+    launches = pipeline.simulated(target) if needs.simulation else [None] * len(kernels)
+    for number, (memory, launch) in enumerate(zip(pipeline.memory(target), launches, strict=True)):
         kernel = kernels[number]
         counts = instruction_counts(kernel, memory)
         profile = pipeline.interval(number, target, memory)
-        stack = evaluate(profile, target, model).cpi_stack
+        stack = prediction_of(Found(kernel, memory, profile, launch), target, model).cpi_stack
         for part, weight in _weights(counts, profile).items():
             counts[f"model_cpi_{part}"] = stack[part] * weight
         moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]

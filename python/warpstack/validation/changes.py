@@ -21,7 +21,7 @@ from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.models.pipeline import Pipeline, Recent
-from warpstack.models.prediction import evaluate, model_list, warn_of_unread
+from warpstack.models.prediction import model_list, needs_of, prediction_of, warn_of_unread
 from warpstack.tables import checked_table, require
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
@@ -158,9 +158,10 @@ def what_if(
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "trying changes", "change") as bar:
         for change, one in gpus.items():
-            profiles = pipeline.profiles(one)
+            launches = pipeline.all_found(one, needs_of(wanted))
             for model in wanted:
-                cycles[model, change] = sum(evaluate(p, one, model).cycles for p in profiles)
+                said = [prediction_of(found, one, model) for found in launches]
+                cycles[model, change] = sum(prediction.cycles for prediction in said)
             if simulate:
                 results = simulation.simulate(whole, one, flush_l2=how.flush_l2)
                 total = float(sum(result.cycles for result in results))

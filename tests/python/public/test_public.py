@@ -114,6 +114,7 @@ def test_models_of_the_papers():
         "mdm_cal2019",
         "mwp_cwp",
         "closed_network",
+        "interval_simulation",
     ]
 
 

@@ -17,6 +17,7 @@ from warpstack._core import SECTOR_BYTES
 from warpstack.interval.profile import warp_groups
 from warpstack.memory.caches import ACCESS_ORDERS
 from warpstack.memory.reuse import line_stream
+from warpstack.models import interval_simulation
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate
 
@@ -223,6 +224,8 @@ def _order(model: str, cycles: float, known: _Kernel) -> tuple[str, list[float]]
     It does where its misses are others and nearer to the simulated ones, and those of this order err
     in the direction of the cycles.
     """
+    if model == interval_simulation.NAME:  # it has its own
+        return None
     simulated, own = _misses(known.simulated.totals), _misses(known.memory.totals)
     too_slow = cycles > known.simulated.cycles
     nearest, found = math.inf, None

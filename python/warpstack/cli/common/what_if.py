@@ -44,14 +44,14 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
     from warpstack._util.progress import progress_bar
     from warpstack.hardware.profiler import times
     from warpstack.models.pipeline import Pipeline, Recent
-    from warpstack.models.prediction import evaluate
+    from warpstack.models.prediction import needs_of, prediction_of
 
     # Most changes leave the caches alone: results of the GPU as it is and of the change before are kept.
     pipeline = Pipeline(subject.ran, options, memo=Recent(2))
 
     def time_on(one: Gpu) -> float:
-        profiles = pipeline.profiles(one)
-        cycles = [evaluate(profiles[place], one, model).cycles for place in subject.places]
+        launches = pipeline.all_found(one, needs_of([model]))
+        cycles = [prediction_of(launches[place], one, model).cycles for place in subject.places]
         return float(sum(times(count, one, options.profiler)["time_us"] for count in cycles))
 
     changes = _changes(gpu)
