@@ -19,8 +19,12 @@ namespace {
 /// The steps of warps, made once for each kind, and kept while warps of the kind are to come.
 class KindSteps : public StepSource {
  public:
-  KindSteps(const trace::KernelTrace& trace, const Machine& machine, const InterruptCheck& interrupt)
-      : trace_(trace), kinds_(trace, interrupt), builder_(trace, machine), made_(kinds_.size()),
+  KindSteps(const trace::KernelTrace& trace, const Machine& machine,
+            const InterruptCheck& interrupt)
+      : trace_(trace),
+        kinds_(trace, interrupt),
+        builder_(trace, machine),
+        made_(kinds_.size()),
         left_(kinds_.size()) {
     for (const std::uint32_t kind : kinds_.of_warps()) ++left_[kind];
     std::size_t first = 0;
@@ -95,7 +99,8 @@ class Run {
       memory_.run(end);
       for (const auto& sm : sms_) sm->end_window();
       std::uint64_t next = memory::never;
-      if (memory_.next() != Timeline<int>::no_cycle) next = static_cast<std::uint64_t>(memory_.next());
+      if (memory_.next() != Timeline<int>::no_cycle)
+        next = static_cast<std::uint64_t>(memory_.next());
       for (std::uint32_t s = 0; s < num_sms_; ++s) {
         next = std::min(next, sms_[s]->next(end));
       }
@@ -122,8 +127,8 @@ class Run {
   void start_next(std::uint32_t sm, Cycle now) {
     if (!has_blocks()) return;
     const Cycle start = std::max(now, static_cast<Cycle>(std::ceil(starts_free_ - 1e-6)));
-    starts_free_ = std::max(starts_free_, static_cast<double>(start) - 1) +
-                   machine_.gpu.block_interval_cycles;
+    starts_free_ =
+        std::max(starts_free_, static_cast<double>(start) - 1) + machine_.gpu.block_interval_cycles;
     sms_[sm]->start_block(next_block_++, start, steps_);
     skip_idle_blocks();
   }
@@ -174,7 +179,8 @@ class Run {
     }
     result_.totals += memory_.totals();
     using gpu::KernelEnd;
-    if (machine_.gpu.kernel_end != KernelEnd::last_warp) end = std::max(end, memory_.last_write() + 1);
+    if (machine_.gpu.kernel_end != KernelEnd::last_warp)
+      end = std::max(end, memory_.last_write() + 1);
     if (machine_.gpu.kernel_end == KernelEnd::last_transfer) {
       end = std::max(end, memory_.last_transfer() + 1);
     }

@@ -15,8 +15,8 @@ MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t 
       sharers_(l2.config().slices / machine.channels),
       senders_(sms),
       slices_(l2.config().slices),
-      under_way_(l2.config().slices, LinesUnderWay<std::uint32_t>(machine.gpu.l2_mshrs,
-                                                                  machine.gpu.l2_mshr_targets)),
+      under_way_(l2.config().slices,
+                 LinesUnderWay<std::uint32_t>(machine.gpu.l2_mshrs, machine.gpu.l2_mshr_targets)),
       channels_(machine.channels),
       reply_port_free_(sms),
       replies_(sms),
@@ -28,14 +28,13 @@ MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t 
   for (Channel& channel : channels_) {
     channel.banks.resize(gpu.dram_banks);
     channel.group_free.resize(gpu.dram_bank_groups);
-    channel.next_refresh = gpu.dram_trefi > 0 ? gpu.dram_trefi * machine.dram_period
-                                              : never;
+    channel.next_refresh = gpu.dram_trefi > 0 ? gpu.dram_trefi * machine.dram_period : never;
   }
   // An access to an idle bank takes dram_latency, the opening of its row included.
   const double period = machine.dram_period;
   dram_latency_ = std::max(dram_latency_ - gpu.dram_trcd * period, 0.0);
-  write_latency_ = std::max(
-      dram_latency_ - (static_cast<double>(gpu.dram_cl) - gpu.dram_wl) * period, 0.0);
+  write_latency_ =
+      std::max(dram_latency_ - (static_cast<double>(gpu.dram_cl) - gpu.dram_wl) * period, 0.0);
 }
 
 void MemorySide::take(std::uint32_t sm, Requests& sent) {
@@ -158,8 +157,8 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
     slice.request_port_free =
         std::max(slice.request_port_free, now) + machine_.slice_request_cycles;
   }
-  const double bytes =
-      packet.request.kind == Request::Kind::read ? machine_.gpu.noc_control_bytes : bytes_of(packet.request);
+  const double bytes = packet.request.kind == Request::Kind::read ? machine_.gpu.noc_control_bytes
+                                                                  : bytes_of(packet.request);
   requests_free_ = std::max(requests_free_, now) + bytes * machine_.noc_cycles_per_byte;
   sender.port_free = std::max(sender.port_free, now) + bytes * machine_.port_cycles_per_byte;
   packet.noc += static_cast<float>(now - packet.mark);
@@ -228,11 +227,12 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   const memory::SectorMask fetched = l2_.missing(found, request.mask);
   bool has_targets = true;
   std::uint32_t waits_for = 0;
-  if (mshrs.size() > 0) mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
-    if ((mask & request.mask & ~fetched) == 0) return;
-    ++waits_for;
-    has_targets = has_targets && mshrs.has_room(mshr);
-  });
+  if (mshrs.size() > 0)
+    mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+      if ((mask & request.mask & ~fetched) == 0) return;
+      ++waits_for;
+      has_targets = has_targets && mshrs.has_room(mshr);
+    });
   if (!has_targets || (fetched && mshrs.is_full())) return Wait::dram;
   const bool writes_through =
       modifies && machine_.memory.l2.write_policy == memory::WritePolicy::write_through;
@@ -243,9 +243,10 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
     return Wait::reply;
   }
   if (fetched && !can_take(request)) return Wait::dram;
-  if (waits_for > 0) mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
-    if (mask & request.mask & ~fetched) mshrs.add_target(mshr, id);
-  });
+  if (waits_for > 0)
+    mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
+      if (mask & request.mask & ~fetched) mshrs.add_target(mshr, id);
+    });
   packets_[id].fetches = waits_for + (fetched != 0);
   memory::Cache::Eviction eviction;
   const memory::Cache::ReadResult result =
@@ -263,8 +264,8 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   write_to_dram(s, eviction.line, eviction.dirty, Request::nobody, now);
   if (modifies) {
     const memory::Cache::WriteResult written =
-        l2_.write(request.set, request.line, request.mask, bytes_[request.bytes], 0, request.evict_first,
-                  eviction);
+        l2_.write(request.set, request.line, request.mask, bytes_[request.bytes], 0,
+                  request.evict_first, eviction);
     write_to_dram(s, request.line, written.forward, Request::nobody, now);
   }
   return Wait::none;
@@ -355,13 +356,13 @@ std::uint64_t MemorySide::row_of(std::uint32_t s, std::uint64_t line) const {
   if (gpu.dram_row_bytes == 0) return 0;
   const memory::CacheConfig& l2 = machine_.memory.l2;
   const std::uint64_t address = line * l2.line_bytes;
-  const std::uint64_t in_slice = address / l2.slice_interleave_bytes / l2.slices *
-                                     l2.slice_interleave_bytes +
-                                 address % l2.slice_interleave_bytes;
+  const std::uint64_t in_slice =
+      address / l2.slice_interleave_bytes / l2.slices * l2.slice_interleave_bytes +
+      address % l2.slice_interleave_bytes;
   const std::uint64_t turn = in_slice / gpu.dram_bank_interleave_bytes;
   const std::uint64_t takers = gpu.dram_interleaved_banks;
-  const std::uint64_t in_bank = turn / takers * gpu.dram_bank_interleave_bytes +
-                                in_slice % gpu.dram_bank_interleave_bytes;
+  const std::uint64_t in_bank =
+      turn / takers * gpu.dram_bank_interleave_bytes + in_slice % gpu.dram_bank_interleave_bytes;
   return (in_bank / gpu.dram_row_bytes * sharers_ + s % sharers_) * takers + turn % takers;
 }
 
@@ -473,8 +474,9 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
     bank.is_open = true;
     bank.row = bank.current.row;
     const bool is_write = bank.current.mshr == Transfer::write;
-    const double to_column = is_write ? std::max(static_cast<double>(gpu.dram_trcd) - gpu.dram_wl - 1, 0.0)
-                                      : static_cast<double>(gpu.dram_trcd);
+    const double to_column =
+        is_write ? std::max(static_cast<double>(gpu.dram_trcd) - gpu.dram_wl - 1, 0.0)
+                 : static_cast<double>(gpu.dram_trcd);
     ready = activate + to_column * period;
     bank.precharge = activate + gpu.dram_tras * period;
     bank.activate = activate + (gpu.dram_tras + gpu.dram_trp) * period;
@@ -511,7 +513,8 @@ void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
   const bool is_write = bank.current.mshr == Transfer::write;
   Time& group = channel.group_free[b % channel.group_free.size()];
   const Time start = std::max({now, is_write ? channel.write : channel.read, group});
-  const std::uint32_t bursts = (bank.current.bytes + gpu.dram_burst_bytes - 1) / gpu.dram_burst_bytes;
+  const std::uint32_t bursts =
+      (bank.current.bytes + gpu.dram_burst_bytes - 1) / gpu.dram_burst_bytes;
   const double burst = gpu.dram_burst_bytes * machine_.dram_cycles_per_byte;
   const double apart = std::max(burst, burst * gpu.dram_tccdl / std::max(gpu.dram_tccd, 1u));
   const Time last = start + (bursts - 1) * apart;
@@ -520,8 +523,7 @@ void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
   last_transfer_ = std::max(last_transfer_, last + burst);
   if (is_write) {
     channel.read = std::max(channel.read, last + (gpu.dram_wl + gpu.dram_twtr) * period + burst);
-    bank.precharge =
-        std::max(bank.precharge, last + (gpu.dram_wl + gpu.dram_twr) * period + burst);
+    bank.precharge = std::max(bank.precharge, last + (gpu.dram_wl + gpu.dram_twr) * period + burst);
   } else {
     const double turn = std::max(static_cast<double>(gpu.dram_cl) + 2 - gpu.dram_wl, 0.0);
     channel.write = std::max(channel.write, last + turn * period + burst);
@@ -599,17 +601,17 @@ void MemorySide::step_replies(Time now) {
 
 void MemorySide::send_reply(std::uint32_t id, Time now) {
   const Packet& packet = packets_[id];
-  const double bytes = packet.request.returns_data() ? bytes_of(packet.request)
-                                                     : machine_.gpu.noc_control_bytes;
+  const double bytes =
+      packet.request.returns_data() ? bytes_of(packet.request) : machine_.gpu.noc_control_bytes;
   replies_free_ = std::max(replies_free_, now) + bytes * machine_.noc_cycles_per_byte;
   // A reply that finds the port of its SM busy waits there, where it holds nobody up.
   Time& port = reply_port_free_[packet.sm];
   const Time sent = std::max(now, port);
   port = sent + bytes * machine_.port_cycles_per_byte;
-  replies_[packet.sm].push(
-      {sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
-       packet.request.owner, packet.noc + static_cast<float>(sent - packet.mark), packet.queue,
-       packet.dram});
+  replies_[packet.sm].push({sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
+                            packet.request.owner,
+                            packet.noc + static_cast<float>(sent - packet.mark), packet.queue,
+                            packet.dram});
   const std::uint32_t s = packet.request.slice;
   release(id);
   --slices_[s].replies;

@@ -84,7 +84,17 @@ class MemorySide {
     float queue = 0;
     float dram = 0;
   };
-  enum class Kind : std::uint8_t { sender, requests, slice, channel, bank, fill, write, replies, reply };
+  enum class Kind : std::uint8_t {
+    sender,
+    requests,
+    slice,
+    channel,
+    bank,
+    fill,
+    write,
+    replies,
+    reply
+  };
   struct Event {
     Kind kind;
     std::uint16_t index = 0;  ///< of an SM, slice or channel
@@ -98,12 +108,12 @@ class MemorySide {
   struct Slice {
     Fifo<std::uint32_t> requests;
     Time free = 0;
-    Time request_port_free = 0;      ///< of a crossbar
+    Time request_port_free = 0;  ///< of a crossbar
     Time reply_port_free = 0;
-    bool is_awake = false;           ///< it has an event
-    bool waits_for_reply = false;    ///< its first request needs room among the replies
-    std::uint32_t replies = 0;       ///< that wait for the NoC
-    Fifo<std::uint32_t> senders;     ///< SMs whose first request waits for room
+    bool is_awake = false;         ///< it has an event
+    bool waits_for_reply = false;  ///< its first request needs room among the replies
+    std::uint32_t replies = 0;     ///< that wait for the NoC
+    Fifo<std::uint32_t> senders;   ///< SMs whose first request waits for room
   };
   struct Transfer {
     std::uint32_t slice = 0;
@@ -119,14 +129,15 @@ class MemorySide {
     bool is_busy = false;
     bool is_open = false;
     std::uint64_t row = 0;
-    Time activate = 0;   ///< the earliest times of commands
+    Time activate = 0;  ///< the earliest times of commands
     Time precharge = 0;
   };
   struct Channel {
     std::uint32_t queued = 0;
     std::uint32_t choosing = 0;  ///< of these, from which banks choose
     Fifo<Transfer> requests;     ///< without rows; with them what waits for banks to choose from it
-    std::vector<std::uint32_t> ready_banks;  ///< whose rows are open, in the order in which they were
+    std::vector<std::uint32_t>
+        ready_banks;  ///< whose rows are open, in the order in which they were
     std::vector<Bank> banks;
     std::vector<Time> group_free;
     Time free = 0;
@@ -134,7 +145,7 @@ class MemorySide {
     Time read = 0;
     Time write = 0;
     Time next_refresh = 0;
-    Time awake = never;  ///< when its next event is
+    Time awake = never;                 ///< when its next event is
     std::vector<std::uint32_t> slices;  ///< that wait for room
   };
   enum class Wait : std::uint8_t { none, dram, reply };
@@ -171,8 +182,8 @@ class MemorySide {
   void offer(std::uint32_t channel, const Transfer& transfer, Time now);
   [[nodiscard]] std::uint64_t row_of(std::uint32_t slice, std::uint64_t line) const;
   [[nodiscard]] bool has_room(const Channel& channel) const {
-    return channel.queued < machine_.gpu.dram_queue_entries +
-                                machine_.gpu.l2_miss_queue_entries * sharers_;
+    return channel.queued <
+           machine_.gpu.dram_queue_entries + machine_.gpu.l2_miss_queue_entries * sharers_;
   }
   [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const { return slice / sharers_; }
   [[nodiscard]] double bytes_of(const Request& request) const {

@@ -90,10 +90,10 @@ void Scheduler::begin_step(std::uint32_t warp, double span, double instructions,
   }
   running_.set(place);
   if (is_dirty_) return;
-  const bool comes_last = order_ == gpu::Scheduler::gty ? place < last_served_ : place > last_served_;
+  const bool comes_last =
+      order_ == gpu::Scheduler::gty ? place < last_served_ : place > last_served_;
   if (is_exhausted_ && comes_last && order_ != gpu::Scheduler::lrr) return;
-  if (is_exhausted_ || is_slowed_ || entry.num_uses > 0 ||
-      slots_left_ - entry.slots <= rounding) {
+  if (is_exhausted_ || is_slowed_ || entry.num_uses > 0 || slots_left_ - entry.slots <= rounding) {
     is_dirty_ = true;
     return;
   }

@@ -92,20 +92,20 @@ class Scheduler {
 
   double rate_;
   gpu::Scheduler order_;
-  std::vector<Entry> entries_;            ///< by place, oldest first
-  std::vector<std::uint32_t> place_of_;   ///< by warp
+  std::vector<Entry> entries_;           ///< by place, oldest first
+  std::vector<std::uint32_t> place_of_;  ///< by warp
   std::size_t num_warps_ = 0;
-  std::size_t last_ = nobody;             ///< place of the warp that issued last
+  std::size_t last_ = nobody;  ///< place of the warp that issued last
   Places running_;
   Places ready_;
-  std::vector<std::uint32_t> served_;     ///< places of steps that go on
+  std::vector<std::uint32_t> served_;  ///< places of steps that go on
   Time now_ = 0;
   Time next_ = never;
   bool is_dirty_ = false;  ///< the shares are to be dealt anew
   // Since they were dealt:
-  double slots_left_ = 0;     ///< per cycle
-  bool is_exhausted_ = false; ///< there were too few slots for all
-  bool is_slowed_ = false;    ///< somebody does not go on at full speed
+  double slots_left_ = 0;        ///< per cycle
+  bool is_exhausted_ = false;    ///< there were too few slots for all
+  bool is_slowed_ = false;       ///< somebody does not go on at full speed
   std::size_t last_served_ = 0;  ///< place of the one that comes last
   double waited_for_units_ = 0;
   std::vector<std::uint32_t> finished_;

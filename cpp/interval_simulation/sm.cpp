@@ -36,8 +36,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       queue_(machine.gpu.lsu_queue_entries),
       arrivals_(arrivals),
       departures_(machine.noc_queue_entries),
-      most_queued_(machine.noc_queue_entries +
-                   static_cast<std::size_t>(machine.pipeline)) {
+      most_queued_(machine.noc_queue_entries + static_cast<std::size_t>(machine.pipeline)) {
   for (std::uint32_t b = blocks; b > 0; --b) free_blocks_.push_back(b - 1);
 }
 
@@ -108,8 +107,9 @@ void Sm::run(Cycle end, bool stops_at_places) {
         continue;
       }
     }
-    Cycle next = wakes_.empty() ? end : static_cast<Cycle>(std::min<std::uint64_t>(
-                                            wakes_.first(), static_cast<std::uint64_t>(end)));
+    Cycle next = wakes_.empty() ? end
+                                : static_cast<Cycle>(std::min<std::uint64_t>(
+                                      wakes_.first(), static_cast<std::uint64_t>(end)));
     if (!arrivals_.empty()) next = std::min(next, ceil_of(arrivals_.front().time));
     double issued = Scheduler::never;
     for (Scheduler& scheduler : schedulers_) issued = std::min(issued, scheduler.next());
@@ -160,8 +160,7 @@ void Sm::begin_step(std::uint32_t id) {
   double own = warp.head + step.fresh;
   if (step.carried > 0) own = std::max(own, warp.head_before + step.carried);
   const double span = own - warp.head;
-  waited_[StackComponent::dep] +=
-      std::max(span - step.instructions * machine_.issue_step, 0.0);
+  waited_[StackComponent::dep] += std::max(span - step.instructions * machine_.issue_step, 0.0);
   warp.is_issuing = true;
   warp.is_blocked = false;
   schedulers_[warp.scheduler].begin_step(
@@ -220,7 +219,8 @@ void Sm::lose(const Access& access, double cycles) {
     return;
   }
   const Waited& waited = access.waited;
-  const double sum = double{waited.l1} + waited.mshr + waited.noc + waited.l2 + waited.queue + waited.dram;
+  const double sum =
+      double{waited.l1} + waited.mshr + waited.noc + waited.l2 + waited.queue + waited.dram;
   const double share = cycles / std::max(sum, 1e-9);
   waited_[StackComponent::l1] += waited.l1 * share;
   waited_[StackComponent::mshr] += waited.mshr * share;
@@ -317,8 +317,12 @@ void Sm::arrive(const Reply& reply) {
   const Cycle now = ceil_of(reply.time);
   const auto reach = [&](const Target& target) {
     if (target.warp == none) return;
-    Waited waited{target.before.l1, target.before.mshr, target.before.noc + reply.noc,
-                  static_cast<float>(machine_.gpu.l2_latency), reply.queue, reply.dram};
+    Waited waited{target.before.l1,
+                  target.before.mshr,
+                  target.before.noc + reply.noc,
+                  static_cast<float>(machine_.gpu.l2_latency),
+                  reply.queue,
+                  reply.dram};
     // As in the papers (GPUMech, Table III): a load that DRAM serves waits for DRAM alone.
     if (reply.dram > 0) {
       waited.dram += waited.l2;
@@ -425,10 +429,9 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
   state = {};
   state.issued = now;
   const trace::StaticInstruction& instruction = trace_.instructions()[row_];
-  const bool returns =
-      instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
-  is_awaited_ = returns || machine_.awaits_stores ||
-                (machine_.atomics_stop_warps && instruction.is_atomic());
+  const bool returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
+  is_awaited_ =
+      returns || machine_.awaits_stores || (machine_.atomics_stop_warps && instruction.is_atomic());
   lines_.clear();
   next_line_ = 0;
   if (access.wavefronts > 0) {
@@ -561,7 +564,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   if (lines_under_way_.size() > 0) {
     if (machine_.fills_late && fetched) {
       lines_under_way_.for_each(line.line,
-                      [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
+                                [&](std::uint32_t, memory::SectorMask mask) { under_way |= mask; });
       fetched &= static_cast<memory::SectorMask>(~under_way);
     }
     lines_under_way_.for_each(line.line, [&](std::uint32_t id, memory::SectorMask mask) {
@@ -645,8 +648,7 @@ Sm::Cause Sm::look_up_atomic(const memory::LineAccess& line, std::size_t index, 
   const bool returns = instruction.kind == trace::MemoryKind::atomic;
   l1_.invalidate(line.set, line.line, line.mask);
   send(line.line, line.mask, returns ? Request::Kind::atomic : Request::Kind::reduction,
-       &bytes_[index],
-       is_awaited_ ? start_fetch(none, target(now)) : Request::nobody, now,
+       &bytes_[index], is_awaited_ ? start_fetch(none, target(now)) : Request::nobody, now,
        &lanes_[index], false);
   return Cause::nothing;
 }

@@ -42,8 +42,8 @@ class Sm {
     queued_ = queued;
     is_held_up_ = queued > 0;
   }
-  /// The NoC has taken a request of this SM at `now`. Returns whether the SM has gone on, so that it
-  /// may have further requests.
+  /// The NoC has taken a request of this SM at `now`. Returns whether the SM has gone on, so that
+  /// it may have further requests.
   bool departed(Time now);
   /// The memory side has come to the end of the window.
   void end_window();
@@ -52,7 +52,8 @@ class Sm {
   /// Places of blocks that have ended, and when; the caller empties it.
   [[nodiscard]] std::vector<Cycle>& freed() { return freed_; }
   [[nodiscard]] Requests& requests() { return requests_; }
-  /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if nothing.
+  /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if
+  /// nothing.
   [[nodiscard]] std::uint64_t next(Cycle end);
 
   [[nodiscard]] std::size_t resident_warps() const { return num_warps_; }
@@ -81,33 +82,33 @@ class Sm {
   };
   /// An access that a warp may wait for.
   struct Access {
-    Cycle sent = -1;            ///< by the load-store unit; -1: not yet
-    Cycle done = 0;             ///< of what has arrived
+    Cycle sent = -1;  ///< by the load-store unit; -1: not yet
+    Cycle done = 0;   ///< of what has arrived
     Cycle issued = 0;
     std::uint32_t pending = 0;  ///< parts on their way, and lines that are to be looked up
     bool is_shared = false;
-    bool has_missed = false;    ///< `waited` is known
-    Waited waited;              ///< of what arrived last
+    bool has_missed = false;  ///< `waited` is known
+    Waited waited;            ///< of what arrived last
   };
   struct Warp {
     std::shared_ptr<const WarpSteps> steps;
     std::optional<memory::WarpStream> stream;
     std::vector<Access> accesses;  ///< a ring
     std::uint32_t next_access = 0;
-    std::uint32_t step = 0;       ///< whose head issues next
-    std::uint32_t block = 0;      ///< slot
+    std::uint32_t step = 0;   ///< whose head issues next
+    std::uint32_t block = 0;  ///< slot
     std::uint32_t scheduler = 0;
     std::uint32_t outstanding = 0;  ///< accesses that are not done
     Cycle all_done = 0;             ///< of those that are
     Access last_done;
-    double head = 0;                ///< when the last head issued
+    double head = 0;  ///< when the last head issued
     double head_before = 0;
-    double ready = 0;               ///< of the next head, without what it waits for
+    double ready = 0;  ///< of the next head, without what it waits for
     bool is_starting = false;
-    bool is_issuing = false;        ///< the instructions of its step
-    bool is_blocked = false;        ///< until something arrives
+    bool is_issuing = false;  ///< the instructions of its step
+    bool is_blocked = false;  ///< until something arrives
     bool is_at_barrier = false;
-    Cycle waits_since = 0;          ///< for the load-store unit
+    Cycle waits_since = 0;  ///< for the load-store unit
     double mshr_mark = 0;
     double noc_mark = 0;
   };
@@ -228,10 +229,10 @@ class Sm {
   std::vector<double> departures_;  ///< of the last requests, if only the port held them up
   std::uint64_t num_sent_ = 0;
   double next_departure_ = 0;
-  std::size_t queued_ = 0;      ///< requests that have not left the queue
-  std::size_t most_queued_;     ///< those in the pipeline before the tags among them
-  bool is_held_up_ = false;     ///< some had not at the begin of the window
-  bool waits_for_noc_ = false;  ///< for the memory side to say that one has
+  std::size_t queued_ = 0;       ///< requests that have not left the queue
+  std::size_t most_queued_;      ///< those in the pipeline before the tags among them
+  bool is_held_up_ = false;      ///< some had not at the begin of the window
+  bool waits_for_noc_ = false;   ///< for the memory side to say that one has
   bool is_catching_up_ = false;  ///< with what does not need the load-store unit
   bool stops_at_places_ = false;
   std::vector<Cycle> freed_;

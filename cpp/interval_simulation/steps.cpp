@@ -23,8 +23,8 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     row.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
     row.stops_warp = machine.atomics_stop_warps && instruction.is_cached_atomic();
     row.is_block_barrier = effects.is_block_barrier;
-    row.is_grouped_copy = has_control_ ? instruction.kind == trace::MemoryKind::async_copy
-                                       : effects.is_grouped_copy;
+    row.is_grouped_copy =
+        has_control_ ? instruction.kind == trace::MemoryKind::async_copy : effects.is_grouped_copy;
     row.is_async_product = !has_control_ && has_product_waits && effects.is_async_product;
     has_groups_ = has_groups_ || effects.groups.kind != trace::CopyGroupStep::Kind::none;
     row.registers = static_cast<std::uint32_t>(registers_.size());

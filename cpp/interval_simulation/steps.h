@@ -65,9 +65,9 @@ class StepBuilder {
     static constexpr std::int64_t no_access = -1;
     std::int64_t access = no_access;
     bool until_sent = false;
-    std::uint32_t step = 0;   ///< the step whose head `here` counts from
-    double here = 0;          ///< cycles
-    double before = never;    ///< cycles from the head of the step before
+    std::uint32_t step = 0;  ///< the step whose head `here` counts from
+    double here = 0;         ///< cycles
+    double before = never;   ///< cycles from the head of the step before
   };
   static constexpr double never = -1e30;
 
@@ -109,22 +109,22 @@ class StepBuilder {
   // Of the warp at hand:
   WarpSteps made_;
   std::vector<Ready> register_ready_;
-  std::vector<double> position_;       ///< of each step's head, if nothing held the warp up
-  double here_ = 0;                    ///< when the last instruction issues, from the last head
-  double before_ = never;              ///< the same, from the head before
-  std::uint32_t instructions_ = 0;     ///< since the last head
-  std::uint32_t num_accesses_ = 0;     ///< that others can wait for
-  std::vector<char> is_waited_;        ///< by access
-  std::vector<Wait> pending_;          ///< what the next head waits for
+  std::vector<double> position_;    ///< of each step's head, if nothing held the warp up
+  double here_ = 0;                 ///< when the last instruction issues, from the last head
+  double before_ = never;           ///< the same, from the head before
+  std::uint32_t instructions_ = 0;  ///< since the last head
+  std::uint32_t num_accesses_ = 0;  ///< that others can wait for
+  std::vector<char> is_waited_;     ///< by access
+  std::vector<Wait> pending_;       ///< what the next head waits for
   std::array<double, trace::num_op_classes> used_{};  ///< cycles of units since the last head
   std::array<Ready, trace::num_op_classes> unit_free_;
   std::array<std::vector<Ready>, trace::num_control_barriers> held_;  ///< by control barrier
-  std::vector<Ready> copies_;   ///< asynchronous ones that no barrier is held for yet
+  std::vector<Ready> copies_;  ///< asynchronous ones that no barrier is held for yet
   std::vector<std::vector<Ready>> copy_groups_;
   std::vector<std::vector<Ready>> product_groups_;
   std::vector<Ready> products_;
-  Ready stopping_;  ///< an atomic that stops the warp
-  double stalls_until_ = 0;     ///< what the control fields say, from the last head
+  Ready stopping_;           ///< an atomic that stops the warp
+  double stalls_until_ = 0;  ///< what the control fields say, from the last head
 };
 
 }  // namespace warpstack::interval_simulation

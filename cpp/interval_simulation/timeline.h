@@ -53,8 +53,9 @@ class Timeline {
   /// The cycle of the first event.
   [[nodiscard]] Cycle first() const {
     const Cycle of_wheel = first_of_wheel();
-    return later_.empty() ? of_wheel
-                          : std::min(of_wheel, std::max(static_cast<Cycle>(later_.front().time), now_));
+    return later_.empty()
+               ? of_wheel
+               : std::min(of_wheel, std::max(static_cast<Cycle>(later_.front().time), now_));
   }
   static constexpr Cycle no_cycle = std::numeric_limits<Cycle>::max();
 

@@ -27,8 +27,8 @@ struct RowFlags {
 };
 
 /// The accesses of one warp in program order: instructions of global and local space with at least
-/// one active lane, and on request those of shared memory. A trace in a file is read in windows, so that a resident warp costs a few
-/// kilobytes whatever its length.
+/// one active lane, and on request those of shared memory. A trace in a file is read in windows, so
+/// that a resident warp costs a few kilobytes whatever its length.
 class WarpStream {
  public:
   WarpStream(const trace::KernelTrace& trace, const RowFlags& flags, trace::WarpPosition position,
