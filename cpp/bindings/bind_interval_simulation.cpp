@@ -23,8 +23,10 @@ void bind_interval_simulation(py::module_& module) {
       .def_property_readonly("totals",
                              [](const Result& result) { return totals_to_dict(result.totals); });
   py::class_<IntervalSimulator>(module, "IntervalSimulator")
-      .def(py::init([](const gpu::Gpu& gpu) { return std::make_unique<IntervalSimulator>(gpu); }),
-           py::arg("gpu"))
+      .def(py::init([](const gpu::Gpu& gpu, unsigned num_threads) {
+             return std::make_unique<IntervalSimulator>(gpu, num_threads);
+           }),
+           py::arg("gpu"), py::arg("num_threads") = 1)
       .def(
           "run",
           [](IntervalSimulator& simulator, const trace::KernelTrace& trace) {

@@ -1,13 +1,18 @@
 #include "interval_simulation/interval_simulation.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/error.h"
+#include "common/spin_barrier.h"
+#include "common/threads.h"
 #include "interval/warp_kinds.h"
 #include "interval_simulation/sm.h"
 #include "memory/cache/count.h"
@@ -59,7 +64,7 @@ class KindSteps : public StepSource {
 class Run {
  public:
   Run(const trace::KernelTrace& trace, const Machine& machine, memory::Cache& l2,
-      const InterruptCheck& interrupt)
+      unsigned num_threads, const InterruptCheck& interrupt)
       : trace_(trace),
         machine_(machine),
         l2_(l2),
@@ -80,6 +85,13 @@ class Run {
       sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, l1, l2, places,
                                           result_.occupancy.warps_per_block, memory_.replies(s)));
     }
+    // A thread needs enough work to be worth the others' waits for it.
+    constexpr std::uint64_t sectors_per_thread = 100'000;
+    constexpr std::uint64_t sms_per_thread = 8;
+    num_threads_ = std::clamp<std::size_t>(
+        std::min(trace.totals().sectors / sectors_per_thread, num_sms_ / sms_per_thread), 1,
+        num_threads);
+    barrier_.shrink(static_cast<std::uint32_t>(num_threads_));
     skip_idle_blocks();
     // The SMs take one block each in turn until they are full.
     for (std::uint32_t place = 0; place < places; ++place) {
@@ -88,6 +100,36 @@ class Run {
   }
 
   Result run() {
+    std::vector<std::jthread> helpers;
+    for (std::size_t id = 1; id < num_threads_; ++id) {
+      helpers.emplace_back([this, id] {
+        while (true) {
+          barrier_.wait([] {});
+          if (is_done_) return;
+          run_share(id);
+          barrier_.wait([] {});
+        }
+      });
+    }
+    try {
+      run_windows();
+    } catch (...) {
+      release_helpers();
+      throw;
+    }
+    release_helpers();
+    helpers.clear();
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void release_helpers() {
+    is_done_ = true;
+    if (num_threads_ > 1) barrier_.wait([] {});
+  }
+
+  void run_windows() {
     Cycle now = 0;
     std::uint64_t windows = 0;
     while (true) {
@@ -107,11 +149,8 @@ class Run {
       if (next == memory::never) break;
       now = std::max(end, static_cast<Cycle>(next));
     }
-    finish();
-    return std::move(result_);
   }
 
- private:
   void send_requests(std::uint32_t s) {
     if (!sms_[s]->requests().requests.empty()) memory_.take(s, sms_[s]->requests());
   }
@@ -133,8 +172,24 @@ class Run {
     skip_idle_blocks();
   }
 
+  /// Runs the SMs of a thread until the end of the window.
+  void run_share(std::size_t thread) {
+    try {
+      for (std::size_t s = thread; s < sms_.size(); s += num_threads_) {
+        sms_[s]->run(window_end_, has_blocks());
+      }
+    } catch (...) {
+      const std::scoped_lock lock(failure_mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
   void run_sms(Cycle end) {
-    for (const auto& sm : sms_) sm->run(end, has_blocks());
+    window_end_ = end;
+    if (num_threads_ > 1) barrier_.wait([] {});
+    run_share(0);
+    if (num_threads_ > 1) barrier_.wait([] {});
+    if (failure_) std::rethrow_exception(failure_);
     while (true) {
       std::vector<std::pair<Cycle, std::uint32_t>> places;
       for (std::uint32_t s = 0; s < num_sms_; ++s) {
@@ -170,10 +225,11 @@ class Run {
       const double issued = static_cast<double>(sm->instructions()) / machine_.gpu.issue_width;
       result_.stack[StackComponent::base] += std::min(issued, cycles);
       const double lost = std::max(cycles - issued, 0.0);
-      const double waited = sm->waited().sum();
+      const CpiStack<double> causes = sm->waited();
+      const double waited = causes.sum();
       if (waited <= 0) result_.stack[StackComponent::base] += lost;
       for (const StackComponent c : values_of<StackComponent>) {
-        if (waited > 0) result_.stack[c] += lost * sm->waited()[c] / waited;
+        if (waited > 0) result_.stack[c] += lost * causes[c] / waited;
       }
       result_.totals += sm->totals();
     }
@@ -219,18 +275,25 @@ class Run {
   std::vector<std::unique_ptr<Sm>> sms_;
   std::uint32_t next_block_ = 0;
   double starts_free_ = 0;
+  Cycle window_end_ = 0;
+  std::size_t num_threads_ = 1;
+  SpinBarrier barrier_{1};
+  bool is_done_ = false;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
   Result result_;
 };
 
 }  // namespace
 
-IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu)
-    : machine_(Machine::of(gpu)), l2_(machine_.memory.l2), repeated_(machine_.memory.l2) {}
+IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads)
+    : machine_(Machine::of(gpu)),
+      num_threads_(threads_asked_for(num_threads)), l2_(machine_.memory.l2), repeated_(machine_.memory.l2) {}
 
 Result IntervalSimulator::run(const trace::KernelTrace& trace, const InterruptCheck& interrupt) {
   const std::scoped_lock lock(mutex_);
   return repeated_.result_of(trace, "", l2_,
-                             [&] { return Run(trace, machine_, l2_, interrupt).run(); });
+                             [&] { return Run(trace, machine_, l2_, num_threads_, interrupt).run(); });
 }
 
 }  // namespace warpstack::interval_simulation

@@ -31,8 +31,9 @@ struct Result {
 /// from kernel to kernel.
 class IntervalSimulator {
  public:
-  /// Throws InputError on impossible values.
-  explicit IntervalSimulator(const gpu::Gpu& gpu);
+  /// `num_threads` 0: as many as the machine runs at once; the result does not depend on it. Throws
+  /// InputError on impossible values.
+  explicit IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads = 1);
 
   /// Runs a kernel. A launch that is equal to an earlier one and finds the same in L2 does not run
   /// again. Throws InputError when a thread block does not fit on an SM. Calls from several threads
@@ -46,6 +47,7 @@ class IntervalSimulator {
 
  private:
   Machine machine_;
+  unsigned num_threads_;
   std::mutex mutex_;
   memory::Cache l2_;
   memory::RepeatedLaunches<Result> repeated_;

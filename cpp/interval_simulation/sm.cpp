@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "memory/cache/count.h"
 #include "memory/cache/line_parts.h"
@@ -38,6 +39,12 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       departures_(machine.noc_queue_entries),
       most_queued_(machine.noc_queue_entries + static_cast<std::size_t>(machine.pipeline)) {
   for (std::uint32_t b = blocks; b > 0; --b) free_blocks_.push_back(b - 1);
+  for (const trace::Effects& effects : trace.effects()) {
+    const trace::CopyGroupStep& step = effects.groups;
+    awaits_bulk_stores_ = awaits_bulk_stores_ || (step.kind == trace::CopyGroupStep::Kind::wait &&
+                                                  step.of == trace::CopyGroupStep::Of::bulk_stores &&
+                                                  !step.for_reading);
+  }
 }
 
 void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
@@ -64,6 +71,7 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
     // As if an instruction before its first one had issued a step before the start.
     warp.head = warp.head_before = static_cast<double>(start) - machine_.issue_step;
     warp.is_blocked = warp.is_at_barrier = false;
+    warp.passed.clear();
     num_instructions_ += warp.steps->instructions;
     block.warps.push_back(id);
     ++num_warps_;
@@ -136,18 +144,17 @@ void Sm::run(Cycle end, bool stops_at_places) {
 }
 
 std::uint64_t Sm::next(Cycle end) {
-  if (is_interrupted_) {
-    // What it waits for may come at once, or only with a reply.
-    return arrivals_.empty() ? static_cast<std::uint64_t>(std::max(end, unit_time_))
-                             : static_cast<std::uint64_t>(end);
-  }
   std::uint64_t first = wakes_.first();
+  // What the load-store unit waits for comes with a reply, or when the NoC has room.
+  if (is_interrupted_ && !waits_for_data_ && !waits_for_noc_) {
+    first = std::min(first, static_cast<std::uint64_t>(std::max(end, unit_time_)));
+  }
   for (Scheduler& scheduler : schedulers_) {
     if (scheduler.next() < Scheduler::never) {
       first = std::min(first, static_cast<std::uint64_t>(ceil_of(scheduler.next())));
     }
   }
-  if (num_ready_ > 0) first = static_cast<std::uint64_t>(end);
+  if (num_ready_ > 0 && !is_interrupted_) first = static_cast<std::uint64_t>(end);
   if (!arrivals_.empty()) {
     first = std::min(first, static_cast<std::uint64_t>(ceil_of(arrivals_.front().time)));
   }
@@ -197,6 +204,14 @@ void Sm::look_at_waits(std::uint32_t id, Cycle now) {
     } else if (static_cast<double>(access.done) > ready) {
       ready = static_cast<double>(access.done);
       last = &access;
+    }
+  }
+  if (step.steps_phase) {
+    const std::optional<Cycle> made = phase_is_made(warp);
+    if (!made) {
+      warp.is_blocked = true;
+    } else {
+      ready = std::max(ready, static_cast<double>(*made));
     }
   }
   if (step.action == Step::Action::end) {
@@ -254,8 +269,72 @@ void Sm::head_is_ready(std::uint32_t id, Cycle now) {
   }
 }
 
+std::optional<Cycle> Sm::phase_is_made(const Warp& warp) const {
+  const trace::PhaseStep& phase =
+      trace_.effects()[warp.steps->steps[warp.step].row].phase;
+  if (phase.kind != trace::PhaseStep::Kind::wait) return Cycle{0};
+  std::size_t count = phase.count;
+  for (const auto& [barrier, passed] : warp.passed) {
+    if (barrier == phase.barrier) count += passed;
+  }
+  return blocks_[warp.block].phases.made(phase.barrier, count);
+}
+
+void Sm::take_phase_step(std::uint32_t id, std::uint32_t row, Cycle now) {
+  Warp& warp = warps_[id];
+  const trace::PhaseStep& phase = trace_.effects()[row].phase;
+  if (phase.kind == trace::PhaseStep::Kind::wait) {
+    const auto passed =
+        std::ranges::find(warp.passed, phase.barrier, [](const auto& one) { return one.first; });
+    if (passed == warp.passed.end()) {
+      warp.passed.emplace_back(phase.barrier, phase.count);
+    } else {
+      passed->second += phase.count;
+    }
+    return;
+  }
+  const trace::StaticInstruction& instruction = trace_.instructions()[row];
+  const Cycle latency =
+      instruction.is_memory()
+          ? 1
+          : std::max<Cycle>(ceil_of(machine_.latency.of(instruction.op_class)), 1);
+  Cycle earliest = now + latency;
+  // What it waits for: its own access, and the copies of its warp.
+  const bool is_access = warp.steps->steps[warp.step].action == Step::Action::access;
+  std::vector<Access*> pending;
+  const auto number = warp.next_access;
+  for (std::uint32_t back = 1; back <= warp.accesses.size() && back <= number; ++back) {
+    Access& access = access_of(warp, number - back);
+    const bool counts = (is_access && back == 1) || (phase.is_after_copies && access.is_copy);
+    if (counts && access.pending > 0 && access.completion == none) pending.push_back(&access);
+    if (counts && access.pending == 0) earliest = std::max(earliest, access.done);
+    if (!phase.is_after_copies) break;
+  }
+  const std::uint32_t completion = blocks_[warp.block].phases.complete(
+      phase.barrier, static_cast<std::uint32_t>(pending.size()), earliest);
+  for (Access* access : pending) access->completion = completion;
+  if (pending.empty()) look_at_phases(warp.block);
+}
+
+void Sm::look_at_phases(std::uint32_t block) {
+  for (const std::uint32_t id : blocks_[block].warps) {
+    const Warp& warp = warps_[id];
+    if (warp.is_blocked && warp.steps->steps[warp.step].steps_phase) look_at_waits(id, now_);
+  }
+}
+
+CpiStack<double> Sm::waited() const {
+  CpiStack<double> waited = waited_;
+  for (const Scheduler& scheduler : schedulers_) {
+    waited[StackComponent::dep] += scheduler.waited_for_units();
+  }
+  return waited;
+}
+
 void Sm::head_issued(std::uint32_t id, Cycle now) {
   Warp& warp = warps_[id];
+  const Step& step = warp.steps->steps[warp.step];
+  if (step.steps_phase) take_phase_step(id, step.row, now);
   warp.head_before = warp.head;
   warp.head = static_cast<double>(now);
   ++warp.step;
@@ -359,11 +438,15 @@ void Sm::part_is_done(std::uint32_t id, std::uint32_t number, Cycle done, const 
   }
   if (--access.pending > 0) return;
   --warp.outstanding;
+  const std::uint32_t completion = std::exchange(access.completion, none);
   if (access.done >= warp.all_done) {
     warp.all_done = access.done;
     warp.last_done = access;
   }
   if (warp.is_blocked) look_at_waits(id, now_);
+  if (completion == none) return;
+  const std::uint32_t block = warp.block;
+  if (blocks_[block].phases.access_is_done(completion, done)) look_at_phases(block);
 }
 
 Cycle Sm::first_turn() const {
@@ -492,6 +575,7 @@ void Sm::split_by_lanes() {
 }
 
 bool Sm::continue_access() {
+  waits_for_data_ = false;
   while (next_line_ < lines_.size()) {
     if (unit_time_ >= window_end_) return false;
     take_arrivals(unit_time_);
@@ -502,6 +586,7 @@ bool Sm::continue_access() {
       continue;
     }
     Cycle until = window_end_;
+    waits_for_data_ = cause == Cause::mshr && arrivals_.empty();
     if (!arrivals_.empty()) until = std::min(until, ceil_of(arrivals_.front().time));
     if (cause == Cause::noc && is_held_up_) {
       // The memory side says when there is room.

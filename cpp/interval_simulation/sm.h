@@ -8,6 +8,7 @@
 #include "common/cpi_stack.h"
 #include "interval_simulation/machine.h"
 #include "interval_simulation/memory_side.h"
+#include "interval_simulation/phases.h"
 #include "interval_simulation/scheduler.h"
 #include "interval_simulation/steps.h"
 #include "interval_simulation/under_way.h"
@@ -59,7 +60,8 @@ class Sm {
   [[nodiscard]] std::size_t resident_warps() const { return num_warps_; }
   [[nodiscard]] Cycle end() const { return end_; }
   [[nodiscard]] std::uint64_t instructions() const { return num_instructions_; }
-  [[nodiscard]] const CpiStack<double>& waited() const { return waited_; }
+  /// Cycles of warps, by what they waited for.
+  [[nodiscard]] CpiStack<double> waited() const;
   [[nodiscard]] memory::MemoryTotals& totals() { return totals_; }
   [[nodiscard]] memory::Cache& l1() { return l1_; }
 
@@ -86,7 +88,9 @@ class Sm {
     Cycle done = 0;   ///< of what has arrived
     Cycle issued = 0;
     std::uint32_t pending = 0;  ///< parts on their way, and lines that are to be looked up
+    std::uint32_t completion = none;  ///< of a phase, that waits for it
     bool is_shared = false;
+    bool is_copy = false;       ///< in a group
     bool has_missed = false;  ///< `waited` is known
     Waited waited;            ///< of what arrived last
   };
@@ -108,6 +112,8 @@ class Sm {
     bool is_issuing = false;  ///< the instructions of its step
     bool is_blocked = false;  ///< until something arrives
     bool is_at_barrier = false;
+    /// Completions that it has waited for, by mbarrier.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> passed;
     Cycle waits_since = 0;  ///< for the load-store unit
     double mshr_mark = 0;
     double noc_mark = 0;
@@ -117,6 +123,7 @@ class Sm {
     std::uint32_t unfinished = 0;
     std::uint32_t waiting = 0;
     std::vector<std::uint32_t> warps;
+    Phases phases;
   };
   /// Who waits for a line.
   struct Target {
@@ -142,6 +149,11 @@ class Sm {
   void look_at_waits(std::uint32_t id, Cycle now);
   void head_is_ready(std::uint32_t id, Cycle now);
   void head_issued(std::uint32_t id, Cycle now);
+  /// When what the next head waits for at an mbarrier is done; nothing while that is not known.
+  [[nodiscard]] std::optional<Cycle> phase_is_made(const Warp& warp) const;
+  void take_phase_step(std::uint32_t id, std::uint32_t row, Cycle now);
+  /// Something was completed at an mbarrier: warps of the block look again.
+  void look_at_phases(std::uint32_t block);
   void reach_barrier(std::uint32_t id, Cycle now);
   void check_barrier(std::uint32_t block, Cycle now);
   void end_warp(std::uint32_t id, Cycle now);
@@ -194,6 +206,8 @@ class Sm {
   std::vector<std::uint32_t> free_blocks_;
   std::uint32_t warps_per_block_;
   std::size_t num_warps_ = 0;
+  bool awaits_bulk_stores_ = false;
+  bool waits_for_data_ = false;  ///< the load-store unit, for whatever comes
   std::uint32_t num_ready_ = 0;  ///< for the load-store unit
   double next_warp_start_ = 0;
   memory::WakeTimes wakes_;

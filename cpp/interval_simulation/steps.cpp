@@ -26,6 +26,9 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     row.is_grouped_copy =
         has_control_ ? instruction.kind == trace::MemoryKind::async_copy : effects.is_grouped_copy;
     row.is_async_product = !has_control_ && has_product_waits && effects.is_async_product;
+    row.is_bulk_store = !has_control_ && effects.is_bulk_store;
+    row.steps_phase = !has_control_ && effects.phase.kind != trace::PhaseStep::Kind::none;
+    has_phases_ = has_phases_ || (row.steps_phase && effects.phase.kind == trace::PhaseStep::Kind::wait);
     has_groups_ = has_groups_ || effects.groups.kind != trace::CopyGroupStep::Kind::none;
     row.registers = static_cast<std::uint32_t>(registers_.size());
     if (has_control_) continue;
@@ -57,6 +60,8 @@ void StepBuilder::begin_warp() {
   copy_groups_.clear();
   product_groups_.clear();
   products_.clear();
+  bulk_stores_.clear();
+  bulk_groups_.clear();
   stopping_ = {};
   stalls_until_ = 0;
 }
@@ -95,7 +100,7 @@ void StepBuilder::wait_for(const Ready& ready) {
   if (before > 0) before_ = std::max(before_, before);
 }
 
-void StepBuilder::close(Step::Action action, std::uint32_t row) {
+void StepBuilder::close(Step::Action action, std::uint32_t row, bool steps_phase) {
   Step& step = made_.steps.emplace_back();
   const double fresh = std::max(here_, 0.0);
   step.fresh = static_cast<float>(fresh);
@@ -103,6 +108,7 @@ void StepBuilder::close(Step::Action action, std::uint32_t row) {
   step.instructions = instructions_;
   step.row = row;
   step.action = action;
+  step.steps_phase = steps_phase;
   step.first_wait = static_cast<std::uint32_t>(made_.waits.size());
   step.num_waits = static_cast<std::uint16_t>(pending_.size());
   made_.waits.insert(made_.waits.end(), pending_.begin(), pending_.end());
@@ -157,11 +163,16 @@ void StepBuilder::wait_for_groups(std::uint32_t row) {
     copies_.clear();
     return;
   }
-  if (step.kind != Kind::wait || step.of == trace::CopyGroupStep::Of::bulk_stores) return;
-  std::vector<std::vector<Ready>>& groups =
-      step.of == trace::CopyGroupStep::Of::products ? product_groups_ : copy_groups_;
+  if (step.kind != Kind::wait) return;
+  using Of = trace::CopyGroupStep::Of;
+  std::vector<std::vector<Ready>>& groups = step.of == Of::products      ? product_groups_
+                                            : step.of == Of::bulk_stores ? bulk_groups_
+                                                                         : copy_groups_;
   while (groups.size() > step.most) {
-    for (const Ready& ready : groups.front()) wait_for(ready);
+    for (Ready& ready : groups.front()) {
+      ready.until_sent = step.for_reading;
+      wait_for(ready);
+    }
     groups.erase(groups.begin());
   }
 }
@@ -180,6 +191,8 @@ void StepBuilder::take_group_step(std::uint32_t row, bool is_active) {
       products_.clear();
       break;
     case trace::CopyGroupStep::Of::bulk_stores:
+      bulk_groups_.push_back(std::move(bulk_stores_));
+      bulk_stores_.clear();
       break;
   }
 }
@@ -236,8 +249,11 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
     const bool accesses = row.is_memory && is_active && count > 0;
     const bool is_barrier = row.is_block_barrier && is_active;
     const bool is_last = k + 1 == warp.instruction.size();
+    const bool steps_phase = has_phases_ && row.steps_phase && is_active;
     if (accesses) {
-      close(row.uses_caches ? Step::Action::access : Step::Action::shared, number);
+      close(row.uses_caches ? Step::Action::access : Step::Action::shared, number, steps_phase);
+    } else if (steps_phase) {
+      close(Step::Action::none, number, true);
     } else if (is_barrier && !is_last) {
       close(Step::Action::barrier, number);
     } else if (!pending_.empty()) {
@@ -264,6 +280,7 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       }
       if (row.is_grouped_copy) copies_.push_back(ready);
       if (row.stops_warp) stopping_ = ready;
+      if (row.is_bulk_store) bulk_stores_.push_back(ready);
     } else if (is_active && !row.is_memory) {
       const Ready ready = now_plus(row.latency);
       if (row.is_async_product) products_.push_back(ready);

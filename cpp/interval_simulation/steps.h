@@ -23,7 +23,7 @@ struct Step {
   std::uint32_t first_wait = 0;    ///< in WarpSteps::waits
   std::uint16_t num_waits = 0;
   Action action = Action::none;
-  bool is_first_of_units = false;
+  bool steps_phase = false;  ///< the head waits at an mbarrier, or completes something there
   std::uint32_t first_use = 0;  ///< in WarpSteps::uses
   std::uint16_t num_uses = 0;
 };
@@ -82,6 +82,8 @@ class StepBuilder {
     bool is_block_barrier = false;
     bool is_grouped_copy = false;
     bool is_async_product = false;
+    bool is_bulk_store = false;
+    bool steps_phase = false;
     std::uint32_t registers = 0;
     std::uint16_t num_sources = 0;
     std::uint16_t num_destinations = 0;
@@ -93,7 +95,7 @@ class StepBuilder {
   void wait_for_groups(std::uint32_t row);
   void hold_barriers(std::uint32_t row, bool is_active);
   void take_group_step(std::uint32_t row, bool is_active);
-  void close(Step::Action action, std::uint32_t row);
+  void close(Step::Action action, std::uint32_t row, bool steps_phase = false);
   [[nodiscard]] Ready now_plus(double cycles) const;
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
     return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
@@ -103,6 +105,7 @@ class StepBuilder {
   const Machine& machine_;
   bool has_control_;
   bool has_groups_;
+  bool has_phases_ = false;  ///< somebody waits at one
   std::vector<Row> rows_;
   std::vector<std::uint16_t> registers_;
 
@@ -123,6 +126,8 @@ class StepBuilder {
   std::vector<std::vector<Ready>> copy_groups_;
   std::vector<std::vector<Ready>> product_groups_;
   std::vector<Ready> products_;
+  std::vector<Ready> bulk_stores_;  ///< in no group yet
+  std::vector<std::vector<Ready>> bulk_groups_;
   Ready stopping_;           ///< an atomic that stops the warp
   double stalls_until_ = 0;  ///< what the control fields say, from the last head
 };
