@@ -271,7 +271,9 @@ class SimulatedGpu {
     reply_network_.step(
         [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[slices_[slice].first_reply()];
-          transfer = {reply_cost(packet).time, slice_port_time_, static_cast<std::uint32_t>(slices_.size()) + packet.sm, slice_port_time_, slice, packet.sm};
+          const auto first_port = static_cast<std::uint32_t>(slices_.size());
+          transfer = {reply_cost(packet).time, slice_port_time_, first_port + packet.sm,
+                      slice_port_time_,        slice,            packet.sm};
           return true;
         },
         [&](std::uint32_t s) {
