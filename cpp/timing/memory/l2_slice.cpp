@@ -88,7 +88,11 @@ void L2Slice::step() {
 }
 
 void L2Slice::take_fills(Ticks now) {
+  take_fill(now);
   if (!ready_.empty() && take(ready_.front(), now)) ready_.pop();
+}
+
+void L2Slice::take_fill(Ticks now) {
   if (fills_.empty() || edge_of(fills_.front()) > now) return;
   const Fill& fill = fills_.front();
   if (fill.mshr == DramRequest::write) {

@@ -85,9 +85,10 @@ class L2Slice {
   /// Takes the slice for a request of so many lanes (0: no atomic) that moves these sectors.
   void use_port(memory::SectorMask mask, double lanes, Ticks now);
   [[nodiscard]] Ticks port_time(std::uint32_t sectors, double lanes) const;
-  /// Serves a request that waits for a line that has come, and takes what DRAM has sent next: word
-  /// of a write, or a line, which takes the fill port the time of its bytes.
+  /// Takes what DRAM has sent next, and serves one of the requests whose lines have come.
   void take_fills(Ticks now);
+  /// Word of a write, or a line, which takes the fill port the time of its bytes.
+  void take_fill(Ticks now);
   /// Hands a packet what DRAM did for it. Returns whether there was room for its reply.
   bool take(const Fill& fill, Ticks now);
   /// Whether there is room for the reply that a packet may be due with a fill.

@@ -734,7 +734,7 @@ class PlainSm:
         if l1.write_miss != "no_allocate" and not self.can_take(line):
             return "mshr"
         for mshr in joined:
-            mshr["targets"].append(None)
+            mshr["targets"].append((None, {}))
         hits, fetch, forward, written_back = l1.write(
             line,
             {s: mask for s, mask in touched.items() if s not in passed},

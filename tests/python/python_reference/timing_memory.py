@@ -65,8 +65,11 @@ class Slice:
         return len(self.replies) >= self.config["l2_queue_entries"]
 
     def take_fills(self, now):
+        self.take_fill(now)
         if self.ready and self.take(*self.ready[0], now):
             self.ready.pop(0)
+
+    def take_fill(self, now):
         if not self.fills or self.fills[0][0] > now:
             return
         time, start, mshr, written = self.fills[0]
