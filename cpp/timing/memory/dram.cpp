@@ -94,7 +94,9 @@ bool DramChannel::issue_command(DramRequest& request) {
 
 void DramChannel::give_work() {
   if (!wants_work_.empty()) {
-    const auto distance = [&](std::size_t b) { return b >= turn_ ? b - turn_ : b + banks_.size() - turn_; };
+    const auto distance = [&](std::size_t b) {
+      return b >= turn_ ? b - turn_ : b + banks_.size() - turn_;
+    };
     const auto first = std::ranges::min_element(wants_work_, {}, distance);
     const std::size_t b = *first;
     wants_work_.erase(first);

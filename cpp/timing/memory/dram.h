@@ -22,10 +22,10 @@ struct DramRequest {
 /// A DRAM channel: a queue and a data bus. Without rows it serves its requests in order, each for
 /// the time of its bytes at the channel's bandwidth. With rows it has banks, each of which works on
 /// one request: the oldest one to its open row, or else the oldest one, of those in the queue; what
-/// waits for room in it enters in order, after the banks have chosen. In each cycle of its clock one
-/// bank gets a request, and the channel passes the banks in turn until it finds one that can read or
-/// write a burst; the first one on the way that can open or close a row does so. The time between
-/// two commands is that of the GPU.
+/// waits for room in it enters in order, after the banks have chosen. In each cycle of its clock
+/// one bank gets a request, and the channel passes the banks in turn until it finds one that can
+/// read or write a burst; the first one on the way that can open or close a row does so. The time
+/// between two commands is that of the GPU.
 class DramChannel {
  public:
   DramChannel(const TimingConfig& config, TrafficCounters& counters);

@@ -11,9 +11,9 @@ namespace warpstack::timing {
 /// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
 /// port of an SM may have a bandwidth of its own, and so may that of a slice. In a crossbar each
 /// destination takes a packet from one source after the other, in turns of its own, so that a
-/// source whose first packet waits for a busy destination loses no turn anywhere. When no packet can
-/// move it sleeps until a port gets free, a packet is added, or it is told that a destination has
-/// room.
+/// source whose first packet waits for a busy destination loses no turn anywhere. When no packet
+/// can move it sleeps until a port gets free, a packet is added, or it is told that a destination
+/// has room.
 class Interconnect {
  public:
   struct Transfer {
