@@ -37,9 +37,11 @@ class SimulatedGpu {
         l2_latency_(to_ticks(config.gpu.l2_latency)),
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
-        request_network_(config.l2_clock(), num_sms_, num_sms_ + config.memory.l2.slices),
+        request_network_(config.l2_clock(), num_sms_, num_sms_ + config.memory.l2.slices,
+                         is_crossbar() ? config.memory.l2.slices : 0),
         slice_port_time_(is_crossbar() ? l2_time(config.gpu.l2_slice_request_cycles) : 0),
-        reply_network_(config.l2_clock(), config.memory.l2.slices, config.memory.l2.slices),
+        reply_network_(config.l2_clock(), config.memory.l2.slices,
+                       config.memory.l2.slices + num_sms_, is_crossbar() ? num_sms_ : 0),
         reply_port_free_(num_sms_) {
     result_.occupancy = memory::occupancy(trace.header(), config.memory.sm);
     const memory::CacheConfig l1 =
@@ -182,7 +184,8 @@ class SimulatedGpu {
           const LoadStoreUnit::Outgoing& request = sms_[sm].lsu().first_request();
           if (!slices_[request.slice].has_room()) return false;
           const TransferCost& cost = request_cost(request);
-          transfer = {cost.time, cost.port_time, sm, slice_port_time_, num_sms_ + request.slice};
+          transfer = {cost.time,        cost.port_time,           sm,
+                      slice_port_time_, num_sms_ + request.slice, request.slice};
           return true;
         },
         [&](std::uint32_t sm) {
@@ -269,7 +272,13 @@ class SimulatedGpu {
     reply_network_.step(
         [&](std::uint32_t slice, Interconnect::Transfer& transfer) {
           const Packet& packet = packets_[slices_[slice].first_reply()];
-          transfer = {reply_cost(packet).time, 0, 0, slice_port_time_, slice};
+          const auto first_port = static_cast<std::uint32_t>(slices_.size());
+          transfer = {reply_cost(packet).time,
+                      slice_port_time_,
+                      first_port + packet.sm,
+                      slice_port_time_,
+                      slice,
+                      packet.sm};
           return true;
         },
         [&](std::uint32_t s) {

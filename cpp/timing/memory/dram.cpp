@@ -58,26 +58,25 @@ bool DramChannel::issue_command(DramRequest& request) {
   refresh(edge);
   give_work();
   const std::size_t count = banks_.size();
-  std::size_t to_burst = count;
-  std::size_t to_change = count;
-  for (std::size_t i = 0; i < count && to_burst == count; ++i) {
+  bool has_burst = false;
+  bool is_last = false;
+  bool has_changed_row = false;
+  // A row command moves the turn, so that the pass goes on from there.
+  for (std::size_t i = 0; i < count && !has_burst; ++i) {
     const std::size_t b = turn_ + i < count ? turn_ + i : turn_ + i - count;
     if (next_of_bank_[b] > edge) continue;
-    if (wants_burst(banks_[b])) {
-      to_burst = b;
-    } else if (to_change == count) {
-      to_change = b;
+    Bank& bank = banks_[b];
+    if (wants_burst(bank)) {
+      transfer_burst(b, edge);
+      has_burst = true;
+      is_last = bank.bytes_left == 0;
+      request = bank.current;
+      if (is_last && !bank.waiting.empty()) wants_work_.push_back(b);
+    } else if (!has_changed_row) {
+      change_row(b, edge);
+      look_ahead(b);
+      has_changed_row = true;
     }
-  }
-  bool is_last = false;
-  if (to_burst < count) {
-    transfer_burst(to_burst, edge);
-    const Bank& bank = banks_[to_burst];
-    is_last = bank.bytes_left == 0;
-    request = bank.current;
-    if (is_last && !bank.waiting.empty()) wants_work_.push_back(to_burst);
-  } else if (to_change < count) {
-    change_row(to_change, edge);
   }
   // A command changes when the other banks can take theirs.
   Ticks next = wants_work_.empty() ? never : edge;
@@ -94,7 +93,14 @@ bool DramChannel::issue_command(DramRequest& request) {
 }
 
 void DramChannel::give_work() {
-  for (const std::size_t b : wants_work_) {
+  if (!wants_work_.empty()) {
+    const auto distance = [&](std::size_t b) {
+      return b >= turn_ ? b - turn_ : b + banks_.size() - turn_;
+    };
+    const auto first = std::ranges::min_element(wants_work_, {}, distance);
+    const std::size_t b = *first;
+    wants_work_.erase(first);
+    turn_ = turn_ + 1 == banks_.size() ? 0 : turn_ + 1;
     Bank& bank = banks_[b];
     auto chosen = bank.waiting.begin();
     if (bank.is_open) {
@@ -108,7 +114,6 @@ void DramChannel::give_work() {
     --choosing_;
     look_ahead(b);
   }
-  wants_work_.clear();
   for (; !queue_.empty() && choosing_ < choice_; queue_.pop_front()) offer(queue_.front());
 }
 

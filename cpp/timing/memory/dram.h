@@ -23,8 +23,9 @@ struct DramRequest {
 /// the time of its bytes at the channel's bandwidth. With rows it has banks, each of which works on
 /// one request: the oldest one to its open row, or else the oldest one, of those in the queue; what
 /// waits for room in it enters in order, after the banks have chosen. In each cycle of its clock
-/// the channel issues one command to one of them: to read or write a burst, which goes first, or to
-/// open or close a row. The time between two commands is that of the GPU.
+/// one bank gets a request, and the channel passes the banks in turn until it finds one that can
+/// read or write a burst; the first one on the way that can open or close a row does so. The time
+/// between two commands is that of the GPU.
 class DramChannel {
  public:
   DramChannel(const TimingConfig& config, TrafficCounters& counters);
@@ -86,9 +87,9 @@ class DramChannel {
     }
     next_ = queue_.empty() ? never : bus_.next_edge(edge);
   }
-  /// Issues one command at the edge next(). Returns whether it is the last one of `request`.
+  /// Issues commands at the edge next(). Returns whether the last one of `request` is among them.
   bool issue_command(DramRequest& request);
-  /// Gives the banks that wait for it their next request, and fills up the queue.
+  /// Gives the next bank that waits for it a request, and fills up the queue.
   void give_work();
   /// Puts a request into the queue from which banks choose.
   void offer(const DramRequest& request);

@@ -9,9 +9,11 @@
 namespace warpstack::timing {
 
 /// One direction of the NoC: sources with queues share a bandwidth, in turn, one packet each. The
-/// port of an SM may have a bandwidth of its own, and so may that of a slice. When no packet can
-/// move it sleeps until a port gets free, a packet is added, or it is told that a destination has
-/// room.
+/// port of an SM may have a bandwidth of its own, and so may that of a slice. In a crossbar each
+/// destination takes a packet from one source after the other, in turns of its own, so that a
+/// source whose first packet waits for a busy destination loses no turn anywhere. When no packet
+/// can move it sleeps until a port gets free, a packet is added, or it is told that a destination
+/// has room.
 class Interconnect {
  public:
   struct Transfer {
@@ -20,11 +22,18 @@ class Interconnect {
     std::uint32_t port;
     Ticks slice_time = 0;  ///< and of the port of its slice; 0: no limit
     std::uint32_t slice_port = 0;
+    std::uint32_t destination = 0;  ///< read where destinations choose
   };
 
   /// `ports`: of SMs and of slices.
-  Interconnect(Clock clock, std::uint32_t sources, std::uint32_t ports)
-      : link_(clock), ports_(ports, Server(clock)), waiting_(sources) {}
+  /// `destinations` choose from the sources, each in turns of its own; 0: the sources take turns.
+  Interconnect(Clock clock, std::uint32_t sources, std::uint32_t ports,
+               std::uint32_t destinations = 0)
+      : link_(clock),
+        ports_(ports, Server(clock)),
+        waiting_(sources),
+        heads_(destinations > 0 ? sources : 0),
+        turn_of_(destinations) {}
 
   /// When it next has something to do.
   [[nodiscard]] Ticks next() const { return next_; }
@@ -44,6 +53,16 @@ class Interconnect {
   /// empty and returns whether its destination has room; `move(source)` takes it out.
   template <typename Head, typename Move>
   void step(Head head, Move move) {
+    if (turn_of_.empty()) {
+      step_sources(head, move);
+    } else {
+      step_destinations(head, move);
+    }
+  }
+
+ private:
+  template <typename Head, typename Move>
+  void step_sources(Head head, Move move) {
     const Ticks edge = next_;
     auto refused = static_cast<std::uint32_t>(0);
     Ticks port_free = never;
@@ -56,18 +75,14 @@ class Interconnect {
         ++refused;
         continue;
       }
-      const Ticks free = std::max(free_edge(transfer.port, transfer.port_time, edge),
-                                  free_edge(transfer.slice_port, transfer.slice_time, edge));
+      const Ticks free = free_edge(transfer, edge);
       if (free > edge) {
         port_free = std::min(port_free, free);
         ++refused;
         continue;
       }
       link_.take(edge, transfer.time);
-      if (transfer.port_time > 0) ports_[transfer.port].take(edge, transfer.port_time);
-      if (transfer.slice_time > 0) {
-        ports_[transfer.slice_port].take(edge, transfer.slice_time);
-      }
+      take(transfer, edge);
       move(source);
       --waiting_[source];
       --num_waiting_;
@@ -82,20 +97,66 @@ class Interconnect {
     }
   }
 
- private:
+  /// One destination after the other takes a packet from the next source, in its own turns, whose
+  /// first packet is for it.
+  template <typename Head, typename Move>
+  void step_destinations(Head head, Move move) {
+    const Ticks edge = next_;
+    const auto count = static_cast<std::uint32_t>(waiting_.size());
+    const auto look = [&](std::uint32_t source) {
+      heads_[source].destination = nowhere;
+      if (waiting_[source] > 0 && !head(source, heads_[source])) {
+        heads_[source].destination = nowhere;
+      }
+    };
+    for (std::uint32_t source = 0; source < count; ++source) look(source);
+    for (std::uint32_t to = 0; to < turn_of_.size(); ++to) {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t next = turn_of_[to] + i;
+        const std::uint32_t source = next < count ? next : next - count;
+        const Transfer& transfer = heads_[source];
+        if (transfer.destination != to || free_edge(transfer, edge) > edge) continue;
+        take(transfer, edge);
+        turn_of_[to] = source + 1 == count ? 0 : source + 1;
+        move(source);
+        --waiting_[source];
+        --num_waiting_;
+        look(source);
+        break;
+      }
+    }
+    next_ = never;
+    for (const Transfer& transfer : heads_) {
+      if (transfer.destination == nowhere) continue;
+      next_ = std::min(next_, std::max(free_edge(transfer, edge), link_.clock().after(edge)));
+    }
+  }
+
   /// The edge from `edge` on at which a port takes a packet.
   [[nodiscard]] Ticks free_edge(std::uint32_t port, Ticks time, Ticks edge) const {
     return time == 0 || ports_[port].is_free(edge) ? edge : ports_[port].next_edge(edge);
   }
+  [[nodiscard]] Ticks free_edge(const Transfer& transfer, Ticks edge) const {
+    return std::max(free_edge(transfer.port, transfer.port_time, edge),
+                    free_edge(transfer.slice_port, transfer.slice_time, edge));
+  }
+  void take(const Transfer& transfer, Ticks edge) {
+    if (transfer.port_time > 0) ports_[transfer.port].take(edge, transfer.port_time);
+    if (transfer.slice_time > 0) ports_[transfer.slice_port].take(edge, transfer.slice_time);
+  }
   void look_at(Ticks edge) {
     next_ = std::min(next_, link_.is_free(edge) ? edge : link_.next_edge(edge));
   }
+
+  static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
 
   Server link_;
   std::vector<Server> ports_;
   std::vector<std::uint32_t> waiting_;  ///< packets of each source
   std::uint32_t num_waiting_ = 0;
   std::uint32_t turn_ = 0;
+  std::vector<Transfer> heads_;         ///< of the sources, where destinations choose
+  std::vector<std::uint32_t> turn_of_;  ///< of a destination: the source that it looks at first
   Ticks next_ = never;
 };
 

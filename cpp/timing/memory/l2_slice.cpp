@@ -24,6 +24,7 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       counters_(counters),
       mshrs_(config.gpu.l2_mshrs, config.gpu.l2_mshr_targets),
       port_(clock_),
+      fill_port_(clock_),
       by_chunk_bytes_(config.memory.l2.slice_interleave_bytes),
       by_slices_(config.memory.l2.slices),
       by_turn_bytes_(std::max(config.gpu.dram_bank_interleave_bytes, 1u)),
@@ -31,6 +32,12 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       by_row_bytes_(std::max(config.gpu.dram_row_bytes, 1u)) {
   for (std::uint32_t sectors = 0; sectors < port_times_.size(); ++sectors) {
     port_times_[sectors] = port_time(sectors, 0);
+    const double bytes = sectors * trace::sector_bytes;
+    const double cycles = config.gpu.l2_slice_bytes_per_cycle > 0
+                              ? std::max(bytes / config.gpu.l2_slice_bytes_per_cycle, 1.0)
+                              : 1;
+    fill_times_[sectors] =
+        static_cast<Ticks>(std::floor(cycles * static_cast<double>(clock_.period()) + 0.5));
   }
 }
 
@@ -70,37 +77,44 @@ void L2Slice::step() {
       if (!requests_.empty()) next_ = next_turn(now);
     }
   }
-  if (!fills_.empty() && fills_.front().time > now) {
-    next_ = std::min(next_, edge_of(fills_.front()));
+  if (!ready_.empty() && can_answer(ready_.front())) next_ = std::min(next_, clock_.after(now));
+  if (fills_.empty()) return;
+  const Fill& fill = fills_.front();
+  if (fill.mshr != DramRequest::write) {
+    next_ = std::min(next_, std::max(edge_of(fill), fill_port_.next_edge(now)));
+  } else if (edge_of(fill) > now || can_answer(fill)) {
+    next_ = std::min(next_, std::max(edge_of(fill), clock_.after(now)));
   }
 }
 
 void L2Slice::take_fills(Ticks now) {
-  while (!fills_.empty() && fills_.front().time <= now) {
-    const Fill& fill = fills_.front();
-    if (fill.mshr == DramRequest::write) {
-      if (!take(fill, fill.packet, now)) return;
-      fills_.pop();
-      continue;
-    }
-    const std::span<const std::uint32_t> targets = mshrs_.targets(fill.mshr);
-    for (; filled_ < targets.size(); ++filled_) {
-      if (!take(fill, targets[filled_], now)) return;
-    }
-    if (reserves_) {
-      const std::uint64_t line = mshrs_.line(fill.mshr);
-      tags_.release(tags_.set_of(line), line);
-    }
-    mshrs_.release(fill.mshr);
-    fills_.pop();
-    filled_ = 0;
-  }
+  take_fill(now);
+  if (!ready_.empty() && take(ready_.front(), now)) ready_.pop();
 }
 
-bool L2Slice::take(const Fill& fill, std::uint32_t id, Ticks now) {
+void L2Slice::take_fill(Ticks now) {
+  if (fills_.empty() || edge_of(fills_.front()) > now) return;
+  const Fill& fill = fills_.front();
+  if (fill.mshr == DramRequest::write) {
+    if (take(fill, now)) fills_.pop();
+    return;
+  }
+  if (!fill_port_.is_free(now)) return;
+  for (const std::uint32_t target : mshrs_.targets(fill.mshr)) {
+    ready_.push({fill.mshr, target, fill.start, fill.time});
+  }
+  const std::uint64_t line = mshrs_.line(fill.mshr);
+  if (reserves_) tags_.release(tags_.set_of(line), line);
+  fill_port_.take(now, fill_times_[memory::count_sectors(mshrs_.mask(fill.mshr))]);
+  mshrs_.release(fill.mshr);
+  fills_.pop();
+}
+
+bool L2Slice::take(const Fill& fill, Ticks now) {
+  const std::uint32_t id = fill.packet;
   if (id == Packet::nobody) return true;
   Packet& packet = packets_[id];
-  if (packet.fetches == 1 && packet.needs_reply() && replies_.size() >= capacity_) return false;
+  if (!can_answer(fill)) return false;
   // In the DRAM queue, in DRAM, and then waiting for room among the replies.
   const Ticks queued = std::clamp<Ticks>(fill.start - packet.mark, 0, now - packet.mark);
   const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);

@@ -33,7 +33,7 @@ class L2Slice {
   /// Something that the slice may wait for happened at `now`, after its own turn of this instant.
   void wake(Ticks now) {
     // What DRAM has sent waits for room among the replies, but not for the port.
-    if (!fills_.empty() && edge_of(fills_.front()) <= now) {
+    if (!ready_.empty() || (!fills_.empty() && edge_of(fills_.front()) <= now)) {
       next_ = std::min(next_, clock_.after(now));
     }
     if (!requests_.empty()) next_ = std::min(next_, next_turn(now));
@@ -58,7 +58,7 @@ class L2Slice {
   [[nodiscard]] std::size_t queued_requests() const { return requests_.size(); }
   /// Requests, misses and replies that it holds.
   [[nodiscard]] std::size_t waiting() const {
-    return requests_.size() + mshrs_.size() + replies_.size();
+    return requests_.size() + mshrs_.size() + ready_.size() + replies_.size();
   }
   /// Appends a line about what it holds and what its first request waits for.
   void explain(std::string& text) const;
@@ -85,9 +85,17 @@ class L2Slice {
   /// Takes the slice for a request of so many lanes (0: no atomic) that moves these sectors.
   void use_port(memory::SectorMask mask, double lanes, Ticks now);
   [[nodiscard]] Ticks port_time(std::uint32_t sectors, double lanes) const;
+  /// Takes what DRAM has sent next, and serves one of the requests whose lines have come.
   void take_fills(Ticks now);
+  /// Word of a write, or a line, which takes the fill port the time of its bytes.
+  void take_fill(Ticks now);
   /// Hands a packet what DRAM did for it. Returns whether there was room for its reply.
-  bool take(const Fill& fill, std::uint32_t id, Ticks now);
+  bool take(const Fill& fill, Ticks now);
+  /// Whether there is room for the reply that a packet may be due with a fill.
+  [[nodiscard]] bool can_answer(const Fill& fill) const {
+    return fill.packet == Packet::nobody || packets_[fill.packet].fetches > 1 ||
+           !packets_[fill.packet].needs_reply() || replies_.size() < capacity_;
+  }
   Wait serve(std::uint32_t id, Ticks now);
   Wait read(std::uint32_t id, Ticks now);
   Wait write(std::uint32_t id, Ticks now);
@@ -123,6 +131,8 @@ class L2Slice {
   TrafficCounters& counters_;
   MshrFile<std::uint32_t> mshrs_;  ///< targets: packets
   Server port_;
+  Server fill_port_;
+  std::array<Ticks, memory::max_sectors_per_line + 1> fill_times_{};  ///< by sectors
   std::array<Ticks, memory::max_sectors_per_line + 1> port_times_{};  ///< by sectors; no atomics
   memory::Divisor by_chunk_bytes_;
   memory::Divisor by_slices_;
@@ -131,8 +141,8 @@ class L2Slice {
   memory::Divisor by_row_bytes_;
   Fifo<std::uint32_t> requests_;
   Fifo<std::uint32_t> replies_;
-  Fifo<Fill> fills_;        ///< in order of time
-  std::size_t filled_ = 0;  ///< targets of the first fill that have been served
+  Fifo<Fill> fills_;  ///< in order of time
+  Fifo<Fill> ready_;  ///< targets of lines that have come, one by one
   Ticks next_ = never;
   Wait waits_ = Wait::none;
   Ticks waits_since_ = 0;

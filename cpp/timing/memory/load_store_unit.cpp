@@ -275,16 +275,31 @@ StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::
                                             const memory::ByteMasks& bytes, Cycle now) {
   if (!noc_has_room()) return StackComponent::noc;
   const std::uint32_t set = l1_.set_of(access.line);
-  if (l1_.write_fetch(set, access.line, access.mask, bytes) != 0 && mshrs_.is_full()) {
-    return StackComponent::mshr;
+  const memory::SectorMask fetched = l1_.write_fetch(set, access.line, access.mask, bytes);
+  if (fetched != 0 && mshrs_.is_full()) return StackComponent::mshr;
+  memory::SectorMask passed = 0;  // what is on its way, which a store that misses does not change
+  bool has_targets = true;
+  if (l1_.config().write_miss == memory::WriteMiss::write_and_fetch) {
+    mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
+      if ((mask & access.mask & ~fetched) == 0) return;
+      passed |= mask & access.mask & ~fetched;
+      has_targets = has_targets && mshrs_.has_room(id);
+    });
   }
+  if (!has_targets) return StackComponent::mshr;
   if (l1_.config().write_miss != memory::WriteMiss::no_allocate && !can_take(set, access.line)) {
     return StackComponent::mshr;
   }
 
+  mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
+    if (mask & passed) mshrs_.add_target(id, {no_load, {}});
+  });
   memory::Cache::Eviction eviction;
-  const memory::Cache::WriteResult result =
-      l1_.write(set, access.line, access.mask, bytes, origin.row, origin.evict_first, eviction);
+  memory::Cache::WriteResult result =
+      l1_.write(set, access.line, static_cast<memory::SectorMask>(access.mask & ~passed), bytes,
+                origin.row, origin.evict_first, eviction);
+  result.hit |= passed;
+  result.forward |= passed;
   memory::count_l1_store(totals_, access.mask, result.hit, access.line >= first_local_line_);
   write_back(eviction, now);
   if (result.fetch) {

@@ -194,6 +194,31 @@ TEST(Interconnect, SourcesTakeTurns) {
   EXPECT_EQ(moved, expected);
 }
 
+TEST(Interconnect, DestinationsOfACrossbarTakeTurnsOfTheirOwn) {
+  // Sources 0 and 1 have packets for destination 0. Those of source 2 are for destinations 0 and 1
+  // in turn: destination 1 takes the second one as soon as destination 0 has taken the first.
+  Interconnect network(Clock(cycle), 3, 0, 2);
+  for (const std::uint32_t source : {0u, 0u, 1u, 1u, 2u, 2u}) network.add(source, 0);
+  std::vector<std::pair<Ticks, std::uint32_t>> moved;
+  std::uint32_t of_last = 0;
+  while (network.next() < never) {
+    const Ticks now = network.next();
+    network.step(
+        [&](std::uint32_t source, Interconnect::Transfer& transfer) {
+          transfer = {0, 0, 0};
+          transfer.destination = source == 2 ? of_last : 0;
+          return true;
+        },
+        [&](std::uint32_t source) {
+          moved.emplace_back(now / cycle, source);
+          if (source == 2) ++of_last;
+        });
+  }
+  const std::vector<std::pair<Ticks, std::uint32_t>> expected{{0, 0}, {1, 1}, {2, 2},
+                                                              {2, 2}, {3, 0}, {4, 1}};
+  EXPECT_EQ(moved, expected);
+}
+
 TEST(Interconnect, AFullDestinationHoldsUpOnlyItsOwnQueue) {
   Interconnect network(Clock(cycle), 2, 0);
   network.add(0, 0);
@@ -298,13 +323,13 @@ TEST(DramChannel, OpenRowsGoFirst) {
   TrafficCounters counters;
   DramChannel channel(config, counters);
   // Rows 0 and 2 share bank 0, row 1 is in bank 1. Row 0 opens at 0 and row 1 at 1, for bursts at
-  // 10 and 11; the second request to row 0 goes before that to row 1, whose bank is looked at
-  // later. Row 0 is closed at 13, once nobody wants it; row 2 opens at 18, for a burst at 28.
+  // 10 and 11, where bank 1 has the turn; the second request to row 0 goes before that to row 2.
+  // Row 0 is closed at 13, once nobody wants it; row 2 opens at 18, for a burst at 28.
   channel.add(request(0, 32, 0), 0);
   channel.add(request(0, 32, 2), 0);
   channel.add(request(0, 32, 0), 0);
   channel.add(request(0, 32, 1), 0);
-  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{10, 0}, {11, 0}, {12, 1}, {28, 2}};
+  const std::vector<std::pair<Ticks, std::uint64_t>> expected{{10, 0}, {11, 1}, {12, 0}, {28, 2}};
   EXPECT_EQ(transfers(channel), expected);
   EXPECT_EQ(counters.dram_row_misses, 3u);
 }
@@ -463,6 +488,39 @@ TEST(L2Slice, DataOfDramDoNotWaitForThePort) {
   parts.slice.step();
   ASSERT_EQ(parts.slice.queued_replies(), 1u);
   EXPECT_EQ(parts.slice.first_reply(), miss);
+}
+
+TEST(L2Slice, TakesALineFromDramAtATime) {
+  SliceInParts parts;
+  parts.config.gpu.l2_slice_bytes_per_cycle = 8;  // 4 cycles for a sector
+  parts.config.gpu.l2_queue_entries = 4;
+  parts.config.gpu.l2_slice_request_cycles = 1;
+  parts.config.gpu.dram_queue_entries = 4;
+  DramChannel channel(parts.config, parts.counters);
+  L2Slice slice(parts.config, 0, parts.tags, channel, parts.replies, parts.packets, parts.totals,
+                parts.counters);
+  const auto replies_at = [&](Ticks now) {
+    while (slice.next() <= now) slice.step();
+    return slice.queued_replies();
+  };
+  // Two requests wait for line 0, one for line 1; both lines come at 20.
+  for (const std::uint64_t line : {0u, 0u, 1u}) {
+    const std::uint32_t id = parts.packets.allocate();
+    parts.packets[id].line = line;
+    parts.packets[id].set = parts.tags.set_of(line);
+    parts.packets[id].mask = 1;
+    parts.packets[id].owner = 0;
+    slice.add(id, 0);
+  }
+  EXPECT_EQ(replies_at(10 * cycle), 0u);
+  for (int i = 0; i < 2; ++i) {
+    channel.step(
+        [&](const DramRequest& request) { slice.finish(request, 11 * cycle, 20 * cycle); });
+  }
+  EXPECT_EQ(replies_at(20 * cycle), 1u);
+  EXPECT_EQ(replies_at(21 * cycle), 2u);
+  EXPECT_EQ(replies_at(23 * cycle), 2u);
+  EXPECT_EQ(replies_at(24 * cycle), 3u);  // the first line is in
 }
 
 TEST(L2Slice, WaitsForDramWhenAnotherSliceTookItsRoom) {

@@ -64,11 +64,14 @@ class Machine:
         self.channels = [Channel(self) for _ in range(config["dram_channels"])]
         self.sharers = num_slices // config["dram_channels"]
         self.slices = [Slice(self, s) for s in range(num_slices)]
-        self.request_link, self.request_turn = Link(self.l2_period), 0
+        self.request_link, self.reply_link = Link(self.l2_period), Link(self.l2_period)
+        self.source_turns = [0, 0]
         self.request_ports = [Link(self.l2_period) for _ in self.sms]
         self.slice_ports = [[Link(self.l2_period) for _ in self.slices] for _ in range(2)]
-        self.reply_link, self.reply_turn = Link(self.l2_period), 0
         self.reply_ports = [0 for _ in self.sms]
+        # In a crossbar each destination has turns and a port of its own.
+        self.turns = [[0 for _ in self.slices], [0 for _ in self.sms]]
+        self.sm_ports = [Link(self.l2_period) for _ in self.sms]
         # Places for blocks: the cycle from which on they are free, in the order in which they got so.
         self.places = [(0, sm) for _ in range(slots) for sm in self.sms]
         self.next_start = 0
@@ -101,7 +104,7 @@ class Machine:
             not self.waiting_blocks
             and self.packets == 0
             and not any(sm.num_warps or sm.queue or sm.pipeline for sm in self.sms)
-            and not any(one.mshrs or one.fills for one in self.slices)
+            and not any(one.mshrs or one.fills or one.ready for one in self.slices)
             and not any(channel.is_busy() for channel in self.channels)
         )
 
@@ -130,69 +133,101 @@ class Machine:
             return 0
         return math.floor(self.config["l2_slice_request_cycles"] * self.l2_period + 0.5)
 
-    def move_requests(self, now):
+    def is_crossbar(self):
+        return self.config["noc_topology"] == "crossbar"
+
+    def pairs(self, direction, sources, first_of, now):
+        """Yield the numbers of sources that may send; who is told True has sent."""
+        link = (self.request_link, self.reply_link)[direction]
+        turns = self.turns[direction]
+        if self.is_crossbar():
+            for to in range(len(turns)):
+                for source in ((turns[to] + i) % len(sources) for i in range(len(sources))):
+                    if first_of(source) == to and (yield source):
+                        turns[to] = (source + 1) % len(sources)
+                        break
+            return
         refused = 0
-        while refused < len(self.sms) and self.request_link.is_free(now):
-            source, self.request_turn = (
-                self.request_turn,
-                (self.request_turn + 1) % len(self.sms),
-            )
-            sm, port = self.sms[source], self.request_ports[source]
-            refused += 1
-            if not sm.outbox:
-                continue
-            packet = sm.outbox[0]
-            count = 32 * len(packet["sectors"])
-            if packet["kind"] == "read":
-                count = self.config["noc_control_bytes"]
-            target = self.slices[packet["slice"]]
-            port_time = self.port_time(count)
-            if len(target.requests) >= self.config["l2_queue_entries"]:
-                continue
-            if port_time and not port.is_free(now):
-                continue
-            slice_port = self.slice_ports[0][packet["slice"]]
-            if self.slice_port_time() and not slice_port.is_free(now):
-                continue
-            self.request_link.take(now, self.link_time(count))
-            if port_time:
-                port.take(now, port_time)
-            slice_port.take(now, self.slice_port_time())
-            sm.outbox.pop(0)
-            self.totals.update(noc_request_packets=1, noc_request_bytes=count)
-            packet["waited"]["noc"] += now - packet["mark"]
-            packet["mark"] = now
-            packet["marks"] = dict(target.waited)
-            target.requests.append(packet)
-            refused = 0
+        while refused < len(sources) and link.is_free(now):
+            source = self.source_turns[direction]
+            self.source_turns[direction] = (source + 1) % len(sources)
+            sent = first_of(source) is not None and (yield source)
+            refused = 0 if sent else refused + 1
+
+    def move(self, direction, sources, first_of, send, now):
+        moves = self.pairs(direction, sources, first_of, now)
+        source = next(moves, None)
+        while source is not None:
+            try:
+                source = moves.send(send(source, now))
+            except StopIteration:
+                return
+
+    def move_requests(self, now):
+        def slice_of(source):
+            outbox = self.sms[source].outbox
+            return outbox[0]["slice"] if outbox else None
+
+        self.move(0, self.sms, slice_of, self.send_request, now)
+
+    def send_request(self, source, now):
+        sm, port = self.sms[source], self.request_ports[source]
+        packet = sm.outbox[0]
+        count = 32 * len(packet["sectors"])
+        if packet["kind"] == "read":
+            count = self.config["noc_control_bytes"]
+        target = self.slices[packet["slice"]]
+        port_time = self.port_time(count)
+        if len(target.requests) >= self.config["l2_queue_entries"]:
+            return False
+        if port_time and not port.is_free(now):
+            return False
+        slice_port = self.slice_ports[0][packet["slice"]]
+        if self.slice_port_time() and not slice_port.is_free(now):
+            return False
+        self.request_link.take(now, self.link_time(count))
+        if port_time:
+            port.take(now, port_time)
+        slice_port.take(now, self.slice_port_time())
+        sm.outbox.pop(0)
+        self.totals.update(noc_request_packets=1, noc_request_bytes=count)
+        packet["waited"]["noc"] += now - packet["mark"]
+        packet["mark"] = now
+        packet["marks"] = dict(target.waited)
+        target.requests.append(packet)
+        return True
 
     def move_replies(self, now):
-        refused = 0
-        while refused < len(self.slices) and self.reply_link.is_free(now):
-            source, self.reply_turn = self.reply_turn, (self.reply_turn + 1) % len(self.slices)
-            refused += 1
-            slice_port = self.slice_ports[1][source]
-            if not self.slices[source].replies:
-                continue
-            if self.slice_port_time() and not slice_port.is_free(now):
-                continue
-            packet = self.slices[source].replies.pop(0)
-            count = 32 * len(packet["sectors"])
-            if packet["kind"] not in ("read", "atomic"):
-                count = self.config["noc_control_bytes"]
-            self.reply_link.take(now, self.link_time(count))
-            slice_port.take(now, self.slice_port_time())
-            self.totals.update(noc_reply_packets=1, noc_reply_bytes=count)
-            sm = self.sms.index(packet["sm"])
-            sent = max(now, self.reply_ports[sm])
-            self.reply_ports[sm] = sent + self.port_time(count)
-            packet["waited"]["noc"] += sent - packet["mark"]
-            arrival = sent + ticks(self.config["l2_latency"])
-            # Beside the pipeline before the tags of L1, through which loads and stores have passed.
-            if self.config["l1_latency_place"] == "before_tags":
-                arrival -= max(math.ceil(self.config["l1_latency"]) - 1, 0) * TICKS
-            packet["sm"].arrivals.append((arrival, packet))
-            refused = 0
+        def sm_of(source):
+            replies = self.slices[source].replies
+            return self.sms.index(replies[0]["sm"]) if replies else None
+
+        self.move(1, self.slices, sm_of, self.send_reply, now)
+
+    def send_reply(self, source, now):
+        slice_port = self.slice_ports[1][source]
+        packet = self.slices[source].replies[0]
+        sm = self.sms.index(packet["sm"])
+        for port in (slice_port, self.sm_ports[sm]):
+            if self.slice_port_time() and not port.is_free(now):
+                return False
+        self.slices[source].replies.pop(0)
+        count = 32 * len(packet["sectors"])
+        if packet["kind"] not in ("read", "atomic"):
+            count = self.config["noc_control_bytes"]
+        self.reply_link.take(now, self.link_time(count))
+        for port in (slice_port, self.sm_ports[sm]):
+            port.take(now, self.slice_port_time())
+        self.totals.update(noc_reply_packets=1, noc_reply_bytes=count)
+        sent = max(now, self.reply_ports[sm])
+        self.reply_ports[sm] = sent + self.port_time(count)
+        packet["waited"]["noc"] += sent - packet["mark"]
+        arrival = sent + ticks(self.config["l2_latency"])
+        # Beside the pipeline before the tags of L1, through which loads and stores have passed.
+        if self.config["l1_latency_place"] == "before_tags":
+            arrival -= max(math.ceil(self.config["l1_latency"]) - 1, 0) * TICKS
+        packet["sm"].arrivals.append((arrival, packet))
+        return True
 
     def result(self):
         l2 = self.l2
@@ -684,13 +719,29 @@ class PlainSm:
         l1, totals = self.l1, self.machine.totals
         if self.noc_is_full():
             return "noc"
-        if l1.write_fetch(line, touched) and self.mshrs_are_full():
+        fetches = set(l1.write_fetch(line, touched))
+        if fetches and self.mshrs_are_full():
+            return "mshr"
+        # What is on its way does not change by a store that writes beside it.
+        joined, passed = [], {}
+        if l1.write_miss == "write_and_fetch":
+            wanted = set(touched) - fetches
+            joined = [m for m in self.mshrs if m["line"] == line and set(m["sectors"]) & wanted]
+            under_way = {s for m in joined for s in m["sectors"]} - fetches
+            passed = {s: mask for s, mask in touched.items() if s in under_way}
+        if any(len(m["targets"]) >= self.config["l1_mshr_targets"] for m in joined):
             return "mshr"
         if l1.write_miss != "no_allocate" and not self.can_take(line):
             return "mshr"
+        for mshr in joined:
+            mshr["targets"].append((None, {}))
         hits, fetch, forward, written_back = l1.write(
-            line, touched, entry["row"], entry["evict_first"]
+            line,
+            {s: mask for s, mask in touched.items() if s not in passed},
+            entry["row"],
+            entry["evict_first"],
         )
+        hits, forward = set(hits) | set(passed), set(forward) | set(passed)
         names = ["l1_write", "l1_local_write"] if is_local else ["l1_write"]
         totals["l1_write_requests"] += 1
         for name in names:

@@ -32,7 +32,8 @@ class Slice:
         self.channel = machine.channels[index // machine.sharers]
         self.requests, self.replies, self.mshrs, self.fills = [], [], [], []
         self.waited = {"dram": 0, "reply": 0}
-        self.port = Link(machine.l2_period)
+        self.port, self.fill_port = Link(machine.l2_period), Link(machine.l2_period)
+        self.ready = []
         self.last_write = -1
 
     def cycle(self, now):
@@ -64,33 +65,43 @@ class Slice:
         return len(self.replies) >= self.config["l2_queue_entries"]
 
     def take_fills(self, now):
-        while self.fills and self.fills[0][0] <= now:
-            time, start, mshr, written = self.fills[0]
-            period = self.machine.l2_period
-            seen = max(-(-time // period), start // period + 1) * period
-            targets = [written] if mshr is None else mshr["targets"]
-            while targets:
-                packet = targets[0]
-                if packet is None:
-                    targets.pop(0)
-                    mshr["served"] += 1
-                    continue
-                if packet["left"] == 1 and packet["fetch"] and self.is_full():
-                    return
-                targets.pop(0)
-                if mshr is not None:
-                    mshr["served"] += 1
-                queued = min(max(start - packet["mark"], 0), now - packet["mark"])
-                late = max(now - max(packet["mark"], seen), 0)
-                packet["waited"]["queue"] += queued
-                packet["waited"]["noc"] += late
-                packet["waited"]["dram"] += now - packet["mark"] - queued - late
-                packet["mark"] = now
-                packet["left"] -= 1
-                if packet["left"] == 0:
-                    self.finish(packet)
+        self.take_fill(now)
+        if self.ready and self.take(*self.ready[0], now):
+            self.ready.pop(0)
+
+    def take_fill(self, now):
+        if not self.fills or self.fills[0][0] > now:
+            return
+        time, start, mshr, written = self.fills[0]
+        if mshr is None:
+            if self.take(written, start, time, now):
+                self.fills.pop(0)
+        elif self.fill_port.is_free(now):
+            self.ready += [(packet, start, time) for packet in mshr["targets"]]
+            rate = self.config["l2_slice_bytes_per_cycle"]
+            cycles = max(32 * len(mshr["sectors"]) / rate, 1) if rate else 1
+            self.fill_port.take(now, math.floor(cycles * self.machine.l2_period + 0.5))
             self.mshrs = [m for m in self.mshrs if m is not mshr]
             self.fills.pop(0)
+
+    def take(self, packet, start, time, now):
+        """Hand a packet what DRAM did for it; return whether there was room for its reply."""
+        if packet is None:
+            return True
+        if packet["left"] == 1 and packet["fetch"] and self.is_full():
+            return False
+        period = self.machine.l2_period
+        seen = max(-(-time // period), start // period + 1) * period
+        queued = min(max(start - packet["mark"], 0), now - packet["mark"])
+        late = max(now - max(packet["mark"], seen), 0)
+        packet["waited"]["queue"] += queued
+        packet["waited"]["noc"] += late
+        packet["waited"]["dram"] += now - packet["mark"] - queued - late
+        packet["mark"] = now
+        packet["left"] -= 1
+        if packet["left"] == 0:
+            self.finish(packet)
+        return True
 
     def finish(self, packet):
         if packet["fetch"]:
@@ -122,7 +133,7 @@ class Slice:
             for m in self.mshrs
             if m["line"] == packet["line"] and m["sectors"] & (wanted - fetched)
         ]
-        if any(len(m["targets"]) + m["served"] >= self.config["l2_mshr_targets"] for m in joined):
+        if any(len(m["targets"]) >= self.config["l2_mshr_targets"] for m in joined):
             return "dram"
         if fetched and self.mshrs_are_full():
             return "dram"
@@ -178,7 +189,7 @@ class Slice:
             ]
             under_way = {s for m in joined for s in m["sectors"]} - set(fetches)
             passed = {s: mask for s, mask in packet["sectors"].items() if s in under_way}
-        if any(len(m["targets"]) + m["served"] >= self.config["l2_mshr_targets"] for m in joined):
+        if any(len(m["targets"]) >= self.config["l2_mshr_targets"] for m in joined):
             return "dram"
         needs_dram = (
             fetches
@@ -226,7 +237,7 @@ class Slice:
         return self.machine.l2.make_room(line, {mshr["line"] for mshr in self.mshrs})
 
     def fetch(self, line, sectors, targets):
-        mshr = {"line": line, "sectors": sectors, "targets": targets, "served": 0}
+        mshr = {"line": line, "sectors": sectors, "targets": targets}
         self.mshrs.append(mshr)
         self.machine.totals["dram_read_sectors"] += len(sectors)
         self.to_dram(line, sectors, mshr)
@@ -311,33 +322,48 @@ class Channel:
                 end = self.next_refresh + self.cycles("dram_trfc")
                 bank["free"]["open"] = max(bank["free"]["open"], end)
             self.next_refresh += self.cycles("dram_trefi")
+        self.give_work()
+        has_changed_row = False
+        for i in range(len(self.banks)):
+            # A row command has moved the turn.
+            b = (self.turn + i) % len(self.banks)
+            bank = self.banks[b]
+            if bank["request"] is None:
+                continue
+            if bank["row"] == bank["request"][4]:
+                if self.can_burst(b, now):
+                    self.burst(b, now)
+                    return
+            elif not has_changed_row:
+                has_changed_row = self.change_row(b, now)
+
+    def give_work(self):
         queue = self.queue[: self.config["dram_queue_entries"]]
-        for b, bank in enumerate(self.banks):
+        for b in ((self.turn + i) % len(self.banks) for i in range(len(self.banks))):
+            bank = self.banks[b]
             waiting = [request for request in queue if request[4] % len(self.banks) == b]
             if bank["request"] is None and waiting:
                 hits = [request for request in waiting if request[4] == bank["row"]]
                 bank["request"] = (hits or waiting)[0]
                 bank["left"] = bank["request"][3]
                 self.queue = [other for other in self.queue if other is not bank["request"]]
-        order = [(self.turn + i) % len(self.banks) for i in range(len(self.banks))]
-        for b in order:
-            bank = self.banks[b]
-            if bank["request"] and bank["row"] == bank["request"][4] and self.can_burst(b, now):
-                self.burst(b, now)
+                self.turn = (self.turn + 1) % len(self.banks)
                 return
-        for b in order:
-            bank = self.banks[b]
-            if bank["request"] is None or bank["row"] == bank["request"][4]:
-                continue
-            if bank["row"] is None and max(bank["free"]["open"], self.free["open"]) <= now:
-                self.open(b, now)
-                return
-            if bank["row"] is not None and bank["free"]["close"] <= now:
-                bank["row"] = None
-                closed = now + self.cycles("dram_trp")
-                bank["free"]["open"] = max(bank["free"]["open"], closed)
-                self.turn = (b + 1) % len(self.banks)
-                return
+
+    def change_row(self, b, now):
+        bank = self.banks[b]
+        if bank["row"] is None:
+            if max(bank["free"]["open"], self.free["open"]) > now:
+                return False
+            self.open(b, now)
+            return True
+        if bank["free"]["close"] > now:
+            return False
+        bank["row"] = None
+        closed = now + self.cycles("dram_trp")
+        bank["free"]["open"] = max(bank["free"]["open"], closed)
+        self.turn = (b + 1) % len(self.banks)
+        return True
 
     def can_burst(self, b, now):
         kind = "write" if self.banks[b]["request"][1] is None else "read"

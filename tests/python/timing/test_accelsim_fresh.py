@@ -20,8 +20,8 @@ def launches(shared):
 
 def test_mean_and_worst(launches):
     error = study.errors(launches, "simulator").abs()
-    assert error.mean() < 2.6
-    assert error.max() < 26
+    assert error.mean() < 2
+    assert error.max() < 17
 
 
 def test_the_page_shows_what_the_simulator_does(launches):

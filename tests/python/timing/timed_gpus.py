@@ -48,6 +48,9 @@ def timed_gpus(draw):
         ),
         dram_queue_entries=draw(st.sampled_from([1, 2, 64])),
         l2_miss_queue_entries=draw(st.sampled_from([0, 0, 1, 3])),
+        l1_write_miss=draw(
+            st.sampled_from([gpu.l1_write_miss, gpu.l1_write_miss, "write_and_fetch"])
+        ),
         l2_write_miss=draw(st.sampled_from([gpu.l2_write_miss, "write_and_fetch"])),
         noc_topology=draw(st.sampled_from(["shared", "crossbar"])),
         dram_row_bytes=draw(st.sampled_from([0, 0, 1024])),

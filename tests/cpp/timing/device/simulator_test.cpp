@@ -474,6 +474,19 @@ TEST(Stores, ToALineOnItsWayAreWrittenToDram) {
   EXPECT_EQ(simulate(gpu, kernel).traffic.dram_writes, 0u);
 }
 
+TEST(Stores, ToALineOnItsWayToL1AreWrittenThrough) {
+  // The first store fetches the line and goes to L2 beside; the second goes to L2, too, although L1
+  // is to keep what stores write.
+  const trace::KernelTrace kernel =
+      make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}, {"STG.E", {}, {2, 6}, first_line}});
+  gpu::Gpu gpu = small_gpu();
+  gpu.l1_write_policy = memory::WritePolicy::write_back;
+  gpu.l1_write_miss = memory::WriteMiss::write_and_fetch;
+  SimulationResult result = simulate(gpu, kernel);
+  EXPECT_EQ(result.traffic.noc_requests, 3u);
+  EXPECT_EQ(result.totals[memory::Total::l1_flush_sectors], 0u);
+}
+
 TEST(Stores, ThatAreAwaitedKeepTheirWarp) {
   const trace::KernelTrace store = make_kernel(1, 32, {{"STG.E", {}, {2, 6}, first_line}});
   gpu::Gpu awaited = small_gpu();
