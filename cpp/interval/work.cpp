@@ -332,10 +332,19 @@ double warps_in_step_of(const trace::KernelTrace& trace) {
   return has_barriers && multiplies ? std::max(trace.working_warps_per_block(), 1.0) : 1;
 }
 
+/// Whether a load goes past L1. What a generic load finds in local memory L1 keeps, too; it counts
+/// as what such loads mostly find.
+bool passes_l1(const trace::StaticInstruction& load, gpu::GlobalLoads global_loads) {
+  if (load.cache_operator == trace::CacheOperator::bypass_l1) return true;
+  return global_loads == gpu::GlobalLoads::bypassed &&
+         load.cache_operator != trace::CacheOperator::read_only &&
+         load.space != trace::MemorySpace::local;
+}
+
 }  // namespace
 
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                           const gpu::TensorUnit& tensor) {
+                           const gpu::TensorUnit& tensor, gpu::GlobalLoads global_loads) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
@@ -359,6 +368,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     }
     if (instruction.reads_memory()) {
       demands.read_misses += requests;
+      if (passes_l1(instruction, global_loads)) demands.misses_past_l1 += requests;
       demands.read_bytes += bytes;
       demands.dram_read_requests += static_cast<double>(counters.dram_requests);
     } else {
@@ -422,11 +432,11 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
   for (double* sum :
-       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses, &result.read_bytes,
-        &result.write_requests, &result.write_bytes, &result.dram_read_requests, &result.dram_bytes,
-        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
-        &result.hottest_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
-        &result.place_wait_dram}) {
+       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
+        &result.misses_past_l1, &result.read_bytes, &result.write_requests, &result.write_bytes,
+        &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
+        &result.missing_loads, &result.hit_bytes, &result.slice_turns, &result.hottest_slice_turns,
+        &result.most_read_bytes, &result.place_wait_l2, &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;

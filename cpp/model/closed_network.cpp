@@ -150,20 +150,21 @@ struct RoundTrips {
 RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
                        const ModelParameters& gpu) {
   RoundTrips result;
-  if (demands.read_misses == 0) return result;
+  const double holding = demands.read_misses - demands.misses_past_l1;
+  if (!(holding > 0)) return result;
   result.latency =
       gpu.l2_latency + demands.dram_read_requests / demands.read_misses * gpu.dram_latency;
-  result.mshrs = gpu.l1_mshrs / demands.read_misses;
-  // A miss takes its share of what an instruction takes, writes included: they pass the same
-  // queues.
+  result.mshrs = gpu.l1_mshrs / holding;
+  // A miss takes its share of what an instruction takes, writes and loads past L1 included: they
+  // pass the same queues.
   Stations of_miss = stations_of(demands, gpu.l1_mshrs, sms, gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    of_miss[k].demand /= demands.read_misses;
-    of_miss[k].capacity_cycles /= demands.read_misses;
+    of_miss[k].demand /= holding;
+    of_miss[k].capacity_cycles /= holding;
   }
   of_miss[issue] = of_miss[tensor] = of_miss[lsu] = {};
   const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss).bounded();
-  result.rate = misses / demands.read_misses;
+  result.rate = misses / holding;
   for (std::size_t k = send_port; k < num_resources; ++k) {
     result.queues[shown_as[k]] += residence(of_miss[k], misses);
   }

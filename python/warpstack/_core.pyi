@@ -312,6 +312,7 @@ class ResourceDemands:
     memory_instructions: float
     lsu_cycles: float
     read_misses: float
+    misses_past_l1: float
     read_bytes: float
     write_requests: float
     write_bytes: float

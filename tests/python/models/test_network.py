@@ -23,6 +23,7 @@ DEMANDS = (
     "memory_instructions",
     "lsu_cycles",
     "read_misses",
+    "misses_past_l1",
     "read_bytes",
     "write_requests",
     "write_bytes",
@@ -228,6 +229,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
     nothing = dict.fromkeys(
         (
+            "misses_past_l1",
             "dram_write_bytes",
             "most_read_bytes",
             "place_wait_l2",
@@ -333,6 +335,21 @@ def test_few_mshrs_serve_one_batch_per_round_trip():
         64 * 20 * 4 * (gpu.l2_latency + gpu.dram_latency), rel=1e-3
     )
     assert max(prediction.cpi_stack, key=prediction.cpi_stack.get) == "mshr"
+
+
+@pytest.mark.parametrize("passed_by", ["the GPU", "the instruction"])
+def test_loads_past_l1_hold_no_mshr(passed_by):
+    """One MSHR or 512: neither simulator nor model sees it, where it would cost 64 round trips."""
+    k = ws.patterns.KernelBuilder("k", grid=8, block=256)
+    opcode = {"the GPU": "LDG.E", "the instruction": "LDG.E.STRONG.GPU"}[passed_by]
+    k.emit(opcode, dst=1, src=2, address=(1 << 30) + 128 * k.thread)
+    kernel = k.build()
+    gpu = plain_pascal(l1_global_loads="bypassed" if passed_by == "the GPU" else "cached")
+    few, many = (gpu.replace(l1_mshrs=mshrs) for mshrs in (1, 512))
+    assert ws.simulate(kernel, few).cycles == ws.simulate(kernel, many).cycles
+    (cycles,) = ws.predict(kernel, few, MODEL)["cycles"]
+    assert cycles == ws.predict(kernel, many, MODEL)["cycles"][0]
+    assert cycles < 64 * 340 / 8
 
 
 # --- physical bounds, continuity, monotony -------------------------------------------------------

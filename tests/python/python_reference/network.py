@@ -276,6 +276,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """
     d = demands
     own, shared = services(d, gpu)
+    holding = d["read_misses"] - d["misses_past_l1"]
     issue = 1 / gpu["issue_width"]
     schedulers = gpu["schedulers_per_sm"]
     think = max(launch["alone"] - schedulers * issue, 0)
@@ -303,8 +304,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
     def trips(busy):
         """Return misses per cycle of an SM whose MSHRs are all taken, a trip's queues and latency."""
-        m, mshrs = d["read_misses"], gpu["l1_mshrs"]
-        latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
+        m, mshrs = holding, gpu["l1_mshrs"]
+        beyond = d["dram_read_requests"] / d["read_misses"]
+        latency = gpu["l2_latency"] + beyond * gpu["dram_latency"]
         inner = {
             name: (cycles / m, cycles / m, mshrs)
             for name, cycles in own.items()
@@ -343,12 +345,12 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
         root, free = network_rate(warps, think, stations, d["missing_lines"])
         rate, queues = free, {}
-        if d["read_misses"] > 0:
+        if holding > 0:
             misses, queues, latency = trips(busy)
             # No longer than all that the SMs share takes to serve everybody, and then alone.
             everybody = max(s * ratio for s in shared.values())
-            then_alone = d["read_misses"] / trips(1)[0]
-            rate = min(free, max(misses / d["read_misses"], 1 / (everybody + then_alone)))
+            then_alone = holding / trips(1)[0]
+            rate = min(free, max(misses / holding, 1 / (everybody + then_alone)))
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
@@ -373,9 +375,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             busiest = max(stations, key=lambda name: stations[name][1])
             if busiest != "issue":
                 show(where, busiest, rest)
-        if d["read_misses"] > 0:
+        if holding > 0:
             # No more is on its way than there are MSHRs.
-            held = gpu["l1_mshrs"] / d["read_misses"] / rate
+            held = gpu["l1_mshrs"] / holding / rate
             most = d["missing_loads"] * max(held - latency, 0)
             waiting = where["noc"] + where["queue"]
             if waiting > most:
