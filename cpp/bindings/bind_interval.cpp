@@ -92,6 +92,7 @@ void bind_work(py::module_& module) {
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)
       .def_readwrite("tensor_cycles", &interval::ResourceDemands::tensor_cycles)
+      .def_readwrite("unit_instructions", &interval::ResourceDemands::unit_instructions)
       .def_readwrite("warps_in_step", &interval::ResourceDemands::warps_in_step);
   module.def(
       "demands_of",
@@ -111,7 +112,7 @@ void bind_work(py::module_& module) {
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
       .def("columns",
            [](const interval::PhaseList& list) {
-             const auto column = [&list](double interval::Phase::*member) {
+             const auto column = [&list](double interval::Phase::* member) {
                return column_of<double>(list.phases,
                                         [member](const interval::Phase& p) { return p.*member; });
              };

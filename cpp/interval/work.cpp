@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/sum.h"
 #include "gpu/reference_machine.h"
+#include "trace/columns/launch_features.h"
 
 namespace warpstack::interval {
 namespace {
@@ -319,6 +320,18 @@ double tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& 
   return instructions > 0 ? cycles / instructions : 0;
 }
 
+/// Instructions of each unit per warp instruction.
+std::array<double, trace::num_op_classes> unit_instructions_of(const trace::KernelTrace& trace) {
+  std::array<double, trace::num_op_classes> counts{};
+  double instructions = 0;
+  for (const trace::RowCounts& row : trace.row_counts()) {
+    instructions += static_cast<double>(row.issued);
+  }
+  std::ranges::copy(trace::launch_features(trace).units, counts.begin());
+  for (double& count : counts) count /= std::max(instructions, 1.0);
+  return counts;
+}
+
 /// Kernels with matrix instructions fill shared memory and multiply in turn, with barriers between.
 double warps_in_step_of(const trace::KernelTrace& trace) {
   bool has_barriers = false;
@@ -400,6 +413,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
   demands = demands.per(static_cast<double>(memory.simulated_instructions));
   demands.tensor_cycles = tensor_cycles_of(trace, tensor);
+  demands.unit_instructions = unit_instructions_of(trace);
   demands.warps_in_step = warps_in_step_of(trace);
   demands.missing_lines = std::max(missing_lines, 1.0);
   return demands;

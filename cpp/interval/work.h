@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,6 +35,8 @@ struct ResourceDemands {
   double place_wait_l2 = 0;
   double place_wait_dram = 0;
   double tensor_cycles = 0;  ///< of a scheduler's tensor cores
+  /// Instructions of the units of a scheduler, by trace::OpClass: all but memory accesses.
+  std::array<double, trace::num_op_classes> unit_instructions{};
   /// Warps of a block that barriers bring to the load-store unit and the tensor cores together; of
   /// kernels without matrix instructions 1.
   double warps_in_step = 1;

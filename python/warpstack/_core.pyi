@@ -328,6 +328,7 @@ class ResourceDemands:
     place_wait_l2: float
     place_wait_dram: float
     tensor_cycles: float
+    unit_instructions: list[float]
     warps_in_step: float
 
 def demands_of(

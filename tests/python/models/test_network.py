@@ -186,6 +186,10 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     )
     assert core.tensor_cycles == pytest.approx(busy / kernel.num_instructions, rel=1e-12)
     demands = {name: getattr(core, name) for name in DEMANDS}
+    demands["unit_instructions"] = {
+        name: count / kernel.num_instructions
+        for name, count in kernel._core.unit_instructions().items()
+    }
     cycles, stack = plain.predict(
         expected, demands, stalls_of(profile), model_parameters(gpu), for_stores
     )
@@ -195,8 +199,9 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     assert prediction.cpi == pytest.approx(sum(stack.values()), rel=1e-6)
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
-    # The model alone, without the limits of all models: places are empty between two blocks.
-    slow = gpu.replace(block_replacement_ns=300.0)
+    # The model alone, without the limits of all models: places are empty between two blocks, and
+    # units take instructions now and then.
+    slow = gpu.replace(block_replacement_ns=300.0, integer_interval=2, fp32_interval=4)
     parameters = model_parameters(slow)
     cycles, _ = plain.predict(expected, demands, stalls_of(profile), parameters, for_stores)
     alone = _core.evaluate(MODEL, profile._core_kernel(gpu, MODEL), slow._core)
@@ -237,7 +242,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
             "tensor_cycles",
         ),
         0,
-    ) | {"missing_lines": 1, "warps_in_step": 1}
+    ) | {"missing_lines": 1, "warps_in_step": 1, "unit_instructions": {}}
     [wave] = profile.waves(gpu)
     alone = n / (gpu.issue_width / gpu.num_schedulers) + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)
@@ -350,6 +355,25 @@ def test_loads_past_l1_hold_no_mshr(passed_by):
     (cycles,) = ws.predict(kernel, few, MODEL)["cycles"]
     assert cycles == ws.predict(kernel, many, MODEL)["cycles"][0]
     assert cycles < 64 * 340 / 8
+
+
+def test_a_unit_that_takes_an_instruction_every_few_cycles_delays_other_warps():
+    """Special functions every 8 cycles, each of its own warp: 2 warps of a scheduler meet at times.
+
+    One warp waits for nobody, as it needs its own results first; 16 warps keep the unit busy.
+    """
+    cycles = {}
+    for warps in (1, 2, 16):
+        k = ws.patterns.KernelBuilder("k", grid=1, block=32 * warps)
+        for _ in range(50):
+            k.emit("MUFU.RCP", dst=1, src=1)
+        kernel = k.build()
+        for interval in (1, 8):
+            gpu = plain_pascal(num_sms=1, schedulers_per_sm=1, issue_width=1, sfu_interval=interval)
+            cycles[warps, interval] = ws.predict(kernel, gpu, MODEL)["cycles"][0]
+    assert cycles[1, 8] == cycles[1, 1]
+    assert cycles[2, 8] > 1.05 * cycles[2, 1]
+    assert cycles[16, 8] == pytest.approx(16 * 50 * 8, rel=0.05)
 
 
 # --- physical bounds, continuity, monotony -------------------------------------------------------

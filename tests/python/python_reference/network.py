@@ -151,7 +151,7 @@ def network_rate(customers, think, stations, lines=1):
 
     def time(rate):
         visits = {name: stay(station, rate) for name, station in stations.items()}
-        issuing = visits.pop("issue", 0) + visits.pop("tensor", 0)
+        issuing = sum(visits.pop(name, 0) for name in ("issue", "tensor", "unit"))
         longest = max(visits.values(), default=0)
         if longest == math.inf:
             return math.inf
@@ -211,6 +211,7 @@ def uncovered(stalls, share):
 #: Where waiting shows in the stack.
 SHOWN = {
     "tensor": "dep",
+    "unit": "dep",
     "send": "noc",
     "receive": "noc",
     "request": "noc",
@@ -341,6 +342,16 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             max(warps / schedulers / together, 1),
             tensor * (together - 1) / 2,
         )
+        # An instruction goes on when it has issued, and the unit takes the next one later.
+        at_unit = max(
+            (
+                d["unit_instructions"].get(name, 0) * interval
+                for name, interval in gpu["unit_intervals"].items()
+                if interval > 1
+            ),
+            default=0,
+        )
+        stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
         root, free = network_rate(warps, think, stations, d["missing_lines"])
@@ -354,7 +365,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
-        where["dep"] += visits.pop("tensor")
+        where["dep"] += visits.pop("tensor") + visits.pop("unit")
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
