@@ -76,6 +76,7 @@ void bind_work(py::module_& module) {
       .def_readwrite("memory_instructions", &interval::ResourceDemands::memory_instructions)
       .def_readwrite("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
       .def_readwrite("read_misses", &interval::ResourceDemands::read_misses)
+      .def_readwrite("misses_past_l1", &interval::ResourceDemands::misses_past_l1)
       .def_readwrite("read_bytes", &interval::ResourceDemands::read_bytes)
       .def_readwrite("write_requests", &interval::ResourceDemands::write_requests)
       .def_readwrite("write_bytes", &interval::ResourceDemands::write_bytes)
@@ -91,13 +92,14 @@ void bind_work(py::module_& module) {
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)
       .def_readwrite("tensor_cycles", &interval::ResourceDemands::tensor_cycles)
+      .def_readwrite("unit_instructions", &interval::ResourceDemands::unit_instructions)
       .def_readwrite("warps_in_step", &interval::ResourceDemands::warps_in_step);
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
          const std::optional<gpu::Gpu>& gpu) {
-        return interval::demands_of(trace, memory,
-                                    gpu ? gpu::TensorUnit::of(*gpu) : gpu::TensorUnit{});
+        if (!gpu) return interval::demands_of(trace, memory);
+        return interval::demands_of(trace, memory, gpu::TensorUnit::of(*gpu), gpu->l1_global_loads);
       },
       py::arg("trace"), py::arg("memory"), py::arg("gpu") = py::none());
   py::class_<interval::PhaseList>(module, "PhaseList")

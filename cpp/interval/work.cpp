@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/sum.h"
 #include "gpu/reference_machine.h"
+#include "trace/columns/launch_features.h"
 
 namespace warpstack::interval {
 namespace {
@@ -319,6 +320,18 @@ double tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& 
   return instructions > 0 ? cycles / instructions : 0;
 }
 
+/// Instructions of each unit per warp instruction.
+std::array<double, trace::num_op_classes> unit_instructions_of(const trace::KernelTrace& trace) {
+  std::array<double, trace::num_op_classes> counts{};
+  double instructions = 0;
+  for (const trace::RowCounts& row : trace.row_counts()) {
+    instructions += static_cast<double>(row.issued);
+  }
+  std::ranges::copy(trace::launch_features(trace).units, counts.begin());
+  for (double& count : counts) count /= std::max(instructions, 1.0);
+  return counts;
+}
+
 /// Kernels with matrix instructions fill shared memory and multiply in turn, with barriers between.
 double warps_in_step_of(const trace::KernelTrace& trace) {
   bool has_barriers = false;
@@ -332,10 +345,19 @@ double warps_in_step_of(const trace::KernelTrace& trace) {
   return has_barriers && multiplies ? std::max(trace.working_warps_per_block(), 1.0) : 1;
 }
 
+/// Whether a load goes past L1. What a generic load finds in local memory L1 keeps, too; it counts
+/// as what such loads mostly find.
+bool passes_l1(const trace::StaticInstruction& load, gpu::GlobalLoads global_loads) {
+  if (load.cache_operator == trace::CacheOperator::bypass_l1) return true;
+  return global_loads == gpu::GlobalLoads::bypassed &&
+         load.cache_operator != trace::CacheOperator::read_only &&
+         load.space != trace::MemorySpace::local;
+}
+
 }  // namespace
 
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                           const gpu::TensorUnit& tensor) {
+                           const gpu::TensorUnit& tensor, gpu::GlobalLoads global_loads) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
@@ -359,6 +381,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     }
     if (instruction.reads_memory()) {
       demands.read_misses += requests;
+      if (passes_l1(instruction, global_loads)) demands.misses_past_l1 += requests;
       demands.read_bytes += bytes;
       demands.dram_read_requests += static_cast<double>(counters.dram_requests);
     } else {
@@ -390,6 +413,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
   demands = demands.per(static_cast<double>(memory.simulated_instructions));
   demands.tensor_cycles = tensor_cycles_of(trace, tensor);
+  demands.unit_instructions = unit_instructions_of(trace);
   demands.warps_in_step = warps_in_step_of(trace);
   demands.missing_lines = std::max(missing_lines, 1.0);
   return demands;
@@ -422,11 +446,11 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
   for (double* sum :
-       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses, &result.read_bytes,
-        &result.write_requests, &result.write_bytes, &result.dram_read_requests, &result.dram_bytes,
-        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
-        &result.hottest_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
-        &result.place_wait_dram}) {
+       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
+        &result.misses_past_l1, &result.read_bytes, &result.write_requests, &result.write_bytes,
+        &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
+        &result.missing_loads, &result.hit_bytes, &result.slice_turns, &result.hottest_slice_turns,
+        &result.most_read_bytes, &result.place_wait_l2, &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;

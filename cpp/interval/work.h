@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,6 +16,7 @@ struct ResourceDemands {
   double memory_instructions = 0;  ///< active ones of global and local memory
   double lsu_cycles = 0;           ///< L1 requests and shared-memory wavefronts, one per cycle
   double read_misses = 0;          ///< read requests that leave the SM
+  double misses_past_l1 = 0;       ///< of them, those that pass L1 by and hold no MSHR of it
   double read_bytes = 0;           ///< that return from L2
   double write_requests = 0;       ///< writes and atomics that leave the SM
   double write_bytes = 0;          ///< to L2
@@ -33,6 +35,8 @@ struct ResourceDemands {
   double place_wait_l2 = 0;
   double place_wait_dram = 0;
   double tensor_cycles = 0;  ///< of a scheduler's tensor cores
+  /// Instructions of the units of a scheduler, by trace::OpClass: all but memory accesses.
+  std::array<double, trace::num_op_classes> unit_instructions{};
   /// Warps of a block that barriers bring to the load-store unit and the tensor cores together; of
   /// kernels without matrix instructions 1.
   double warps_in_step = 1;
@@ -41,10 +45,11 @@ struct ResourceDemands {
   [[nodiscard]] ResourceDemands per(double instructions) const;
 };
 
-/// Demands of a kernel by what the caches did with it, and of the tensor cores. Throws InputError
-/// when the caches did it with another kernel.
+/// Demands of a kernel by what the caches did with it, and of the tensor cores. `global_loads` says
+/// which loads L1 took. Throws InputError when the caches did it with another kernel.
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                           const gpu::TensorUnit& tensor = {});
+                           const gpu::TensorUnit& tensor = {},
+                           gpu::GlobalLoads global_loads = gpu::GlobalLoads::cached);
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.

@@ -25,6 +25,7 @@ double residence(const Station& station, double rate) {
 enum Resource : std::size_t {
   issue,
   tensor,
+  unit,  ///< of a scheduler, that of the class of instructions that keeps it busiest
   lsu,
   send_port,
   receive_port,
@@ -33,15 +34,15 @@ enum Resource : std::size_t {
   slice,
   dram
 };
-constexpr std::size_t num_resources = 9;
+constexpr std::size_t num_resources = 10;
 using Stations = std::array<Station, num_resources>;
 
 /// Where the time at a station shows in the stack. What waits for a slice of L2 waits in the NoC:
 /// the slice's own queue is short.
 constexpr std::array<StackComponent, num_resources> shown_as = {
-    StackComponent::base, StackComponent::dep, StackComponent::l1,
-    StackComponent::noc,  StackComponent::noc, StackComponent::noc,
-    StackComponent::noc,  StackComponent::noc, StackComponent::queue};
+    StackComponent::base, StackComponent::dep,  StackComponent::dep, StackComponent::l1,
+    StackComponent::noc,  StackComponent::noc,  StackComponent::noc, StackComponent::noc,
+    StackComponent::noc,  StackComponent::queue};
 
 /// The stations that a warp instruction visits while `warps` warps share its SM, and `sms` times as
 /// many share the GPU.
@@ -63,6 +64,14 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   stations[tensor] = {demands.tensor_cycles * at_scheduler, demands.tensor_cycles / gpu.schedulers,
                       warps / (at_scheduler * gpu.schedulers),
                       demands.tensor_cycles * (at_scheduler - 1) / 2};
+  // An interval of one cycle is the issue slot. A warp goes on when it has issued, so that alone it
+  // does not wait: its own instructions have a latency.
+  double at_unit = 0;
+  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
+    if (gpu.unit_intervals[c] <= 1) continue;
+    at_unit = std::max(at_unit, demands.unit_instructions[c] * gpu.unit_intervals[c]);
+  }
+  stations[unit] = {at_unit, at_unit / gpu.schedulers, warps / gpu.schedulers, at_unit};
   const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
   if (gpu.noc_sm_bytes_per_cycle > 0) {
     stations[send_port] = own(sent / gpu.noc_sm_bytes_per_cycle);
@@ -150,20 +159,21 @@ struct RoundTrips {
 RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
                        const ModelParameters& gpu) {
   RoundTrips result;
-  if (demands.read_misses == 0) return result;
+  const double holding = demands.read_misses - demands.misses_past_l1;
+  if (!(holding > 0)) return result;
   result.latency =
       gpu.l2_latency + demands.dram_read_requests / demands.read_misses * gpu.dram_latency;
-  result.mshrs = gpu.l1_mshrs / demands.read_misses;
-  // A miss takes its share of what an instruction takes, writes included: they pass the same
-  // queues.
+  result.mshrs = gpu.l1_mshrs / holding;
+  // A miss takes its share of what an instruction takes, writes and loads past L1 included: they
+  // pass the same queues.
   Stations of_miss = stations_of(demands, gpu.l1_mshrs, sms, gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    of_miss[k].demand /= demands.read_misses;
-    of_miss[k].capacity_cycles /= demands.read_misses;
+    of_miss[k].demand /= holding;
+    of_miss[k].capacity_cycles /= holding;
   }
-  of_miss[issue] = of_miss[tensor] = of_miss[lsu] = {};
+  of_miss[issue] = of_miss[tensor] = of_miss[unit] = of_miss[lsu] = {};
   const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss).bounded();
-  result.rate = misses / demands.read_misses;
+  result.rate = misses / holding;
   for (std::size_t k = send_port; k < num_resources; ++k) {
     result.queues[shown_as[k]] += residence(of_miss[k], misses);
   }

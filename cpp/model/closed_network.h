@@ -16,7 +16,8 @@ struct Station {
   double capacity_cycles = 0;
   double competitors = 1;  ///< customers that share the station, this one included
   /// Cycles by which a visit is shorter in the mean than `demand`: of a customer that is a group
-  /// served one after the other, who is not the last of it leaves earlier. Less than half of it.
+  /// served one after the other, who is not the last of it leaves earlier, and who does not wait
+  /// for its service leaves at once. No more than `demand`.
   double early = 0;
 };
 

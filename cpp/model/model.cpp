@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "common/sum.h"
+#include "gpu/latencies.h"
 #include "model/closed_network.h"
 #include "model/evaluator.h"
 #include "model/gpumech.h"
@@ -124,6 +125,8 @@ ModelParameters ModelParameters::of(const gpu::Gpu& gpu) {
     parameters.dram_turnaround_cycles =
         cycles * gpu.clock_ghz / gpu.clock_of_dram_ghz() / gpu.num_dram_channels();
   }
+  std::ranges::copy(gpu::class_intervals(gpu), parameters.unit_intervals.begin());
+  parameters.unit_intervals[static_cast<std::size_t>(trace::OpClass::tensor)] = 0;
   parameters.block_replacement_cycles = gpu.block_replacement_cycles();
   return parameters;
 }
@@ -198,6 +201,11 @@ std::vector<gpu::FieldName> fields_of(const Model& model) {
             dram_row_bytes,
             dram_cl,
             dram_twtr,
+            integer_interval,
+            fp32_interval,
+            fp16_interval,
+            fp64_interval,
+            sfu_interval,
             block_replacement_ns};
   }
   if (model.of_wave) return {clock_ghz, dram_bandwidth_gbs, noc_bandwidth_gbs};

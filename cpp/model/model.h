@@ -34,7 +34,10 @@ struct ModelParameters {
   double l2_requests_per_cycle = 1;   ///< of all slices
   /// What it costs all channels that one of them goes over from reads to writes and back.
   double dram_turnaround_cycles = 0;
-  double l2_bytes_per_cycle = 0;        ///< read or written by all slices; 0: no limit
+  double l2_bytes_per_cycle = 0;  ///< read or written by all slices; 0: no limit
+  /// Cycles from one instruction of a scheduler's unit to the next, by trace::OpClass; those of the
+  /// tensor cores are in ResourceDemands::tensor_cycles.
+  std::array<double, trace::num_op_classes> unit_intervals{};
   double block_replacement_cycles = 0;  ///< from the end of a block to the start of the next
 
   static ModelParameters of(const gpu::Gpu& gpu);

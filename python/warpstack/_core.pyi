@@ -331,6 +331,7 @@ class ResourceDemands:
     memory_instructions: float
     lsu_cycles: float
     read_misses: float
+    misses_past_l1: float
     read_bytes: float
     write_requests: float
     write_bytes: float
@@ -346,6 +347,7 @@ class ResourceDemands:
     place_wait_l2: float
     place_wait_dram: float
     tensor_cycles: float
+    unit_instructions: list[float]
     warps_in_step: float
 
 def demands_of(

@@ -120,5 +120,9 @@ def model_parameters(gpu):
         * l2_clock
         / gpu.clock_ghz,
         "dram_turnaround_cycles": turn / channels if gpu.dram_row_bytes else 0.0,
+        "unit_intervals": {
+            **{name: getattr(gpu, f"{name}_interval") for name in CLASSES if name != "tensor"},
+            "unknown": gpu.integer_interval,
+        },
         "block_replacement_cycles": gpu.block_replacement_cycles,
     }

@@ -141,6 +141,27 @@ TEST(Demands, LinesOfALoadThatMisses) {
   EXPECT_DOUBLE_EQ(demands.read_misses, 16);
 }
 
+TEST(Demands, LoadsPastL1HoldNoMshr) {
+  // One line each of a load that L1 takes unless the GPU says no, and of one that goes past it.
+  const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
+  const trace::KernelTrace trace =
+      make_kernel(1, 32, {{"LDG.E", {1}, {2}, address}, {"LDG.E.STRONG.GPU", {3}, {2}, address}});
+  memory::MemoryProfile memory;
+  memory.simulated_instructions = 2;
+  memory.per_row.resize(2);
+  memory.atomic_lanes.resize(2);
+  for (memory::InstructionCounters& counters : memory.per_row) {
+    counters.executions = counters.active_executions = 1;
+    counters.requests = counters.l2_requests = 1;
+  }
+  const ResourceDemands cached = demands_of(trace, memory);
+  EXPECT_DOUBLE_EQ(cached.read_misses, 1);
+  EXPECT_DOUBLE_EQ(cached.misses_past_l1, 0.5);
+  const ResourceDemands bypassed = demands_of(trace, memory, {}, gpu::GlobalLoads::bypassed);
+  EXPECT_DOUBLE_EQ(bypassed.read_misses, 1);
+  EXPECT_DOUBLE_EQ(bypassed.misses_past_l1, 1);
+}
+
 TEST(Latencies, AreWhatWarpsWaitedFor) {
   // Of four loads two hit in L2 by their own events; what their warps waited for last was DRAM
   // three times, and 680 of 1020 cycles of the reference machine because the line was on its way.

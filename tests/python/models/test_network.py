@@ -23,6 +23,7 @@ DEMANDS = (
     "memory_instructions",
     "lsu_cycles",
     "read_misses",
+    "misses_past_l1",
     "read_bytes",
     "write_requests",
     "write_bytes",
@@ -185,6 +186,10 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     )
     assert core.tensor_cycles == pytest.approx(busy / kernel.num_instructions, rel=1e-12)
     demands = {name: getattr(core, name) for name in DEMANDS}
+    demands["unit_instructions"] = {
+        name: count / kernel.num_instructions
+        for name, count in kernel._core.unit_instructions().items()
+    }
     cycles, stack = plain.predict(
         expected, demands, stalls_of(profile), model_parameters(gpu), for_stores
     )
@@ -194,8 +199,9 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     assert prediction.cpi == pytest.approx(sum(stack.values()), rel=1e-6)
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
-    # The model alone, without the limits of all models: places are empty between two blocks.
-    slow = gpu.replace(block_replacement_ns=300.0)
+    # The model alone, without the limits of all models: places are empty between two blocks, and
+    # units take instructions now and then.
+    slow = gpu.replace(block_replacement_ns=300.0, integer_interval=2, fp32_interval=4)
     parameters = model_parameters(slow)
     cycles, _ = plain.predict(expected, demands, stalls_of(profile), parameters, for_stores)
     alone = _core.evaluate(MODEL, profile._core_kernel(gpu, MODEL), slow._core)
@@ -228,6 +234,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
     nothing = dict.fromkeys(
         (
+            "misses_past_l1",
             "dram_write_bytes",
             "most_read_bytes",
             "place_wait_l2",
@@ -235,7 +242,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
             "tensor_cycles",
         ),
         0,
-    ) | {"missing_lines": 1, "warps_in_step": 1}
+    ) | {"missing_lines": 1, "warps_in_step": 1, "unit_instructions": {}}
     [wave] = profile.waves(gpu)
     alone = n / (gpu.issue_width / gpu.num_schedulers) + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)
@@ -333,6 +340,40 @@ def test_few_mshrs_serve_one_batch_per_round_trip():
         64 * 20 * 4 * (gpu.l2_latency + gpu.dram_latency), rel=1e-3
     )
     assert max(prediction.cpi_stack, key=prediction.cpi_stack.get) == "mshr"
+
+
+@pytest.mark.parametrize("passed_by", ["the GPU", "the instruction"])
+def test_loads_past_l1_hold_no_mshr(passed_by):
+    """One MSHR or 512: neither simulator nor model sees it, where it would cost 64 round trips."""
+    k = ws.patterns.KernelBuilder("k", grid=8, block=256)
+    opcode = {"the GPU": "LDG.E", "the instruction": "LDG.E.STRONG.GPU"}[passed_by]
+    k.emit(opcode, dst=1, src=2, address=(1 << 30) + 128 * k.thread)
+    kernel = k.build()
+    gpu = plain_pascal(l1_global_loads="bypassed" if passed_by == "the GPU" else "cached")
+    few, many = (gpu.replace(l1_mshrs=mshrs) for mshrs in (1, 512))
+    assert ws.simulate(kernel, few).cycles == ws.simulate(kernel, many).cycles
+    (cycles,) = ws.predict(kernel, few, MODEL)["cycles"]
+    assert cycles == ws.predict(kernel, many, MODEL)["cycles"][0]
+    assert cycles < 64 * 340 / 8
+
+
+def test_a_unit_that_takes_an_instruction_every_few_cycles_delays_other_warps():
+    """Special functions every 8 cycles, each of its own warp: 2 warps of a scheduler meet at times.
+
+    One warp waits for nobody, as it needs its own results first; 16 warps keep the unit busy.
+    """
+    cycles = {}
+    for warps in (1, 2, 16):
+        k = ws.patterns.KernelBuilder("k", grid=1, block=32 * warps)
+        for _ in range(50):
+            k.emit("MUFU.RCP", dst=1, src=1)
+        kernel = k.build()
+        for interval in (1, 8):
+            gpu = plain_pascal(num_sms=1, schedulers_per_sm=1, issue_width=1, sfu_interval=interval)
+            cycles[warps, interval] = ws.predict(kernel, gpu, MODEL)["cycles"][0]
+    assert cycles[1, 8] == cycles[1, 1]
+    assert cycles[2, 8] > 1.05 * cycles[2, 1]
+    assert cycles[16, 8] == pytest.approx(16 * 50 * 8, rel=0.05)
 
 
 # --- physical bounds, continuity, monotony -------------------------------------------------------

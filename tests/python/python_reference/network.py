@@ -151,7 +151,7 @@ def network_rate(customers, think, stations, lines=1):
 
     def time(rate):
         visits = {name: stay(station, rate) for name, station in stations.items()}
-        issuing = visits.pop("issue", 0) + visits.pop("tensor", 0)
+        issuing = sum(visits.pop(name, 0) for name in ("issue", "tensor", "unit"))
         longest = max(visits.values(), default=0)
         if longest == math.inf:
             return math.inf
@@ -211,6 +211,7 @@ def uncovered(stalls, share):
 #: Where waiting shows in the stack.
 SHOWN = {
     "tensor": "dep",
+    "unit": "dep",
     "send": "noc",
     "receive": "noc",
     "request": "noc",
@@ -276,6 +277,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """
     d = demands
     own, shared = services(d, gpu)
+    holding = d["read_misses"] - d["misses_past_l1"]
     issue = 1 / gpu["issue_width"]
     schedulers = gpu["schedulers_per_sm"]
     think = max(launch["alone"] - schedulers * issue, 0)
@@ -303,8 +305,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
     def trips(busy):
         """Return misses per cycle of an SM whose MSHRs are all taken, a trip's queues and latency."""
-        m, mshrs = d["read_misses"], gpu["l1_mshrs"]
-        latency = gpu["l2_latency"] + d["dram_read_requests"] / m * gpu["dram_latency"]
+        m, mshrs = holding, gpu["l1_mshrs"]
+        beyond = d["dram_read_requests"] / d["read_misses"]
+        latency = gpu["l2_latency"] + beyond * gpu["dram_latency"]
         inner = {
             name: (cycles / m, cycles / m, mshrs)
             for name, cycles in own.items()
@@ -339,20 +342,30 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             max(warps / schedulers / together, 1),
             tensor * (together - 1) / 2,
         )
+        # An instruction goes on when it has issued, and the unit takes the next one later.
+        at_unit = max(
+            (
+                d["unit_instructions"].get(name, 0) * interval
+                for name, interval in gpu["unit_intervals"].items()
+                if interval > 1
+            ),
+            default=0,
+        )
+        stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
         root, free = network_rate(warps, think, stations, d["missing_lines"])
         rate, queues = free, {}
-        if d["read_misses"] > 0:
+        if holding > 0:
             misses, queues, latency = trips(busy)
             # No longer than all that the SMs share takes to serve everybody, and then alone.
             everybody = max(s * ratio for s in shared.values())
-            then_alone = d["read_misses"] / trips(1)[0]
-            rate = min(free, max(misses / d["read_misses"], 1 / (everybody + then_alone)))
+            then_alone = holding / trips(1)[0]
+            rate = min(free, max(misses / holding, 1 / (everybody + then_alone)))
         where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
-        where["dep"] += visits.pop("tensor")
+        where["dep"] += visits.pop("tensor") + visits.pop("unit")
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
@@ -373,9 +386,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             busiest = max(stations, key=lambda name: stations[name][1])
             if busiest != "issue":
                 show(where, busiest, rest)
-        if d["read_misses"] > 0:
+        if holding > 0:
             # No more is on its way than there are MSHRs.
-            held = gpu["l1_mshrs"] / d["read_misses"] / rate
+            held = gpu["l1_mshrs"] / holding / rate
             most = d["missing_loads"] * max(held - latency, 0)
             waiting = where["noc"] + where["queue"]
             if waiting > most:
