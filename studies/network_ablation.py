@@ -60,8 +60,8 @@ def ablations(
     unawaited = ws.interval_profile(kernel, gpu.replace(store_acknowledgement="none"), memory)
     assert phases is not None
 
-    def demands(**changes: float) -> _core.ResourceDemands:
-        found = _core.demands_of(kernel._core, memory._core)
+    def demands(**changes: Any) -> _core.ResourceDemands:
+        found = _core.demands_of(kernel._core, memory._core, gpu._core)
         for name, value in changes.items():
             setattr(found, name, value)
         return found
@@ -101,6 +101,10 @@ def ablations(
         "the port of the mean SM only": cycles(demand=demands(most_read_bytes=0)),
         "no waits for places in L1": cycles(demand=demands(place_wait_l2=0, place_wait_dram=0)),
         "lines of a load one after the other": cycles(demand=demands(missing_lines=1)),
+        "loads past L1 hold MSHRs": cycles(demand=demands(misses_past_l1=0)),
+        "units bound, but warps do not wait for them": cycles(
+            demand=demands(unit_instructions=[0.0] * len(full.unit_instructions))
+        ),
         "no bound by MSHRs": cycles(**dict.fromkeys(queue, MOST_MSHRS)),
         "MSHRs of SMs as full as this one": cycles(
             phases.changed(busy_sms=(table["all_warps"] / table["warps"]).tolist())

@@ -437,7 +437,7 @@ def test_continuous(profile, gpu, field):
     after = ws.models.evaluate(
         profile, gpu.replace(**{field: getattr(gpu, field) * 1.001}), MODEL
     ).ipc
-    assert after == pytest.approx(before, rel=0.004)
+    assert after == pytest.approx(before, rel=0.0025)
 
 
 # --- phases -------------------------------------------------------------------------------------
