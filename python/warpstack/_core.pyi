@@ -302,6 +302,48 @@ class Simulator:
     ) -> SimulationResult: ...
     def flush_l2(self) -> None: ...
 
+class IntervalSimulationResult:
+    """What one kernel does, by interval simulation."""
+
+    @property
+    def cycles(self) -> float: ...
+    @property
+    def instructions(self) -> int: ...
+    @property
+    def active_sms(self) -> int: ...
+    @property
+    def sm_cycles(self) -> float: ...
+    @property
+    def stack(self) -> dict[str, float]: ...
+    @property
+    def totals(self) -> dict[str, int]: ...
+
+class IntervalSimulator:
+    """Interval simulation of kernels one after the other; L2 keeps its contents."""
+
+    def __init__(self, gpu: Gpu) -> None: ...
+    def run(self, trace: KernelTrace) -> IntervalSimulationResult: ...
+    def flush_l2(self) -> None: ...
+
+class IntervalCapacity:
+    """What a resource of a constant rate has left from now on: for tests alone."""
+
+    def __init__(self, rate: float, is_fair: bool) -> None: ...
+    def take(self, begin: float, span: float, work: float) -> float:
+        """Take work that is done evenly over a span; return when it is done."""
+
+    def release(self, now: float) -> None:
+        """Nothing begins before this time any more."""
+
+def interval_simulation_steps(
+    trace: KernelTrace, gpu: Gpu, block: int, warp: int
+) -> list[dict[str, Any]]:
+    """Return the steps of a warp, for tests alone.
+
+    ``waits`` has the number of each access that the head waits for, and whether only until the
+    load-store unit has sent it; ``uses`` the cycles of each unit.
+    """
+
 class IntervalColumns:
     def __init__(self, columns: dict[str, Any]) -> None: ...
     @property
