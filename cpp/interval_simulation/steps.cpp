@@ -22,6 +22,7 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     }
     row.returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
     row.stops_warp = machine.atomics_stop_warps && instruction.is_cached_atomic();
+    row.is_answered = row.returns || row.stops_warp || (machine.awaits_stores && row.uses_caches);
     row.is_block_barrier = effects.is_block_barrier;
     row.is_grouped_copy =
         has_control_ ? instruction.kind == trace::MemoryKind::async_copy : effects.is_grouped_copy;
@@ -30,6 +31,7 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     row.steps_phase = !has_control_ && effects.phase.kind != trace::PhaseStep::Kind::none;
     has_phases_ = has_phases_ || (row.steps_phase && effects.phase.kind == trace::PhaseStep::Kind::wait);
     has_groups_ = has_groups_ || effects.groups.kind != trace::CopyGroupStep::Kind::none;
+    row.has_result = row.is_async_product || !instruction.destinations.empty();
     row.registers = static_cast<std::uint32_t>(registers_.size());
     if (has_control_) continue;
     const std::vector<std::uint16_t> sources =
@@ -48,22 +50,21 @@ void StepBuilder::begin_warp() {
   made_ = {};
   std::ranges::fill(register_ready_, Ready{});
   position_.assign(1, 0);
-  here_ = 0;
+  here_ = earliest_ = 0;
   before_ = never;
   instructions_ = num_accesses_ = 0;
   is_waited_.clear();
   pending_.clear();
   used_ = {};
   unit_free_ = {};
-  for (std::vector<Ready>& held : held_) held.clear();
+  for (std::vector<Hold>& held : held_) held.clear();
   copies_.clear();
   copy_groups_.clear();
   product_groups_.clear();
   products_.clear();
   bulk_stores_.clear();
   bulk_groups_.clear();
-  stopping_ = {};
-  stalls_until_ = 0;
+  stopping_ = last_ = stall_ = {};
 }
 
 StepBuilder::Ready StepBuilder::now_plus(double cycles) const {
@@ -92,11 +93,7 @@ void StepBuilder::wait_for(const Ready& ready) {
     return;
   }
   // From an earlier head: as if nothing had held the warp up since, but for the last step.
-  const double from = position_[step - 1] - position_[ready.step];
-  double before = ready.here - from;
-  if (ready.before > never / 2 && ready.step > 0) {
-    before = std::max(before, ready.before - (position_[step - 1] - position_[ready.step - 1]));
-  }
+  const double before = from_head_before(ready, step);
   if (before > 0) before_ = std::max(before_, before);
 }
 
@@ -126,24 +123,22 @@ void StepBuilder::close(Step::Action action, std::uint32_t row, bool steps_phase
   pending_.clear();
   used_ = {};
   instructions_ = 0;
-  stalls_until_ -= here_;
+  here_ = 0;
   // After a barrier the next instruction issues no earlier than its latency says.
-  here_ = action == Step::Action::barrier
-              ? static_cast<double>(machine_.barrier_latency) - machine_.issue_step
-              : 0;
+  earliest_ = action == Step::Action::barrier ? static_cast<double>(machine_.barrier_latency) : 0;
   before_ = never;
 }
 
 void StepBuilder::wait_for_control(std::uint32_t row) {
   const trace::Control& control = *trace_.instructions()[row].control;
-  here_ = std::max(here_, stalls_until_);
+  wait_for(stall_);
   for (std::uint32_t barrier = 0; barrier < held_.size(); ++barrier) {
     if ((control.wait_mask >> barrier & 1) == 0) continue;
-    for (const Ready& ready : held_[barrier]) wait_for(ready);
+    for (const Hold& hold : held_[barrier]) wait_for(hold);
     held_[barrier].clear();
   }
   if (control.counted_barrier != trace::no_control_barrier) {
-    std::vector<Ready>& held = held_[control.counted_barrier];
+    std::vector<Hold>& held = held_[control.counted_barrier];
     while (held.size() > control.counted_most) {
       wait_for(held.front());
       held.erase(held.begin());
@@ -155,24 +150,20 @@ void StepBuilder::wait_for_groups(std::uint32_t row) {
   using Kind = trace::CopyGroupStep::Kind;
   const trace::CopyGroupStep& step = trace_.effects()[row].groups;
   if (step.kind == Kind::wait_all) {
-    for (const std::vector<Ready>& group : copy_groups_) {
-      for (const Ready& ready : group) wait_for(ready);
-    }
-    for (const Ready& ready : copies_) wait_for(ready);
+    for (const Hold& group : copy_groups_) wait_for(group);
+    wait_for(copies_);
     copy_groups_.clear();
     copies_.clear();
     return;
   }
   if (step.kind != Kind::wait) return;
   using Of = trace::CopyGroupStep::Of;
-  std::vector<std::vector<Ready>>& groups = step.of == Of::products      ? product_groups_
-                                            : step.of == Of::bulk_stores ? bulk_groups_
-                                                                         : copy_groups_;
+  std::vector<Hold>& groups = step.of == Of::products      ? product_groups_
+                              : step.of == Of::bulk_stores ? bulk_groups_
+                                                           : copy_groups_;
   while (groups.size() > step.most) {
-    for (Ready& ready : groups.front()) {
-      ready.until_sent = step.for_reading;
-      wait_for(ready);
-    }
+    for (Ready& ready : groups.front()) ready.until_sent = step.for_reading;
+    wait_for(groups.front());
     groups.erase(groups.begin());
   }
 }
@@ -200,42 +191,59 @@ void StepBuilder::take_group_step(std::uint32_t row, bool is_active) {
 void StepBuilder::hold_barriers(std::uint32_t row_number, bool is_active) {
   const trace::Control& control = *trace_.instructions()[row_number].control;
   const Row& row = rows_[row_number];
-  stalls_until_ = here_ + control.issue_distance();
+  stall_ = now_plus(control.issue_distance());
   if (!is_active) return;
   const bool awaits_copies = trace_.effects()[row_number].awaits_copies;
-  const auto barrier_of = [&](std::uint8_t barrier) -> std::vector<Ready>* {
+  const auto barrier_of = [&](std::uint8_t barrier) -> std::vector<Hold>* {
     return barrier == trace::no_control_barrier ? nullptr : &held_[barrier];
   };
   if (auto* held = barrier_of(control.write_barrier)) {
     if (awaits_copies) {
-      held->insert(held->end(), copies_.begin(), copies_.end());
+      held->push_back(std::move(copies_));
       copies_.clear();
     } else if (!row.is_memory) {
-      held->push_back(now_plus(row.latency));
+      held->push_back({now_plus(row.latency)});
     }
   }
   if (auto* held = barrier_of(control.read_barrier); held && !row.is_memory) {
-    held->push_back(now_plus(row.interval));
+    held->push_back({now_plus(row.interval)});
   }
+}
+
+void StepBuilder::note_result(const Ready& ready) {
+  Ready latest = ready;
+  if (last_.step == ready.step) {
+    latest.here = std::max(latest.here, last_.here);
+    latest.before = std::max(latest.before, last_.before);
+  } else {
+    latest.before = std::max(latest.before, from_head_before(last_, ready.step));
+  }
+  last_ = latest;
+}
+
+double StepBuilder::from_head_before(const Ready& ready, std::uint32_t step) const {
+  const double before = ready.here - (position_[step - 1] - position_[ready.step]);
+  if (ready.before <= never / 2 || ready.step == 0) return before;
+  return std::max(before, ready.before - (position_[step - 1] - position_[ready.step - 1]));
 }
 
 WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
   begin_warp();
   made_.instructions = warp.instruction.size();
   std::size_t memory = 0;
-  Ready last;  // the result that is there last
-  double last_here = 0;
-  std::uint32_t last_step = 0;
   for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
     const std::uint32_t number = warp.instruction[k];
     const Row& row = rows_[number];
     const bool is_active = warp.active_mask[k] != 0;
-    here_ += machine_.issue_step;
+    here_ = std::max(here_ + machine_.issue_step, earliest_);
     if (before_ > never / 2) before_ += machine_.issue_step;
     if (has_control_) {
       wait_for_control(number);
     } else {
-      for (const std::uint16_t reg : registers(row)) wait_for(register_ready_[reg]);
+      for (const std::uint16_t reg : registers(row)) {
+        wait_for(register_ready_[reg]);
+        register_ready_[reg] = {};  // later instructions issue after this one
+      }
       if (has_groups_) wait_for_groups(number);
     }
     if (row.interval > 0) {
@@ -268,10 +276,10 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       if (has_control_) {
         const trace::Control& control = *trace_.instructions()[number].control;
         if (control.read_barrier != trace::no_control_barrier) {
-          held_[control.read_barrier].push_back({access, true});
+          held_[control.read_barrier].push_back({{access, true}});
         }
         if (control.write_barrier != trace::no_control_barrier) {
-          held_[control.write_barrier].push_back({access, !row.returns});
+          held_[control.write_barrier].push_back({{access, !row.is_answered}});
         }
       } else if (row.returns) {
         for (const std::uint16_t reg : registers(row).subspan(row.num_sources)) {
@@ -287,12 +295,7 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       for (const std::uint16_t reg : registers(row).subspan(row.num_sources)) {
         register_ready_[reg] = ready;
       }
-      const bool writes = has_control_ ? true : row.num_destinations > 0;
-      if (writes && (last_step < ready.step || ready.here > last_here)) {
-        last_step = ready.step;
-        last_here = ready.here;
-        last = ready;
-      }
+      if (row.has_result) note_result(ready);
     }
     if (has_control_) {
       hold_barriers(number, is_active);
@@ -302,7 +305,8 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
   }
   // A warp is done a cycle after its last instruction, and when all results are there.
   here_ += 1;
-  wait_for(last);
+  if (before_ > never / 2) before_ += 1;
+  wait_for(last_);
   close(Step::Action::end, 0);
   return std::move(made_);
 }

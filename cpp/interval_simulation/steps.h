@@ -79,6 +79,8 @@ class StepBuilder {
     bool uses_caches = false;
     bool returns = false;  ///< data
     bool stops_warp = false;
+    bool is_answered = false;  ///< the warp gets to know when it is done
+    bool has_result = false;   ///< beside data of memory, that the end of the warp waits for
     bool is_block_barrier = false;
     bool is_grouped_copy = false;
     bool is_async_product = false;
@@ -89,8 +91,18 @@ class StepBuilder {
     std::uint16_t num_destinations = 0;
   };
 
+  /// What has to be there together: a group of copies, or one result.
+  using Hold = std::vector<Ready>;
+
   void begin_warp();
   void wait_for(const Ready& ready);
+  void wait_for(const Hold& hold) {
+    for (const Ready& ready : hold) wait_for(ready);
+  }
+  void note_result(const Ready& ready);
+  /// Cycles from the head before that of `step` until a time that counts from earlier heads, as if
+  /// nothing had held the warp up since these.
+  [[nodiscard]] double from_head_before(const Ready& ready, std::uint32_t step) const;
   void wait_for_control(std::uint32_t row);
   void wait_for_groups(std::uint32_t row);
   void hold_barriers(std::uint32_t row, bool is_active);
@@ -121,15 +133,17 @@ class StepBuilder {
   std::vector<Wait> pending_;       ///< what the next head waits for
   std::array<double, trace::num_op_classes> used_{};  ///< cycles of units since the last head
   std::array<Ready, trace::num_op_classes> unit_free_;
-  std::array<std::vector<Ready>, trace::num_control_barriers> held_;  ///< by control barrier
-  std::vector<Ready> copies_;  ///< asynchronous ones that no barrier is held for yet
-  std::vector<std::vector<Ready>> copy_groups_;
-  std::vector<std::vector<Ready>> product_groups_;
-  std::vector<Ready> products_;
-  std::vector<Ready> bulk_stores_;  ///< in no group yet
-  std::vector<std::vector<Ready>> bulk_groups_;
-  Ready stopping_;           ///< an atomic that stops the warp
-  double stalls_until_ = 0;  ///< what the control fields say, from the last head
+  std::array<std::vector<Hold>, trace::num_control_barriers> held_;  ///< by control barrier
+  Hold copies_;   ///< asynchronous ones that no barrier is held for yet
+  std::vector<Hold> copy_groups_;
+  std::vector<Hold> product_groups_;
+  Hold products_;
+  Hold bulk_stores_;  ///< in no group yet
+  std::vector<Hold> bulk_groups_;
+  Ready stopping_;  ///< an atomic that stops the warp
+  Ready last_;  ///< when all results so far are there
+  double earliest_ = 0;         ///< that the next instruction issues, from the last head
+  Ready stall_;  ///< that the control fields of the last instruction say
 };
 
 }  // namespace warpstack::interval_simulation

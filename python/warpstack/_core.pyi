@@ -303,6 +303,8 @@ class Simulator:
     def flush_l2(self) -> None: ...
 
 class IntervalSimulationResult:
+    """What one kernel does, by interval simulation."""
+
     @property
     def cycles(self) -> float: ...
     @property
@@ -317,9 +319,40 @@ class IntervalSimulationResult:
     def totals(self) -> dict[str, int]: ...
 
 class IntervalSimulator:
+    """Interval simulation of kernels one after the other; L2 keeps its contents."""
+
     def __init__(self, gpu: Gpu, num_threads: int = 1) -> None: ...
     def run(self, trace: KernelTrace) -> IntervalSimulationResult: ...
     def flush_l2(self) -> None: ...
+
+class IntervalScheduler:
+    """How the warps of a scheduler share its slots and units: for tests alone."""
+
+    def __init__(self, rate: float, order: str) -> None: ...
+    def enter(self, warp: int) -> None: ...
+    def leave(self, warp: int) -> None: ...
+    def begin_step(
+        self, warp: int, span: float, instructions: float, uses: list[tuple[int, float]], now: float
+    ) -> None: ...
+    def next(self) -> float: ...
+    def finish(self) -> list[int]:
+        """Take out the steps that end next; return their warps."""
+
+    def set_ready(self, warp: int, since: int) -> None: ...
+    def first_ready(self, now: int) -> int | None:
+        """Return the warp that goes to the load-store unit first."""
+
+    def clear_ready(self, warp: int) -> None: ...
+    def note_issue(self, warp: int) -> None: ...
+
+def interval_simulation_steps(
+    trace: KernelTrace, gpu: Gpu, block: int, warp: int
+) -> list[dict[str, Any]]:
+    """Return the steps of a warp, for tests alone.
+
+    ``waits`` has the number of each access that the head waits for, and whether only until the
+    load-store unit has sent it; ``uses`` the cycles of each unit.
+    """
 
 class IntervalColumns:
     def __init__(self, columns: dict[str, Any]) -> None: ...
