@@ -1,5 +1,6 @@
 """Interval simulation as a model: what it keeps to, how near it is to the simulator, what it reads."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -339,9 +340,10 @@ def test_a_store_goes_on_where_it_was(app, pascal, runs, tmp_path, monkeypatch):
         return counted(self, kernel)
 
     how = {"store": tmp_path / "rows", "workers": 1, "cache": False}
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(IntervalSimulator, "run", interrupted)
+    monkeypatch.setattr(IntervalSimulator, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         ws.exploration.sweep_to_store(app, pascal, AXES, NAME, **how)
+    monkeypatch.setattr(IntervalSimulator, "run", counted)
     ws.exploration.sweep_to_store(app, pascal, AXES, NAME, **how)
     assert len(runs) == 7 + 2 * len(app)  # two points of four were there
 
@@ -436,10 +438,8 @@ def shown_cases():
         recipe = (rc._mixed_recipe if seed % 2 else kr.random_recipe)(rng, 2500)
         gpu = kr.random_gpu(rng).replace(num_sms=4)
         if seed % 3 == 0 and gpu.l2_size_kib / 8 >= 256:
-            try:
+            with contextlib.suppress(ws.InputError):
                 gpu = gpu.replace(l2_size_kib=gpu.l2_size_kib / 8)
-            except ws.InputError:
-                pass
         yield kr.trace(rc._fitting(recipe, gpu)), gpu
     yield computing(), ws.gpu("h100-pcie")
     # A miss that finds the queue of its channel full waits for it in a place of its own.
