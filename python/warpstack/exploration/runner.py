@@ -19,9 +19,9 @@ from warpstack.errors import InputError
 from warpstack.exploration.disk_memo import DiskMemo
 from warpstack.exploration.recorded import CAPACITY_FIELDS, recorded_profiles
 from warpstack.exploration.stage_cache import StageCache
+from warpstack.exploration.threads import on_threads
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
-from warpstack.exploration.threads import on_threads
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
 from warpstack.models import interval_simulation

@@ -235,8 +235,8 @@ class Work:
         check_caches(caches, options)
         if caches != "exact" and not needs_of(design.models).profiles:
             warn(
-                f"caches = {caches}: {interval_simulation.NAME} does not read it, as it has caches of its own; "
-                "leave it out",
+                f"caches = {caches}: {interval_simulation.NAME} does not read it, as it has caches of its "
+                "own; leave it out",
                 UnusedOptionWarning,
             )
         self.design = design

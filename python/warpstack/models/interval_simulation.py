@@ -52,11 +52,10 @@ class SimulatedLaunch:
         Blocks that were not traced run at the rate of the others.
         """
         instructions = whole_instructions(kernel)
-        ipc = self.instructions / self.cycles
         return {
             "instructions": float(instructions),
-            "cycles": instructions / ipc,
-            "ipc": ipc,
+            "cycles": self.cycles * (instructions / self.instructions),
+            "ipc": self.instructions / self.cycles,
             "cpi": self.sm_cycles / self.instructions,
             "cpi_stack": {part: count / self.instructions for part, count in self.stack.items()},
         }

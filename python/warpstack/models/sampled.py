@@ -45,7 +45,7 @@ def sampled_predictions(
     evaluate: Evaluate[P],
     needs: Needs,
 ) -> Iterator[tuple[int, list[tuple[P, float, float]]]]:
-    """Yield for each kernel how many SMs were simulated (0: all), and per model the prediction and bounds of its IPC.
+    """Yield for each kernel how many SMs were simulated (0: all), and predictions with bounds of IPC.
 
     Interval simulation always has all of them.
     With ``auto`` the sample grows to what makes the interval of each model's IPC narrow enough, or to
