@@ -10,8 +10,8 @@ from machines import plain_pascal
 def grid(blocks, warps=1, instructions=1):
     """Return a launch whose warps never wait for anything."""
     k = ws.patterns.KernelBuilder("grid", grid=blocks, block=32 * warps)
-    for _ in range(instructions):
-        k.emit("IADD", dst=1)
+    for i in range(instructions):
+        k.emit("IADD", dst=1 + i)  # a second write of a register would wait for the first one
     return k.build()
 
 
@@ -238,8 +238,8 @@ class TestLatencies:
 def test_the_busiest_unit_bounds_every_model(opcode, unit):
     """100 instructions of 8 warps over 4 schedulers, one every 64 cycles: 2 x 100 x 64."""
     k = ws.patterns.KernelBuilder("units", grid=1, block=256)
-    for _ in range(100):
-        k.emit(opcode, dst=2, src=4)
+    for i in range(100):
+        k.emit(opcode, dst=6 + 2 * (i % 40), src=4)
     kernel = k.build()
     gpu = plain_pascal(num_sms=1, issue_width=4, schedulers_per_sm=4, **{f"{unit}_interval": 64})
     # The last one only has to start.
