@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from python_reference import timing
-from python_reference.interval_steps import Capacity, issue_step, steps
+from python_reference.interval_scheduler import Scheduler
+from python_reference.interval_steps import issue_step, steps
 from python_reference.memory import resident_blocks
 from python_reference.timing_memory import Slice
 from python_reference.timing_trace import instructions_of, parts_of
@@ -147,11 +148,9 @@ class Sm(timing.PlainSm):
         config = self.config
         self.issue_step = issue_step(config)
         self.count = config["schedulers_per_sm"]
-        self.is_fair = config["scheduler"] == "lrr"
         rate = config["issue_width"] / self.count
-        self.issue_slots = [Capacity(rate, self.is_fair) for _ in range(self.count)]
-        self.unit_slots = {}
-        self.wakes, self.ready, self.last = [], [], None
+        self.schedulers = [Scheduler(rate, config["scheduler"]) for _ in range(self.count)]
+        self.wakes, self.ready, self.last = [], [], [None] * self.count
         self.waiting, self.replies = [], []
         self.freed, self.now, self.unit_free, self.starts = 0, 0, 0, 0.0
         self.passes_l1 = False
@@ -159,12 +158,11 @@ class Sm(timing.PlainSm):
     def begin_window(self):
         self.arrivals += self.replies
         self.replies = []
-        for one in (*self.issue_slots, *self.unit_slots.values()):
-            one.release(self.now)
 
     def next(self):
         times = [self.wakes[0][0]] if self.wakes else []
         times += [up(self.arrivals[0][0])] if self.arrivals else []
+        times += [up(time) for one in self.schedulers if (time := one.next()) < math.inf]
         if self.ready or self.queue:  # looked at in each cycle
             times.append(max(self.now + 1, self.unit_free if not self.ready else 0))
         return min(times, default=math.inf)
@@ -173,6 +171,7 @@ class Sm(timing.PlainSm):
         if self.ready or any(entry["lines"] for entry in self.queue):
             return end
         coming = [time for time, _ in (*self.arrivals[:1], *self.replies[:1])]
+        coming += [time for one in self.schedulers if (time := one.next()) < math.inf]
         return min([*(wake[0] for wake in self.wakes[:1]), *map(up, coming)], default=math.inf)
 
     # Warps
@@ -205,32 +204,33 @@ class Sm(timing.PlainSm):
                 "all_done": start,
                 "is_blocked": False,
                 "at_barrier": False,
+                "starts": True,
             }
             self.age += 1
             place += 1
             self.instructions += len(program)
             mates["warps"].append(warp)
             self.by_age.append(warp)
-            self.begin_step(warp)
+            heapq.heappush(self.wakes, (start, warp["age"], warp))
 
     def begin_step(self, warp):
         step, head = warp["steps"][warp["step"]], warp["head"]
         own = head + float(np.float32(step["fresh"]))
         if step["carried"]:
             own = max(own, warp["head_before"] + float(np.float32(step["carried"])))
-        begin, span = max(head + self.issue_step, 0.0), own - head
-        slots = self.issue_slots[warp["scheduler"]]
-        ready = slots.take(begin, span, step["instructions"]) - self.issue_step
-        order = sorted(step["uses"].items())
-        for unit, cycles in order:
-            key = warp["scheduler"], unit
-            if key not in self.unit_slots:
-                self.unit_slots[key] = Capacity(1, self.is_fair)
-                self.unit_slots[key].release(begin)
-            done = self.unit_slots[key].take(begin, span, cycles)
-            ready = max(ready, done - cycles / step["instructions"])
-        warp["ready"] = ready
-        self.look_at_waits(warp, math.trunc(head))
+        warp["is_blocked"] = False
+        self.schedulers[warp["scheduler"]].begin_step(
+            warp["age"], own - head, step["instructions"], step["uses"], head
+        )
+
+    def end_steps(self, now):
+        """Go on with warps whose instructions have issued."""
+        for scheduler in self.schedulers:
+            while (time := scheduler.next()) <= now + 1e-6:
+                ages = scheduler.finish()
+                for warp in [w for age in ages for w in self.by_age if w["age"] == age]:
+                    warp["ready"] = time
+                    self.look_at_waits(warp, now)
 
     def look_at_waits(self, warp, now):
         step, ready = warp["steps"][warp["step"]], warp["ready"]
@@ -266,10 +266,14 @@ class Sm(timing.PlainSm):
         self.now = now
         while self.arrivals and up(self.arrivals[0][0]) <= now:
             self.deliver(self.arrivals.pop(0)[1], now)
+        self.end_steps(now)
         while self.wakes and self.wakes[0][0] <= now:
             warp = heapq.heappop(self.wakes)[2]
             action = warp["steps"][warp["step"]]["action"]
-            if action in ("access", "shared"):
+            if warp.pop("starts", False):
+                self.begin_step(warp)
+                self.end_steps(now)
+            elif action in ("access", "shared"):
                 self.ready.append(warp)
             elif action == "barrier":
                 warp["at_barrier"] = True
@@ -288,8 +292,7 @@ class Sm(timing.PlainSm):
     def end_warp(self, warp, now):
         self.end = max(self.end, now)
         self.by_age = [other for other in self.by_age if other is not warp]
-        if self.last is warp:
-            self.last = None
+        self.last = [None if one is warp else one for one in self.last]
         block = warp["block"]
         block["warps"] = [other for other in block["warps"] if other is not warp]
         if block["warps"]:
@@ -300,21 +303,29 @@ class Sm(timing.PlainSm):
 
     # The load-store unit
 
-    def choose(self):
-        order = list(self.by_age)
-        kind, last = self.config["scheduler"], self.last
-        if kind in ("gto", "gty"):
-            order = [w for w in order if w is last] + (order[::-1] if kind == "gty" else order)
-        elif kind == "lrr" and last is not None:
-            after = order.index(last) + 1
-            order = order[after:] + order[:after]
-        return next(w for w in order if any(w is ready for ready in self.ready))
+    def choose(self, now):
+        """Return the first warp of the first scheduler that has one; they begin in turn."""
+        kind = self.config["scheduler"]
+        for i in range(self.count):
+            scheduler = (now + i) % self.count
+            last = self.last[scheduler]
+            order = [w for w in self.by_age if w["scheduler"] == scheduler]
+            if kind in ("gto", "gty"):
+                order = [w for w in order if w is last] + (order[::-1] if kind == "gty" else order)
+            elif kind == "lrr" and last is not None:
+                after = order.index(last) + 1
+                order = order[after:] + order[:after]
+            for warp in order:
+                if any(warp is ready for ready in self.ready):
+                    return warp
+        raise AssertionError("no warp is ready")
 
     def serve(self, now):
         """Take an access of a warp, and look up a line of the first access."""
         self.queue = [entry for entry in self.queue if entry.get("leaves", math.inf) > now]
         if self.ready and self.accepts(now):
-            warp = self.last = self.choose()
+            warp = self.choose(now)
+            self.last[warp["scheduler"]] = warp
             self.ready = [other for other in self.ready if other is not warp]
             row, mask, count, sectors, masks = warp["accesses"][len(warp["sent"])]
             self.enqueue(warp, row, mask, count, sectors, masks, now)
@@ -333,6 +344,7 @@ class Sm(timing.PlainSm):
                 if not entry["lines"]:
                     entry["sent"] = now
                     self.leave(entry, now + 1)
+        self.end_steps(now)
         if self.wakes and self.wakes[0][0] <= now:
             self.wake(now)
 
