@@ -21,7 +21,7 @@ import warpstack as ws
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 
 PAGE = pages.DOCS / "quality" / "simulator.md"
-MODELS = ("gpumech", "gpumech_plus", "mdm", "closed_network")
+MODELS = ("gpumech", "gpumech_plus", "mdm", "closed_network", "interval_simulation")
 #: Workloads that were run from traces of smaller inputs.
 TRACED = ("bfs", "resnet")
 #: Launches shorter than this are not among the worst: a few cycles are a large part of them.

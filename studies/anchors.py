@@ -4,12 +4,12 @@
     python studies/anchors.py --kernels 400 --seed 1            # print the tables
     python studies/anchors.py --kernels 400 --seed 1 --write    # also docs/data/sweep
     python studies/anchors.py --workloads --write               # the workloads in place of random kernels
-    python studies/anchors.py --anchor mdm                      # another engine at the base
+    python studies/anchors.py --anchors mdm                     # another engine at the base
 
-Each pair is a random kernel on a random GPU (`tests/python/random_kernels.py`), the base, and the same
+Each pair is a random kernel on a random GPU (`tests/python/kernel_recipes.py`), the base, and the same
 kernel with one or two fields of the GPU changed. The reference is the time that the simulator gives for
-the changed GPU. The model predicts that time alone, and from the anchor at the base. The seed and the
-number of a pair make it again.
+the changed GPU. The model predicts that time alone, and from each anchor at the base; an anchor that is
+a model predicts it alone, too. The seed and the number of a pair make it again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,12 @@ import pandas as pd
 import warpstack as ws
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "python"))
-import random_kernels as rk
+import kernel_recipes as rk
 
 PAGE = pages.DOCS / "how-to" / "sweep.md"
 MODEL = "closed_network"
+#: The engines that anchor.
+ANCHORS = ("simulate", "interval_simulation")
 #: Changed GPUs of each kernel and base.
 POINTS = 4
 #: A pair moves when the time at the changed GPU differs from that at the base by this share.
@@ -105,26 +107,37 @@ def points_of(rng: np.random.Generator, gpu: ws.Gpu) -> list[tuple[str, dict[str
     return points
 
 
-def measure(task: tuple[str, int, range]) -> pd.DataFrame:
+def predictions(
+    work: ws.Kernel | ws.App, gpu: ws.Gpu, points: list[dict[str, Any]], engines: Sequence[str]
+) -> dict[str, pd.Series]:
+    """Return the cycles at each point by way of prediction; those of a failed point are missing."""
+    ways: dict[str, tuple[str, str | None]] = {f"{MODEL} alone": (MODEL, None)}
+    ways |= {f"anchored by {engine}": (MODEL, engine) for engine in engines}
+    ways |= {f"{engine} alone": (engine, None) for engine in engines if engine in ws.models.names()}
+    found = {}
+    for way, (model, anchor) in ways.items():
+        table = ws.sweep(work, gpu, points, model, workers=1, cache=False, anchor=anchor)
+        cycles = table["cycles"].where(table["error"] == "")
+        found[way] = cycles.groupby(table["point"]).sum(min_count=1)
+    return found
+
+
+def measure(task: tuple[tuple[str, ...], int, range]) -> pd.DataFrame:
     """Return a row for each pair of a range of kernels."""
     warnings.simplefilter("ignore")
-    engine, seed, kernels = task
+    engines, seed, kernels = task
     rows = []
     for number in kernels:
         rng = np.random.default_rng([seed, number])
         kernel, gpu = rk.trace(rk.random_recipe(rng)), rk.random_gpu(rng)
         names, points = zip(*points_of(rng, gpu), strict=True)
         try:
-            alone = ws.sweep(kernel, gpu, [{}, *points], MODEL, workers=1, cache=False)
-            anchored = ws.sweep(
-                kernel, gpu, points, MODEL, workers=1, cache=False, anchor=engine
-            ).set_index("point")
+            found = predictions(kernel, gpu, list(points), engines)
             base = ws.simulate(kernel, gpu).cycles / gpu.clock_ghz
         except ws.InputError:  # a block that does not fit on an SM of the base
             continue
-        alone = alone.set_index("point")
         for place, (name, point) in enumerate(zip(names, points, strict=True)):
-            if anchored["error"][place]:
+            if any(pd.isna(cycles[place]) for cycles in found.values()):
                 continue
             changed = gpu.replace(**point)
             if changed == gpu:
@@ -136,28 +149,22 @@ def measure(task: tuple[str, int, range]) -> pd.DataFrame:
                     "changed": name,
                     "fields": 1 + place % 2,
                     "moved": simulated / changed.clock_ghz / base - 1,
-                    "alone": alone["cycles"][place + 1] / simulated - 1,
-                    "anchored": anchored["cycles"][place] / simulated - 1,
+                    **{way: cycles[place] / simulated - 1 for way, cycles in found.items()},
                 }
             )
     return pd.DataFrame(rows)
 
 
-def measure_workload(task: tuple[str, str]) -> pd.DataFrame:
+def measure_workload(task: tuple[tuple[str, ...], str]) -> pd.DataFrame:
     """Return a row for each changed GPU of a workload, all its launches together."""
     warnings.simplefilter("ignore")
-    engine, name = task
+    engines, name = task
     app, gpu = ws.workloads.load(name), ws.gpu("pascal-mdm")
 
     def total(other: ws.Gpu) -> int:
         return sum(result.cycles for result in ws.simulate(app, other))
 
-    alone, anchored = (
-        ws.sweep(app, gpu, WORKLOAD_POINTS, MODEL, workers=1, cache=False, anchor=anchor)
-        .groupby("point")["cycles"]
-        .sum()
-        for anchor in (None, engine)
-    )
+    found = predictions(app, gpu, WORKLOAD_POINTS, engines)
     base = total(gpu)
     rows = []
     for place, point in enumerate(WORKLOAD_POINTS):
@@ -167,17 +174,16 @@ def measure_workload(task: tuple[str, str]) -> pd.DataFrame:
                 "app": name,
                 "changed": ", ".join(point),
                 "moved": simulated / base - 1,
-                "alone": alone[place] / simulated - 1,
-                "anchored": anchored[place] / simulated - 1,
+                **{way: cycles[place] / simulated - 1 for way, cycles in found.items()},
             }
         )
     return pd.DataFrame(rows)
 
 
 def errors(rows: pd.DataFrame, name: str, of: str) -> list[dict[str, object]]:
-    """Return the errors over some pairs, of the model alone and from the anchor."""
+    """Return the errors over some pairs, by way of prediction."""
     found = []
-    for way in ("alone", "anchored"):
+    for way in (each for each in rows if each.startswith("anchored") or each.endswith("alone")):
         size = 100 * rows[way].abs()
         found.append(
             {
@@ -214,20 +220,20 @@ def main() -> None:
     parser = pages.parser(__doc__, PAGE)
     parser.add_argument("--kernels", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--anchor", default="simulate", metavar="ENGINE")
+    parser.add_argument("--anchors", nargs="+", default=ANCHORS, metavar="ENGINE")
     parser.add_argument("--workloads", action="store_true", help="instead of random kernels")
     parser.add_argument("--keep", type=Path, metavar="CSV", help="write a row for each pair")
     pages.add_processes(parser)
     arguments = parser.parse_args()
-    engine, name = arguments.anchor, f"anchors-{arguments.anchor}"
+    engines = tuple(arguments.anchors)
     start = time.monotonic()
     if arguments.workloads:
-        named = [(engine, workload) for workload in ws.workloads.names()]
+        named = [(engines, workload) for workload in ws.workloads.names()]
         parts = list(pages.in_processes(measure_workload, named, arguments.processes))
     else:
         chunk, count = 4, arguments.kernels
         tasks = [
-            (engine, arguments.seed, range(first, min(first + chunk, count)))
+            (engines, arguments.seed, range(first, min(first + chunk, count)))
             for first in range(0, count, chunk)
         ]
         parts = list(pages.in_processes(measure, tasks, arguments.processes))
@@ -236,9 +242,9 @@ def main() -> None:
         rows.to_csv(arguments.keep, index=False)
     print(f"{len(rows)} pairs in {time.monotonic() - start:.0f} s", file=sys.stderr)
     if arguments.workloads:
-        tables = {f"{name}-workloads": summary(rows)}
+        tables = {"anchors-workloads": summary(rows)}
     else:
-        tables = {name: summary(rows), f"{name}-changes": by_change(rows)}
+        tables = {"anchors": summary(rows), "anchors-changes": by_change(rows)}
     pages.publish(PAGE, tables, arguments.write)
 
 

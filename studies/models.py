@@ -53,6 +53,7 @@ DRAWN = (
     "mdm_mshr",
     "mdm",
     "closed_network",
+    "interval_simulation",
 )
 
 
@@ -225,16 +226,21 @@ def axes_tables(results: pd.DataFrame, prefix: str = "") -> dict[str, pd.DataFra
     }
 
 
+def drawn_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of the models that pictures show, those of them that were measured."""
+    names = {f"{model} (%)": model for model in DRAWN}
+    return table[[column for column in names if column in table]].rename(columns=names)
+
+
 def draw_baseline(table: pd.DataFrame) -> Figure:
     """Draw the error of each application at the baseline (MDM, Figure 5), a row each.
 
     `table` is baseline-applications.csv.
     """
-    percent = table.set_index(["class", "application"])[[f"{model} (%)" for model in DRAWN]]
-    percent = percent.set_axis(list(DRAWN), axis=1).sort_index()
+    percent = drawn_of(table.set_index(["class", "application"])).sort_index()
     figure = Figure(figsize=(8, 6.4), layout="constrained")
     ax = figure.subplots()
-    error_points.draw(ax, percent, DRAWN)
+    error_points.draw(ax, percent, list(percent))
     sheet.legend_outside(ax)
     return figure
 
@@ -242,13 +248,12 @@ def draw_baseline(table: pd.DataFrame) -> Figure:
 def draw_axis(table: pd.DataFrame, field: str) -> Figure:
     """Draw the mean errors of the models along an axis (MDM, Figures 6 to 9); `table` is axes.csv."""
     of_axis = table[table["axis"] == TITLES[field]]
-    means = of_axis.set_index(["class", "value"])[[f"{model} (%)" for model in DRAWN]]
-    means = means.set_axis(list(DRAWN), axis=1)
+    means = drawn_of(of_axis.set_index(["class", "value"]))
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     looks = styles(DRAWN)
     kinds = [kind for kind in ("NMD", "MD") if kind in means.index]
     for ax, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
-        for model in DRAWN:
+        for model in means:
             values = means.loc[kind, model]
             ax.plot(
                 range(len(values)),
