@@ -288,12 +288,14 @@ class Run {
 
 IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads)
     : machine_(Machine::of(gpu)),
-      num_threads_(threads_asked_for(num_threads)), l2_(machine_.memory.l2), repeated_(machine_.memory.l2) {}
+      num_threads_(threads_asked_for(num_threads)),
+      l2_(machine_.memory.l2),
+      repeated_(machine_.memory.l2) {}
 
 Result IntervalSimulator::run(const trace::KernelTrace& trace, const InterruptCheck& interrupt) {
   const std::scoped_lock lock(mutex_);
-  return repeated_.result_of(trace, "", l2_,
-                             [&] { return Run(trace, machine_, l2_, num_threads_, interrupt).run(); });
+  return repeated_.result_of(
+      trace, "", l2_, [&] { return Run(trace, machine_, l2_, num_threads_, interrupt).run(); });
 }
 
 }  // namespace warpstack::interval_simulation

@@ -41,9 +41,9 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
   for (std::uint32_t b = blocks; b > 0; --b) free_blocks_.push_back(b - 1);
   for (const trace::Effects& effects : trace.effects()) {
     const trace::CopyGroupStep& step = effects.groups;
-    awaits_bulk_stores_ = awaits_bulk_stores_ || (step.kind == trace::CopyGroupStep::Kind::wait &&
-                                                  step.of == trace::CopyGroupStep::Of::bulk_stores &&
-                                                  !step.for_reading);
+    awaits_bulk_stores_ = awaits_bulk_stores_ ||
+                          (step.kind == trace::CopyGroupStep::Kind::wait &&
+                           step.of == trace::CopyGroupStep::Of::bulk_stores && !step.for_reading);
   }
 }
 
@@ -270,8 +270,7 @@ void Sm::head_is_ready(std::uint32_t id, Cycle now) {
 }
 
 std::optional<Cycle> Sm::phase_is_made(const Warp& warp) const {
-  const trace::PhaseStep& phase =
-      trace_.effects()[warp.steps->steps[warp.step].row].phase;
+  const trace::PhaseStep& phase = trace_.effects()[warp.steps->steps[warp.step].row].phase;
   if (phase.kind != trace::PhaseStep::Kind::wait) return Cycle{0};
   std::size_t count = phase.count;
   for (const auto& [barrier, passed] : warp.passed) {

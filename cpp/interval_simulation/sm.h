@@ -87,10 +87,10 @@ class Sm {
     Cycle sent = -1;  ///< by the load-store unit; -1: not yet
     Cycle done = 0;   ///< of what has arrived
     Cycle issued = 0;
-    std::uint32_t pending = 0;  ///< parts on their way, and lines that are to be looked up
+    std::uint32_t pending = 0;        ///< parts on their way, and lines that are to be looked up
     std::uint32_t completion = none;  ///< of a phase, that waits for it
     bool is_shared = false;
-    bool is_copy = false;       ///< in a group
+    bool is_copy = false;     ///< in a group
     bool has_missed = false;  ///< `waited` is known
     Waited waited;            ///< of what arrived last
   };

@@ -29,7 +29,8 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     row.is_async_product = !has_control_ && has_product_waits && effects.is_async_product;
     row.is_bulk_store = !has_control_ && effects.is_bulk_store;
     row.steps_phase = !has_control_ && effects.phase.kind != trace::PhaseStep::Kind::none;
-    has_phases_ = has_phases_ || (row.steps_phase && effects.phase.kind == trace::PhaseStep::Kind::wait);
+    has_phases_ =
+        has_phases_ || (row.steps_phase && effects.phase.kind == trace::PhaseStep::Kind::wait);
     has_groups_ = has_groups_ || effects.groups.kind != trace::CopyGroupStep::Kind::none;
     row.has_result = row.is_async_product || !instruction.destinations.empty();
     row.registers = static_cast<std::uint32_t>(registers_.size());

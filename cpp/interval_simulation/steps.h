@@ -23,7 +23,7 @@ struct Step {
   std::uint32_t first_wait = 0;    ///< in WarpSteps::waits
   std::uint16_t num_waits = 0;
   Action action = Action::none;
-  bool steps_phase = false;  ///< the head waits at an mbarrier, or completes something there
+  bool steps_phase = false;     ///< the head waits at an mbarrier, or completes something there
   std::uint32_t first_use = 0;  ///< in WarpSteps::uses
   std::uint16_t num_uses = 0;
 };
@@ -134,16 +134,16 @@ class StepBuilder {
   std::array<double, trace::num_op_classes> used_{};  ///< cycles of units since the last head
   std::array<Ready, trace::num_op_classes> unit_free_;
   std::array<std::vector<Hold>, trace::num_control_barriers> held_;  ///< by control barrier
-  Hold copies_;   ///< asynchronous ones that no barrier is held for yet
+  Hold copies_;  ///< asynchronous ones that no barrier is held for yet
   std::vector<Hold> copy_groups_;
   std::vector<Hold> product_groups_;
   Hold products_;
   Hold bulk_stores_;  ///< in no group yet
   std::vector<Hold> bulk_groups_;
-  Ready stopping_;  ///< an atomic that stops the warp
-  Ready last_;  ///< when all results so far are there
-  double earliest_ = 0;         ///< that the next instruction issues, from the last head
-  Ready stall_;  ///< that the control fields of the last instruction say
+  Ready stopping_;       ///< an atomic that stops the warp
+  Ready last_;           ///< when all results so far are there
+  double earliest_ = 0;  ///< that the next instruction issues, from the last head
+  Ready stall_;          ///< that the control fields of the last instruction say
 };
 
 }  // namespace warpstack::interval_simulation
