@@ -52,9 +52,10 @@ def test_packed_traces_are_the_traces(app):
 @pytest.mark.slow
 def test_a_cluster_gives_the_same(client, app, pascal):
     axes = [*({"num_sms": n} for n in range(1, 5)), {"l1_size_kib": 17}]
-    expected = ws.sweep({"x": app, "y": app[0]}, pascal, axes, ["mt", "mdm"])
-    table = ws.sweep({"x": app, "y": app[0]}, pascal, axes, ["mt", "mdm"], client=client)
-    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+    for models in (["mt", "mdm"], ["interval_simulation"], ["mdm", "interval_simulation"]):
+        expected = ws.sweep({"x": app, "y": app[0]}, pascal, axes, models)
+        table = ws.sweep({"x": app, "y": app[0]}, pascal, axes, models, client=client)
+        pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
 @pytest.mark.slow

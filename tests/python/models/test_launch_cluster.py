@@ -38,7 +38,7 @@ def app():
 
 @pytest.mark.slow
 def test_predictions(client, app, pascal):
-    options = {"models": ["mdm", "closed_network"], "flush_l2": True}
+    options = {"models": ["mdm", "closed_network", "interval_simulation"], "flush_l2": True}
     for sampled in (False, 0.1):
         expected = ws.predict(app, pascal, **options, sample_launches=sampled)
         rows = ws.predict(app, pascal, **options, sample_launches=sampled, client=client)
