@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import random_kernels as rk
+import kernel_recipes as rk
 import warpstack as ws
 from effort import rounds
 from strategies import gpus, kernels
