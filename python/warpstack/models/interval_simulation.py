@@ -18,7 +18,8 @@ __all__ = ["FIELDS", "NAME", "IntervalSimulator", "SimulatedLaunch"]
 
 #: The model that reads what this finds.
 NAME = "interval_simulation"
-#: Fields of `Gpu` that it reads: all that the cycle-level simulator reads but refreshes of DRAM.
+#: Fields of `Gpu` that it reads: all that the cycle-level simulator reads but refreshes of DRAM. A new
+#: field of the simulator that it does not read is left out here, too.
 FIELDS = fields_of(Stage.TIMING) - {"dram_trefi", "dram_trfc"}
 
 
