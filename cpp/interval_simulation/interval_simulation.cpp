@@ -46,7 +46,8 @@ class KindSteps : public StepSource {
       made = std::make_shared<const WarpSteps>(builder_.steps_of(trace_.warp(warp, scratch_)));
     }
     std::shared_ptr<const WarpSteps> result = made;
-    if (--left_[kind] == 0) made.reset();
+    // Of a trace without all blocks they are needed again.
+    if (trace_.num_missing_blocks() == 0 && --left_[kind] == 0) made.reset();
     return result;
   }
 
@@ -60,6 +61,10 @@ class KindSteps : public StepSource {
   std::vector<std::byte> scratch_;
 };
 
+std::uint64_t num_blocks_of(const trace::KernelTrace& trace) {
+  return std::max<std::uint64_t>(trace.header().num_blocks(), trace.blocks().size());
+}
+
 /// One run of a kernel.
 class Run {
  public:
@@ -72,7 +77,7 @@ class Run {
         flags_(trace.instructions()),
         steps_(trace, machine, interrupt),
         num_sms_(static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(machine.memory.num_sms, trace.blocks().size()))),
+            std::min<std::uint64_t>(machine.memory.num_sms, num_blocks_of(trace)))),
         memory_(machine, l2, num_sms_, [this](std::uint32_t s, Time now) {
           if (sms_[s]->departed(now)) send_requests(s);
         }) {
@@ -80,7 +85,7 @@ class Run {
     const memory::CacheConfig l1 =
         l1_of(machine.memory, trace.header(), result_.occupancy.blocks_per_sm);
     const auto places = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, trace.blocks().size()));
+        std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, num_blocks_of(trace)));
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, l1, l2, places,
                                           result_.occupancy.warps_per_block, memory_.replies(s)));
@@ -92,6 +97,12 @@ class Run {
         std::min(trace.totals().sectors / sectors_per_thread, num_sms_ / sms_per_thread), 1,
         num_threads);
     barrier_.shrink(static_cast<std::uint32_t>(num_threads_));
+    // Of very many that were not traced, some stand for all.
+    constexpr std::uint64_t rounds_of_places = 8;
+    num_blocks_ = std::clamp<std::uint64_t>(
+        rounds_of_places * places * num_sms_, trace.blocks().size(),
+        std::max<std::uint64_t>(trace.header().num_blocks(), trace.blocks().size()));
+    if (trace.num_missing_blocks() == 0) num_blocks_ = trace.blocks().size();
     skip_idle_blocks();
     // The SMs take one block each in turn until they are full.
     for (std::uint32_t place = 0; place < places; ++place) {
@@ -154,13 +165,17 @@ class Run {
   void send_requests(std::uint32_t s) {
     if (!sms_[s]->requests().requests.empty()) memory_.take(s, sms_[s]->requests());
   }
+  /// The block of the trace that a block of the launch is like: those that were not traced are as
+  /// the traced ones, in turn.
+  [[nodiscard]] std::uint32_t traced(std::uint64_t block) const {
+    return static_cast<std::uint32_t>(block % trace_.blocks().size());
+  }
   void skip_idle_blocks() {
-    while (next_block_ < trace_.blocks().size() &&
-           trace_.blocks().counts(next_block_).instructions == 0) {
+    while (has_blocks() && trace_.blocks().counts(traced(next_block_)).instructions == 0) {
       ++next_block_;
     }
   }
-  [[nodiscard]] bool has_blocks() const { return next_block_ < trace_.blocks().size(); }
+  [[nodiscard]] bool has_blocks() const { return next_block_ < num_blocks_; }
 
   /// A place of an SM is free from `now` on: the next block starts there.
   void start_next(std::uint32_t sm, Cycle now) {
@@ -168,7 +183,8 @@ class Run {
     const Cycle start = std::max(now, static_cast<Cycle>(std::ceil(starts_free_ - 1e-6)));
     starts_free_ =
         std::max(starts_free_, static_cast<double>(start) - 1) + machine_.gpu.block_interval_cycles;
-    sms_[sm]->start_block(next_block_++, start, steps_);
+    const std::uint64_t round = next_block_ / trace_.blocks().size();
+    sms_[sm]->start_block(traced(next_block_++), start, steps_, round * bytes_of_round);
     skip_idle_blocks();
   }
 
@@ -273,7 +289,10 @@ class Run {
   std::uint32_t num_sms_;
   MemorySide memory_;
   std::vector<std::unique_ptr<Sm>> sms_;
-  std::uint32_t next_block_ = 0;
+  /// Blocks that were not traced have their own data, so far away from those of the traced ones.
+  static constexpr std::uint64_t bytes_of_round = std::uint64_t{1} << 44;
+  std::uint64_t num_blocks_;  ///< of the launch that run
+  std::uint64_t next_block_ = 0;
   double starts_free_ = 0;
   Cycle window_end_ = 0;
   std::size_t num_threads_ = 1;

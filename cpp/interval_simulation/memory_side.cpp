@@ -161,7 +161,7 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
                                                                   : bytes_of(packet.request);
   requests_free_ = std::max(requests_free_, now) + bytes * machine_.noc_cycles_per_byte;
   sender.port_free = std::max(sender.port_free, now) + bytes * machine_.port_cycles_per_byte;
-  packet.noc += static_cast<float>(now - packet.mark);
+  packet.noc += static_cast<float>(std::max(now - packet.mark, 0.0));
   packet.mark = now;
   sender.waiting.pop();
   sender.is_queued = false;
@@ -610,8 +610,8 @@ void MemorySide::send_reply(std::uint32_t id, Time now) {
   port = sent + bytes * machine_.port_cycles_per_byte;
   replies_[packet.sm].push({sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
                             packet.request.owner,
-                            packet.noc + static_cast<float>(sent - packet.mark), packet.queue,
-                            packet.dram});
+                            packet.noc + static_cast<float>(std::max(sent - packet.mark, 0.0)),
+                            packet.queue, packet.dram});
   const std::uint32_t s = packet.request.slice;
   release(id);
   --slices_[s].replies;

@@ -64,7 +64,7 @@ class Scheduler {
     double left = 0;                ///< cycles alone of its step
     double speed = 0;               ///< of them per cycle
     double slots = 0;               ///< that it needs per cycle alone
-    std::array<UnitUse, 2> uses{};  ///< cycles of units per cycle alone
+    std::array<UnitUse, 4> uses{};  ///< cycles of units per cycle alone, the largest
     Cycle ready_since = 0;
   };
   /// A set of places.

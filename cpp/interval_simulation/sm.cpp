@@ -33,6 +33,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       warps_(std::size_t{blocks} * warps_per_block),
       blocks_(blocks),
       warps_per_block_(warps_per_block),
+      first_slots_(machine.schedulers),
       schedulers_(machine.schedulers, Scheduler(machine.scheduler_rate, machine.gpu.scheduler)),
       queue_(machine.gpu.lsu_queue_entries),
       arrivals_(arrivals),
@@ -47,7 +48,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
   }
 }
 
-void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
+void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source, std::uint64_t offset) {
   const std::uint32_t slot = free_blocks_.back();
   free_blocks_.pop_back();
   Block& block = blocks_[slot];
@@ -57,15 +58,20 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source) {
   next_warp_start_ = std::max(next_warp_start_, static_cast<double>(now));
   for (std::uint32_t w = 0; w < count; ++w) {
     if (trace_.blocks().warps(number)[w].instructions == 0) continue;
-    const Cycle start = ceil_of(next_warp_start_);
-    next_warp_start_ += machine_.gpu.warp_start_cycles;
     Warp& warp = warps_[id];
+    warp.scheduler = id % static_cast<std::uint32_t>(schedulers_.size());
+    // The first instructions of the warps of a scheduler take a slot each.
+    double& first_slot = first_slots_[warp.scheduler];
+    first_slot = std::max(first_slot, next_warp_start_);
+    const Cycle start = ceil_of(first_slot);
+    first_slot += 1 / machine_.scheduler_rate;
+    next_warp_start_ += machine_.gpu.warp_start_cycles;
     warp.steps = source.steps_of({number, w});
     warp.stream.emplace(trace_, flags_, trace::WarpPosition{number, w}, true);
     warp.accesses.assign(std::bit_ceil(std::size_t{warp.steps->most_behind} + 1), {});
     warp.next_access = warp.step = warp.outstanding = 0;
     warp.block = slot;
-    warp.scheduler = id % static_cast<std::uint32_t>(schedulers_.size());
+    warp.offset = offset / l1_.config().line_bytes;
     schedulers_[warp.scheduler].enter(id);
     warp.all_done = start;
     // As if an instruction before its first one had issued a step before the start.
@@ -484,9 +490,9 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
   accepted_ = now;
   const double for_mshr = waited_for_mshr_ - warp.mshr_mark;
   const double for_noc = waited_for_noc_ - warp.noc_mark;
-  const auto waited = static_cast<double>(now - warp.waits_since);
-  const double shown_mshr = std::min(for_mshr, waited);
-  const double shown_noc = std::min(for_noc, waited - shown_mshr);
+  const auto waited = static_cast<double>(std::max<Cycle>(now - warp.waits_since, 0));
+  const double shown_mshr = std::clamp(for_mshr, 0.0, waited);
+  const double shown_noc = std::clamp(for_noc, 0.0, waited - shown_mshr);
   waited_[StackComponent::mshr] += shown_mshr;
   waited_[StackComponent::noc] += shown_noc;
   waited_[StackComponent::l1] += waited - shown_mshr - shown_noc;
@@ -542,7 +548,10 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
       for (std::size_t i = 0; i < lines.size(); ++i) lanes_.push_back(grouper_.lanes(i));
       if (atomics_.per_lane) split_by_lanes();
     }
-    for (memory::LineAccess& line : lines_) line.set = l1_.set_of(line.line);
+    for (memory::LineAccess& line : lines_) {
+      if (line.line < first_local_line_) line.line += warp.offset;
+      line.set = l1_.set_of(line.line);
+    }
     // Each line counts until it has been looked up.
     if (is_awaited_) {
       state.pending = static_cast<std::uint32_t>(lines_.size());
@@ -620,8 +629,8 @@ Sm::Target Sm::target(Cycle now) const {
   const Warp& warp = warps_[issuing_];
   const Access& access = warp.accesses[access_ & (warp.accesses.size() - 1)];
   Target target{issuing_, access_, {}};
-  target.before.mshr = static_cast<float>(waited_for_mshr_ - mshr_mark_);
-  target.before.noc = static_cast<float>(waited_for_noc_ - noc_mark_);
+  target.before.mshr = static_cast<float>(std::max(waited_for_mshr_ - mshr_mark_, 0.0));
+  target.before.noc = static_cast<float>(std::max(waited_for_noc_ - noc_mark_, 0.0));
   target.before.l1 = std::max(
       static_cast<float>(now - access.issued) - target.before.mshr - target.before.noc, 0.0F);
   return target;

@@ -37,7 +37,8 @@ class Sm {
      std::uint32_t warps_per_block, Fifo<Reply>& arrivals);
 
   /// A block starts at `now`, which is not before what the SM has done.
-  void start_block(std::uint32_t block, Cycle now, StepSource& source);
+  /// Its data are `offset` bytes behind those of the trace.
+  void start_block(std::uint32_t block, Cycle now, StepSource& source, std::uint64_t offset);
   /// Begins a window. `queued`: requests that have not left the queue to the NoC.
   void begin_window(std::size_t queued) {
     queued_ = queued;
@@ -99,8 +100,9 @@ class Sm {
     std::optional<memory::WarpStream> stream;
     std::vector<Access> accesses;  ///< a ring
     std::uint32_t next_access = 0;
-    std::uint32_t step = 0;   ///< whose head issues next
-    std::uint32_t block = 0;  ///< slot
+    std::uint32_t step = 0;    ///< whose head issues next
+    std::uint32_t block = 0;   ///< slot
+    std::uint64_t offset = 0;  ///< of its data, in lines of L1
     std::uint32_t scheduler = 0;
     std::uint32_t outstanding = 0;  ///< accesses that are not done
     Cycle all_done = 0;             ///< of those that are
@@ -212,6 +214,7 @@ class Sm {
   double next_warp_start_ = 0;
   memory::WakeTimes wakes_;
   std::vector<std::uint32_t> woken_;
+  std::vector<double> first_slots_;  ///< of the schedulers, for warps that start
   std::vector<Scheduler> schedulers_;
   Cycle now_ = 0;
 

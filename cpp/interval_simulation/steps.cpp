@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace warpstack::interval_simulation {
 
@@ -116,6 +117,9 @@ void StepBuilder::close(Step::Action action, std::uint32_t row, bool steps_phase
     made_.uses.push_back({static_cast<std::uint8_t>(unit), static_cast<float>(used_[unit])});
     ++step.num_uses;
   }
+  // The scheduler looks at the largest.
+  std::ranges::stable_sort(made_.uses.end() - step.num_uses, made_.uses.end(), std::greater<>(),
+                           &UnitUse::cycles);
   double position = position_.back() + fresh;
   if (step.carried > 0 && position_.size() > 1) {
     position = std::max(position, position_[position_.size() - 2] + before_);

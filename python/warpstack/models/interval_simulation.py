@@ -18,9 +18,9 @@ __all__ = ["FIELDS", "NAME", "IntervalSimulator", "SimulatedLaunch"]
 
 #: The model that reads what this finds.
 NAME = "interval_simulation"
-#: Fields of `Gpu` that it reads: all that the cycle-level simulator reads but refreshes of DRAM. A new
-#: field of the simulator that it does not read is left out here, too.
-FIELDS = fields_of(Stage.TIMING) - {"dram_trefi", "dram_trfc"}
+#: Fields of `Gpu` that it reads: all that the cycle-level simulator reads. A new field of the simulator
+#: that it does not read is left out here.
+FIELDS = fields_of(Stage.TIMING)
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class SimulatedLaunch:
         Blocks that were not traced run at the rate of the others.
         """
         instructions = whole_instructions(kernel)
+        share = instructions / self.instructions
         return {
             "instructions": float(instructions),
-            "cycles": self.cycles * (instructions / self.instructions),
+            "cycles": self.cycles if share == 1 else self.cycles * share,
             "ipc": self.instructions / self.cycles,
             "cpi": self.sm_cycles / self.instructions,
             "cpi_stack": {part: count / self.instructions for part, count in self.stack.items()},

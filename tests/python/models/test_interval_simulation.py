@@ -136,7 +136,7 @@ def test_a_launch_that_repeats_is_what_it_would_be(pascal):
     assert taken < 3 * (time.perf_counter() - start)
 
 
-def test_blocks_that_were_not_traced_run_at_the_rate_of_the_others(pascal, tmp_path):
+def test_blocks_that_were_not_traced_are_like_the_others(pascal, tmp_path):
     whole = ws.patterns.gather(blocks=8)
     ws.save(whole, tmp_path / "trace", format="accelsim")
     (tmp_path / "trace" / "warpstack-export.json").unlink()
@@ -146,11 +146,10 @@ def test_blocks_that_were_not_traced_run_at_the_rate_of_the_others(pascal, tmp_p
     with pytest.warns(ws.errors.TraceWarning, match="4 of 8"):
         kernel = ws.load(path)[0]
     assert kernel.num_missing_blocks == 4
-    ran = IntervalSimulator(pascal).run(kernel)
     (row,) = ws.predict(kernel, pascal, NAME).to_dict("records")
-    assert row["instructions"] == 2 * ran.instructions
-    assert row["cycles"] == pytest.approx(2 * ran.cycles)
-    assert row["ipc"] == pytest.approx(ran.instructions / ran.cycles)
+    (full,) = ws.predict(whole, pascal, NAME).to_dict("records")
+    assert row["instructions"] == full["instructions"]
+    assert row["cycles"] == pytest.approx(full["cycles"], rel=0.1)
     (closed,) = ws.predict(kernel, pascal).to_dict("records")
     assert closed["instructions"] == row["instructions"]
 
@@ -275,8 +274,8 @@ def test_every_point_is_its_prediction(app, pascal, models, workers):
 
 
 def test_points_that_change_nothing_it_reads_share_a_run(app, pascal, runs):
-    with pytest.warns(UnusedOptionWarning, match="dram_trfc has no influence"):
-        ws.sweep(app, pascal, {"num_sms": [4, 8], "dram_trfc": [0, 9, 10]}, NAME, cache=False)
+    with pytest.warns(UnusedOptionWarning, match="compute_capability has no influence"):
+        ws.sweep(app, pascal, {"num_sms": [4, 8], "compute_capability": [0, 8, 9]}, NAME, cache=False)
     assert len(runs) == 2 * len(app)
 
 
@@ -445,6 +444,8 @@ def shown_cases():
     # A miss that finds the queue of its channel full waits for it in a place of its own.
     full = {"dram_queue_entries": 1, "dram_bandwidth_gbs": 20}
     yield ws.patterns.stream(blocks=64), ws.gpu("pascal-mdm").replace(**full)
+    refreshed = {"dram_trefi": 200, "dram_trfc": 20}
+    yield ws.patterns.stream(blocks=64), ws.gpu("pascal-mdm").replace(**refreshed)
 
 
 @pytest.mark.slow

@@ -58,8 +58,11 @@ class Scheduler:
         self.running[age] = {
             "left": span - max(self.now - now, 0.0),
             "slots": instructions / span,
-            # A warp uses one unit or two between two heads; the others are left out.
-            "uses": {unit: cycles / span for unit, cycles in sorted(uses.items())[:2]},
+            # A scheduler looks at four units between two heads, those that are used most.
+            "uses": {
+                unit: cycles / span
+                for unit, cycles in sorted(uses.items(), key=lambda use: (-use[1], use[0]))[:4]
+            },
         }
 
     def next(self):

@@ -150,6 +150,7 @@ class Sm(timing.PlainSm):
         self.count = config["schedulers_per_sm"]
         rate = config["issue_width"] / self.count
         self.schedulers = [Scheduler(rate, config["scheduler"]) for _ in range(self.count)]
+        self.first_slots = [0.0] * self.count
         self.wakes, self.ready, self.last = [], [], [None] * self.count
         self.waiting, self.replies = [], []
         self.freed, self.now, self.unit_free, self.starts = 0, 0, 0, 0.0
@@ -186,7 +187,10 @@ class Sm(timing.PlainSm):
             program = instructions_of(machine.kernel, machine.table, block, w)
             if not program:
                 continue
-            start = up(self.starts)
+            scheduler = place % self.count
+            first = max(self.first_slots[scheduler], self.starts)
+            start = up(first)
+            self.first_slots[scheduler] = first + self.count / config["issue_width"]
             self.starts += config["warp_start_cycles"]
             accesses = [
                 one for one in program if machine.table[one[0]]["op_class"] == "memory" and one[1]
