@@ -552,6 +552,12 @@ void MemorySide::take_transfer(std::uint32_t id, Time start, Time now) {
 
 void MemorySide::fill(std::uint32_t s, std::uint32_t entry, Time now) {
   LinesUnderWay<std::uint32_t>& lines = under_way_[s];
+  Time& port = slices_[s].fill_port_free;
+  if (port - machine_.l2_period > now)
+    return schedule(port - machine_.l2_period, Kind::fill, s, entry);
+  const double bytes =
+      memory::count_sectors(lines.mask(entry)) * static_cast<double>(trace::sector_bytes);
+  port = std::max(port, now) + std::max(machine_.l2_period, bytes * machine_.slice_cycles_per_byte);
   lines.for_each_target(entry, [&](std::uint32_t id) {
     if (id != Request::nobody) take_transfer(id, now - dram_latency_, now);
   });

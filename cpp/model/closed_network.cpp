@@ -79,10 +79,12 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   }
   stations[request_network] = shared(sent * noc_cycles_per_byte);
   stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
-  // The slice that is asked most; what it moves is in proportion. What DRAM serves passes it by.
+  // The slice that is asked most; what it moves is in proportion.
   double slice_cycles = demands.hottest_slice_turns / gpu.l2_requests_per_cycle;
   if (gpu.l2_bytes_per_cycle > 0 && demands.slice_turns > 0) {
-    const double bytes = demands.hit_bytes * demands.hottest_slice_turns / demands.slice_turns;
+    // Lines from DRAM have a port of their own.
+    const double moved = std::max(demands.hit_bytes, demands.dram_bytes - demands.dram_write_bytes);
+    const double bytes = moved * demands.hottest_slice_turns / demands.slice_turns;
     slice_cycles = std::max(slice_cycles, bytes / gpu.l2_bytes_per_cycle);
   }
   stations[slice] = shared(slice_cycles);

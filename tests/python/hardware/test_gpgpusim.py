@@ -111,6 +111,9 @@ class TestValues:
             "l2_slice_request_cycles": 1,  # the interconnect is faster than L2
             "l2_slice_bytes_per_cycle": 32,  # the last number of dl2
             "atomic_requests": "per_lane",
+            "atomic_wait": "for_data",
+            "l2_miss_queue_entries": 0,
+            "noc_topology": "shared",
             "l2_atomic_lane_turns": 0,
             "compute_capability": 0,
             "store_acknowledgement": "awaited",

@@ -583,7 +583,7 @@ def test_prediction_depends_on_exactly_the_fields_it_names(strided_path):
     kernel = ws.load(strided_path, kernels=[2]).kernels[0]
     base = ws.gpu("pascal-mdm")
     # Turns count where the last one is a large part of what the SM does: few misses, many warps.
-    crowded = ws.patterns.strided(gs=1, iterations=4, blocks=56, warps_per_block=8)
+    crowded = ws.patterns.strided(gs=1, iterations=8, blocks=56, warps_per_block=8)
     changes = {
         "scheduler": "lrr",
         "l1_mshrs": 32,

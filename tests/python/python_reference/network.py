@@ -232,7 +232,8 @@ def services(d, gpu):
         own |= {"send": sent / port, "receive": d["read_bytes"] / port}
     at_slice = d["hottest_slice_turns"] / gpu["l2_requests_per_cycle"]
     if gpu["l2_bytes_per_cycle"] and d["slice_turns"]:
-        served = d["hit_bytes"] / d["slice_turns"]  # bytes per turn
+        filled = d["dram_bytes"] - d["dram_write_bytes"]
+        served = max(d["hit_bytes"], filled) / d["slice_turns"]  # bytes per turn
         at_slice = max(at_slice, d["hottest_slice_turns"] * served / gpu["l2_bytes_per_cycle"])
     at_dram = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
     if d["dram_bytes"]:
