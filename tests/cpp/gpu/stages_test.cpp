@@ -92,7 +92,7 @@ TEST(Stages, ModelsReadWhatIsDeclared) {
                       p.l1_request_bytes, p.l2_request_bytes, p.l2_latency, p.dram_latency,
                       p.noc_bandwidth_gbs, p.dram_bandwidth_gbs, p.noc_sm_bytes_per_cycle,
                       p.noc_control_bytes, p.l2_requests_per_cycle, p.dram_turnaround_cycles,
-                      p.l2_bytes_per_cycle, p.block_replacement_cycles);
+                      p.l2_bytes_per_cycle, p.block_replacement_cycles, p.unit_intervals);
   });
 }
 
