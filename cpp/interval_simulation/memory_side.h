@@ -110,7 +110,7 @@ class MemorySide {
     Time free = 0;
     Time request_port_free = 0;  ///< of a crossbar
     Time reply_port_free = 0;
-    Time fill_port_free = 0;  ///< for lines from DRAM
+    Time fill_port_free = 0;       ///< for lines from DRAM
     bool is_awake = false;         ///< it has an event
     bool waits_for_reply = false;  ///< its first request needs room among the replies
     std::uint32_t replies = 0;     ///< that wait for the NoC

@@ -275,7 +275,9 @@ def test_every_point_is_its_prediction(app, pascal, models, workers):
 
 def test_points_that_change_nothing_it_reads_share_a_run(app, pascal, runs):
     with pytest.warns(UnusedOptionWarning, match="compute_capability has no influence"):
-        ws.sweep(app, pascal, {"num_sms": [4, 8], "compute_capability": [0, 8, 9]}, NAME, cache=False)
+        ws.sweep(
+            app, pascal, {"num_sms": [4, 8], "compute_capability": [0, 8, 9]}, NAME, cache=False
+        )
     assert len(runs) == 2 * len(app)
 
 
