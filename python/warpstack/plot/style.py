@@ -45,7 +45,7 @@ MODELS = {
     "mt": Style("#882255", ">", ":", "||"),
     "markov_chain": Style("#999999", "*", "-.", "O."),
     "closed_network": Style("#7B3294", "h", "-", "**"),
-    "interval_simulation": Style("#A860C8", "8", "--", "OO"),
+    "interval_simulation": Style("#A860C8", ".", "--", "OO"),
     "mwp_cwp": Style("#8C510A", "p", "--", "\\\\\\"),
     "naive_interval": Style("#666666", "d", ":", "///"),
     "crisp": Style("#2CA8A0", "H", ":", "x"),
