@@ -518,8 +518,11 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
   state.issued = now;
   const trace::StaticInstruction& instruction = trace_.instructions()[row_];
   const bool returns = instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic;
-  is_awaited_ =
-      returns || machine_.awaits_stores || (machine_.atomics_stop_warps && instruction.is_atomic());
+  const trace::Effects& effects = trace_.effects()[row_];
+  state.is_copy = effects.is_grouped_copy;
+  is_awaited_ = returns || machine_.awaits_stores ||
+                (awaits_bulk_stores_ && effects.is_bulk_store) ||
+                (machine_.atomics_stop_warps && instruction.is_atomic());
   lines_.clear();
   next_line_ = 0;
   if (access.wavefronts > 0) {

@@ -1,4 +1,4 @@
-"""Waits for groups of bulk stores, in the simulator and the intervals, by hand."""
+"""Waits for groups of bulk stores, in both engines and the intervals, by hand."""
 
 import numpy as np
 import pytest
@@ -68,6 +68,14 @@ def test_waits_take_time(machine):
     assert written.cycles > reading.cycles + 100
     for result in (none, reading, written, one_left):
         assert sum(result.cpi_stack.values()) == pytest.approx(result.cpi, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1024, 2048])
+@pytest.mark.parametrize("wait", ["", f"{READ} 0;", f"{WRITE} 0;", f"{READ} 1;"])
+def test_interval_simulation_waits_as_long(machine, wait, size):
+    trace = kernel(wait, size)
+    found = ws.predict(trace, machine, models=["interval_simulation"])["cycles"].iloc[0]
+    assert found == ws.simulate(trace, machine).cycles
 
 
 def test_intervals_wait_for_what_is_written(machine):

@@ -1,4 +1,4 @@
-"""Waits at mbarriers and for products of four warps: simulator, intervals and model, by hand."""
+"""Waits at mbarriers and for products of four warps: both engines, intervals and model, by hand."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,8 @@ def test_waits_count_on(machine):
     assert ws.simulate(kernel([*steps[:2], wait(0, 2), "FADD"]), machine).cycles == 341 + 5
 
 
-def test_copies_without_a_barrier_of_their_own_arrive_together(machine):
+def copies_in_a_group():
+    """Return a warp whose two copies complete together at a barrier, for which it waits."""
     k = ws.patterns.KernelBuilder("hand", grid=1, block=32)
     for line in range(2):
         k.emit("LDGSTS.E", src=2, address=0x10000 + 256 * line + 0 * np.arange(32))
@@ -101,8 +102,27 @@ def test_copies_without_a_barrier_of_their_own_arrive_together(machine):
     k.emit(wait(0))
     k.emit("FADD", dst=4)
     k.emit("EXIT")
+    return k.build()
+
+
+def test_copies_without_a_barrier_of_their_own_arrive_together(machine):
     # The second copy issues at 1 and is there at 341.
-    assert ws.simulate(k.build(), machine).cycles == 341 + 5
+    assert ws.simulate(copies_in_a_group(), machine).cycles == 341 + 5
+
+
+@pytest.mark.parametrize(
+    ("trace", "cycles"),
+    [
+        (kernel([(0, 0)], [wait(0), "FADD"]), 345),
+        (kernel(["mbarrier.arrive.barrier8"], [wait(8), "FADD"]), 9),
+        (kernel([(0, 0), (0, 1), wait(0), wait(0), "FADD"]), 341 + 5),
+        (kernel([(0, 0), (0, 1), wait(0, 2), "FADD"]), 341 + 5),
+        (copies_in_a_group(), 341 + 5),
+    ],
+)
+def test_interval_simulation_waits_as_long(machine, trace, cycles):
+    found = ws.predict(trace, machine, models=["interval_simulation"])["cycles"].iloc[0]
+    assert found == cycles
 
 
 @pytest.mark.parametrize(("most", "cycles"), [(0, 57), (1, 55), (2, 52)])
