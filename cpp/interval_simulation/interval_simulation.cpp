@@ -13,57 +13,12 @@
 #include "common/error.h"
 #include "common/spin_barrier.h"
 #include "common/threads.h"
-#include "interval/warp_kinds.h"
+#include "interval_simulation/kind_steps.h"
 #include "interval_simulation/sm.h"
-#include "memory/cache/count.h"
-#include "memory/cache/line_parts.h"
+#include "memory/cache/kernel_end.h"
 
 namespace warpstack::interval_simulation {
 namespace {
-
-/// The steps of warps, made once for each kind, and kept while warps of the kind are to come.
-class KindSteps : public StepSource {
- public:
-  KindSteps(const trace::KernelTrace& trace, const Machine& machine,
-            const InterruptCheck& interrupt)
-      : trace_(trace),
-        kinds_(trace, interrupt),
-        builder_(trace, machine),
-        made_(kinds_.size()),
-        left_(kinds_.size()) {
-    for (const std::uint32_t kind : kinds_.of_warps()) ++left_[kind];
-    std::size_t first = 0;
-    for (std::size_t b = 0; b < trace.blocks().size(); ++b) {
-      first_of_block_.push_back(first);
-      first += trace.blocks().warps(b).size();
-    }
-  }
-
-  std::shared_ptr<const WarpSteps> steps_of(trace::WarpPosition warp) override {
-    const std::uint32_t kind = kinds_.of_warps()[first_of_block_[warp.block] + warp.warp];
-    std::shared_ptr<const WarpSteps>& made = made_[kind];
-    if (!made) {
-      made = std::make_shared<const WarpSteps>(builder_.steps_of(trace_.warp(warp, scratch_)));
-    }
-    std::shared_ptr<const WarpSteps> result = made;
-    // Of a trace without all blocks they are needed again.
-    if (trace_.num_missing_blocks() == 0 && --left_[kind] == 0) made.reset();
-    return result;
-  }
-
- private:
-  const trace::KernelTrace& trace_;
-  interval::WarpKinds kinds_;
-  StepBuilder builder_;
-  std::vector<std::shared_ptr<const WarpSteps>> made_;
-  std::vector<std::uint32_t> left_;
-  std::vector<std::size_t> first_of_block_;
-  std::vector<std::byte> scratch_;
-};
-
-std::uint64_t num_blocks_of(const trace::KernelTrace& trace) {
-  return std::max<std::uint64_t>(trace.header().num_blocks(), trace.blocks().size());
-}
 
 /// One run of a kernel.
 class Run {
@@ -77,7 +32,7 @@ class Run {
         flags_(trace.instructions()),
         steps_(trace, machine, interrupt),
         num_sms_(static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(machine.memory.num_sms, num_blocks_of(trace)))),
+            std::min<std::uint64_t>(machine.memory.num_sms, trace.header().num_blocks()))),
         memory_(machine, l2, num_sms_, [this](std::uint32_t s, Time now) {
           if (sms_[s]->departed(now)) send_requests(s);
         }) {
@@ -85,7 +40,7 @@ class Run {
     const memory::CacheConfig l1 =
         l1_of(machine.memory, trace.header(), result_.occupancy.blocks_per_sm);
     const auto places = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, num_blocks_of(trace)));
+        std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, trace.header().num_blocks()));
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, l1, l2, places,
                                           result_.occupancy.warps_per_block, memory_.replies(s)));
@@ -99,10 +54,8 @@ class Run {
     barrier_.shrink(static_cast<std::uint32_t>(num_threads_));
     // Of very many that were not traced, some stand for all.
     constexpr std::uint64_t rounds_of_places = 8;
-    num_blocks_ = std::clamp<std::uint64_t>(
-        rounds_of_places * places * num_sms_, trace.blocks().size(),
-        std::max<std::uint64_t>(trace.header().num_blocks(), trace.blocks().size()));
-    if (trace.num_missing_blocks() == 0) num_blocks_ = trace.blocks().size();
+    num_blocks_ = std::clamp<std::uint64_t>(rounds_of_places * places * num_sms_,
+                                            trace.blocks().size(), trace.header().num_blocks());
     skip_idle_blocks();
     // The SMs take one block each in turn until they are full.
     for (std::uint32_t place = 0; place < places; ++place) {
@@ -227,9 +180,7 @@ class Run {
                              std::to_string(trace_.header().launch_id) + " (" +
                              trace_.header().name + ") stops with warps that wait");
     }
-    for (const auto& sm : sms_) {
-      sm->l1().flush([&](const memory::Cache::Eviction& line) { flush(line); });
-    }
+    for (const auto& sm : sms_) memory::flush_into_l2(sm->l1(), l2_, result_.totals);
     double end = 0;
     for (const auto& sm : sms_) {
       const auto cycles = static_cast<double>(sm->end());
@@ -257,27 +208,8 @@ class Run {
       end = std::max(end, memory_.last_transfer() + 1);
     }
     result_.cycles = std::floor(end);
-    const std::vector<trace::StaticInstruction>& instructions = trace_.instructions();
-    for (std::size_t row = 0; row < instructions.size(); ++row) {
-      if (!instructions[row].uses_caches()) continue;
-      result_.totals[memory::total_of(instructions[row])] += trace_.row_counts()[row].issued;
-    }
+    memory::count_instructions(trace_, result_.totals);
     result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
-  }
-
-  void flush(const memory::Cache::Eviction& line) {
-    result_.totals[memory::Total::l1_flush_sectors] += memory::count_sectors(line.dirty);
-    memory::for_each_part(
-        line.line, line.dirty, &line.bytes, machine_.memory.l1.line_bytes / trace::sector_bytes,
-        machine_.memory.l2.line_bytes / trace::sector_bytes,
-        [&](std::uint64_t l2_line, memory::SectorMask mask, const memory::ByteMasks* bytes) {
-          memory::Cache::Eviction evicted;
-          const memory::Cache::WriteResult written =
-              l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
-          memory::count_l2_write(result_.totals, mask, written.hit);
-          memory::count_dram(result_.totals, written.fetch, written.forward);
-          memory::count_dram(result_.totals, 0, evicted.dirty);
-        });
   }
 
   const trace::KernelTrace& trace_;

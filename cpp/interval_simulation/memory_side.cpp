@@ -13,6 +13,7 @@ MemorySide::MemorySide(const Machine& machine, memory::Cache& l2, std::uint32_t 
       l2_(l2),
       departed_(std::move(departed)),
       sharers_(l2.config().slices / machine.channels),
+      rows_(machine.gpu, l2.config(), machine.channels),
       senders_(sms),
       slices_(l2.config().slices),
       under_way_(l2.config().slices,
@@ -157,8 +158,7 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
     slice.request_port_free =
         std::max(slice.request_port_free, now) + machine_.slice_request_cycles;
   }
-  const double bytes = packet.request.kind == Request::Kind::read ? machine_.gpu.noc_control_bytes
-                                                                  : bytes_of(packet.request);
+  const double bytes = packet.request.bytes_there(machine_.gpu);
   requests_free_ = std::max(requests_free_, now) + bytes * machine_.noc_cycles_per_byte;
   sender.port_free = std::max(sender.port_free, now) + bytes * machine_.port_cycles_per_byte;
   packet.noc += static_cast<float>(std::max(now - packet.mark, 0.0));
@@ -174,23 +174,22 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
 void MemorySide::wake_slice(std::uint32_t s, Time now) {
   Slice& slice = slices_[s];
   if (slice.is_awake || slice.requests.empty()) return;
-  const Time turn = std::max(now, slice.free - machine_.l2_period);
+  const Time turn = slice.free - machine_.l2_period;
   if (turn <= now) return take_turn(s, now);
-  slice.is_awake = true;
-  schedule(turn, Kind::slice, s);
+  call_slice(s, turn);
+}
+
+void MemorySide::call_slice(std::uint32_t s, Time at) {
+  if (slices_[s].is_awake) return;
+  slices_[s].is_awake = true;
+  schedule(at, Kind::slice, s);
 }
 
 void MemorySide::take_turn(std::uint32_t s, Time now) {
   Slice& slice = slices_[s];
   while (!slice.requests.empty()) {
     const Time turn = slice.free - machine_.l2_period;
-    if (turn > now) {
-      if (!slice.is_awake) {
-        slice.is_awake = true;
-        schedule(turn, Kind::slice, s);
-      }
-      return;
-    }
+    if (turn > now) return call_slice(s, turn);
     const Wait wait = serve(s, slice.requests.front(), now);
     if (wait == Wait::reply) {
       slice.waits_for_reply = true;
@@ -337,7 +336,7 @@ void MemorySide::fetch(std::uint32_t s, std::uint64_t line, std::uint32_t set,
   totals_[memory::Total::dram_read_sectors] += memory::count_sectors(mask);
   add_transfer({s, mshr, Request::nobody,
                 memory::count_sectors(mask) * static_cast<std::uint32_t>(trace::sector_bytes),
-                row_of(s, line)},
+                rows_.row_of(s, line)},
                now);
 }
 
@@ -347,23 +346,8 @@ void MemorySide::write_to_dram(std::uint32_t s, std::uint64_t line, memory::Sect
   totals_[memory::Total::dram_write_sectors] += memory::count_sectors(mask);
   add_transfer({s, Transfer::write, packet,
                 memory::count_sectors(mask) * static_cast<std::uint32_t>(trace::sector_bytes),
-                row_of(s, line)},
+                rows_.row_of(s, line)},
                now);
-}
-
-std::uint64_t MemorySide::row_of(std::uint32_t s, std::uint64_t line) const {
-  const gpu::Gpu& gpu = machine_.gpu;
-  if (gpu.dram_row_bytes == 0) return 0;
-  const memory::CacheConfig& l2 = machine_.memory.l2;
-  const std::uint64_t address = line * l2.line_bytes;
-  const std::uint64_t in_slice =
-      address / l2.slice_interleave_bytes / l2.slices * l2.slice_interleave_bytes +
-      address % l2.slice_interleave_bytes;
-  const std::uint64_t turn = in_slice / gpu.dram_bank_interleave_bytes;
-  const std::uint64_t takers = gpu.dram_interleaved_banks;
-  const std::uint64_t in_bank =
-      turn / takers * gpu.dram_bank_interleave_bytes + in_slice % gpu.dram_bank_interleave_bytes;
-  return (in_bank / gpu.dram_row_bytes * sharers_ + s % sharers_) * takers + turn % takers;
 }
 
 void MemorySide::add_transfer(const Transfer& transfer, Time now) {
@@ -490,11 +474,7 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   if (!channel.slices.empty()) {
     std::vector<std::uint32_t> waiting;
     waiting.swap(channel.slices);
-    for (const std::uint32_t s : waiting) {
-      if (slices_[s].is_awake) continue;
-      slices_[s].is_awake = true;
-      schedule(now, Kind::slice, s);
-    }
+    for (const std::uint32_t s : waiting) call_slice(s, now);
   }
 }
 
@@ -607,8 +587,7 @@ void MemorySide::step_replies(Time now) {
 
 void MemorySide::send_reply(std::uint32_t id, Time now) {
   const Packet& packet = packets_[id];
-  const double bytes =
-      packet.request.returns_data() ? bytes_of(packet.request) : machine_.gpu.noc_control_bytes;
+  const double bytes = packet.request.bytes_back(machine_.gpu);
   replies_free_ = std::max(replies_free_, now) + bytes * machine_.noc_cycles_per_byte;
   // A reply that finds the port of its SM busy waits there, where it holds nobody up.
   Time& port = reply_port_free_[packet.sm];
@@ -623,9 +602,7 @@ void MemorySide::send_reply(std::uint32_t id, Time now) {
   --slices_[s].replies;
   if (!slices_[s].waits_for_reply) return;
   slices_[s].waits_for_reply = false;
-  if (slices_[s].is_awake) return;
-  slices_[s].is_awake = true;
-  schedule(now, Kind::slice, s);
+  call_slice(s, now);
 }
 
 }  // namespace warpstack::interval_simulation

@@ -11,6 +11,7 @@
 #include "interval_simulation/timeline.h"
 #include "interval_simulation/under_way.h"
 #include "memory/cache/cache.h"
+#include "memory/cache/dram_rows.h"
 #include "memory/cache/totals.h"
 
 namespace warpstack::interval_simulation {
@@ -31,7 +32,16 @@ struct Request {
   Kind kind = Kind::read;
   bool evict_first = false;
 
-  [[nodiscard]] bool returns_data() const { return kind == Kind::read || kind == Kind::atomic; }
+  /// Bytes of its packet on the way to L2, and of the answer.
+  [[nodiscard]] double bytes_there(const gpu::Gpu& gpu) const {
+    return kind == Kind::read ? gpu.noc_control_bytes : bytes_of_sectors();
+  }
+  [[nodiscard]] double bytes_back(const gpu::Gpu& gpu) const {
+    return kind == Kind::read || kind == Kind::atomic ? bytes_of_sectors() : gpu.noc_control_bytes;
+  }
+  [[nodiscard]] double bytes_of_sectors() const {
+    return memory::count_sectors(mask) * double{trace::sector_bytes};
+  }
 };
 
 /// The requests of an SM that the memory side has not taken.
@@ -157,7 +167,10 @@ class MemorySide {
   void grant(std::uint32_t sm, Time now);
   void wake_sender(std::uint32_t sm, Time now);
   void take_turn(std::uint32_t slice, Time now);
+  /// It can go on with its first request, now or when it is free.
   void wake_slice(std::uint32_t slice, Time now);
+  /// It takes its turn at some time, unless it has an event already.
+  void call_slice(std::uint32_t slice, Time at);
   Wait serve(std::uint32_t slice, std::uint32_t packet, Time now);
   Wait read(std::uint32_t slice, std::uint32_t packet, Time now);
   Wait write(std::uint32_t slice, std::uint32_t packet, Time now);
@@ -181,15 +194,11 @@ class MemorySide {
   void step_replies(Time now);
   void send_reply(std::uint32_t packet, Time now);
   void offer(std::uint32_t channel, const Transfer& transfer, Time now);
-  [[nodiscard]] std::uint64_t row_of(std::uint32_t slice, std::uint64_t line) const;
   [[nodiscard]] bool has_room(const Channel& channel) const {
     return channel.queued <
            machine_.gpu.dram_queue_entries + machine_.gpu.l2_miss_queue_entries * sharers_;
   }
   [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const { return slice / sharers_; }
-  [[nodiscard]] double bytes_of(const Request& request) const {
-    return memory::count_sectors(request.mask) * static_cast<double>(trace::sector_bytes);
-  }
   void schedule(Time time, Kind kind, std::uint32_t index, std::uint32_t data = 0) {
     events_.add(time, {kind, static_cast<std::uint16_t>(index), data});
   }
@@ -201,6 +210,7 @@ class MemorySide {
   memory::Cache& l2_;
   std::function<void(std::uint32_t, Time)> departed_;
   std::uint32_t sharers_;  ///< slices of a channel
+  memory::DramRows rows_;
   memory::MemoryTotals totals_;
   Timeline<Event> events_;
   std::vector<Packet> packets_;

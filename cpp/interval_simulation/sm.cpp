@@ -48,7 +48,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
   }
 }
 
-void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source, std::uint64_t offset) {
+void Sm::start_block(std::uint32_t number, Cycle now, KindSteps& steps, std::uint64_t offset) {
   const std::uint32_t slot = free_blocks_.back();
   free_blocks_.pop_back();
   Block& block = blocks_[slot];
@@ -66,7 +66,7 @@ void Sm::start_block(std::uint32_t number, Cycle now, StepSource& source, std::u
     const Cycle start = ceil_of(first_slot);
     first_slot += 1 / machine_.scheduler_rate;
     next_warp_start_ += machine_.gpu.warp_start_cycles;
-    warp.steps = source.steps_of({number, w});
+    warp.steps = steps.steps_of({number, w});
     warp.stream.emplace(trace_, flags_, trace::WarpPosition{number, w}, true);
     warp.accesses.assign(std::bit_ceil(std::size_t{warp.steps->most_behind} + 1), {});
     warp.next_access = warp.step = warp.outstanding = 0;
@@ -174,7 +174,6 @@ void Sm::begin_step(std::uint32_t id) {
   if (step.carried > 0) own = std::max(own, warp.head_before + step.carried);
   const double span = own - warp.head;
   waited_[StackComponent::dep] += std::max(span - step.instructions * machine_.issue_step, 0.0);
-  warp.is_issuing = true;
   warp.is_blocked = false;
   schedulers_[warp.scheduler].begin_step(
       id, span, step.instructions,
@@ -183,7 +182,6 @@ void Sm::begin_step(std::uint32_t id) {
 
 void Sm::end_step(std::uint32_t id, double now) {
   Warp& warp = warps_[id];
-  warp.is_issuing = false;
   warp.ready = now;
   look_at_waits(id, now_);
 }
@@ -361,10 +359,7 @@ void Sm::check_barrier(std::uint32_t b, Cycle now) {
     Warp& warp = warps_[id];
     if (!warp.is_at_barrier) continue;
     warp.is_at_barrier = false;
-    warp.head_before = warp.head;
-    warp.head = static_cast<double>(now);
-    ++warp.step;
-    begin_step(id);
+    head_issued(id, now);
   }
 }
 
@@ -536,8 +531,7 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
         warp.last_done = state;
       }
     }
-    queue_[queue_head_] = unit_time_;
-    queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
+    leave_queue();
     warp.stream->advance();
   } else {
     const std::span<const memory::LineAccess> lines = grouper_.group(access);
@@ -549,7 +543,7 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
     }
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) lanes_.push_back(grouper_.lanes(i));
-      if (atomics_.per_lane) split_by_lanes();
+      if (atomics_.per_lane) memory::split_by_lanes(lines_, bytes_, lanes_);
     }
     for (memory::LineAccess& line : lines_) {
       if (line.line < first_local_line_) line.line += warp.offset;
@@ -564,25 +558,6 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
     is_interrupted_ = !continue_access();
   }
   head_issued(id, now);
-}
-
-void Sm::split_by_lanes() {
-  std::vector<memory::LineAccess> lines;
-  std::vector<memory::ByteMasks> masks;
-  std::vector<memory::SectorLanes> lanes;
-  for (std::size_t i = 0; i < lines_.size(); ++i) {
-    for (std::uint32_t rest = lines_[i].mask; rest != 0; rest &= rest - 1) {
-      const auto sector = static_cast<memory::SectorMask>(rest & (0 - rest));
-      const std::uint32_t requests = memory::AtomicRule::requests_of(
-          lanes_[i][static_cast<std::size_t>(std::countr_zero(rest))]);
-      lines.insert(lines.end(), requests, {lines_[i].line, sector});
-      masks.insert(masks.end(), requests, bytes_[i]);
-      lanes.insert(lanes.end(), requests, lanes_[i]);
-    }
-  }
-  lines_ = std::move(lines);
-  bytes_ = std::move(masks);
-  lanes_ = std::move(lanes);
 }
 
 bool Sm::continue_access() {
@@ -612,13 +587,17 @@ bool Sm::continue_access() {
         static_cast<double>(until - unit_time_);
     unit_time_ = until;
   }
-  queue_[queue_head_] = unit_time_;
-  queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
+  leave_queue();
   Warp& warp = warps_[issuing_];
   Access& access = access_of(warp, access_);
   access.sent = unit_time_ - 1;
   if (warp.is_blocked) look_at_waits(issuing_, now_);
   return true;
+}
+
+void Sm::leave_queue() {
+  queue_[queue_head_] = unit_time_;
+  queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
 }
 
 Sm::Cause Sm::look_up(const memory::LineAccess& line, std::size_t index, Cycle now) {
@@ -789,13 +768,11 @@ void Sm::send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind
               memory::lanes_of_part(*lanes, l1_line, l1_sectors_, line, l2_sectors_), part));
         }
         if (fetch != Request::nobody) ++fetches_[fetch].packets;
-        const double size = kind == Request::Kind::read
-                                ? machine_.gpu.noc_control_bytes
-                                : memory::count_sectors(part) * double{trace::sector_bytes};
         // It leaves the queue when the port takes it.
         const double leaves = std::max(next_departure_, static_cast<double>(now));
         departures_[num_sent_++ % departures_.size()] = leaves;
-        next_departure_ = leaves + size * machine_.port_cycles_per_byte;
+        next_departure_ =
+            leaves + request.bytes_there(machine_.gpu) * machine_.port_cycles_per_byte;
         ++queued_;
       });
 }

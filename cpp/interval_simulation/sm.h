@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/cpi_stack.h"
+#include "interval_simulation/kind_steps.h"
 #include "interval_simulation/machine.h"
 #include "interval_simulation/memory_side.h"
 #include "interval_simulation/phases.h"
@@ -20,13 +21,6 @@
 
 namespace warpstack::interval_simulation {
 
-/// Gives the steps of a warp; warps of one kind share them.
-class StepSource {
- public:
-  virtual ~StepSource() = default;
-  virtual std::shared_ptr<const WarpSteps> steps_of(trace::WarpPosition warp) = 0;
-};
-
 /// A streaming multiprocessor: its warps go from step to step, its load-store unit and L1 serve
 /// their accesses in order. It runs on its own for a window of time; what it asks of the memory
 /// side is not back before the window ends.
@@ -38,7 +32,7 @@ class Sm {
 
   /// A block starts at `now`, which is not before what the SM has done.
   /// Its data are `offset` bytes behind those of the trace.
-  void start_block(std::uint32_t block, Cycle now, StepSource& source, std::uint64_t offset);
+  void start_block(std::uint32_t block, Cycle now, KindSteps& steps, std::uint64_t offset);
   /// Begins a window. `queued`: requests that have not left the queue to the NoC.
   void begin_window(std::size_t queued) {
     queued_ = queued;
@@ -111,7 +105,6 @@ class Sm {
     double head_before = 0;
     double ready = 0;  ///< of the next head, without what it waits for
     bool is_starting = false;
-    bool is_issuing = false;  ///< the instructions of its step
     bool is_blocked = false;  ///< until something arrives
     bool is_at_barrier = false;
     /// Completions that it has waited for, by mbarrier.
@@ -167,11 +160,12 @@ class Sm {
   void issue_access(std::uint32_t id, Cycle now);
   /// Sends the rest of the access at hand; returns whether it is done before the window ends.
   bool continue_access();
+  /// The access at hand has been sent: its place in the queue is free from now on.
+  void leave_queue();
   Cause look_up(const memory::LineAccess& line, std::size_t index, Cycle now);
   Cause look_up_load(const memory::LineAccess& line, Cycle now);
   Cause look_up_store(const memory::LineAccess& line, std::size_t index, Cycle now);
   Cause look_up_atomic(const memory::LineAccess& line, std::size_t index, Cycle now);
-  void split_by_lanes();
   std::uint32_t start_fetch(std::uint32_t line, const Target& target);
   void send(std::uint64_t l1_line, memory::SectorMask mask, Request::Kind kind,
             const memory::ByteMasks* bytes, std::uint32_t fetch, Cycle now,
@@ -203,7 +197,6 @@ class Sm {
 
   // Warps:
   std::vector<Warp> warps_;
-  std::vector<std::uint32_t> free_warps_;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_blocks_;
   std::uint32_t warps_per_block_;

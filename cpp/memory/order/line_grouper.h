@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "memory/cache/atomic_turns.h"
@@ -108,5 +109,27 @@ class LineGrouper {
   std::uint32_t stamp_ = 0;
   bool is_indexed_ = false;  ///< the table holds the lines so far
 };
+
+/// Splits the lines of an atomic into one request per lane or word of a sector, as
+/// AtomicRule::requests_of() counts them.
+inline void split_by_lanes(std::vector<LineAccess>& lines, std::vector<ByteMasks>& bytes,
+                           std::vector<SectorLanes>& lanes) {
+  std::vector<LineAccess> split_lines;
+  std::vector<ByteMasks> split_bytes;
+  std::vector<SectorLanes> split_lanes;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (std::uint32_t rest = lines[i].mask; rest != 0; rest &= rest - 1) {
+      const auto sector = static_cast<SectorMask>(rest & (0 - rest));
+      const std::uint32_t requests =
+          AtomicRule::requests_of(lanes[i][static_cast<std::size_t>(std::countr_zero(rest))]);
+      split_lines.insert(split_lines.end(), requests, {lines[i].line, sector});
+      split_bytes.insert(split_bytes.end(), requests, bytes[i]);
+      split_lanes.insert(split_lanes.end(), requests, lanes[i]);
+    }
+  }
+  lines = std::move(split_lines);
+  bytes = std::move(split_bytes);
+  lanes = std::move(split_lanes);
+}
 
 }  // namespace warpstack::memory

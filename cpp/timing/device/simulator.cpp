@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "memory/cache/count.h"
-#include "memory/cache/line_parts.h"
+#include "memory/cache/kernel_end.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
 #include "timing/memory/l2_slice.h"
@@ -425,7 +424,7 @@ class SimulatedGpu {
   void finish() {
     // What L1 holds is written back without taking time.
     for (Sm& sm : sms_) {
-      sm.lsu().l1().flush([&](const memory::Cache::Eviction& line) { flush(line); });
+      memory::flush_into_l2(sm.lsu().l1(), l2_, result_.totals);
     }
     const auto include = [this](Ticks time) {
       if (time >= 0) result_.cycles = std::max(result_.cycles, cycle_after(time));
@@ -449,27 +448,8 @@ class SimulatedGpu {
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
       result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;
     }
-    const std::vector<trace::StaticInstruction>& instructions = trace_.instructions();
-    for (std::size_t row = 0; row < instructions.size(); ++row) {
-      if (!instructions[row].uses_caches()) continue;
-      result_.totals[memory::total_of(instructions[row])] += trace_.row_counts()[row].issued;
-    }
+    memory::count_instructions(trace_, result_.totals);
     result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
-  }
-
-  void flush(const memory::Cache::Eviction& line) {
-    result_.totals[memory::Total::l1_flush_sectors] += memory::count_sectors(line.dirty);
-    memory::for_each_part(
-        line.line, line.dirty, &line.bytes, config_.memory.l1.line_bytes / trace::sector_bytes,
-        config_.memory.l2.line_bytes / trace::sector_bytes,
-        [&](std::uint64_t l2_line, memory::SectorMask mask, const memory::ByteMasks* bytes) {
-          memory::Cache::Eviction evicted;
-          const memory::Cache::WriteResult written =
-              l2_.write(l2_.set_of(l2_line), l2_line, mask, *bytes, 0, false, evicted);
-          memory::count_l2_write(result_.totals, mask, written.hit);
-          memory::count_dram(result_.totals, written.fetch, written.forward);
-          memory::count_dram(result_.totals, 0, evicted.dirty);
-        });
   }
 
   const trace::KernelTrace& trace_;

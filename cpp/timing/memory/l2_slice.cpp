@@ -25,11 +25,7 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       mshrs_(config.gpu.l2_mshrs, config.gpu.l2_mshr_targets),
       port_(clock_),
       fill_port_(clock_),
-      by_chunk_bytes_(config.memory.l2.slice_interleave_bytes),
-      by_slices_(config.memory.l2.slices),
-      by_turn_bytes_(std::max(config.gpu.dram_bank_interleave_bytes, 1u)),
-      by_takers_(std::max(config.gpu.dram_interleaved_banks, 1u)),
-      by_row_bytes_(std::max(config.gpu.dram_row_bytes, 1u)) {
+      rows_(config.gpu, config.memory.l2, config.dram_channels) {
   for (std::uint32_t sectors = 0; sectors < port_times_.size(); ++sectors) {
     port_times_[sectors] = port_time(sectors, 0);
     const double bytes = sectors * trace::sector_bytes;
@@ -284,28 +280,9 @@ void L2Slice::write_to_dram(std::uint64_t line, memory::SectorMask mask, std::ui
 
 void L2Slice::send_to_dram(std::uint64_t line, memory::SectorMask mask, std::uint32_t mshr,
                            std::uint32_t packet, Ticks now) {
-  channel_.add(
-      {index_, mshr, packet, memory::count_sectors(mask) * trace::sector_bytes, row_of(line)}, now);
-}
-
-/// Rows of the channel's slices alternate.
-std::uint64_t L2Slice::row_of(std::uint64_t line) const {
-  if (config_.gpu.dram_row_bytes == 0) return 0;
-  const std::uint32_t slices = config_.memory.l2.slices;
-  const std::uint64_t chunk_bytes = config_.memory.l2.slice_interleave_bytes;
-  const std::uint64_t address = line * config_.memory.l2.line_bytes;
-  const std::uint64_t in_slice =
-      by_slices_.quotient(by_chunk_bytes_.quotient(address)) * chunk_bytes +
-      by_chunk_bytes_.remainder(address);
-  // Banks that take turns are neighbours: each turn of each one has its bytes side by side.
-  const std::uint64_t turn = by_turn_bytes_.quotient(in_slice);
-  const std::uint64_t round = by_takers_.quotient(turn);
-  const std::uint64_t takers = config_.gpu.dram_interleaved_banks;
-  const std::uint64_t taker = turn - round * takers;
-  const std::uint64_t in_bank =
-      round * config_.gpu.dram_bank_interleave_bytes + by_turn_bytes_.remainder(in_slice);
-  const std::uint32_t sharers = slices / config_.dram_channels;
-  return (by_row_bytes_.quotient(in_bank) * sharers + index_ % sharers) * takers + taker;
+  channel_.add({index_, mshr, packet, memory::count_sectors(mask) * trace::sector_bytes,
+                rows_.row_of(index_, line)},
+               now);
 }
 
 }  // namespace warpstack::timing

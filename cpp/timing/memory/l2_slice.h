@@ -7,6 +7,7 @@
 
 #include "common/fifo.h"
 #include "memory/cache/cache.h"
+#include "memory/cache/dram_rows.h"
 #include "memory/cache/totals.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
@@ -111,7 +112,6 @@ class L2Slice {
   [[nodiscard]] bool can_take(const Packet& packet) const {
     return !reserves_ || tags_.make_room(packet.set, packet.line);
   }
-  [[nodiscard]] std::uint64_t row_of(std::uint64_t line) const;
   /// How long it has waited so far.
   [[nodiscard]] Ticks waited(Wait cause, Ticks now) const {
     return (cause == Wait::dram ? waited_for_dram_ : waited_for_reply_) +
@@ -134,11 +134,7 @@ class L2Slice {
   Server fill_port_;
   std::array<Ticks, memory::max_sectors_per_line + 1> fill_times_{};  ///< by sectors
   std::array<Ticks, memory::max_sectors_per_line + 1> port_times_{};  ///< by sectors; no atomics
-  memory::Divisor by_chunk_bytes_;
-  memory::Divisor by_slices_;
-  memory::Divisor by_turn_bytes_;
-  memory::Divisor by_takers_;
-  memory::Divisor by_row_bytes_;
+  memory::DramRows rows_;
   Fifo<std::uint32_t> requests_;
   Fifo<std::uint32_t> replies_;
   Fifo<Fill> fills_;  ///< in order of time

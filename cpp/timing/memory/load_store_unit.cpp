@@ -105,31 +105,12 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
     for (std::size_t i = 0; i < lines.size(); ++i) entry.lanes.push_back(grouper_.lanes(i));
   }
   if (atomics_.per_lane && entry.origin.is_atomic()) {
-    split_by_lanes(entry);
+    memory::split_by_lanes(entry.lines, entry.bytes, entry.lanes);
     if (entry.origin.load != no_load) {
       loads_[entry.origin.load].fetches = static_cast<std::uint32_t>(entry.lines.size());
     }
   }
   return entry.origin.load;
-}
-
-void LoadStoreUnit::split_by_lanes(Entry& entry) {
-  std::vector<memory::LineAccess> lines;
-  std::vector<memory::ByteMasks> masks;
-  std::vector<memory::SectorLanes> lanes;
-  for (std::size_t i = 0; i < entry.lines.size(); ++i) {
-    for (std::uint32_t rest = entry.lines[i].mask; rest != 0; rest &= rest - 1) {
-      const auto sector = static_cast<memory::SectorMask>(rest & (0 - rest));
-      const std::uint32_t requests = memory::AtomicRule::requests_of(
-          entry.lanes[i][static_cast<std::size_t>(std::countr_zero(rest))]);
-      lines.insert(lines.end(), requests, {entry.lines[i].line, sector});
-      masks.insert(masks.end(), requests, entry.bytes[i]);
-      lanes.insert(lanes.end(), requests, entry.lanes[i]);
-    }
-  }
-  entry.lines = std::move(lines);
-  entry.bytes = std::move(masks);
-  entry.lanes = std::move(lanes);
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,

@@ -180,8 +180,6 @@ class LoadStoreUnit {
   std::uint32_t allocate_load();
   /// Lets the first instruction in the queue do its turn.
   void dispatch(Cycle now);
-  /// Makes the requests of each sector of an atomic out of those of its lines.
-  static void split_by_lanes(Entry& entry);
   [[nodiscard]] bool reaches_l1(const Origin& origin, std::uint64_t line) const {
     if (origin.is_atomic()) return false;
     return origin.kind == trace::MemoryKind::store ||

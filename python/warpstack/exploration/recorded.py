@@ -12,7 +12,7 @@ from warpstack._util.choices import CacheRuns, order_of
 from warpstack._util.options import Options
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.stages import values_of
+from warpstack.hardware.stages import alike
 from warpstack.memory.caches import MemorySystem, named_memory_error
 from warpstack.traces.trace import KernelTrace
 
@@ -138,10 +138,8 @@ def recorded_profiles(
         lines = sum(recording.num_lines for recording in recordings)
         share = min(max(_MOST_LINES / max(lines, 1), _LEAST_SHARE), 1.0)
     traces = [kernel._core for kernel in kernels]
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for position, gpu in enumerate(gpus):
-        alike.setdefault(values_of(gpu, CAPACITY_FIELDS), []).append(position)
-    distinct_gpus = [gpus[first]._core for first, *_ in alike.values()]
+    same = alike(gpus, CAPACITY_FIELDS)
+    distinct_gpus = [gpus[first]._core for first, *_ in same]
     with named_memory_error(reference):
         distinct, of_configs = _core.replay_order(
             traces,
@@ -153,7 +151,7 @@ def recorded_profiles(
             check_stop,
         )
     profiles: list[list[_core.MemoryProfile]] = [[] for _ in gpus]
-    for positions, numbers in zip(alike.values(), of_configs, strict=True):
+    for positions, numbers in zip(same, of_configs, strict=True):
         cores = [of_kernel[n] for of_kernel, n in zip(distinct, numbers, strict=True)]
         for position in positions:
             profiles[position] = cores

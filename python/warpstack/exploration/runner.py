@@ -21,7 +21,7 @@ from warpstack.exploration.recorded import CAPACITY_FIELDS, recorded_profiles
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.exploration.threads import on_threads
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.stages import values_of
+from warpstack.hardware.stages import alike, values_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, whole_instructions
 from warpstack.memory.caches import MemoryProfile
 from warpstack.models import interval_simulation
@@ -161,15 +161,12 @@ class Runner:
     ) -> None:
         """Run interval simulation once for points that are alike in all that it reads."""
         (m,) = self._simulating
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for position, gpu in enumerate(task.gpus):
-            groups.setdefault(values_of(gpu, interval_simulation.FIELDS), []).append(position)
-        alike = list(groups.values())
+        groups = alike(task.gpus, interval_simulation.FIELDS)
 
         def run(number: int, _: int) -> dict[str, list[float]] | str:
             columns: dict[str, list[float]] = {name: [] for name in NUMBERS}
             try:
-                launches = self._pipeline.simulated(task.gpus[alike[number][0]])
+                launches = self._pipeline.simulated(task.gpus[groups[number][0]])
                 for kernel, launch in zip(self.kernels, launches, strict=True):
                     self._check_stop()
                     said = launch.attributes(kernel)
@@ -182,14 +179,14 @@ class Runner:
             return columns
 
         # An event of its own: the end of these threads is not that of the sweep.
-        threads = on_threads(range(len(alike)), run, num_threads, threading.Event())
+        threads = on_threads(range(len(groups)), run, num_threads, threading.Event())
         with contextlib.closing(threads) as results:
             for number, found in results:
                 if isinstance(found, str):
-                    errors[alike[number], :, m] = found
+                    errors[groups[number], :, m] = found
                     continue
                 for name in NUMBERS:
-                    numbers[name][alike[number], :, m] = found[name]
+                    numbers[name][groups[number], :, m] = found[name]
 
     def _evaluate(
         self,
@@ -207,10 +204,7 @@ class Runner:
         for profile in self._pipeline.memory(task.gpus[0], num_threads):
             self._check_stop()
             memory.append(profile)
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for position, gpu in enumerate(task.gpus):
-            groups.setdefault(values_of(gpu, INTERVAL_FIELDS), []).append(position)
-        for positions in groups.values():
+        for positions in alike(task.gpus, INTERVAL_FIELDS):
             gpus = [task.gpus[position] for position in positions]
             profiles = []
             for number, caches in enumerate(memory):
@@ -399,7 +393,4 @@ def _same_but_for_caches(gpus: Sequence[Gpu], model: str) -> list[list[int]]:
     """Return the positions of GPUs that differ only in fields that neither intervals nor model read."""
     unread = CAPACITY_FIELDS - INTERVAL_FIELDS - model_reads(model)
     read = frozenset(Gpu.fields()) - unread
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for position, gpu in enumerate(gpus):
-        groups.setdefault(values_of(gpu, read), []).append(position)
-    return list(groups.values())
+    return alike(gpus, read)

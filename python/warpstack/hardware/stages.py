@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from warpstack._core import GPU_FIELDS
 from warpstack.hardware.description import Gpu
 
-__all__ = ["Stage", "fields_of", "values_of"]
+__all__ = ["Stage", "alike", "fields_of", "values_of"]
 
 
 class Stage(enum.Enum):
@@ -36,6 +36,14 @@ def fields_of(stage: Stage) -> frozenset[str]:
 def values_of(gpu: Gpu, fields: frozenset[str]) -> tuple[Any, ...]:
     """Return the values of some fields in the order of their names: what a result depends on."""
     return _getter(fields)(gpu)
+
+
+def alike(gpus: Iterable[Gpu], fields: frozenset[str]) -> list[list[int]]:
+    """Return the positions of GPUs with the same values of some fields, by first appearance."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for position, gpu in enumerate(gpus):
+        groups.setdefault(values_of(gpu, fields), []).append(position)
+    return list(groups.values())
 
 
 @cache
