@@ -9,6 +9,7 @@
 #include "trace/columns/column_batch.h"
 #include "trace/columns/launch_features.h"
 #include "trace/columns/program.h"
+#include "trace/columns/touched_pages.h"
 #include "trace/columns/trace_file.h"
 #include "trace/instructions/sass_names.h"
 #include "trace/instructions/tensor_operation.h"
@@ -401,6 +402,16 @@ void bind_trace(py::module_& module) {
             return batch_to_dict(std::move(batch));
           },
           py::arg("first"), py::arg("last"));
+
+  py::class_<trace::TouchedPages>(module, "TouchedPages")
+      .def(py::init<>())
+      .def(
+          "add",
+          [](trace::TouchedPages& pages, const trace::KernelTrace& t) {
+            const py::gil_scoped_release unlocked;
+            return pages.add(t, python_interrupt());
+          },
+          py::arg("trace"));
 
   bind_accelsim(module);
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warpstack import _core
 from warpstack.hardware.description import Gpu
 from warpstack.traces.trace import KernelTrace
 
@@ -23,12 +24,16 @@ __all__ = ["Estimate", "LaunchSample", "estimate", "launch_groups"]
 
 #: Launches of a group are alike when no feature of one exceeds that of another by more than this.
 _ALIKE = math.log(1.1)
+#: A launch brings data when more of its accesses than this are to pages that none before it touched.
+_NEW = 0.1
 #: Launches for each group, on average at least, so that a few of each are few of all.
 _LAUNCHES_PER_GROUP = 20
 _LEAST_GROUPS = 16
 _MOST_GROUPS = 100
 #: Launches of each group that are predicted at first: fewer say nothing about their spread.
 _FIRST = 2
+#: Launches of each group behind a bar that counts: two that agree hide what the others may do.
+_LEAST = 3
 #: The spread of all groups counts for this many launches in the spread of one.
 _PRIOR = 2
 #: Probability with which bars hold.
@@ -42,7 +47,8 @@ def launch_groups(
 
     Those of a group have the same name, threads per block, registers and shared memory, and follow
     launches of the same name, as what L2 holds depends on that; so does whether a launch touches more
-    than twice as many sectors as each one of its name before. Such sets are halved in the middle
+    than twice as many sectors as each one of its name before, or memory that no launch before it
+    touched, with a tenth of its accesses. Such sets are halved in the middle
     of their widest feature, those with most work times width first, until the features of all are
     within a tenth of each other, or until there is a group for every 20 launches, or 100.
 
@@ -66,7 +72,9 @@ def launch_groups(
     sets: dict[tuple[object, ...], list[int]] = {}
     before = ""
     most_touched: dict[str, int] = {}
+    pages = _core.TouchedPages()
     for position, kernel in enumerate(kernels):
+        new = pages.add(kernel._core) if by_predecessor else 0.0
         known = most_touched.get(kernel.name, 0)
         touched = counts[position]["read_sectors"] + counts[position]["written_sectors"]
         most_touched[kernel.name] = max(known, touched)
@@ -75,7 +83,7 @@ def launch_groups(
             kernel.block,
             kernel.registers_per_thread,
             kernel.shared_memory_bytes,
-            (before, touched > 2 * known) if by_predecessor else "",
+            (before, touched > 2 * known or new > _NEW) if by_predecessor else "",
         )
         sets.setdefault(key, []).append(position)
         before = kernel.name
@@ -289,10 +297,14 @@ class LaunchSample:
     def grow(self, estimates: Sequence[Estimate]) -> bool:
         """Ask for more launches where that narrows the bar; False when it is narrow enough.
 
-        `estimates` are those of all models: the widest bar decides.
+        Where launches differ at all, three of each group are behind a bar. `estimates` are those of
+        all models: the widest bar decides.
         """
         wide = [one for one in estimates if one.total_bar() > self._tolerance]
         before = list(self._counts)
+        for one in estimates:
+            least = np.where(one.spread > 0, np.minimum(one.sizes, _LEAST), 0)
+            self._counts = [max(pair) for pair in zip(self._counts, least.tolist(), strict=True)]
         for one in wide:
             # At most twice as many at a time: the spread is known better then.
             wanted = np.minimum(one.wanted(self._tolerance), 2 * np.asarray(before))

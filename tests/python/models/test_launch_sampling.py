@@ -214,7 +214,7 @@ def test_rows_of_sampled_launches_are_those_of_predict(app, gpu):
 
 @pytest.mark.slow
 def test_bars_hold():
-    """Of totals and of single launches: 95 % is promised, of few applications fewer may hold."""
+    """Of totals and of single launches: 95 % is promised."""
     totals, launches = [], []
     for seed in range(8):
         app = training_app(500, layers=3 + seed, seed=seed)
@@ -229,7 +229,7 @@ def test_bars_hold():
             within = full["ipc"].loc[guessed.index].between(guessed["ipc_low"], guessed["ipc_high"])
             launches += list(within)
             assert (found["ipc_high"] / found["ipc"] <= math.exp(0.03)).all()
-    assert np.mean(totals) >= 0.85
+    assert np.mean(totals) >= 0.9
     assert np.mean(launches) >= 0.9
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import warpstack as ws
 from effort import rounds
@@ -61,3 +62,40 @@ def test_by_hand():
     assert features["read_sectors"] == 2 * 4
     assert features["written_sectors"] == 2 * 32 + 2 * 1
     assert features["shared_wavefronts"] == 2 * 2
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def sectors_of(kernel):
+    """Return the sectors of every access, in any order."""
+    return [
+        sector
+        for position, (_, warps) in enumerate(kernel.blocks())
+        for warp in range(len(warps))
+        for sector in kernel.warp(position, warp)["sector"].tolist()
+    ]
+
+
+@pytest.mark.slow
+@settings(max_examples=rounds(60))
+@given(st.lists(kernels(), min_size=1, max_size=4))
+def test_new_pages_equal_their_plain_definition(launches):
+    pages, touched = ws._core.TouchedPages(), set()
+    for kernel in launches:
+        found = [sector * 32 // 4096 for sector in sectors_of(kernel)]
+        expected = sum(page not in touched for page in found) / max(len(found), 1)
+        assert pages.add(kernel._core) == pytest.approx(expected)
+        touched.update(found)
+
+
+def test_new_pages_by_hand():
+    """Four sectors of page 1, and four of page 1 with eight of page 2; then the same again."""
+    one = ws.patterns.KernelBuilder("one", grid=1, block=32)
+    one.emit("LDG.E", dst=4, src=2, address=0x1000 + 4 * one.thread)
+    two = ws.patterns.KernelBuilder("two", grid=1, block=32)
+    two.emit("LDG.E", dst=4, src=2, address=0x1000 + 4 * two.thread)
+    two.emit("STG.E.64", src=(2, 4), address=0x2000 + 8 * two.thread)
+    one, two = one.build()._core, two.build()._core
+    pages = ws._core.TouchedPages()
+    assert [pages.add(kernel) for kernel in (one, two, two, one)] == [1, 8 / 12, 0, 0]
