@@ -60,6 +60,7 @@ void bind_interval_simulation(py::module_& module) {
   py::class_<Result>(module, "IntervalSimulationResult")
       .def_readonly("cycles", &Result::cycles)
       .def_readonly("instructions", &Result::instructions)
+      .def_readonly("blocks", &Result::blocks)
       .def_readonly("active_sms", &Result::active_sms)
       .def_readonly("sm_cycles", &Result::sm_cycles)
       .def_property_readonly("stack",

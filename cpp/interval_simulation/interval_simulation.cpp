@@ -208,6 +208,7 @@ class Run {
       end = std::max(end, memory_.last_transfer() + 1);
     }
     result_.cycles = std::floor(end);
+    result_.blocks = num_blocks_;
     memory::count_instructions(trace_, result_.totals);
     result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
   }

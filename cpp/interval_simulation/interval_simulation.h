@@ -18,6 +18,7 @@ namespace warpstack::interval_simulation {
 struct Result {
   double cycles = 0;
   std::uint64_t instructions = 0;
+  std::uint64_t blocks = 0;  ///< that ran: some where very many were not traced
   std::uint64_t active_sms = 0;
   double sm_cycles = 0;    ///< sum over the SMs, each until its last warp is done
   CpiStack<double> stack;  ///< of these, by what issue slots were used for or lost to

@@ -66,7 +66,8 @@ struct RowCounts {
   bool operator==(const RowCounts&) const = default;
 };
 
-/// The immutable trace of one kernel launch, in columns. Blocks that were not traced are absent.
+/// The immutable trace of one kernel launch, in columns. Blocks that were not traced are absent;
+/// one at least is there, and has an instruction (TraceBuilder::finish).
 class KernelTrace {
  public:
   KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,

@@ -73,21 +73,25 @@ class DiskMemo:
     def _simulated(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[SimulatedLaunch] | None:
         count = len(self._kernels)
         cycles = _array(arrays, "cycles", np.float64, (count, len(_CYCLES)))
+        counts = _array(arrays, "counts", np.uint64, (count, 2))
         names = arrays.get("names", np.empty(0))
         totals = _array(arrays, "totals", np.uint64, (count, len(names)))
         sound = cycles is not None and bool(np.isfinite(cycles).all() and (cycles >= 0).all())
-        if cycles is None or totals is None or not sound or names.dtype.kind != "U":
+        if cycles is None or counts is None or totals is None or names.dtype.kind != "U":
+            return None
+        if not sound or not counts.all():
             return None
         return [
             SimulatedLaunch(
-                kernel.num_instructions,
+                instructions,
+                blocks,
                 of_launch[0],
                 of_launch[1],
                 dict(zip(STACK_COMPONENTS, of_launch[2:], strict=True)),
                 dict(zip(names.tolist(), counted, strict=True)),
             )
-            for kernel, of_launch, counted in zip(
-                self._kernels, cycles.tolist(), totals.tolist(), strict=True
+            for (instructions, blocks), of_launch, counted in zip(
+                counts.tolist(), cycles.tolist(), totals.tolist(), strict=True
             )
         ]
 
@@ -121,6 +125,7 @@ def _arrays_of(launches: Sequence[SimulatedLaunch]) -> dict[str, npt.NDArray[Any
         for one in launches
     ]
     return {
+        "counts": np.array([[one.instructions, one.blocks] for one in launches], dtype=np.uint64),
         "cycles": np.array(cycles, dtype=np.float64),
         "names": np.array(names),
         "totals": np.array([[one.totals[n] for n in names] for one in launches], dtype=np.uint64),

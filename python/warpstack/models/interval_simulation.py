@@ -25,12 +25,14 @@ FIELDS = fields_of(Stage.TIMING)
 
 @dataclass(frozen=True)
 class SimulatedLaunch:
-    """What interval simulation found of the traced blocks of a launch.
+    """What interval simulation found of a launch, whose blocks that were not traced run like the others.
 
     Attributes
     ----------
     instructions
         Warp instructions that ran.
+    blocks
+        Thread blocks that ran: fewer than the launch has where very many were not traced.
     cycles
         SM cycles until the kernel ends.
     sm_cycles
@@ -42,6 +44,7 @@ class SimulatedLaunch:
     """
 
     instructions: int
+    blocks: int
     cycles: float
     sm_cycles: float
     stack: Mapping[str, float]
@@ -50,14 +53,16 @@ class SimulatedLaunch:
     def attributes(self, kernel: KernelTrace) -> dict[str, Any]:
         """Return the attributes of a `Prediction` that say how fast the kernel is.
 
-        Blocks that were not traced run at the rate of the others.
+        Blocks that did not run have the rate of the others.
         """
         instructions = whole_instructions(kernel)
-        share = instructions / self.instructions
+        cycles = self.cycles
+        if self.blocks < kernel.num_blocks:
+            cycles *= instructions / self.instructions
         return {
             "instructions": float(instructions),
-            "cycles": self.cycles if share == 1 else self.cycles * share,
-            "ipc": self.instructions / self.cycles,
+            "cycles": cycles,
+            "ipc": instructions / cycles,
             "cpi": self.sm_cycles / self.instructions,
             "cpi_stack": {part: count / self.instructions for part, count in self.stack.items()},
         }
@@ -78,7 +83,7 @@ class IntervalSimulator:
             self._core = _core.IntervalSimulator(gpu._core)
 
     def run(self, kernel: KernelTrace) -> SimulatedLaunch:
-        """Run the traced blocks of a kernel with empty L1 caches.
+        """Run a kernel with empty L1 caches.
 
         Raises
         ------
@@ -90,7 +95,12 @@ class IntervalSimulator:
         if found.instructions == 0:
             raise InputError(f"kernel {kernel.name} has no instructions; nothing to predict")
         return SimulatedLaunch(
-            found.instructions, found.cycles, found.sm_cycles, found.stack, found.totals
+            found.instructions,
+            found.blocks,
+            found.cycles,
+            found.sm_cycles,
+            found.stack,
+            found.totals,
         )
 
     def flush_l2(self) -> None:

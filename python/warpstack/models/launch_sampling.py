@@ -204,12 +204,11 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
     # Deviations of the predicted launches from the means of their group.
     x: list[npt.NDArray[np.float64]] = []
     y: list[npt.NDArray[np.float64]] = []
-    means: list[tuple[float, float]] = []
+    means: list[float] = []
     for logs, cycles, mask in zip(instructions, given, known, strict=True):
-        mean_x, mean_y = float(logs[mask].mean()), float(np.log(cycles[mask]).mean())
-        means.append((mean_x, mean_y))
-        x.append(logs[mask] - mean_x)
-        y.append(np.log(cycles[mask]) - mean_y)
+        means.append(float(logs[mask].mean()))
+        x.append(logs[mask] - means[-1])
+        y.append(np.log(cycles[mask]) - np.log(cycles[mask]).mean())
     xx = np.array([(u * u).sum() for u in x])
     xy = np.array([(u * v).sum() for u, v in zip(x, y, strict=True)])
     common = _power(xy.sum(), xx.sum())
@@ -223,17 +222,16 @@ def estimate(groups: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Estimate:
     pooled = squares.sum() / max(freedom.sum(), 1)
     spread = np.sqrt((squares + _PRIOR * pooled) / (freedom + _PRIOR))
     launches = []
-    for logs, cycles, mask, power, (mean_x, mean_y) in zip(
-        instructions, given, known, powers, means, strict=True
-    ):
-        line = np.exp(mean_y + power * (logs - mean_x))
+    for logs, cycles, mask, power in zip(instructions, given, known, powers, strict=True):
         # The mean of logarithms is not the logarithm of the mean: the predicted ones keep their sum.
+        # From the first of them, so that launches that are all alike get the cycles to the last bit.
+        line = np.exp(power * (logs - logs[mask][0]))
         line *= cycles[mask].sum() / line[mask].sum()
         launches.append(np.where(mask, cycles, line))
     sizes = np.array([len(cycles) for cycles in given])
     tilts = np.zeros((2, len(groups)))
     for group, (logs, mask) in enumerate(zip(instructions, known, strict=True)):
-        away = logs[~mask] - means[group][0]
+        away = logs[~mask] - means[group]
         if len(away) and xx[group] + added > 0:
             squared = np.array([away.mean() ** 2, np.square(away).mean()])
             tilts[:, group] = squared / (xx[group] + added)

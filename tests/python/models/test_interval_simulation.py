@@ -15,9 +15,11 @@ import kernel_recipes as kr
 import random_cases as rc
 import warpstack as ws
 from warpstack._core import GPU_FIELDS
+from warpstack.cli import main
 from warpstack.errors import UnusedOptionWarning
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.hardware.description import Gpu, is_whole
+from warpstack.interval.profile import whole_instructions
 from warpstack.memory.caches import MemorySystem
 from warpstack.models.interval_simulation import FIELDS, NAME, IntervalSimulator
 from warpstack.models.prediction import evaluate_all, fields_used
@@ -136,15 +138,20 @@ def test_a_launch_that_repeats_is_what_it_would_be(pascal):
     assert taken < 3 * (time.perf_counter() - start)
 
 
+def cut(kernel, blocks, folder):
+    """Return a trace file of a kernel with its first blocks alone."""
+    ws.save(kernel, folder, format="accelsim")
+    (folder / "warpstack-export.json").unlink()
+    (path,) = folder.glob("*.traceg*")
+    text = path.read_text().split("#BEGIN_TB")
+    path.write_text("#BEGIN_TB".join(text[: blocks + 1]))
+    return path
+
+
 def test_blocks_that_were_not_traced_are_like_the_others(pascal, tmp_path):
     whole = ws.patterns.gather(blocks=8)
-    ws.save(whole, tmp_path / "trace", format="accelsim")
-    (tmp_path / "trace" / "warpstack-export.json").unlink()
-    (path,) = (tmp_path / "trace").glob("*.traceg*")
-    text = path.read_text().split("#BEGIN_TB")
-    path.write_text("#BEGIN_TB".join(text[:5]))
     with pytest.warns(ws.errors.TraceWarning, match="4 of 8"):
-        kernel = ws.load(path)[0]
+        kernel = ws.load(cut(whole, 4, tmp_path / "trace"))[0]
     assert kernel.num_missing_blocks == 4
     (row,) = ws.predict(kernel, pascal, NAME).to_dict("records")
     (full,) = ws.predict(whole, pascal, NAME).to_dict("records")
@@ -152,6 +159,46 @@ def test_blocks_that_were_not_traced_are_like_the_others(pascal, tmp_path):
     assert row["cycles"] == pytest.approx(full["cycles"], rel=0.1)
     (closed,) = ws.predict(kernel, pascal).to_dict("records")
     assert closed["instructions"] == row["instructions"]
+
+
+def unlike_blocks(blocks):
+    """Return a kernel whose blocks have more instructions the later they come."""
+    k = ws.patterns.KernelBuilder("unlike", grid=blocks, block=32)
+    for step in range(blocks):
+        k.emit("FADD", dst=4, src=4, where=k.thread // 32 >= step)
+    k.emit("EXIT")
+    return k.build()
+
+
+def test_cycles_of_blocks_that_all_ran_are_whole(pascal, tmp_path):
+    """With 3 of 8 unlike blocks traced, 8 run in turn: their cycles count, not a share of these."""
+    with pytest.warns(ws.errors.TraceWarning, match="5 of 8"):
+        kernel = ws.load(cut(unlike_blocks(8), 3, tmp_path / "trace"))[0]
+    found = IntervalSimulator(pascal).run(kernel)
+    assert found.blocks == 8
+    assert found.instructions != whole_instructions(kernel)
+    (row,) = ws.predict(kernel, pascal, NAME).to_dict("records")
+    assert row["instructions"] == whole_instructions(kernel)
+    assert row["cycles"] == found.cycles == round(found.cycles)
+    assert row["ipc"] == row["instructions"] / row["cycles"]
+
+
+def test_of_very_many_blocks_that_were_not_traced_some_stand_for_all(tmp_path):
+    gpu = ws.gpu("pascal-mdm").replace(num_sms=1, blocks_per_sm=2)
+    with pytest.warns(ws.errors.TraceWarning, match="62 of 64"):
+        kernel = ws.load(cut(ws.patterns.gather(blocks=64), 2, tmp_path / "trace"))[0]
+    found = IntervalSimulator(gpu).run(kernel)
+    assert found.blocks == 16
+    (row,) = ws.predict(kernel, gpu, NAME).to_dict("records")
+    assert row["cycles"] == found.cycles * 4
+
+
+@pytest.mark.parametrize("command", [["predict", "--models", NAME], ["simulate"]])
+def test_a_trace_without_blocks_is_one_error(tmp_path, capsys, command):
+    path = cut(ws.patterns.gather(blocks=8), 0, tmp_path / "trace")
+    assert main([command[0], str(path), "--gpu", "pascal-mdm", *command[1:]]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"{path}: the file has no instruction; it is cut" in said
 
 
 # --- what is computed ---------------------------------------------------------------------------
@@ -296,6 +343,15 @@ def test_the_cache_keeps_runs(app, pascal, runs, tmp_path):
         StageCache(tmp_path).put(NAME, entry.stem.rpartition("-")[2], {"cycles": np.zeros(3)})
     third = ws.sweep(app, pascal, AXES, NAME, cache=tmp_path)
     pd.testing.assert_frame_equal(third, first, check_exact=True)
+
+
+def test_the_cache_keeps_runs_of_blocks_that_were_not_traced(pascal, tmp_path):
+    with pytest.warns(ws.errors.TraceWarning, match="5 of 8"):
+        kernel = ws.load(cut(unlike_blocks(8), 3, tmp_path / "trace"))[0]
+    first, again = (
+        ws.sweep(kernel, pascal, AXES, NAME, cache=tmp_path / "cache") for _ in range(2)
+    )
+    pd.testing.assert_frame_equal(again, first, check_exact=True)
 
 
 def test_a_point_that_is_wrong_is_a_row_with_its_error(app, pascal):

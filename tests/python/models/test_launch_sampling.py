@@ -106,6 +106,12 @@ def test_cycles_grow_with_a_power_of_the_instructions(power):
     assert one.total_bar() == pytest.approx(0, abs=1e-12)
 
 
+def test_launches_that_are_all_alike_have_the_cycles_to_the_last_bit():
+    for cycles in range(600, 700):
+        (found,) = estimate([([1536.0] * 7, [cycles] * 3 + [math.nan] * 4)]).launches
+        assert found.tolist() == [cycles] * 7
+
+
 def test_a_group_of_one_predicted_launch_has_the_power_of_the_others():
     """Cycles of the first grow with the root: of the second, four times the work takes twice as long."""
     work = [100.0, 400.0]
