@@ -121,10 +121,10 @@ def search(
     DataFrame
         All configurations that were predicted, the best first and those that break a constraint or
         failed last: ``point`` (in the order of evaluation), a column per field of the space,
-        ``objective``, ``feasible``, ``instructions``, ``cycles``, ``ipc``, ``cpi``, ``time_us``,
-        ``launch_us``, the stack, and
-        ``error``. `DataFrame.attrs` holds ``method`` (``exhaustive``, ``differential evolution`` or
-        ``optuna``) and ``configurations``, the size of the space (infinite for a field without steps).
+        ``objective``, ``feasible``, the engine ``anchor`` if one was asked for, ``instructions``,
+        ``cycles``, ``ipc``, ``cpi``, ``time_us``, ``launch_us``, the stack, and ``error``.
+        `DataFrame.attrs` holds ``method`` (``exhaustive``, ``differential evolution`` or ``optuna``)
+        and ``configurations``, the size of the space (infinite for a field without steps).
         Of several objectives ``objective_1``, ``objective_2``, ... in place of ``objective``, and
         ``front``: whether no other feasible configuration is as good in all and better in one;
         those come first.
@@ -443,7 +443,12 @@ class _Evaluation:
                 + " and ".join(condition.text for condition in self._before)
             )
         table = pd.concat(self._parts, ignore_index=True)
-        columns = ["point", *self._fields, *self._columns, "feasible", *_RESULTS, "error"]
+        anchor = self._running["anchor"]
+        results = list(_RESULTS)
+        if anchor is not None:
+            table["anchor"] = anchor.name
+            results.insert(0, "anchor")
+        columns = ["point", *self._fields, *self._columns, "feasible", *results, "error"]
         best = self._signs * table[self._columns].to_numpy(dtype=float)
         feasible = table["feasible"].to_numpy(bool)
         front = feasible.copy()

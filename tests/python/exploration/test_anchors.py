@@ -342,6 +342,7 @@ def test_a_search_asks_the_anchor_once(app, pascal, monkeypatch):
     found = ws.search(app, pascal, space, budget=60, anchor="simulate", cache=False)
     assert len(found) == 60
     assert len(runs) == 2
+    assert (found["anchor"] == "simulate").all()
     points = found[["num_sms", "l1_mshrs"]].to_dict("records")[:5]
     table = ws.sweep(app, pascal, points, anchor="simulate", cache=False)
     totals = ws.exploration.point_totals(table)
