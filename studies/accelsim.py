@@ -128,8 +128,8 @@ def tables(reference: Path, traces: Path) -> dict[str, pd.DataFrame]:
 def main() -> None:
     """Print the tables and write them where asked to."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("traces", type=Path)
+    parser.add_argument("reference", type=pages.existing())
+    parser.add_argument("traces", type=pages.existing())
     arguments = parser.parse_args()
     pages.publish(PAGE, tables(arguments.reference, arguments.traces), arguments.write)
 

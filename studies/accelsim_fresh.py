@@ -110,7 +110,8 @@ def tables(shared: Path) -> dict[str, pd.DataFrame]:
 def main() -> None:
     """Print the tables and write them where asked to."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("shared", type=Path)
+    needed = pages.existing("reference/accelsim/fresh.csv", "traces/accelsim-fresh")
+    parser.add_argument("shared", type=needed)
     parser.add_argument("--fresh", action="store_true", help="the fresh launches alone")
     arguments = parser.parse_args()
     shared = arguments.shared

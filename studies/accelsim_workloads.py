@@ -103,8 +103,8 @@ def tables(
 def main() -> None:
     """Print the tables and write them where asked to."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("traces", type=Path)
+    parser.add_argument("reference", type=pages.existing("workloads.csv"))
+    parser.add_argument("traces", type=pages.existing())
     add_gpu(parser)
     parser.add_argument("--order", default="auto", help="of accesses, for the models")
     arguments = parser.parse_args()

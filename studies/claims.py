@@ -89,7 +89,9 @@ def of_originals(order: str) -> pd.DataFrame:
 def main() -> None:
     """Measure, print the tables and write them where asked to."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("--accelsim", nargs=2, type=Path, metavar=("REFERENCE", "TRACES"))
+    parser.add_argument(
+        "--accelsim", nargs=2, type=pages.existing(), metavar=("REFERENCE", "TRACES")
+    )
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     ours = pd.concat(

@@ -71,7 +71,9 @@ def evaluated(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
 def main() -> None:
     """Compute the tables asked for and print or write them."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("reference", type=Path, help="the folder hardware")
+    parser.add_argument(
+        "reference", type=pages.existing("h100-emptykernel-grid.csv"), help="the folder hardware"
+    )
     parser.add_argument(
         "--only", nargs="+", choices=SUITES, default=list(SUITES), help="these sets"
     )

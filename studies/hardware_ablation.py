@@ -133,7 +133,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("reference", type=Path, help="the folder hardware")
+    parser.add_argument(
+        "reference", type=pages.existing("gtx1080-rodinia.csv"), help="the folder hardware"
+    )
     parser.add_argument("--cache", type=Path, default=evaluate.cache_folder(), help="of traces")
     parser.add_argument("--write", action="store_true", help="write the table that the page names")
     arguments = parser.parse_args()

@@ -12,7 +12,6 @@ The ablations hold the model against the cycle-level simulator on the seventeen 
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,7 +195,9 @@ def accelsim_table(reference: pd.DataFrame, app: ws.App) -> pd.DataFrame:
 def main() -> None:
     """Measure what was asked for and print or write the tables."""
     parser = pages.parser(__doc__, PAGE)
-    parser.add_argument("--accelsim", nargs=2, type=Path, metavar=("REFERENCE", "TRACES"))
+    parser.add_argument(
+        "--accelsim", nargs=2, type=pages.existing(), metavar=("REFERENCE", "TRACES")
+    )
     arguments = parser.parse_args()
     tables = {"ablations": ablation_table()}
     if arguments.accelsim:

@@ -145,6 +145,21 @@ def parser(doc: str | None, page: Path) -> argparse.ArgumentParser:
     return made
 
 
+def existing(*parts: str) -> Callable[[str], Path]:
+    """Return the type of an argument that is a file or a folder, of which these parts are needed."""
+
+    def path_of(text: str) -> Path:
+        path = Path(text)
+        for one in (path, *(path / part for part in parts)):
+            if not one.exists():
+                raise argparse.ArgumentTypeError(
+                    f"{one} does not exist: give what the beginning of --help says"
+                )
+        return path
+
+    return path_of
+
+
 def check_programs(parser: argparse.ArgumentParser, folder: Path, page: Path) -> None:
     """End with an error unless there is a folder for the programs that a study runs."""
     if not folder.is_dir():

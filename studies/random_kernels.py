@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import sys
 import time
 import warnings
@@ -367,8 +368,8 @@ def main() -> None:
     pages.add_processes(parser)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.shrink:
-        if not all(part.isdecimal() for part in arguments.shrink.split(":", 1)):
+    if arguments.shrink is not None:
+        if not re.fullmatch(r"\d+:\d+", arguments.shrink):
             parser.error(f"--shrink {arguments.shrink}: expected SEED:NUMBER, such as 202:476")
         _show_shrunk(arguments.shrink, arguments.model)
         return

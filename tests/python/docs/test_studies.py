@@ -88,3 +88,38 @@ def test_texts_of_numbers_become_numbers(pages):
     ]
     with pytest.raises(ValueError, match="two columns have the name 'a'"):
         pages.plain(pd.DataFrame([[1, 2]], columns=["a", "`a`"]))
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["accelsim_fresh", "NONE"], "argument shared: NONE does not exist: give"),
+        (
+            ["accelsim_fresh", "EMPTY"],
+            "argument shared: EMPTY/reference/accelsim/fresh.csv does not exist: give",
+        ),
+        (["accelsim", "NONE/a.csv", "EMPTY"], "argument reference: NONE/a.csv does not exist"),
+        (["accelsim_workloads", "EMPTY", "EMPTY"], "EMPTY/workloads.csv does not exist"),
+        (["trust", "--accelsim", "EMPTY", "NONE"], "argument --accelsim: NONE does not exist"),
+        (["hardware", "EMPTY"], "EMPTY/h100-emptykernel-grid.csv does not exist"),
+        (["hardware_ablation", "NONE"], "argument reference: NONE does not exist"),
+        *(
+            (
+                ["random_kernels", "--shrink", text],
+                f"--shrink {text}: expected SEED:NUMBER, such as",
+            )
+            for text in ("202", "202:x", "202:", "1:2:3", "")
+        ),
+    ],
+)
+def test_what_is_not_there_is_one_error(tmp_path, monkeypatch, capsys, command, message):
+    places = {"NONE": str(tmp_path / "none"), "EMPTY": str(tmp_path)}
+    for name, place in places.items():
+        command = [word.replace(name, place) for word in command]
+        message = message.replace(name, place)
+    monkeypatch.syspath_prepend(str(STUDIES))
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as caught:
+        importlib.import_module(command[0]).main()
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
