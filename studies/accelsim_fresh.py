@@ -6,8 +6,9 @@
     python studies/accelsim_fresh.py SHARED --fresh    # those of the fresh launches alone
 
 SHARED is the folder of the reference material: ``reference/accelsim`` says what was run, ``traces``
-has the kernels. The fresh launches belong to no workload, and nothing was chosen by them; their machine is
-`pascal-mdm`. The other tables are those of ``studies/accelsim.py`` and ``studies/accelsim_workloads.py``.
+has the kernels. The fresh launches belong to no workload, and nothing was chosen by them. Their machine
+and that of the workloads is `pascal-mdm` with ``noc_topology=crossbar``. The other tables are those of
+``studies/accelsim.py`` and ``studies/accelsim_workloads.py``.
 """
 
 from __future__ import annotations

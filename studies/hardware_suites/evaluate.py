@@ -20,7 +20,7 @@ from .program import PROGRAMS, Bench
 from .row import Row, Run, Setting, State
 
 SIMULATOR = "simulator"
-MODELS = ("gpumech", "mdm", "mwp_cwp", "closed_network")
+MODELS = ("gpumech", "mdm", "mwp_cwp", "closed_network", "interval_simulation")
 #: Whose machine code a card runs, as far as it can be read; others run PTX here.
 _CODES = {
     "h100-pcie": "sm_90",

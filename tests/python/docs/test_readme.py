@@ -84,6 +84,15 @@ def test_table_of_trust_is_what_the_studies_last_made():
         assert f"{shown[0]}{made}\n{shown[1]}" in page.read_text(encoding="utf-8")
 
 
+def test_trust_and_the_page_of_the_simulator_ran_accelsim_s_machine_alike():
+    """Launch by launch, both kept the same of the fresh launches, to the digits of either."""
+    keys = ["application", "kernel"]
+    kept = pd.read_csv(trust.DATA / "accelsim.csv").query("kind == 'fresh'").set_index(keys)
+    page = pd.read_csv(REPOSITORY / "docs/data/simulator/fresh.csv").set_index(keys)
+    for name in ("cycles", "simulator", "interval_simulation", "closed_network"):
+        assert kept[name].to_dict() == pytest.approx(page[name].to_dict(), rel=5e-5, abs=0.06), name
+
+
 @pytest.mark.slow
 def test_python_of_the_readme():
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
