@@ -109,7 +109,7 @@ void MemorySide::run(Cycle end) {
         channels_[event.index].awake = never;
         return step_channel(event.index, now);
       case Kind::bank:
-        channels_[event.index].ready_banks.push_back(event.data);
+        bank_is_ready(channels_[event.index], event.data);
         return step_channel(event.index, now);
       case Kind::fill:
         return fill(event.index, event.data, now);
@@ -377,13 +377,18 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
   const std::uint32_t before = channel.queued;
   while (has_banks ? !channel.ready_banks.empty() : !channel.requests.empty()) {
     Time start = channel.free - machine_.dram_period;
+    if (start > now && start >= channel.awake) break;  // it is looked at again before
     auto chosen = channel.ready_banks.begin();
     if (has_banks) {
       // Reads and writes do not wait for one another.
-      chosen = std::ranges::min_element(channel.ready_banks, {}, [&](std::uint32_t bank) {
-        return first_transfer(channel, bank);
-      });
-      start = std::max(start, first_transfer(channel, *chosen));
+      Time first = first_transfer(channel, *chosen);
+      for (auto other = chosen + 1; other != channel.ready_banks.end(); ++other) {
+        const Time at = first_transfer(channel, *other);
+        if (at >= first) continue;
+        first = at;
+        chosen = other;
+      }
+      start = std::max(start, first);
     }
     if (start > now) {
       if (start < channel.awake) {
@@ -393,9 +398,9 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
       break;
     }
     if (has_banks) {
-      const std::uint32_t bank = *chosen;
+      const ReadyBank ready = *chosen;
       channel.ready_banks.erase(chosen);
-      transfer_of_bank(c, bank, now);
+      transfer_of_bank(c, ready, now);
       continue;
     }
     const Transfer transfer = channel.requests.front();
@@ -478,20 +483,20 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   }
 }
 
-Time MemorySide::first_transfer(const Channel& channel, std::uint32_t bank) const {
-  const bool is_write = channel.banks[bank].current.mshr == Transfer::write;
-  return std::max(is_write ? channel.write : channel.read,
-                  channel.group_free[bank % channel.group_free.size()]);
+void MemorySide::bank_is_ready(Channel& channel, std::uint32_t bank) {
+  channel.ready_banks.push_back({bank,
+                                 static_cast<std::uint16_t>(bank % channel.group_free.size()),
+                                 channel.banks[bank].current.mshr == Transfer::write});
 }
 
-void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
+void MemorySide::transfer_of_bank(std::uint32_t c, const ReadyBank& ready, Time now) {
   Channel& channel = channels_[c];
   const gpu::Gpu& gpu = machine_.gpu;
   const double period = machine_.dram_period;
-  Bank& bank = channel.banks[b];
+  Bank& bank = channel.banks[ready.bank];
   refresh(channel, now);
-  const bool is_write = bank.current.mshr == Transfer::write;
-  Time& group = channel.group_free[b % channel.group_free.size()];
+  const bool is_write = ready.is_write;
+  Time& group = channel.group_free[ready.group];
   const Time start = std::max({now, is_write ? channel.write : channel.read, group});
   const std::uint32_t bursts =
       (bank.current.bytes + gpu.dram_burst_bytes - 1) / gpu.dram_burst_bytes;
@@ -510,7 +515,7 @@ void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
     bank.precharge = std::max(bank.precharge, last + gpu.dram_trtp * period);
   }
   transferred(bank.current, last);
-  give_work(c, b, std::max(now, last));
+  give_work(c, ready.bank, std::max(now, last));
 }
 
 void MemorySide::transferred(const Transfer& transfer, Time start) {

@@ -11,7 +11,12 @@
 namespace warpstack::interval_simulation {
 namespace {
 
-Cycle ceil_of(double time) { return static_cast<Cycle>(std::ceil(time - 1e-6)); }
+/// std::ceil() is a call in portable builds.
+Cycle ceil_of(double time) {
+  const double exact = time - 1e-6;
+  const auto cycle = static_cast<Cycle>(exact);
+  return cycle + (exact > static_cast<double>(cycle) ? 1 : 0);
+}
 
 }  // namespace
 
