@@ -57,7 +57,6 @@ void MemorySide::send(std::uint32_t sm, const Request& request,
   }
   Packet& packet = packets_[id];
   packet.request = request;
-  packet.mark = request.sent;
   packet.sm = sm;
   packet.fetches = 0;
   packet.noc = packet.queue = packet.dram = 0;
@@ -87,6 +86,7 @@ void MemorySide::wake_sender(std::uint32_t sm, Time now) {
   Sender& sender = senders_[sm];
   if (sender.is_queued || sender.waiting.empty()) return;
   sender.is_queued = true;
+  if (sender.waiting.size() > 1) __builtin_prefetch(&packets_[sender.waiting[1]]);
   const Time sent = packets_[sender.waiting.front()].request.sent;
   const Time port = sender.port_free - machine_.l2_period;
   schedule(std::max({now, sent, port}), Kind::sender, sm);
@@ -121,7 +121,26 @@ void MemorySide::run(Cycle end) {
       case Kind::reply:
         return send_reply(event.data, now);
     }
-  });
+  }, [this](const Event& event) { prefetch(event); });
+}
+
+void MemorySide::prefetch(const Event& event) const {
+  switch (event.kind) {
+    case Kind::sender:
+      return __builtin_prefetch(&packets_[senders_[event.index].waiting.front()]);
+    case Kind::slice: {
+      const Fifo<std::uint32_t>& requests = slices_[event.index].requests;
+      if (!requests.empty()) __builtin_prefetch(&packets_[requests.front()]);
+      return;
+    }
+    case Kind::fill:
+      return under_way_[event.index].prefetch(event.data);
+    case Kind::write:
+    case Kind::reply:
+      return __builtin_prefetch(&packets_[event.data]);
+    default:
+      return;
+  }
 }
 
 void MemorySide::step_requests(Time now) {
@@ -161,11 +180,12 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
   const double bytes = packet.request.bytes_there(machine_.gpu);
   requests_free_ = std::max(requests_free_, now) + bytes * machine_.noc_cycles_per_byte;
   sender.port_free = std::max(sender.port_free, now) + bytes * machine_.port_cycles_per_byte;
-  packet.noc += static_cast<float>(std::max(now - packet.mark, 0.0));
-  packet.mark = now;
+  packet.noc += static_cast<float>(std::max(now - packet.request.sent, 0.0));
+  packet.request.sent = now;
   sender.waiting.pop();
   sender.is_queued = false;
   slice.requests.push(id);
+  l2_.prefetch(packet.request.set, packet.request.line);
   if (slice.requests.size() == 1) wake_slice(s, now);
   departed_(sm, now);
   wake_sender(sm, now);
@@ -213,7 +233,7 @@ MemorySide::Wait MemorySide::serve(std::uint32_t s, std::uint32_t id, Time now) 
   const bool is_write = packets_[id].request.kind == Request::Kind::write;
   const Wait wait = is_write ? write(s, id, now) : read(s, id, now);
   if (wait != Wait::none) return wait;
-  packets_[id].mark = now;
+  packets_[id].request.sent = now;
   if (packets_[id].fetches == 0) finish(id, now);
   return Wait::none;
 }
@@ -222,7 +242,7 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   const Request& request = packets_[id].request;
   LinesUnderWay<std::uint32_t>& mshrs = under_way_[s];
   const bool modifies = request.kind != Request::Kind::read;
-  const memory::Cache::Finding found = l2_.look(request.set, request.line);
+  memory::Cache::Finding found = l2_.look(request.set, request.line);
   const memory::SectorMask fetched = l2_.missing(found, request.mask);
   bool has_targets = true;
   std::uint32_t waits_for = 0;
@@ -241,7 +261,9 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
       slices_[s].replies >= machine_.gpu.l2_queue_entries) {
     return Wait::reply;
   }
-  if (fetched && !can_take(request)) return Wait::dram;
+  if (fetched && machine_.reserves && !l2_.make_room(request.set, request.line, found)) {
+    return Wait::dram;
+  }
   if (waits_for > 0)
     mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
       if (mask & request.mask & ~fetched) mshrs.add_target(mshr, id);
@@ -249,9 +271,7 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   packets_[id].fetches = waits_for + (fetched != 0);
   memory::Cache::Eviction eviction;
   const memory::Cache::ReadResult result =
-      machine_.reserves  // a line that makes room may have moved others
-          ? l2_.read(request.set, request.line, request.mask, request.evict_first, eviction)
-          : l2_.read(request.set, request.line, request.mask, found, request.evict_first, eviction);
+      l2_.read(request.set, request.line, request.mask, found, request.evict_first, eviction);
   if (modifies) {
     memory::count_l2_atomic(totals_, request.mask, result.hit);
     last_write_ = std::max(last_write_, now);
@@ -528,10 +548,10 @@ void MemorySide::transferred(const Transfer& transfer, Time start) {
 
 void MemorySide::take_transfer(std::uint32_t id, Time start, Time now) {
   Packet& packet = packets_[id];
-  const Time queued = std::clamp(start - packet.mark, 0.0, now - packet.mark);
+  const Time queued = std::clamp(start - packet.request.sent, 0.0, now - packet.request.sent);
   packet.queue += static_cast<float>(queued);
-  packet.dram += static_cast<float>(now - packet.mark - queued);
-  packet.mark = now;
+  packet.dram += static_cast<float>(now - packet.request.sent - queued);
+  packet.request.sent = now;
   if (--packet.fetches == 0) finish(id, now);
 }
 
@@ -600,7 +620,7 @@ void MemorySide::send_reply(std::uint32_t id, Time now) {
   port = sent + bytes * machine_.port_cycles_per_byte;
   replies_[packet.sm].push({sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
                             packet.request.owner,
-                            packet.noc + static_cast<float>(std::max(sent - packet.mark, 0.0)),
+                            packet.noc + static_cast<float>(std::max(sent - packet.request.sent, 0.0)),
                             packet.queue, packet.dram});
   const std::uint32_t s = packet.request.slice;
   release(id);

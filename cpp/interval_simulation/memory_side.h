@@ -86,8 +86,7 @@ class MemorySide {
  private:
   static constexpr Time never = std::numeric_limits<Time>::infinity();
   struct Packet {
-    Request request;
-    Time mark = 0;  ///< until when its time is accounted for
+    Request request;  ///< `sent`: until when its time is accounted for
     std::uint32_t sm = 0;
     std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
     float noc = 0;
@@ -106,7 +105,7 @@ class MemorySide {
     reply
   };
   struct Event {
-    Kind kind;
+    Kind kind{};
     std::uint16_t index = 0;  ///< of an SM, slice or channel
     std::uint32_t data = 0;   ///< a bank, an entry of a slice's lines under way, or a packet
   };
@@ -171,6 +170,7 @@ class MemorySide {
   void step_requests(Time now);
   void grant(std::uint32_t sm, Time now);
   void wake_sender(std::uint32_t sm, Time now);
+  void prefetch(const Event& event) const;
   void take_turn(std::uint32_t slice, Time now);
   /// It can go on with its first request, now or when it is free.
   void wake_slice(std::uint32_t slice, Time now);

@@ -104,14 +104,13 @@ void Scheduler::begin_step(std::uint32_t warp, double span, double instructions,
   units_left_ -= entry.most_use;
   entry.waits_for_unit = false;
   entry.speed = 1;
-  serve(place);
+  const auto after =
+      std::ranges::find_if(served_, [&](std::uint32_t other) { return is_after(other, place); });
+  served_.insert(after, place);
+  note_end(entry);
 }
 
-void Scheduler::serve(std::uint32_t place) {
-  std::size_t at = served_.size();
-  while (at > 0 && is_after(served_[at - 1], place)) --at;
-  served_.insert(served_.begin() + static_cast<std::ptrdiff_t>(at), place);
-  const Entry& entry = entries_[place];
+inline void Scheduler::note_end(const Entry& entry) {
   const double left = std::max(entry.left, 0.0);
   if (entry.speed == 1) {
     next_ = std::min(next_, now_ + left);
@@ -182,7 +181,8 @@ void Scheduler::deal() {
     entry.speed = speed;
     slots_left_ -= speed * entry.slots;
     units_left_ -= speed * entry.most_use;
-    serve(static_cast<std::uint32_t>(place));
+    served_.push_back(static_cast<std::uint32_t>(place));
+    note_end(entry);
     is_exhausted_ = slots_left_ <= rounding;
     return !is_exhausted_;
   };
@@ -216,7 +216,8 @@ void Scheduler::deal_alike() {
     }
     entry.waits_for_unit = by_units < by_slots;
     entry.speed = std::min(by_slots, by_units);
-    serve(static_cast<std::uint32_t>(place));
+    served_.push_back(static_cast<std::uint32_t>(place));
+    note_end(entry);
     return true;
   });
 }

@@ -90,7 +90,7 @@ class Scheduler {
   void deal();
   void deal_alike();
   /// A step goes on at its speed from now on.
-  void serve(std::uint32_t place);
+  void note_end(const Entry& entry);
   /// Who goes first of two places.
   [[nodiscard]] bool is_after(std::uint32_t place, std::uint32_t other) const {
     return order_ == gpu::Scheduler::gty ? place < other : place > other;

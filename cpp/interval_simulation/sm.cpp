@@ -391,7 +391,16 @@ void Sm::take_arrivals(Cycle until) {
   while (!arrivals_.empty() && ceil_of(arrivals_.front().time) <= until) {
     const Reply reply = arrivals_.front();
     arrivals_.pop();
+    prefetch_arrivals();
     arrive(reply);
+  }
+}
+
+void Sm::prefetch_arrivals() const {
+  if (arrivals_.size() > 2) __builtin_prefetch(&fetches_[arrivals_[2].owner]);
+  if (arrivals_.size() > 1) {
+    const Fetch& fetch = fetches_[arrivals_[1].owner];
+    if (fetch.line != none) lines_under_way_.prefetch(fetch.line);
   }
 }
 
@@ -635,7 +644,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
          nullptr, false);
     return Cause::nothing;
   }
-  const memory::Cache::Finding found = l1_.look(line.set, line.line);
+  memory::Cache::Finding found = l1_.look(line.set, line.line);
   const memory::SectorMask absent = l1_.missing(found, line.mask);
   memory::SectorMask fetched = absent;
   memory::SectorMask under_way = 0;
@@ -655,7 +664,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   }
   if (!has_targets || (fetched && lines_under_way_.is_full())) return Cause::mshr;
   if (fetched && !noc_has_room(now)) return Cause::noc;
-  if (fetched && !can_take(line.set, line.line)) return Cause::mshr;
+  if (fetched && !can_take(line.set, line.line, found)) return Cause::mshr;
 
   ++totals_[memory::Total::l1_read_requests];
   memory::count_l1_load(totals_, line.mask, static_cast<memory::SectorMask>(line.mask & ~fetched),
@@ -669,11 +678,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   memory::Cache::Eviction eviction;
   if (!machine_.fills_late) {
-    if (reserves_) {  // a line that makes room may have moved others
-      l1_.read(line.set, line.line, line.mask, evict_first, eviction);
-    } else {
-      l1_.read(line.set, line.line, line.mask, found, evict_first, eviction);
-    }
+    l1_.read(line.set, line.line, line.mask, found, evict_first, eviction);
   } else if (l1_.contains(line.set, line.line)) {
     l1_.read(line.set, line.line, line.mask & ~absent, evict_first, eviction);
   }
