@@ -93,35 +93,38 @@ void MemorySide::wake_sender(std::uint32_t sm, Time now) {
 }
 
 void MemorySide::run(Cycle end) {
-  events_.run(end, [this](Time now, const Event& event) {
-    switch (event.kind) {
-      case Kind::sender:
-        waiting_senders_.push(event.index);
-        if (!requests_are_awake_) step_requests(now);
-        return;
-      case Kind::requests:
-        requests_are_awake_ = false;
-        return step_requests(now);
-      case Kind::slice:
-        slices_[event.index].is_awake = false;
-        return take_turn(event.index, now);
-      case Kind::channel:
-        channels_[event.index].awake = never;
-        return step_channel(event.index, now);
-      case Kind::bank:
-        bank_is_ready(channels_[event.index], event.data);
-        return step_channel(event.index, now);
-      case Kind::fill:
-        return fill(event.index, event.data, now);
-      case Kind::write:
-        return take_transfer(event.data, now - write_latency_, now);
-      case Kind::replies:
-        replies_are_awake_ = false;
-        return step_replies(now);
-      case Kind::reply:
-        return send_reply(event.data, now);
-    }
-  }, [this](const Event& event) { prefetch(event); });
+  events_.run(
+      end,
+      [this](Time now, const Event& event) {
+        switch (event.kind) {
+          case Kind::sender:
+            waiting_senders_.push(event.index);
+            if (!requests_are_awake_) step_requests(now);
+            return;
+          case Kind::requests:
+            requests_are_awake_ = false;
+            return step_requests(now);
+          case Kind::slice:
+            slices_[event.index].is_awake = false;
+            return take_turn(event.index, now);
+          case Kind::channel:
+            channels_[event.index].awake = never;
+            return step_channel(event.index, now);
+          case Kind::bank:
+            bank_is_ready(channels_[event.index], event.data);
+            return step_channel(event.index, now);
+          case Kind::fill:
+            return fill(event.index, event.data, now);
+          case Kind::write:
+            return take_transfer(event.data, now - write_latency_, now);
+          case Kind::replies:
+            replies_are_awake_ = false;
+            return step_replies(now);
+          case Kind::reply:
+            return send_reply(event.data, now);
+        }
+      },
+      [this](const Event& event) { prefetch(event); });
 }
 
 void MemorySide::prefetch(const Event& event) const {
@@ -504,8 +507,7 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
 }
 
 void MemorySide::bank_is_ready(Channel& channel, std::uint32_t bank) {
-  channel.ready_banks.push_back({bank,
-                                 static_cast<std::uint16_t>(bank % channel.group_free.size()),
+  channel.ready_banks.push_back({bank, static_cast<std::uint16_t>(bank % channel.group_free.size()),
                                  channel.banks[bank].current.mshr == Transfer::write});
 }
 
@@ -618,10 +620,11 @@ void MemorySide::send_reply(std::uint32_t id, Time now) {
   Time& port = reply_port_free_[packet.sm];
   const Time sent = std::max(now, port);
   port = sent + bytes * machine_.port_cycles_per_byte;
-  replies_[packet.sm].push({sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
-                            packet.request.owner,
-                            packet.noc + static_cast<float>(std::max(sent - packet.request.sent, 0.0)),
-                            packet.queue, packet.dram});
+  replies_[packet.sm].push(
+      {sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
+       packet.request.owner,
+       packet.noc + static_cast<float>(std::max(sent - packet.request.sent, 0.0)), packet.queue,
+       packet.dram});
   const std::uint32_t s = packet.request.slice;
   release(id);
   --slices_[s].replies;
