@@ -268,6 +268,8 @@ void Sm::head_is_ready(std::uint32_t id, Cycle now) {
       warp.waits_since = now;
       warp.mshr_mark = waited_for_mshr_;
       warp.noc_mark = waited_for_noc_;
+      warp.stream->prefetch();
+      __builtin_prefetch(&access_of(warp, warp.next_access));
       return;
     case Step::Action::barrier:
       return reach_barrier(id, now);
