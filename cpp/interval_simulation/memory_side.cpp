@@ -57,7 +57,6 @@ void MemorySide::send(std::uint32_t sm, const Request& request,
   }
   Packet& packet = packets_[id];
   packet.request = request;
-  packet.mark = request.sent;
   packet.sm = sm;
   packet.fetches = 0;
   packet.noc = packet.queue = packet.dram = 0;
@@ -87,41 +86,64 @@ void MemorySide::wake_sender(std::uint32_t sm, Time now) {
   Sender& sender = senders_[sm];
   if (sender.is_queued || sender.waiting.empty()) return;
   sender.is_queued = true;
+  if (sender.waiting.size() > 1) __builtin_prefetch(&packets_[sender.waiting[1]]);
   const Time sent = packets_[sender.waiting.front()].request.sent;
   const Time port = sender.port_free - machine_.l2_period;
   schedule(std::max({now, sent, port}), Kind::sender, sm);
 }
 
 void MemorySide::run(Cycle end) {
-  events_.run(end, [this](Time now, const Event& event) {
-    switch (event.kind) {
-      case Kind::sender:
-        waiting_senders_.push(event.index);
-        if (!requests_are_awake_) step_requests(now);
-        return;
-      case Kind::requests:
-        requests_are_awake_ = false;
-        return step_requests(now);
-      case Kind::slice:
-        slices_[event.index].is_awake = false;
-        return take_turn(event.index, now);
-      case Kind::channel:
-        channels_[event.index].awake = never;
-        return step_channel(event.index, now);
-      case Kind::bank:
-        channels_[event.index].ready_banks.push_back(event.data);
-        return step_channel(event.index, now);
-      case Kind::fill:
-        return fill(event.index, event.data, now);
-      case Kind::write:
-        return take_transfer(event.data, now - write_latency_, now);
-      case Kind::replies:
-        replies_are_awake_ = false;
-        return step_replies(now);
-      case Kind::reply:
-        return send_reply(event.data, now);
+  events_.run(
+      end,
+      [this](Time now, const Event& event) {
+        switch (event.kind) {
+          case Kind::sender:
+            waiting_senders_.push(event.index);
+            if (!requests_are_awake_) step_requests(now);
+            return;
+          case Kind::requests:
+            requests_are_awake_ = false;
+            return step_requests(now);
+          case Kind::slice:
+            slices_[event.index].is_awake = false;
+            return take_turn(event.index, now);
+          case Kind::channel:
+            channels_[event.index].awake = never;
+            return step_channel(event.index, now);
+          case Kind::bank:
+            bank_is_ready(channels_[event.index], event.data);
+            return step_channel(event.index, now);
+          case Kind::fill:
+            return fill(event.index, event.data, now);
+          case Kind::write:
+            return take_transfer(event.data, now - write_latency_, now);
+          case Kind::replies:
+            replies_are_awake_ = false;
+            return step_replies(now);
+          case Kind::reply:
+            return send_reply(event.data, now);
+        }
+      },
+      [this](const Event& event) { prefetch(event); });
+}
+
+void MemorySide::prefetch(const Event& event) const {
+  switch (event.kind) {
+    case Kind::sender:
+      return __builtin_prefetch(&packets_[senders_[event.index].waiting.front()]);
+    case Kind::slice: {
+      const Fifo<std::uint32_t>& requests = slices_[event.index].requests;
+      if (!requests.empty()) __builtin_prefetch(&packets_[requests.front()]);
+      return;
     }
-  });
+    case Kind::fill:
+      return under_way_[event.index].prefetch(event.data);
+    case Kind::write:
+    case Kind::reply:
+      return __builtin_prefetch(&packets_[event.data]);
+    default:
+      return;
+  }
 }
 
 void MemorySide::step_requests(Time now) {
@@ -161,11 +183,12 @@ void MemorySide::grant(std::uint32_t sm, Time now) {
   const double bytes = packet.request.bytes_there(machine_.gpu);
   requests_free_ = std::max(requests_free_, now) + bytes * machine_.noc_cycles_per_byte;
   sender.port_free = std::max(sender.port_free, now) + bytes * machine_.port_cycles_per_byte;
-  packet.noc += static_cast<float>(std::max(now - packet.mark, 0.0));
-  packet.mark = now;
+  packet.noc += static_cast<float>(std::max(now - packet.request.sent, 0.0));
+  packet.request.sent = now;
   sender.waiting.pop();
   sender.is_queued = false;
   slice.requests.push(id);
+  l2_.prefetch(packet.request.set, packet.request.line);
   if (slice.requests.size() == 1) wake_slice(s, now);
   departed_(sm, now);
   wake_sender(sm, now);
@@ -213,7 +236,7 @@ MemorySide::Wait MemorySide::serve(std::uint32_t s, std::uint32_t id, Time now) 
   const bool is_write = packets_[id].request.kind == Request::Kind::write;
   const Wait wait = is_write ? write(s, id, now) : read(s, id, now);
   if (wait != Wait::none) return wait;
-  packets_[id].mark = now;
+  packets_[id].request.sent = now;
   if (packets_[id].fetches == 0) finish(id, now);
   return Wait::none;
 }
@@ -222,7 +245,7 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   const Request& request = packets_[id].request;
   LinesUnderWay<std::uint32_t>& mshrs = under_way_[s];
   const bool modifies = request.kind != Request::Kind::read;
-  const memory::Cache::Finding found = l2_.look(request.set, request.line);
+  memory::Cache::Finding found = l2_.look(request.set, request.line);
   const memory::SectorMask fetched = l2_.missing(found, request.mask);
   bool has_targets = true;
   std::uint32_t waits_for = 0;
@@ -241,7 +264,9 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
       slices_[s].replies >= machine_.gpu.l2_queue_entries) {
     return Wait::reply;
   }
-  if (fetched && !can_take(request)) return Wait::dram;
+  if (fetched && machine_.reserves && !l2_.make_room(request.set, request.line, found)) {
+    return Wait::dram;
+  }
   if (waits_for > 0)
     mshrs.for_each(request.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
       if (mask & request.mask & ~fetched) mshrs.add_target(mshr, id);
@@ -249,9 +274,7 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   packets_[id].fetches = waits_for + (fetched != 0);
   memory::Cache::Eviction eviction;
   const memory::Cache::ReadResult result =
-      machine_.reserves  // a line that makes room may have moved others
-          ? l2_.read(request.set, request.line, request.mask, request.evict_first, eviction)
-          : l2_.read(request.set, request.line, request.mask, found, request.evict_first, eviction);
+      l2_.read(request.set, request.line, request.mask, found, request.evict_first, eviction);
   if (modifies) {
     memory::count_l2_atomic(totals_, request.mask, result.hit);
     last_write_ = std::max(last_write_, now);
@@ -377,13 +400,18 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
   const std::uint32_t before = channel.queued;
   while (has_banks ? !channel.ready_banks.empty() : !channel.requests.empty()) {
     Time start = channel.free - machine_.dram_period;
+    if (start > now && start >= channel.awake) break;  // it is looked at again before
     auto chosen = channel.ready_banks.begin();
     if (has_banks) {
       // Reads and writes do not wait for one another.
-      chosen = std::ranges::min_element(channel.ready_banks, {}, [&](std::uint32_t bank) {
-        return first_transfer(channel, bank);
-      });
-      start = std::max(start, first_transfer(channel, *chosen));
+      Time first = first_transfer(channel, *chosen);
+      for (auto other = chosen + 1; other != channel.ready_banks.end(); ++other) {
+        const Time at = first_transfer(channel, *other);
+        if (at >= first) continue;
+        first = at;
+        chosen = other;
+      }
+      start = std::max(start, first);
     }
     if (start > now) {
       if (start < channel.awake) {
@@ -393,9 +421,9 @@ void MemorySide::step_channel(std::uint32_t c, Time now) {
       break;
     }
     if (has_banks) {
-      const std::uint32_t bank = *chosen;
+      const ReadyBank ready = *chosen;
       channel.ready_banks.erase(chosen);
-      transfer_of_bank(c, bank, now);
+      transfer_of_bank(c, ready, now);
       continue;
     }
     const Transfer transfer = channel.requests.front();
@@ -478,20 +506,19 @@ void MemorySide::give_work(std::uint32_t c, std::uint32_t b, Time now) {
   }
 }
 
-Time MemorySide::first_transfer(const Channel& channel, std::uint32_t bank) const {
-  const bool is_write = channel.banks[bank].current.mshr == Transfer::write;
-  return std::max(is_write ? channel.write : channel.read,
-                  channel.group_free[bank % channel.group_free.size()]);
+void MemorySide::bank_is_ready(Channel& channel, std::uint32_t bank) {
+  channel.ready_banks.push_back({bank, static_cast<std::uint16_t>(bank % channel.group_free.size()),
+                                 channel.banks[bank].current.mshr == Transfer::write});
 }
 
-void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
+void MemorySide::transfer_of_bank(std::uint32_t c, const ReadyBank& ready, Time now) {
   Channel& channel = channels_[c];
   const gpu::Gpu& gpu = machine_.gpu;
   const double period = machine_.dram_period;
-  Bank& bank = channel.banks[b];
+  Bank& bank = channel.banks[ready.bank];
   refresh(channel, now);
-  const bool is_write = bank.current.mshr == Transfer::write;
-  Time& group = channel.group_free[b % channel.group_free.size()];
+  const bool is_write = ready.is_write;
+  Time& group = channel.group_free[ready.group];
   const Time start = std::max({now, is_write ? channel.write : channel.read, group});
   const std::uint32_t bursts =
       (bank.current.bytes + gpu.dram_burst_bytes - 1) / gpu.dram_burst_bytes;
@@ -510,7 +537,7 @@ void MemorySide::transfer_of_bank(std::uint32_t c, std::uint32_t b, Time now) {
     bank.precharge = std::max(bank.precharge, last + gpu.dram_trtp * period);
   }
   transferred(bank.current, last);
-  give_work(c, b, std::max(now, last));
+  give_work(c, ready.bank, std::max(now, last));
 }
 
 void MemorySide::transferred(const Transfer& transfer, Time start) {
@@ -523,10 +550,10 @@ void MemorySide::transferred(const Transfer& transfer, Time start) {
 
 void MemorySide::take_transfer(std::uint32_t id, Time start, Time now) {
   Packet& packet = packets_[id];
-  const Time queued = std::clamp(start - packet.mark, 0.0, now - packet.mark);
+  const Time queued = std::clamp(start - packet.request.sent, 0.0, now - packet.request.sent);
   packet.queue += static_cast<float>(queued);
-  packet.dram += static_cast<float>(now - packet.mark - queued);
-  packet.mark = now;
+  packet.dram += static_cast<float>(now - packet.request.sent - queued);
+  packet.request.sent = now;
   if (--packet.fetches == 0) finish(id, now);
 }
 
@@ -593,10 +620,11 @@ void MemorySide::send_reply(std::uint32_t id, Time now) {
   Time& port = reply_port_free_[packet.sm];
   const Time sent = std::max(now, port);
   port = sent + bytes * machine_.port_cycles_per_byte;
-  replies_[packet.sm].push({sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
-                            packet.request.owner,
-                            packet.noc + static_cast<float>(std::max(sent - packet.mark, 0.0)),
-                            packet.queue, packet.dram});
+  replies_[packet.sm].push(
+      {sent + machine_.gpu.l2_latency - static_cast<double>(machine_.pipeline),
+       packet.request.owner,
+       packet.noc + static_cast<float>(std::max(sent - packet.request.sent, 0.0)), packet.queue,
+       packet.dram});
   const std::uint32_t s = packet.request.slice;
   release(id);
   --slices_[s].replies;

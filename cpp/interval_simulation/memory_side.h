@@ -86,8 +86,7 @@ class MemorySide {
  private:
   static constexpr Time never = std::numeric_limits<Time>::infinity();
   struct Packet {
-    Request request;
-    Time mark = 0;  ///< until when its time is accounted for
+    Request request;  ///< `sent`: until when its time is accounted for
     std::uint32_t sm = 0;
     std::uint32_t fetches = 0;  ///< transfers of DRAM that it waits for
     float noc = 0;
@@ -106,7 +105,7 @@ class MemorySide {
     reply
   };
   struct Event {
-    Kind kind;
+    Kind kind{};
     std::uint16_t index = 0;  ///< of an SM, slice or channel
     std::uint32_t data = 0;   ///< a bank, an entry of a slice's lines under way, or a packet
   };
@@ -143,12 +142,17 @@ class MemorySide {
     Time activate = 0;  ///< the earliest times of commands
     Time precharge = 0;
   };
+  /// A bank whose row is open, and what says when its data can go.
+  struct ReadyBank {
+    std::uint32_t bank = 0;
+    std::uint16_t group = 0;
+    bool is_write = false;
+  };
   struct Channel {
     std::uint32_t queued = 0;
     std::uint32_t choosing = 0;  ///< of these, from which banks choose
     Fifo<Transfer> requests;     ///< without rows; with them what waits for banks to choose from it
-    std::vector<std::uint32_t>
-        ready_banks;  ///< whose rows are open, in the order in which they were
+    std::vector<ReadyBank> ready_banks;  ///< in the order in which their rows were opened
     std::vector<Bank> banks;
     std::vector<Time> group_free;
     Time free = 0;
@@ -166,6 +170,7 @@ class MemorySide {
   void step_requests(Time now);
   void grant(std::uint32_t sm, Time now);
   void wake_sender(std::uint32_t sm, Time now);
+  void prefetch(const Event& event) const;
   void take_turn(std::uint32_t slice, Time now);
   /// It can go on with its first request, now or when it is free.
   void wake_slice(std::uint32_t slice, Time now);
@@ -180,13 +185,16 @@ class MemorySide {
   void write_to_dram(std::uint32_t slice, std::uint64_t line, memory::SectorMask mask,
                      std::uint32_t packet, Time now);
   void add_transfer(const Transfer& transfer, Time now);
+  static void bank_is_ready(Channel& channel, std::uint32_t bank);
   void step_channel(std::uint32_t channel, Time now);
   /// Closes the rows of all banks where a refresh before `now` was not yet taken into account.
   void refresh(Channel& channel, Time now) const;
   void give_work(std::uint32_t channel, std::uint32_t bank, Time now);
   /// When the data of a bank whose row is open can go.
-  [[nodiscard]] Time first_transfer(const Channel& channel, std::uint32_t bank) const;
-  void transfer_of_bank(std::uint32_t channel, std::uint32_t bank, Time now);
+  [[nodiscard]] static Time first_transfer(const Channel& channel, const ReadyBank& ready) {
+    return std::max(ready.is_write ? channel.write : channel.read, channel.group_free[ready.group]);
+  }
+  void transfer_of_bank(std::uint32_t channel, const ReadyBank& ready, Time now);
   void transferred(const Transfer& transfer, Time start);
   void fill(std::uint32_t slice, std::uint32_t line, Time now);
   void take_transfer(std::uint32_t packet, Time start, Time now);

@@ -7,6 +7,8 @@ namespace warpstack::interval_simulation {
 namespace {
 
 constexpr double rounding = 1e-9;
+/// Shares of units are single-precision numbers, and a step has up to 64 others beside it.
+constexpr double rounding_of_units = 1e-6;
 
 }  // namespace
 
@@ -88,29 +90,27 @@ void Scheduler::begin_step(std::uint32_t warp, double span, double instructions,
   for (const UnitUse& use : uses.first(std::min(uses.size(), entry.uses.size()))) {
     entry.uses[entry.num_uses++] = {use.unit, static_cast<float>(use.cycles / span)};
   }
+  entry.most_use = entry.num_uses > 0 ? double{entry.uses[0].cycles} : 0;
   running_.set(place);
   if (is_dirty_) return;
-  const bool comes_last =
-      order_ == gpu::Scheduler::gty ? place < last_served_ : place > last_served_;
-  if (is_exhausted_ && comes_last && order_ != gpu::Scheduler::lrr) return;
-  if (is_exhausted_ || is_slowed_ || entry.num_uses > 0 || slots_left_ - entry.slots <= rounding) {
+  if (is_exhausted_ && order_ != gpu::Scheduler::lrr && is_after(place, served_.back())) return;
+  if (is_exhausted_ || is_slowed_ || slots_left_ - entry.slots <= rounding ||
+      (entry.num_uses > 0 && entry.most_use > units_left_)) {
     is_dirty_ = true;
     return;
   }
   // There is enough for all.
   slots_left_ -= entry.slots;
+  units_left_ -= entry.most_use;
   entry.waits_for_unit = false;
   entry.speed = 1;
-  serve(place);
+  const auto after =
+      std::ranges::find_if(served_, [&](std::uint32_t other) { return is_after(other, place); });
+  served_.insert(after, place);
+  note_end(entry);
 }
 
-void Scheduler::serve(std::uint32_t place) {
-  const Entry& entry = entries_[place];
-  if (served_.empty() ||
-      (order_ == gpu::Scheduler::gty ? place < last_served_ : place > last_served_)) {
-    last_served_ = place;
-  }
-  served_.push_back(place);
+inline void Scheduler::note_end(const Entry& entry) {
   const double left = std::max(entry.left, 0.0);
   if (entry.speed == 1) {
     next_ = std::min(next_, now_ + left);
@@ -134,35 +134,55 @@ void Scheduler::advance(Time now) {
   }
 }
 
+Scheduler::Units Scheduler::left_by_served() const {
+  Units left;
+  left.fill(1);
+  for (const std::uint32_t place : served_) {
+    const Entry& entry = entries_[place];
+    for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
+      left[entry.uses[u].unit] -= entry.speed * entry.uses[u].cycles;
+    }
+  }
+  return left;
+}
+
 void Scheduler::deal() {
   is_dirty_ = is_exhausted_ = is_slowed_ = false;
   next_ = never;
   served_.clear();
   slots_left_ = rate_;
+  units_left_ = 1;
   if (order_ == gpu::Scheduler::lrr) return deal_alike();
-  std::array<double, trace::num_op_classes> unit_left;
-  bool uses_units = false;
+  Units unit_left;
+  bool looks_at_units = false;
   const auto deal_to = [&](std::size_t place) {
     Entry& entry = entries_[place];
-    entry.speed = slots_left_ >= entry.slots ? 1 : slots_left_ / entry.slots;
+    double speed = slots_left_ >= entry.slots ? 1 : slots_left_ / entry.slots;
     entry.waits_for_unit = false;
-    if (entry.num_uses > 0) {
-      if (!uses_units) unit_left.fill(1);
-      uses_units = true;
+    // Usually there is enough of each unit even if all used the same one.
+    if (entry.num_uses > 0 && units_left_ + rounding_of_units < speed * entry.most_use) {
+      if (!looks_at_units) unit_left = left_by_served();
+      looks_at_units = true;
+    }
+    if (looks_at_units && entry.num_uses > 0) {
       double by_units = 1;
       for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
         const UnitUse& use = entry.uses[u];
         by_units = std::min(by_units, unit_left[use.unit] / use.cycles);
       }
-      entry.waits_for_unit = by_units < entry.speed;
-      entry.speed = std::max(std::min(entry.speed, by_units), 0.0);
-      for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
-        unit_left[entry.uses[u].unit] -= entry.speed * entry.uses[u].cycles;
+      if (by_units + rounding_of_units < speed) {
+        entry.waits_for_unit = true;
+        speed = std::max(by_units, 0.0);
       }
-      is_slowed_ = true;  // what others leave of the units may change
+      for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
+        unit_left[entry.uses[u].unit] -= speed * entry.uses[u].cycles;
+      }
     }
-    slots_left_ -= entry.speed * entry.slots;
-    serve(static_cast<std::uint32_t>(place));
+    entry.speed = speed;
+    slots_left_ -= speed * entry.slots;
+    units_left_ -= speed * entry.most_use;
+    served_.push_back(static_cast<std::uint32_t>(place));
+    note_end(entry);
     is_exhausted_ = slots_left_ <= rounding;
     return !is_exhausted_;
   };
@@ -175,10 +195,11 @@ void Scheduler::deal() {
 
 void Scheduler::deal_alike() {
   double slots = 0;
-  std::array<double, trace::num_op_classes> units{};
+  Units units{};
   running_.upwards(0, [&](std::size_t place) {
     const Entry& entry = entries_[place];
     slots += entry.slots;
+    units_left_ -= entry.most_use;
     for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
       units[entry.uses[u].unit] += entry.uses[u].cycles;
     }
@@ -192,11 +213,11 @@ void Scheduler::deal_alike() {
     double by_units = 1;
     for (std::uint16_t u = 0; u < entry.num_uses; ++u) {
       by_units = std::min(by_units, 1 / units[entry.uses[u].unit]);
-      is_slowed_ = true;
     }
     entry.waits_for_unit = by_units < by_slots;
     entry.speed = std::min(by_slots, by_units);
-    serve(static_cast<std::uint32_t>(place));
+    served_.push_back(static_cast<std::uint32_t>(place));
+    note_end(entry);
     return true;
   });
 }
@@ -213,6 +234,7 @@ const std::vector<std::uint32_t>& Scheduler::finish() {
       finished_.push_back(entry.warp);
       running_.clear(place);
       slots_left_ += entry.slots;
+      units_left_ += entry.most_use;
       continue;
     }
     served_[kept++] = place;

@@ -58,15 +58,17 @@ class Scheduler {
 
  private:
   struct Entry {
+    double left = 0;      ///< cycles alone of its step
+    double speed = 0;     ///< of them per cycle
+    double slots = 0;     ///< that it needs per cycle alone
+    double most_use = 0;  ///< of a unit, per cycle alone
+    Cycle ready_since = 0;
     std::uint32_t warp = nobody;  ///< nobody: it is done
     std::uint16_t num_uses = 0;
     bool waits_for_unit = false;
-    double left = 0;                ///< cycles alone of its step
-    double speed = 0;               ///< of them per cycle
-    double slots = 0;               ///< that it needs per cycle alone
     std::array<UnitUse, 4> uses{};  ///< cycles of units per cycle alone, the largest
-    Cycle ready_since = 0;
   };
+  using Units = std::array<double, trace::num_op_classes>;
   /// A set of places.
   class Places {
    public:
@@ -87,7 +89,13 @@ class Scheduler {
   void advance(Time now);
   void deal();
   void deal_alike();
-  void serve(std::uint32_t place);
+  /// A step goes on at its speed from now on.
+  void note_end(const Entry& entry);
+  /// Who goes first of two places.
+  [[nodiscard]] bool is_after(std::uint32_t place, std::uint32_t other) const {
+    return order_ == gpu::Scheduler::gty ? place < other : place > other;
+  }
+  [[nodiscard]] Units left_by_served() const;
   void close_gaps();
 
   double rate_;
@@ -98,15 +106,15 @@ class Scheduler {
   std::size_t last_ = nobody;  ///< place of the warp that issued last
   Places running_;
   Places ready_;
-  std::vector<std::uint32_t> served_;  ///< places of steps that go on
+  std::vector<std::uint32_t> served_;  ///< places of steps that go on, who goes first first
   Time now_ = 0;
   Time next_ = never;
   bool is_dirty_ = false;  ///< the shares are to be dealt anew
   // Since they were dealt:
-  double slots_left_ = 0;        ///< per cycle
-  bool is_exhausted_ = false;    ///< there were too few slots for all
-  bool is_slowed_ = false;       ///< somebody does not go on at full speed
-  std::size_t last_served_ = 0;  ///< place of the one that comes last
+  double slots_left_ = 0;      ///< per cycle
+  double units_left_ = 0;      ///< at least so much of each, as if all used the same most
+  bool is_exhausted_ = false;  ///< there were too few slots for all
+  bool is_slowed_ = false;     ///< somebody does not go on at full speed
   double waited_for_units_ = 0;
   std::vector<std::uint32_t> finished_;
 };

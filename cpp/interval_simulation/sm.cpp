@@ -11,7 +11,12 @@
 namespace warpstack::interval_simulation {
 namespace {
 
-Cycle ceil_of(double time) { return static_cast<Cycle>(std::ceil(time - 1e-6)); }
+/// std::ceil() is a call in portable builds.
+Cycle ceil_of(double time) {
+  const double exact = time - 1e-6;
+  const auto cycle = static_cast<Cycle>(exact);
+  return cycle + (exact > static_cast<double>(cycle) ? 1 : 0);
+}
 
 }  // namespace
 
@@ -263,6 +268,8 @@ void Sm::head_is_ready(std::uint32_t id, Cycle now) {
       warp.waits_since = now;
       warp.mshr_mark = waited_for_mshr_;
       warp.noc_mark = waited_for_noc_;
+      warp.stream->prefetch();
+      __builtin_prefetch(&access_of(warp, warp.next_access));
       return;
     case Step::Action::barrier:
       return reach_barrier(id, now);
@@ -386,7 +393,16 @@ void Sm::take_arrivals(Cycle until) {
   while (!arrivals_.empty() && ceil_of(arrivals_.front().time) <= until) {
     const Reply reply = arrivals_.front();
     arrivals_.pop();
+    prefetch_arrivals();
     arrive(reply);
+  }
+}
+
+void Sm::prefetch_arrivals() const {
+  if (arrivals_.size() > 2) __builtin_prefetch(&fetches_[arrivals_[2].owner]);
+  if (arrivals_.size() > 1) {
+    const Fetch& fetch = fetches_[arrivals_[1].owner];
+    if (fetch.line != none) lines_under_way_.prefetch(fetch.line);
   }
 }
 
@@ -630,7 +646,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
          nullptr, false);
     return Cause::nothing;
   }
-  const memory::Cache::Finding found = l1_.look(line.set, line.line);
+  memory::Cache::Finding found = l1_.look(line.set, line.line);
   const memory::SectorMask absent = l1_.missing(found, line.mask);
   memory::SectorMask fetched = absent;
   memory::SectorMask under_way = 0;
@@ -650,7 +666,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   }
   if (!has_targets || (fetched && lines_under_way_.is_full())) return Cause::mshr;
   if (fetched && !noc_has_room(now)) return Cause::noc;
-  if (fetched && !can_take(line.set, line.line)) return Cause::mshr;
+  if (fetched && !can_take(line.set, line.line, found)) return Cause::mshr;
 
   ++totals_[memory::Total::l1_read_requests];
   memory::count_l1_load(totals_, line.mask, static_cast<memory::SectorMask>(line.mask & ~fetched),
@@ -664,11 +680,7 @@ Sm::Cause Sm::look_up_load(const memory::LineAccess& line, Cycle now) {
   const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   memory::Cache::Eviction eviction;
   if (!machine_.fills_late) {
-    if (reserves_) {  // a line that makes room may have moved others
-      l1_.read(line.set, line.line, line.mask, evict_first, eviction);
-    } else {
-      l1_.read(line.set, line.line, line.mask, found, evict_first, eviction);
-    }
+    l1_.read(line.set, line.line, line.mask, found, evict_first, eviction);
   } else if (l1_.contains(line.set, line.line)) {
     l1_.read(line.set, line.line, line.mask & ~absent, evict_first, eviction);
   }

@@ -153,6 +153,8 @@ class Sm {
   void check_barrier(std::uint32_t block, Cycle now);
   void end_warp(std::uint32_t id, Cycle now);
   void take_arrivals(Cycle until);
+  /// What is there next is far away, in the caches of the processor.
+  void prefetch_arrivals() const;
   void arrive(const Reply& reply);
   void part_is_done(std::uint32_t warp, std::uint32_t access, Cycle done, const Waited* waited);
   [[nodiscard]] Cycle first_turn() const;
@@ -179,6 +181,10 @@ class Sm {
   }
   [[nodiscard]] bool can_take(std::uint32_t set, std::uint64_t line) {
     return !reserves_ || l1_.make_room(set, line);
+  }
+  [[nodiscard]] bool can_take(std::uint32_t set, std::uint64_t line,
+                              memory::Cache::Finding& found) {
+    return !reserves_ || l1_.make_room(set, line, found);
   }
   [[nodiscard]] bool reaches_l1(std::uint64_t line) const;
 

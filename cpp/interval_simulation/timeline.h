@@ -26,25 +26,44 @@ class Timeline {
       std::ranges::push_heap(later_, is_after);
       return;
     }
+    std::uint32_t node = free_;
+    if (node == none) {
+      node = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.emplace_back();
+    } else {
+      free_ = nodes_[node].next;
+    }
+    nodes_[node] = {time, event, none};
     const auto slot = static_cast<std::size_t>(cycle) % horizon;
-    slots_[slot].push_back({time, event});
-    filled_[slot / 64] |= std::uint64_t{1} << slot % 64;
+    const std::uint64_t bit = std::uint64_t{1} << slot % 64;
+    if ((filled_[slot / 64] & bit) == 0) {
+      filled_[slot / 64] |= bit;
+      slots_[slot].first = node;
+    } else {
+      nodes_[slots_[slot].last].next = node;
+    }
+    slots_[slot].last = node;
   }
-  /// Calls `happen(time, event)` for each event before `end`, those that it adds included.
-  template <typename Happen>
-  void run(Cycle end, const Happen& happen) {
+  /// Calls `happen(time, event)` for each event before `end`, those that it adds included, and
+  /// `prepare(event)` shortly before for most of them.
+  template <typename Happen, typename Prepare>
+  void run(Cycle end, const Happen& happen, const Prepare& prepare) {
     while (true) {
       const Cycle cycle = first();
       if (cycle >= end) break;
       now_ = cycle;
       take_later();
       const auto slot = static_cast<std::size_t>(cycle) % horizon;
-      std::vector<Entry>& entries = slots_[slot];
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        const Entry entry = entries[i];  // the list may move
-        happen(entry.time, entry.event);
+      for (std::uint32_t node = slots_[slot].first; node != none;) {
+        if (const std::uint32_t next = nodes_[node].next; next != none) prepare(nodes_[next].event);
+        const Time time = nodes_[node].time;
+        const Event event = nodes_[node].event;
+        happen(time, event);
+        const std::uint32_t next = nodes_[node].next;
+        nodes_[node].next = free_;
+        free_ = node;
+        node = next;
       }
-      entries.clear();
       filled_[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
     }
     now_ = std::max(now_, end);
@@ -61,9 +80,16 @@ class Timeline {
 
  private:
   static constexpr Cycle horizon = 1024;  // a power of 2, more than most latencies
-  struct Entry {
-    Time time;
-    Event event;
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  // One pool, whose few nodes stay in the caches of the processor.
+  struct Node {
+    Time time = 0;
+    Event event{};
+    std::uint32_t next = none;
+  };
+  struct Slot {
+    std::uint32_t first = none;  ///< with `last`, unset in a slot that is not filled
+    std::uint32_t last = none;
   };
   struct Later {
     Time time;
@@ -98,7 +124,9 @@ class Timeline {
 
   Cycle now_ = 0;  ///< the wheel holds the `horizon` cycles from here
   std::uint64_t added_ = 0;
-  std::array<std::vector<Entry>, static_cast<std::size_t>(horizon)> slots_;
+  std::array<Slot, static_cast<std::size_t>(horizon)> slots_;
+  std::vector<Node> nodes_;
+  std::uint32_t free_ = none;  ///< nodes, linked
   std::array<std::uint64_t, static_cast<std::size_t>(horizon) / 64> filled_{};
   std::vector<Later> later_;
 };

@@ -68,6 +68,7 @@ class LinesUnderWay {
     (entry.last_more == none ? entry.first_more : nodes_[entry.last_more].next) = node;
     entry.last_more = node;
   }
+  void prefetch(std::uint32_t id) const { __builtin_prefetch(&entries_[id]); }
   [[nodiscard]] std::uint64_t line(std::uint32_t id) const { return entries_[id].line; }
   [[nodiscard]] memory::SectorMask mask(std::uint32_t id) const { return entries_[id].mask; }
   /// Calls `visit(target)` for each target, in their order.

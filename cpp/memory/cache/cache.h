@@ -147,6 +147,13 @@ class Cache {
   bool make_room(std::uint32_t set, std::uint64_t line) {
     return sets_.find(set, line) >= 0 || sets_.make_room(set);
   }
+  /// The same, given the result of look() for the line, which stays valid for read().
+  bool make_room(std::uint32_t set, std::uint64_t line, Finding& found) {
+    if (found.is_there) return true;
+    if (!sets_.make_room(set)) return false;
+    found = look(set, line);  // another way may be the next to be replaced
+    return true;
+  }
   /// Keeps a resident line, whose data are on their way, from being replaced until it has been
   /// released as often as reserved. Only make_room() observes this.
   void reserve(std::uint32_t set, std::uint64_t line) { ++reserved(set, line); }

@@ -28,6 +28,10 @@ class NibbleOrder {
   [[nodiscard]] std::uint32_t last(Word word) const {
     return static_cast<std::uint32_t>((word ^ identity_) >> last_shift_ & 15);
   }
+  /// The way that is replaced after `later` others.
+  [[nodiscard]] std::uint32_t from_last(Word word, std::uint32_t later) const {
+    return static_cast<std::uint32_t>((word ^ identity_) >> (last_shift_ - 4 * later) & 15);
+  }
   [[gnu::always_inline]] void place_first(Word& word, std::uint32_t way) const {
     // Done even if the way is first already: a branch on that is unpredictable and would cost more.
     const std::uint64_t order = word ^ identity_;

@@ -70,12 +70,20 @@ void SetStore::place_last(std::uint32_t set, std::uint32_t way) {
 bool SetStore::make_room(std::uint32_t set) {
   const auto is_free = [&](std::uint32_t way) { return state(set, way).reserved == 0; };
   // Empty ways come first and are free.
+  if (form_ == Form::nibbles) {  // the usual case, without memory of its own
+    const NibbleOrder::Word word = order_word<NibbleOrder>(record(set), groups_);
+    for (std::uint32_t later = 0; later < ways_; ++later) {
+      const std::uint32_t way = nibbles_.from_last(word, later);
+      if (!is_free(way)) continue;
+      if (later > 0) place_last(set, way);
+      return true;
+    }
+    return false;
+  }
   if (form_ == Form::list && ends_[set].num_filled < ways_) return true;
   if (is_free(has_object()          ? last_of_object(set)
               : form_ == Form::list ? ends_[set].last
-              : form_ == Form::nibbles
-                  ? nibbles_.last(order_word<NibbleOrder>(record(set), groups_))
-                  : ranks_->last(order_word<RankOrder>(record(set), groups_)))) {
+                                    : ranks_->last(order_word<RankOrder>(record(set), groups_)))) {
     return true;
   }
   std::vector<std::uint32_t> ways;

@@ -105,9 +105,10 @@ TEST(Timeline, EventsComeInTheOrderOfTheirCycles) {
     seen.push_back(event);
     if (event == 3) timeline.add(time, 30);  // at once
   };
-  timeline.run(40, note);
+  const auto prepare = [](int) {};
+  timeline.run(40, note, prepare);
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2}));
-  timeline.run(10000, note);
+  timeline.run(10000, note, prepare);
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 30, 4}));
   EXPECT_EQ(timeline.first(), Timeline<int>::no_cycle);
 }
