@@ -80,6 +80,9 @@ void bind_work(py::module_& module) {
       .def_readwrite("read_bytes", &interval::ResourceDemands::read_bytes)
       .def_readwrite("write_requests", &interval::ResourceDemands::write_requests)
       .def_readwrite("write_bytes", &interval::ResourceDemands::write_bytes)
+      .def_readwrite("posted_requests", &interval::ResourceDemands::posted_requests)
+      .def_readwrite("posted_bytes", &interval::ResourceDemands::posted_bytes)
+      .def_readwrite("dram_imbalance", &interval::ResourceDemands::dram_imbalance)
       .def_readwrite("dram_read_requests", &interval::ResourceDemands::dram_read_requests)
       .def_readwrite("dram_bytes", &interval::ResourceDemands::dram_bytes)
       .def_readwrite("dram_write_bytes", &interval::ResourceDemands::dram_write_bytes)
@@ -99,7 +102,8 @@ void bind_work(py::module_& module) {
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
          const std::optional<gpu::Gpu>& gpu) {
         if (!gpu) return interval::demands_of(trace, memory);
-        return interval::demands_of(trace, memory, gpu::TensorUnit::of(*gpu), gpu->l1_global_loads);
+        return interval::demands_of(trace, memory, gpu::TensorUnit::of(*gpu), gpu->l1_global_loads,
+                                    gpu->num_dram_channels());
       },
       py::arg("trace"), py::arg("memory"), py::arg("gpu") = py::none());
   py::class_<interval::PhaseList>(module, "PhaseList")
@@ -107,6 +111,11 @@ void bind_work(py::module_& module) {
       .def_readonly("alone_cycles", &interval::PhaseList::alone_cycles)
       .def_readonly("store_cycles", &interval::PhaseList::store_cycles)
       .def_readonly("span", &interval::PhaseList::span)
+      .def_property_readonly("off_unit",
+                             [](const interval::PhaseList& list) {
+                               const interval::TimeOffUnit& off = list.off_unit;
+                               return std::array{off.before, off.after, off.of_parts};
+                             })
       .def_readonly("replacements", &interval::PhaseList::replacements)
       .def_readonly("first_warps", &interval::PhaseList::first_warps)
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
@@ -145,8 +154,8 @@ void bind_work(py::module_& module) {
       .def("sms", [](const interval::PhaseList& list) {
         py::list result;
         for (const interval::SmWork& sm : list.sms) {
-          result.append(
-              py::make_tuple(sm.depth, sm.instructions, sm.drain_cycles, sm.drain_instructions));
+          result.append(py::make_tuple(sm.depth, sm.instructions, sm.drain_cycles,
+                                       sm.drain_instructions, sm.rounds, sm.round_instructions));
         }
         return result;
       });

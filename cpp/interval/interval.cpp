@@ -106,30 +106,111 @@ struct WarpCycles {
   double all = 0;
   double for_stores = 0;  ///< at the end
 };
-WarpCycles warp_cycles(const trace::ColumnView& warp, const RegisterTable& registers,
-                       const Latencies& latencies, double issue_step, Scoreboard& scoreboard,
-                       ControlClock& control, const std::vector<char>& awaited) {
-  const bool says = !control.empty();
-  const bool reads = control.leaves_registers();
-  scoreboard.reset();
-  control.reset();
-  double issue = 0;
-  double stored = 0;
-  for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
-    const std::uint32_t row = warp.instruction[k];
-    if (k > 0) issue += issue_step;
-    // Without a threshold, so that no latency makes it shorter.
-    if (says) issue = std::max(issue, control.ready(row).time);
-    if (reads) issue = std::max(issue, scoreboard.ready(registers.awaited(row)));
-    if (says) control.issue(row, issue, latencies[row], warp.active_mask[k] != 0);
-    if (warp.active_mask[k] != 0) {
-      if (reads) scoreboard.write(registers.destinations(row), issue + latencies[row]);
-      if (awaited[row]) stored = std::max(stored, issue + latencies[row]);
+
+/// Runs warps alone on an SM.
+class LoneWarp {
+ public:
+  LoneWarp(const trace::KernelTrace& trace, const RegisterTable& registers,
+           const Latencies& latencies, double issue_step, bool awaits_stores)
+      : registers_(registers),
+        latencies_(latencies),
+        issue_step_(issue_step),
+        scoreboard_(trace.num_registers()),
+        control_(trace) {
+    for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+      const trace::StaticInstruction& instruction = trace.instructions()[row];
+      rows_.push_back({.is_awaited = awaits_stores && instruction.writes_memory(),
+                       .is_access = instruction.is_memory(),
+                       .is_barrier = trace.effects()[row].is_block_barrier});
     }
   }
-  const double issued = issue + issue_step;
-  return {std::max(issued, stored), std::max(stored - issued, 0.0)};
-}
+
+  WarpCycles run(const trace::ColumnView& warp) {
+    const Stretch whole = run(warp, 0, warp.instruction.size());
+    const double issued = whole.last_issue + issue_step_;
+    return {std::max(issued, whole.stored), std::max(whole.stored - issued, 0.0)};
+  }
+
+  TimeOffUnit off_unit(const trace::ColumnView& warp) {
+    TimeOffUnit off;
+    const std::size_t size = warp.instruction.size();
+    std::size_t last = size;  // access
+    while (last > 0 && !accesses(warp, last - 1)) --last;
+    if (last-- == 0) return off;
+    off.accesses = true;
+    off.after = end_of(run(warp, last, size));
+    std::size_t begin = 0;  // of the stretch
+    bool is_first = true;   // of the part
+    bool is_known = false;  // the first of all
+    for (std::size_t k = 0; k < size; ++k) {
+      if (rows_[warp.instruction[k]].is_barrier) {
+        off.of_parts += run(warp, begin, k + 1).last_issue;
+        begin = k;
+        is_first = true;
+      }
+      if (!accesses(warp, k)) continue;
+      if (is_first) {
+        const double before = run(warp, begin, k + 1).last_issue;
+        off.of_parts += before;
+        if (!is_known) off.before = before;
+        is_known = true;
+      }
+      begin = k;
+      is_first = false;
+    }
+    off.of_parts += begin == last ? off.after : end_of(run(warp, begin, size));
+    return off;
+  }
+
+ private:
+  struct Row {
+    bool is_awaited;
+    bool is_access;
+    bool is_barrier;
+  };
+  struct Stretch {
+    double last_issue = 0;
+    double stored = 0;  ///< when the last store that the warp waits for is done
+  };
+
+  [[nodiscard]] bool accesses(const trace::ColumnView& warp, std::size_t k) const {
+    return rows_[warp.instruction[k]].is_access && warp.active_mask[k] != 0;
+  }
+  [[nodiscard]] double end_of(const Stretch& stretch) const {
+    return std::max(stretch.last_issue + issue_step_, stretch.stored);
+  }
+
+  /// The instructions [first, last), with nothing under way.
+  Stretch run(const trace::ColumnView& warp, std::size_t first, std::size_t last) {
+    const bool says = !control_.empty();
+    const bool reads = control_.leaves_registers();
+    scoreboard_.reset();
+    control_.reset();
+    Stretch stretch;
+    double& issue = stretch.last_issue;
+    for (std::size_t k = first; k < last; ++k) {
+      const std::uint32_t row = warp.instruction[k];
+      if (k > first) issue += issue_step_;
+      // Without a threshold, so that no latency makes it shorter.
+      if (says) issue = std::max(issue, control_.ready(row).time);
+      if (reads) issue = std::max(issue, scoreboard_.ready(registers_.awaited(row)));
+      const double done = issue + latencies_[row];
+      if (says) control_.issue(row, issue, latencies_[row], warp.active_mask[k] != 0);
+      if (warp.active_mask[k] != 0) {
+        if (reads) scoreboard_.write(registers_.destinations(row), done);
+        if (rows_[row].is_awaited) stretch.stored = std::max(stretch.stored, done);
+      }
+    }
+    return stretch;
+  }
+
+  const RegisterTable& registers_;
+  const Latencies& latencies_;
+  double issue_step_;
+  Scoreboard scoreboard_;
+  ControlClock control_;
+  std::vector<Row> rows_;
+};
 
 /// Groups warps by instructions and cycles.
 class WarpGrouper {
@@ -233,21 +314,17 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
 void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
                  const Latencies& latencies, double issue_rate, unsigned num_threads,
                  const InterruptCheck& interrupt,
-                 const std::function<void(const WarpGroup&)>& visit, bool awaits_stores) {
+                 const std::function<void(const WarpGroup&)>& visit, VisitOptions options) {
   const trace::BlockStorage& blocks = trace.blocks();
-  std::vector<char> awaited;
-  for (const trace::StaticInstruction& instruction : trace.instructions()) {
-    awaited.push_back(awaits_stores && instruction.writes_memory());
-  }
   const RegisterTable registers(trace);
   std::vector<WarpCycles> cycles(kinds.size());
+  std::vector<TimeOffUnit> off_unit(options.off_unit ? kinds.size() : 0);
   std::atomic<std::size_t> next_kind{0};
   std::exception_ptr failure;
   std::mutex mutex;  // of `failure`
   const auto work = [&](bool may_interrupt) {
     try {
-      Scoreboard scoreboard(trace.num_registers());
-      ControlClock control(trace);
+      LoneWarp lone(trace, registers, latencies, 1 / issue_rate, options.awaits_stores);
       std::vector<std::byte> scratch;
       for (std::size_t kind = next_kind++; kind < kinds.size(); kind = next_kind++) {
         if (may_interrupt && interrupt && kind % 512 == 0) interrupt();
@@ -256,8 +333,9 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
         trace::ColumnCounts end = begin;
         end.instructions += blocks.warps(first.block)[first.warp].instructions;
         if (end == begin) continue;
-        cycles[kind] = warp_cycles(blocks.read(first.block, begin, end, scratch), registers,
-                                   latencies, 1 / issue_rate, scoreboard, control, awaited);
+        const trace::ColumnView warp = blocks.read(first.block, begin, end, scratch);
+        cycles[kind] = lone.run(warp);
+        if (options.off_unit) off_unit[kind] = lone.off_unit(warp);
       }
     } catch (...) {
       next_kind = kinds.size();
@@ -280,8 +358,14 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
     for (std::uint32_t w = 0; w < blocks.warps(b).size(); ++w, ++position) {
       const std::uint64_t instructions = blocks.warps(b)[w].instructions;
       if (instructions == 0) continue;
-      const WarpCycles& found = cycles[kinds.of_warps()[position]];
-      visit({{static_cast<std::uint32_t>(b), w}, instructions, found.all, 1, found.for_stores});
+      const std::size_t kind = kinds.of_warps()[position];
+      const WarpCycles& found = cycles[kind];
+      visit({{static_cast<std::uint32_t>(b), w},
+             instructions,
+             found.all,
+             1,
+             found.for_stores,
+             options.off_unit ? off_unit[kind] : TimeOffUnit{}});
     }
   }
 }

@@ -33,6 +33,18 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
 /// Shares of an instruction's waits that were for L1, L2 and DRAM; all 0 when it was never active.
 std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row);
 
+/// When a warp alone does nothing at the load-store unit. Stretches begin where the warp begins, at
+/// barriers of its block and at memory instructions, with nothing under way, and end where the warp
+/// ends, at such a barrier and at a memory instruction: so no latency makes the time shorter.
+struct TimeOffUnit {
+  bool accesses = false;  ///< it has memory instructions, shared memory included
+  double before = 0;      ///< cycles until its first one issues
+  double after = 0;       ///< cycles from the last one to the end
+  /// The same of each part between two barriers, in sum; a part without memory instructions as a
+  /// whole.
+  double of_parts = 0;
+};
+
 /// Warps that behave alike, each alone on an SM.
 struct WarpGroup {
   trace::WarpPosition first;  ///< in trace order
@@ -40,15 +52,20 @@ struct WarpGroup {
   double cycles = 0;  ///< issue and stall cycles of each; cycles / instructions is its CPI
   std::uint64_t count = 0;
   double store_cycles = 0;  ///< of these, at the end, while it waits for its stores
+  TimeOffUnit off_unit;
+};
+
+struct VisitOptions {
+  bool awaits_stores = false;  ///< a warp ends when the latencies of its stores have passed
+  bool off_unit = false;       ///< WarpGroup::off_unit is wanted
 };
 
 /// Runs the interval algorithm over one warp of each kind, on `num_threads` threads, and calls
 /// `visit(warp)` for every warp that has instructions, a group of one, in the order of the trace.
-/// With `awaits_stores` a warp ends when the latencies of its stores have passed.
 void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
                  const Latencies& latencies, double issue_rate, unsigned num_threads,
                  const InterruptCheck& interrupt,
-                 const std::function<void(const WarpGroup&)>& visit, bool awaits_stores = false);
+                 const std::function<void(const WarpGroup&)>& visit, VisitOptions options = {});
 
 /// Runs the interval algorithm over every warp (GPUMech, Eq. 5: the features of representative warp
 /// selection) and groups warps with the same features, in the order of their first warps: a kernel

@@ -290,7 +290,8 @@ class Populations {
 
 bool at_least(const SmWork& a, const SmWork& b) {
   return a.instructions >= b.instructions && a.drain_cycles >= b.drain_cycles &&
-         a.drain_instructions >= b.drain_instructions &&
+         a.drain_instructions >= b.drain_instructions && a.rounds >= b.rounds &&
+         a.round_instructions >= b.round_instructions &&
          std::ranges::equal(a.depth, b.depth, std::greater_equal<>());
 }
 
@@ -354,10 +355,26 @@ bool passes_l1(const trace::StaticInstruction& load, gpu::GlobalLoads global_loa
          load.space != trace::MemorySpace::local;
 }
 
+/// What the channel moves that moves most, over the mean of all; neighbouring slices share one.
+double imbalance_of(std::span<const std::uint64_t> slice_sectors, std::uint32_t channels) {
+  if (channels == 0 || slice_sectors.size() % channels != 0) return 1;
+  const std::size_t sharers = slice_sectors.size() / channels;
+  std::uint64_t all = 0;
+  std::uint64_t most = 0;
+  for (std::size_t first = 0; first < slice_sectors.size(); first += sharers) {
+    std::uint64_t here = 0;
+    for (const std::uint64_t sectors : slice_sectors.subspan(first, sharers)) here += sectors;
+    all += here;
+    most = std::max(most, here);
+  }
+  return all == 0 ? 1 : static_cast<double>(most) * channels / static_cast<double>(all);
+}
+
 }  // namespace
 
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                           const gpu::TensorUnit& tensor, gpu::GlobalLoads global_loads) {
+                           const gpu::TensorUnit& tensor, gpu::GlobalLoads global_loads,
+                           std::uint32_t dram_channels) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
@@ -387,6 +404,10 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     } else {
       demands.write_requests += requests;
       demands.write_bytes += bytes;
+      if (instruction.kind != trace::MemoryKind::atomic) {
+        demands.posted_requests += requests;
+        demands.posted_bytes += bytes;
+      }
     }
     if (instruction.reads_memory() || instruction.kind == trace::MemoryKind::atomic) {
       demands.missing_loads += static_cast<double>(counters.events[1] + counters.events[2]);
@@ -408,6 +429,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     demands.hottest_slice_turns =
         std::ranges::max(memory.slice_turns) * static_cast<double>(memory.slice_turns.size());
   }
+  demands.dram_imbalance = imbalance_of(memory.slice_dram_sectors, dram_channels);
   demands.most_read_bytes = static_cast<double>(memory.most_read_sectors * trace::sector_bytes);
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
@@ -437,6 +459,8 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
     demands.dram_bytes += intervals.dram_requests[i] * given_or(intervals.dram_bytes[i], l2_bytes);
     demands.missing_loads += std::min(reads, intervals.memory_instructions[i]);
   }
+  demands.posted_requests = demands.write_requests;
+  demands.posted_bytes = demands.write_bytes;
   demands.hit_bytes = std::max(demands.read_bytes + demands.write_bytes - demands.dram_bytes, 0.0);
   demands.slice_turns = demands.hottest_slice_turns = demands.read_misses + demands.write_requests;
   return demands.per(sum(intervals.instructions));
@@ -448,9 +472,10 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   for (double* sum :
        {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
         &result.misses_past_l1, &result.read_bytes, &result.write_requests, &result.write_bytes,
-        &result.dram_read_requests, &result.dram_bytes, &result.dram_write_bytes,
-        &result.missing_loads, &result.hit_bytes, &result.slice_turns, &result.hottest_slice_turns,
-        &result.most_read_bytes, &result.place_wait_l2, &result.place_wait_dram}) {
+        &result.posted_requests, &result.posted_bytes, &result.dram_read_requests,
+        &result.dram_bytes, &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes,
+        &result.slice_turns, &result.hottest_slice_turns, &result.most_read_bytes,
+        &result.place_wait_l2, &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;
@@ -481,23 +506,23 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
     throw InputError("the issue rate is not a positive number");
   }
   const WarpKinds kinds(trace, interrupt);
-  visit_warps(
-      trace, kinds, reference, 1, num_threads, interrupt,
-      [this](const WarpGroup& warp) {
-        blocks_[warp.first.block].push_back(
-            {static_cast<double>(warp.instructions), 0, warp.cycles});
-      },
-      awaits_stores);
+  visit_warps(trace, kinds, reference, 1, num_threads, interrupt,
+              [this](const WarpGroup& warp) {
+                blocks_[warp.first.block].push_back(
+                    {.instructions = static_cast<double>(warp.instructions),
+             .reference_cycles = warp.cycles});
+              },
+              {.awaits_stores = awaits_stores});
   std::vector<std::size_t> next(blocks_.size());
-  visit_warps(
-      trace, kinds, latencies, issue_rate, num_threads, interrupt,
-      [this, &next](const WarpGroup& warp) {
-        const std::size_t block = warp.first.block;
-        WarpWork& work = blocks_[block][next[block]++];
-        work.cycles = warp.cycles;
-        work.store_cycles = warp.store_cycles;
-      },
-      awaits_stores);
+  visit_warps(trace, kinds, latencies, issue_rate, num_threads, interrupt,
+              [this, &next](const WarpGroup& warp) {
+                const std::size_t block = warp.first.block;
+                WarpWork& work = blocks_[block][next[block]++];
+                work.cycles = warp.cycles;
+                work.store_cycles = warp.store_cycles;
+                work.off_unit = warp.off_unit;
+              },
+              {.awaits_stores = awaits_stores, .off_unit = true});
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
@@ -507,6 +532,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   double cycles = 0;
   double reference_cycles = 0;
   double most_warps = 1;
+  double accessing = 0;
   PhaseList launch;
   for (const auto& warps : blocks_) {
     blocks.push_back(block_of(warps));
@@ -515,11 +541,20 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       cycles += warp.cycles;
       reference_cycles += warp.reference_cycles;
       launch.store_cycles += warp.store_cycles;
+      if (!warp.off_unit.accesses) continue;
+      ++accessing;
+      launch.off_unit.before += warp.off_unit.before;
+      launch.off_unit.after += warp.off_unit.after;
+      launch.off_unit.of_parts += warp.off_unit.of_parts;
     }
     most_warps = std::max(most_warps, static_cast<double>(warps.size()));
   }
   if (!(instructions > 0)) return launch;
   launch.store_cycles /= instructions;
+  launch.off_unit.accesses = accessing > 0;
+  for (double* sum : {&launch.off_unit.before, &launch.off_unit.after, &launch.off_unit.of_parts}) {
+    *sum /= std::max(accessing, 1.0);
+  }
   // Repeats of the traced blocks differ from each other only at the start and at the end.
   constexpr std::uint64_t rounds = 64;
   const std::uint64_t resident = std::uint64_t{num_sms} * blocks_per_sm;
@@ -531,6 +566,8 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   launch.sms.resize(static_cast<std::size_t>(std::min<std::uint64_t>(num_sms, played)));
   SharedSlots slots(num_sms, blocks_per_sm, played);
   std::vector<double> free_at(resident);
+  std::vector<double> rounds_of(resident);
+  std::vector<double> in_sm(launch.sms.size());
   Slots alone(std::min(resident, played));
   std::vector<Change> changes;
   std::uint64_t in_places = 0;
@@ -543,14 +580,17 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     ++in_places;
     longest += block.most_instructions;
     const auto [slot, sm] = slots.take(block.reference_cycles, block.instructions);
-    double& free = free_at[std::size_t{slot} * num_sms + sm];
+    const std::size_t place = std::size_t{slot} * num_sms + sm;
+    double& free = free_at[place];
     const double start = std::exchange(free, free + block.reference_cycles);
     for (const auto& [after, warps] : block.ends) {
       changes.push_back({start, sm, warps});
       changes.push_back({start + after, sm, -warps});
     }
-    launch.sms[sm].instructions += scale * block.instructions;
     SmWork& work = launch.sms[sm];
+    work.instructions += scale * block.instructions;
+    ++in_sm[sm];
+    work.rounds = std::max(work.rounds, scale * ++rounds_of[place]);
     work.drain_cycles = std::max(work.drain_cycles, block.cycles / 2);
     work.drain_instructions = std::max(work.drain_instructions, block.most_instructions / 2);
     launch.instructions += scale * block.instructions;
@@ -582,6 +622,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   for (std::size_t i = 0; i < most.size(); ++i) {
     launch.sms[i].drain_cycles *= 1 - 1 / most[i];
     launch.sms[i].drain_instructions *= 1 - 1 / most[i];
+    const double blocks_of_sm = scale * in_sm[i];
+    launch.sms[i].round_instructions =
+        blocks_of_sm > 0 ? launch.sms[i].instructions / blocks_of_sm * launch.sms[i].rounds : 0;
   }
   launch.first_warps = std::ranges::max(first);
   // A mean instruction takes so long on the reference machine.

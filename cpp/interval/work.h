@@ -20,13 +20,17 @@ struct ResourceDemands {
   double read_bytes = 0;           ///< that return from L2
   double write_requests = 0;       ///< writes and atomics that leave the SM
   double write_bytes = 0;          ///< to L2
-  double dram_read_requests = 0;   ///< read misses that reach DRAM
-  double dram_bytes = 0;           ///< between L2 and DRAM, write-backs too
-  double dram_write_bytes = 0;     ///< of them, to DRAM
-  double missing_loads = 0;        ///< instructions that wait for L2 or DRAM
-  double missing_lines = 1;        ///< read requests of such an instruction that leave the SM
-  double hit_bytes = 0;            ///< of requests that L2 serves without DRAM
-  double slice_turns = 0;          ///< MemoryProfile::slice_turns of all slices of L2
+  double posted_requests = 0;      ///< of the writes, those whose warps go on at once
+  double posted_bytes = 0;
+  double dram_read_requests = 0;  ///< read misses that reach DRAM
+  double dram_bytes = 0;          ///< between L2 and DRAM, write-backs too
+  double dram_write_bytes = 0;    ///< of them, to DRAM
+  double missing_loads = 0;       ///< instructions that wait for L2 or DRAM
+  double missing_lines = 1;       ///< read requests of such an instruction that leave the SM
+  double hit_bytes = 0;           ///< of requests that L2 serves without DRAM
+  double slice_turns = 0;         ///< MemoryProfile::slice_turns of all slices of L2
+  /// Bytes of the DRAM channel that moves most over those of the mean one.
+  double dram_imbalance = 1;
   double hottest_slice_turns = 0;  ///< as if all slices took as many as the one that takes most
   /// `read_bytes` of the SM that gets most, per instruction of all SMs.
   double most_read_bytes = 0;
@@ -46,10 +50,12 @@ struct ResourceDemands {
 };
 
 /// Demands of a kernel by what the caches did with it, and of the tensor cores. `global_loads` says
-/// which loads L1 took. Throws InputError when the caches did it with another kernel.
+/// which loads L1 took, `dram_channels` how many channels the slices of L2 share, 0 unknown. Throws
+/// InputError when the caches did it with another kernel.
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                            const gpu::TensorUnit& tensor = {},
-                           gpu::GlobalLoads global_loads = gpu::GlobalLoads::cached);
+                           gpu::GlobalLoads global_loads = gpu::GlobalLoads::cached,
+                           std::uint32_t dram_channels = 0);
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.
@@ -71,10 +77,12 @@ struct SmWork {
   /// warps.
   double drain_cycles = 0;
   double drain_instructions = 0;  ///< the same of the most instructions of a warp
+  double rounds = 0;              ///< the most blocks that take a place one after the other
+  double round_instructions = 0;  ///< of a block in the mean, times the rounds
 };
 
 /// A launch as it runs. Phases, `depth`, instructions and the first warps do not depend on any
-/// latency; `alone_cycles`, `span` and `drain_cycles` grow with every latency.
+/// latency; `alone_cycles`, `span`, `off_unit` and `drain_cycles` grow with every latency.
 struct PhaseList {
   std::vector<Phase> phases;
   /// The mean of SmWork::depth over the SMs that have work, by phase.
@@ -85,6 +93,7 @@ struct PhaseList {
   double alone_cycles = 0;  ///< per instruction of a warp alone on its SM; a mean
   double store_cycles = 0;  ///< of these, while it waits for its stores at its end
   double span = 0;          ///< cycles of the launch if no warp held another one up
+  TimeOffUnit off_unit;     ///< the mean over the warps that access memory
   /// Blocks that take the place of another one, for each instruction of a block's longest warp.
   double replacements = 0;
   double first_warps = 0;  ///< on the fullest SM when the launch starts
@@ -99,6 +108,7 @@ struct WarpWork {
   double cycles = 0;            ///< at least instructions / issue rate
   double reference_cycles = 0;  ///< on the reference machine
   double store_cycles = 0;      ///< of `cycles`, while it waits for its stores at its end
+  TimeOffUnit off_unit;
 };
 
 /// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who

@@ -44,14 +44,62 @@ constexpr std::array<StackComponent, num_resources> shown_as = {
     StackComponent::noc,  StackComponent::noc,  StackComponent::noc, StackComponent::noc,
     StackComponent::noc,  StackComponent::queue};
 
+using Services = std::array<double, num_resources>;
+
+/// Cycles of each resource from the load-store unit to DRAM per warp instruction; those of what all
+/// SMs share, too.
+Services services_of(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
+  const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
+  Services cycles{};
+  cycles[lsu] = demands.lsu_cycles;
+  const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
+  if (gpu.noc_sm_bytes_per_cycle > 0) {
+    cycles[send_port] = sent / gpu.noc_sm_bytes_per_cycle;
+    cycles[receive_port] = demands.read_bytes / gpu.noc_sm_bytes_per_cycle;
+  }
+  cycles[request_network] = sent * noc_cycles_per_byte;
+  cycles[reply_network] = demands.read_bytes * noc_cycles_per_byte;
+  // The slice that is asked most; what it answers is in proportion.
+  cycles[slice] = demands.hottest_slice_turns / gpu.l2_requests_per_cycle;
+  if (gpu.l2_bytes_per_cycle > 0 && demands.slice_turns > 0) {
+    const double answered = demands.hit_bytes * demands.hottest_slice_turns / demands.slice_turns;
+    // Lines from DRAM have a port of their own, and come as evenly as its channels move them.
+    const double filled = (demands.dram_bytes - demands.dram_write_bytes) * demands.dram_imbalance;
+    cycles[slice] = std::max(
+        {cycles[slice], answered / gpu.l2_bytes_per_cycle, filled / gpu.l2_bytes_per_cycle});
+  }
+  // A channel goes over to writes and back when no bank is left whose request goes the same way. A
+  // bank takes up one of the other way with probability 1 - w, so that all of them have served
+  // their count over 1 - w writes, and over w reads, before the channel is back: both turns once
+  // for count / (w (1 - w)) requests.
+  cycles[dram] = demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs;
+  if (demands.dram_bytes > 0) {
+    const double writes = demands.dram_write_bytes / demands.dram_bytes;
+    cycles[dram] += demands.dram_bytes / gpu.l2_request_bytes * writes * (1 - writes) *
+                    gpu.dram_turnaround_cycles;
+  }
+  cycles[dram] *= demands.dram_imbalance;
+  return cycles;
+}
+
+/// Only what loads and atomics ask, whose results are waited for.
+interval::ResourceDemands without_posted(interval::ResourceDemands demands) {
+  demands.write_requests -= demands.posted_requests;
+  demands.write_bytes -= demands.posted_bytes;
+  const double asked = demands.read_misses + demands.write_requests;
+  demands.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes + demands.write_bytes);
+  demands.dram_bytes -= demands.dram_write_bytes;
+  demands.dram_write_bytes = 0;
+  const double share = demands.slice_turns > 0 ? std::min(asked / demands.slice_turns, 1.0) : 0;
+  demands.hottest_slice_turns *= share;
+  demands.slice_turns *= share;
+  return demands;
+}
+
 /// The stations that a warp instruction visits while `warps` warps share its SM, and `sms` times as
 /// many share the GPU.
 Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,
                      const ModelParameters& gpu) {
-  const double noc_cycles_per_byte = gpu.clock_ghz / gpu.noc_bandwidth_gbs;
-  const double dram_cycles_per_byte = gpu.clock_ghz / gpu.dram_bandwidth_gbs;
-  const auto own = [&](double cycles) { return Station{cycles, cycles, warps}; };
-  const auto shared = [&](double cycles) { return Station{cycles, cycles * sms, warps * sms}; };
   Stations stations;
   stations[issue] = {gpu.schedulers / gpu.issue_rate, 1 / gpu.issue_rate, warps / gpu.schedulers};
   // Warps that come together are one customer. Each waits for half of the others of its group in
@@ -72,32 +120,22 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
     at_unit = std::max(at_unit, demands.unit_instructions[c] * gpu.unit_intervals[c]);
   }
   stations[unit] = {at_unit, at_unit / gpu.schedulers, warps / gpu.schedulers, at_unit};
-  const double sent = demands.write_bytes + demands.read_misses * gpu.noc_control_bytes;
-  if (gpu.noc_sm_bytes_per_cycle > 0) {
-    stations[send_port] = own(sent / gpu.noc_sm_bytes_per_cycle);
-    stations[receive_port] = own(demands.read_bytes / gpu.noc_sm_bytes_per_cycle);
+  const Services cycles = services_of(demands, gpu);
+  for (std::size_t k = send_port; k < num_resources; ++k) {
+    const double sharers = k < request_network ? 1 : sms;
+    stations[k] = {cycles[k], cycles[k] * sharers, warps * sharers};
   }
-  stations[request_network] = shared(sent * noc_cycles_per_byte);
-  stations[reply_network] = shared(demands.read_bytes * noc_cycles_per_byte);
-  // The slice that is asked most; what it moves is in proportion.
-  double slice_cycles = demands.hottest_slice_turns / gpu.l2_requests_per_cycle;
-  if (gpu.l2_bytes_per_cycle > 0 && demands.slice_turns > 0) {
-    // Lines from DRAM have a port of their own.
-    const double moved = std::max(demands.hit_bytes, demands.dram_bytes - demands.dram_write_bytes);
-    const double bytes = moved * demands.hottest_slice_turns / demands.slice_turns;
-    slice_cycles = std::max(slice_cycles, bytes / gpu.l2_bytes_per_cycle);
+  return stations;
+}
+
+/// The same as warps see them, which go on while their stores are served.
+Stations stations_of_warps(const interval::ResourceDemands& demands, double warps, double sms,
+                           const ModelParameters& gpu) {
+  Stations stations = stations_of(demands, warps, sms, gpu);
+  const Services awaited = services_of(without_posted(demands), gpu);
+  for (std::size_t k = send_port; k < num_resources; ++k) {
+    stations[k].demand = std::min(stations[k].demand, awaited[k]);
   }
-  stations[slice] = shared(slice_cycles);
-  // A channel goes over to writes and back when those that wait all go the other way. While it is a
-  // bottleneck at least two wait: after a read, a share `writes` of writes gives writes^2, after a
-  // write (1 - writes)^2, which comes to writes (1 - writes) turns per request, half of them there.
-  double dram_cycles = demands.dram_bytes * dram_cycles_per_byte;
-  if (demands.dram_bytes > 0) {
-    const double writes = demands.dram_write_bytes / demands.dram_bytes;
-    dram_cycles += demands.dram_bytes / gpu.l2_request_bytes * writes * (1 - writes) / 2 *
-                   gpu.dram_turnaround_cycles;
-  }
-  stations[dram] = shared(dram_cycles);
   return stations;
 }
 
@@ -121,27 +159,30 @@ Stations overlapped(Stations stations, double lines, std::size_t longest) {
   return stations;
 }
 
+/// Whether a visit to `a` is no shorter than one to `b` at any rate.
+bool is_always_longer(const Station& a, const Station& b) {
+  return a.demand >= b.demand && a.early <= b.early &&
+         share_of_others(a) * a.capacity_cycles >= share_of_others(b) * b.capacity_cycles;
+}
+
 /// The rate at which the lines of a load overlap with the longest visit of all: the lowest one, as
-/// every other station in its place leaves some of the time out. Among an SM's own stations the one
-/// with the largest demand has the longest visit at any rate, and so among those that all share.
+/// every other station in its place leaves some of the time out.
 NetworkRate overlapped_rate(double warps, double think, const Stations& stations, double lines) {
-  const std::size_t own = longest_visit(stations, 0, lsu, request_network);
-  const std::size_t shared = longest_visit(stations, 0, request_network, num_resources);
-  NetworkRate rate = closed_network_rate(warps, think, overlapped(stations, lines, shared));
-  if (lines == 1 || stations[own].demand <= stations[shared].demand) return rate;
-  const auto consider = [&](std::size_t longest) {
-    const NetworkRate found =
-        closed_network_rate(warps, think, overlapped(stations, lines, longest));
-    rate.root = std::min(rate.root, found.root);
-  };
-  // Only where warps come in groups to one of them, another one may be longer at a higher rate.
-  if (stations[lsu].early > 0) {
-    consider(lsu);
-    consider(longest_visit(stations, 0, send_port, request_network));
-  } else {
-    consider(own);
+  if (lines == 1) return closed_network_rate(warps, think, stations);
+  NetworkRate lowest{std::numeric_limits<double>::infinity(),
+                     std::numeric_limits<double>::infinity()};
+  for (std::size_t k = lsu; k < num_resources; ++k) {
+    bool is_shorter = false;
+    for (std::size_t other = lsu; other < num_resources && !is_shorter; ++other) {
+      if (other == k || !is_always_longer(stations[other], stations[k])) continue;
+      // Of equal ones the first.
+      is_shorter = other < k || !is_always_longer(stations[k], stations[other]);
+    }
+    if (is_shorter) continue;
+    const NetworkRate rate = closed_network_rate(warps, think, overlapped(stations, lines, k));
+    if (rate.root <= lowest.root) lowest = rate;
   }
-  return rate;
+  return lowest;
 }
 
 /// The round trips of misses, each of which holds an MSHR.
@@ -184,14 +225,10 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
 
 /// A load that waits for a place in its set of L1 holds up the load-store unit until data come
 /// back.
-void add_place_waits(const interval::ResourceDemands& demands, const ModelParameters& gpu,
-                     Station& unit) {
+double place_waits(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
   using Reference = gpu::ReferenceMachine;
-  const double waits =
-      demands.place_wait_l2 * gpu.l2_latency / Reference::l2 +
-      demands.place_wait_dram * (gpu.l2_latency + gpu.dram_latency) / Reference::round_trips[2];
-  unit.demand += waits;
-  unit.capacity_cycles += waits;
+  return demands.place_wait_l2 * gpu.l2_latency / Reference::l2 +
+         demands.place_wait_dram * (gpu.l2_latency + gpu.dram_latency) / Reference::round_trips[2];
 }
 
 /// Adds `cycles` to the parts of a stack as `shares` are.
@@ -325,6 +362,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
   // A first access is a load; writes and atomics come when the warps have spread.
   interval::ResourceDemands loads = demands;
+  loads.lsu_cycles = std::max(demands.lsu_cycles - demands.write_requests, 0.0);
   loads.write_requests = loads.write_bytes = loads.dram_write_bytes = 0;
   loads.dram_bytes -= demands.dram_write_bytes;
   loads.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes);
@@ -344,6 +382,31 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
     longest = std::max(longest, together);
   }
   return burst;
+}
+
+/// The earliest end of the launch that each resource allows: somebody comes to it first, it serves
+/// everybody, and who it serves last goes on to its end.
+double end_of_services(const interval::PhaseList& launch, const interval::ResourceDemands& demands,
+                       const ModelParameters& gpu) {
+  double end = 0;
+  if (!launch.off_unit.accesses) return end;
+  Services cycles = services_of(demands, gpu);
+  cycles[lsu] += place_waits(demands, gpu);
+  const interval::TimeOffUnit& off = launch.off_unit;
+  for (std::size_t k = lsu; k < num_resources; ++k) {
+    if (cycles[k] == 0) continue;
+    if (k >= request_network) {
+      end = std::max(end, off.before + launch.instructions * cycles[k] + off.after);
+      continue;
+    }
+    for (const interval::SmWork& sm : launch.sms) {
+      end = std::max(end, off.before + sm.instructions * cycles[k] + off.after);
+      // The same holds for each block, between any two barriers, and blocks of one place follow
+      // one another.
+      end = std::max(end, sm.rounds * off.of_parts + sm.round_instructions * cycles[k]);
+    }
+  }
+  return end;
 }
 
 }  // namespace
@@ -375,12 +438,15 @@ NetworkRate closed_network_rate(double customers, double think, std::span<const 
   if (count == 0) return {customers / alone, bound};
   // h(x) = x (think + sum of residences) - customers is convex and grows up to the first pole. With
   // a queue at that station only the equation is quadratic; its root lies above the root of h, so
-  // that Newton's method comes down to that without a step too far.
+  // that Newton's method comes down to that without a step too far. From near a pole each step is
+  // as far again.
   const double queued = customers * poles[first];
   const double apart = alone - queued;
   double rate =
       2 * customers / (alone + queued + std::sqrt(apart * apart + 4 * demands[first] * queued));
-  constexpr int most_steps = 64;
+  constexpr double exact = 1e-12;
+  if (poles[first] > 0) rate = std::min(rate, (1 - exact) / poles[first]);
+  constexpr int most_steps = 128;
   for (int step = 0; step < most_steps; ++step) {
     double time = think;
     double slope = think;
@@ -390,8 +456,9 @@ NetworkRate closed_network_rate(double customers, double think, std::span<const 
       time += here;
       slope += here * over_free;
     }
-    const double next = rate - (rate * time - customers) / slope;
-    if (!(next < rate * (1 - 1e-12))) break;
+    const double above = rate * time - customers;
+    const double next = rate - above / slope;
+    if (!(above > customers * exact && next < rate)) break;
     rate = next;
   }
   return {rate, bound};
@@ -409,20 +476,22 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double for_stores = std::min(launch.store_cycles, think);
   const TimeAlone alone{think - for_stores, for_stores, &lengths};
 
+  const double of_places = place_waits(demands, parameters);
   const RoundTrips trips_alone = round_trips(demands, 1, parameters);
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
     const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
     Solution& solution = solutions[p];
-    solution.stations = stations_of(demands, warps, sms, parameters);
+    solution.stations = stations_of_warps(demands, warps, sms, parameters);
     // They depend on the SMs alone, which several phases have in common.
     solution.busy_sms = launch.phases[p].busy_sms;
     const auto* known =
         std::ranges::find(solutions.data(), &solution, solution.busy_sms, &Solution::busy_sms);
     solution.trips =
         known != &solution ? known->trips : round_trips(demands, solution.busy_sms, parameters);
-    add_place_waits(demands, parameters, solution.stations[lsu]);
+    solution.stations[lsu].demand += of_places;
+    solution.stations[lsu].capacity_cycles += of_places;
     const double lines = demands.missing_lines;
     solution.of_warps = overlapped_rate(warps, think, solution.stations, lines);
     solution.trip_rate = bounded_by_trips(solution.trips, trips_alone, solution.stations);
@@ -473,6 +542,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   if (launch.sms.empty()) return result;
   double cycles = std::max(in_phases, launch.span + at_burst);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
+  cycles = std::max(cycles, end_of_services(launch, demands, parameters));
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, alone.by_cause(1), result.stack);
   // No SM ends before its port has moved what it reads.

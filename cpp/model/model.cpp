@@ -120,10 +120,10 @@ ModelParameters ModelParameters::of(const gpu::Gpu& gpu) {
   parameters.l2_requests_per_cycle = per_sm_cycle(gpu.l2_slices / gpu.l2_slice_request_cycles);
   parameters.l2_bytes_per_cycle = per_sm_cycle(gpu.l2_slices * gpu.l2_slice_bytes_per_cycle);
   if (gpu.dram_row_bytes != 0) {
-    // CL + 2 - WL from reads to writes, WL + tWTR from writes to reads.
+    // CL + 2 - WL from reads to writes, WL + tWTR from writes to reads; for each bank.
     const double cycles = gpu.dram_cl + 2 + gpu.dram_twtr;
     parameters.dram_turnaround_cycles =
-        cycles * gpu.clock_ghz / gpu.clock_of_dram_ghz() / gpu.num_dram_channels();
+        cycles * gpu.clock_ghz / gpu.clock_of_dram_ghz() / gpu.num_dram_channels() / gpu.dram_banks;
   }
   std::ranges::copy(gpu::class_intervals(gpu), parameters.unit_intervals.begin());
   parameters.unit_intervals[static_cast<std::size_t>(trace::OpClass::tensor)] = 0;

@@ -174,6 +174,8 @@ class MemoryProfile:
     @property
     def slice_turns(self) -> list[float]: ...
     @property
+    def slice_dram_sectors(self) -> list[int]: ...
+    @property
     def atomic_lanes(self) -> list[float]: ...
     @property
     def place_wait_cycles(self) -> list[int]: ...
@@ -374,6 +376,9 @@ class ResourceDemands:
     read_bytes: float
     write_requests: float
     write_bytes: float
+    posted_requests: float
+    posted_bytes: float
+    dram_imbalance: float
     dram_read_requests: float
     dram_bytes: float
     dram_write_bytes: float
@@ -415,7 +420,9 @@ class PhaseList:
         busy_sms: Sequence[float] | None = None,
         drain_instructions: float | None = None,
     ) -> PhaseList: ...
-    def sms(self) -> list[tuple[list[float], float, float, float]]: ...
+    @property
+    def off_unit(self) -> tuple[float, float, float]: ...
+    def sms(self) -> list[tuple[list[float], float, float, float, float, float]]: ...
 
 class KernelWork:
     def __init__(

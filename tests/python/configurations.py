@@ -119,7 +119,7 @@ def model_parameters(gpu):
         * gpu.l2_slice_bytes_per_cycle
         * l2_clock
         / gpu.clock_ghz,
-        "dram_turnaround_cycles": turn / channels if gpu.dram_row_bytes else 0.0,
+        "dram_turnaround_cycles": turn / channels / gpu.dram_banks if gpu.dram_row_bytes else 0.0,
         "unit_intervals": {
             **{name: getattr(gpu, f"{name}_interval") for name in CLASSES if name != "tensor"},
             "unknown": gpu.integer_interval,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "memory/cache/cache.h"
 #include "memory/cache/count.h"
@@ -8,10 +9,13 @@
 
 namespace warpstack::memory {
 
-/// L2 and DRAM as one thread serves them: the requests for a range of sets.
+/// L2 and DRAM as one thread serves them: the requests for a range of sets. `slice_dram_sectors`,
+/// where given, counts what each slice of L2 moves from and to DRAM.
 class L2Port {
  public:
-  L2Port(Cache& cache, MemoryTotals& totals) : cache_(cache), totals_(totals) {}
+  L2Port(Cache& cache, MemoryTotals& totals,
+         std::vector<std::uint64_t>* slice_dram_sectors = nullptr)
+      : cache_(cache), totals_(totals), slice_dram_sectors_(slice_dram_sectors) {}
 
   Outcome serve(const Request& request, const ByteMasks& bytes) {
     switch (request.kind) {
@@ -34,7 +38,7 @@ class L2Port {
     const Cache::ReadResult result =
         cache_.read(request.set, request.line, request.mask, request.evict_first, eviction);
     count_l2_read(totals_, request.mask, result.hit);
-    settle(result.fetch, eviction);
+    settle(request, result.fetch, eviction.dirty);
     return outcome(result.hit != request.mask, result.fetch, result.fetch);
   }
 
@@ -43,8 +47,8 @@ class L2Port {
     const Cache::WriteResult result = cache_.write(request.set, request.line, request.mask, bytes,
                                                    no_writer, request.evict_first, eviction);
     count_l2_write(totals_, request.mask, result.hit);
-    totals_[Total::dram_write_sectors] += count_sectors(result.forward);
-    settle(result.fetch, eviction);
+    settle(request, result.fetch, eviction.dirty);
+    settle(request, 0, result.forward);
     return outcome(
         result.hit != request.mask, result.fetch | result.forward,
         result.fetch ? result.fetch : static_cast<SectorMask>(request.mask & ~result.hit));
@@ -58,13 +62,16 @@ class L2Port {
     const Cache::WriteResult write = cache_.write(request.set, request.line, request.mask, bytes,
                                                   no_writer, request.evict_first, eviction);
     count_l2_atomic(totals_, request.mask, read.hit);
-    totals_[Total::dram_write_sectors] += count_sectors(write.forward);
-    settle(read.fetch, eviction);
+    settle(request, read.fetch, eviction.dirty);
+    settle(request, 0, write.forward);
     return outcome(read.hit != request.mask, read.fetch, read.fetch);
   }
 
-  void settle(SectorMask fetch, const Cache::Eviction& eviction) {
-    count_dram(totals_, fetch, eviction.dirty);
+  void settle(const Request& request, SectorMask read, SectorMask written) {
+    count_dram(totals_, read, written);
+    if (slice_dram_sectors_ == nullptr || (read | written) == 0) return;
+    (*slice_dram_sectors_)[cache_.slice_of(request.set)] +=
+        count_sectors(read) + count_sectors(written);
   }
   static Outcome outcome(bool missed, bool asks_dram, SectorMask moved) {
     return {missed, asks_dram, false, static_cast<std::uint8_t>(count_sectors(moved) & 63)};
@@ -72,6 +79,7 @@ class L2Port {
 
   Cache& cache_;
   MemoryTotals& totals_;
+  std::vector<std::uint64_t>* slice_dram_sectors_;
 };
 
 }  // namespace warpstack::memory

@@ -198,7 +198,7 @@ class Simulation {
   /// Serves the requests [first, last) of an SM whose sets belong to a part.
   void serve(SmCaches& sm, std::size_t first, std::size_t last, std::size_t part, Worker& worker,
              ReferenceCycle now) {
-    L2Port port(l2_, worker.totals);
+    L2Port port(l2_, worker.totals, &worker.slice_dram_sectors);
     std::vector<Outcome>& outcomes = sm.outcomes(part);
     for (std::size_t i = first; i < last; ++i) {
       const Request& request = sm.request(i);
@@ -461,9 +461,11 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   profile.place_wait_cycles = simulation.place_wait_cycles();
   profile.most_read_sectors = simulation.most_read_sectors();
   profile.slice_turns.resize(l2_.config().slices);
+  profile.slice_dram_sectors.resize(l2_.config().slices);
   for (const Worker& worker : workers) {
     for (std::size_t slice = 0; slice < worker.slice_turns.size(); ++slice) {
       profile.slice_turns[slice] += worker.slice_turns[slice];
+      profile.slice_dram_sectors[slice] += worker.slice_dram_sectors[slice];
     }
   }
   return profile;

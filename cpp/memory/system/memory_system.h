@@ -58,6 +58,8 @@ struct MemoryProfile {
   std::vector<ObservedAccess> observed;      ///< in program order; empty if no warp was observed
   /// Turns by slice of L2: one for each request, or for an atomic as many as AtomicRule says.
   std::vector<double> slice_turns;
+  /// Sectors that each slice of L2 reads from DRAM and writes to it.
+  std::vector<std::uint64_t> slice_dram_sectors;
   /// By row: mean requests per sector of an atomic with MemoryConfig::atomics_per_lane, at least 1;
   /// 0 if the sectors of a line share a request.
   std::vector<double> atomic_lanes;

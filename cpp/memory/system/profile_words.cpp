@@ -17,8 +17,8 @@ constexpr std::size_t words_per_row_errors = 2;
 constexpr std::size_t words_per_sm = 1 + num_totals;
 /// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks, waits
 /// for a place, most sectors of an SM, errors of the sample and its working SMs, numbers of its
-/// simulated SMs and of slices.
-constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 3 + 2;
+/// simulated SMs and of slices, with and without DRAM.
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 3 + 3;
 
 /// Calls `visit` for each counter in order.
 template <typename Counters, typename Visit>
@@ -77,7 +77,8 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.reserve(words_of_kernel + profile.per_row.size() * words_per_row +
                 profile.sample.row_errors.size() * words_per_row_errors +
                 profile.sample.sms.size() * words_per_sm +
-                profile.observed.size() * words_per_observed + profile.slice_turns.size());
+                profile.observed.size() * words_per_observed + profile.slice_turns.size() +
+                profile.slice_dram_sectors.size());
   words.push_back(profile.per_row.size());
   words.push_back(profile.observed.size());
   push_totals(words, profile.totals);
@@ -93,6 +94,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   push_number(words, profile.sample.errors.waits);
   words.push_back(profile.sample.working_sms);
   words.push_back(profile.sample.sms.size());
+  words.push_back(profile.slice_dram_sectors.size());
   words.push_back(profile.slice_turns.size());
   for (std::size_t row = 0; row < profile.per_row.size(); ++row) {
     for_each_counter(profile.per_row[row], [&](std::uint64_t count) { words.push_back(count); });
@@ -112,6 +114,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
                   access.dram_sectors, static_cast<std::uint64_t>(access.event)});
   }
   for (const double turns : profile.slice_turns) push_number(words, turns);
+  for (const std::uint64_t sectors : profile.slice_dram_sectors) words.push_back(sectors);
   return words;
 }
 
@@ -120,11 +123,14 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   const auto is_whole = [&] {
     if (words.size() < words_of_kernel) return false;
     const std::uint64_t slices = words[words_of_kernel - 1];
-    const std::uint64_t sms = words[words_of_kernel - 2];
-    if (words[0] > most || words[1] > most || sms > most || slices > most) return false;
+    const std::uint64_t of_dram = words[words_of_kernel - 2];
+    const std::uint64_t sms = words[words_of_kernel - 3];
+    for (const std::uint64_t count : {words[0], words[1], sms, slices, of_dram}) {
+      if (count > most) return false;
+    }
     const std::uint64_t per_row = words_per_row + (sms > 0 ? words_per_row_errors : 0);
     return words.size() == words_of_kernel + words[0] * per_row + sms * words_per_sm +
-                               words[1] * words_per_observed + slices;
+                               words[1] * words_per_observed + slices + of_dram;
   };
   if (!is_whole()) {
     throw InputError("a memory profile of " + std::to_string(words.size()) +
@@ -149,6 +155,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   profile.sample.working_sms = reader.next32();
   profile.sample.sms.resize(reader.next());
   if (!profile.sample.sms.empty()) profile.sample.row_errors.resize(profile.per_row.size());
+  profile.slice_dram_sectors.resize(reader.next());
   profile.slice_turns.resize(reader.next());
   for (InstructionCounters& counters : profile.per_row) {
     for_each_counter(counters, [&](std::uint64_t& count) { count = reader.next(); });
@@ -170,6 +177,7 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
     access.event = static_cast<MissEvent>(reader.at_most(num_miss_events - 1));
   }
   for (double& turns : profile.slice_turns) turns = reader.next_number();
+  for (std::uint64_t& sectors : profile.slice_dram_sectors) sectors = reader.next();
   return profile;
 }
 

@@ -130,7 +130,8 @@ SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const Make
     : instructions_(launch.trace.instructions()),
       l2_(l2),
       under_way_(l2.config().num_sets()),
-      known_slice_turns_(l2.config().slices) {
+      known_slice_turns_(l2.config().slices),
+      slice_dram_sectors_(l2.config().slices) {
   // L2 takes requests in the order of the SMs.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
   for (SampleGroup& group : groups) {
@@ -173,7 +174,7 @@ bool SampledSimulation::run(std::optional<trace::WarpPosition> observed,
 }
 
 void SampledSimulation::serve(std::size_t turns, ReferenceCycle begin) {
-  L2Port port(l2_, of_followers_);
+  L2Port port(l2_, of_followers_, &slice_dram_sectors_);
   const auto serve_follower = [&](const Request& request, const ByteMasks& bytes, double turns) {
     const Outcome outcome = port.serve(request, bytes);
     under_way_.is_awaited(request, outcome, now_);
@@ -195,7 +196,7 @@ void SampledSimulation::serve(std::size_t turns, ReferenceCycle begin) {
 }
 
 void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::size_t last) {
-  L2Port port(l2_, leader.worker.totals);
+  L2Port port(l2_, leader.worker.totals, &slice_dram_sectors_);
   SmCaches& sm = *leader.sm;
   for (std::size_t i = first; i < last; ++i) {
     const Request& request = sm.request(i);
@@ -354,6 +355,7 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
   for (const double turns : known_slice_turns_) {
     profile.slice_turns.push_back(turns * ratio(slice_turns_of_all_, known));
   }
+  profile.slice_dram_sectors = slice_dram_sectors_;
   std::array<double, 2> waits{};
   for (const Leader& leader : leaders_) {
     for (std::size_t i = 0; i < waits.size(); ++i) {

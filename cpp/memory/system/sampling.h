@@ -83,7 +83,8 @@ class SampledSimulation {
   std::vector<Leader> leaders_;
   std::vector<double> known_slice_turns_;  ///< of all requests that L2 gets
   double slice_turns_of_all_ = 0;          ///< estimated from the leaders
-  MemoryTotals of_followers_;              ///< counts of L2 and DRAM for followers
+  std::vector<std::uint64_t> slice_dram_sectors_;
+  MemoryTotals of_followers_;  ///< counts of L2 and DRAM for followers
   // Of every 16th line, chosen by a hash:
   std::unordered_set<std::uint64_t> missed_lines_;
   std::uint64_t repeated_misses_ = 0;

@@ -25,12 +25,17 @@ struct Batch {
 /// The working state and the counts of a thread; the sum over the threads is the profile.
 struct alignas(128) Worker {
   Worker(std::size_t rows, std::uint32_t l1_line_bytes, std::size_t l2_slices)
-      : per_row(rows), slice_turns(l2_slices), grouper(l1_line_bytes) {}
+      : per_row(rows),
+        slice_turns(l2_slices),
+        slice_dram_sectors(l2_slices),
+        grouper(l1_line_bytes) {}
 
   MemoryTotals totals;
   std::vector<InstructionCounters> per_row;
-  std::vector<double> slice_turns;  ///< see MemoryProfile
-  std::vector<SmCaches*> asking;    ///< SMs with requests in the batch
+  // See MemoryProfile:
+  std::vector<double> slice_turns;
+  std::vector<std::uint64_t> slice_dram_sectors;
+  std::vector<SmCaches*> asking;  ///< SMs with requests in the batch
   Batch batch;
   LineGrouper grouper;
 };

@@ -69,6 +69,29 @@ TEST(KernelWork, WarpsWaitForTheirStores) {
   EXPECT_DOUBLE_EQ(without.store_cycles, 0);
 }
 
+TEST(KernelWork, TimeOffTheLoadStoreUnit) {
+  // Results take 10 cycles. The loads issue in cycles 11 and 12, the sum at 23, the barrier at 24.
+  // After the second load, with nothing else under way, the sum comes at 11, the barrier at 12, the
+  // product at 22. The part behind the barrier is of two instructions.
+  const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
+  const trace::KernelTrace trace = make_kernel(3, 32,
+                                               {{"MOV", {1}, {}, {}},
+                                                {"LDG.E", {2}, {1}, address},
+                                                {"LDG.E", {3}, {4}, address},
+                                                {"FADD", {5}, {3}, {}},
+                                                {"BAR.SYNC", {}, {}, {}},
+                                                {"FMUL", {6}, {5}, {}}});
+  const PhaseList list = work_of(trace, 10, 1).play(2, 1);
+  EXPECT_TRUE(list.off_unit.accesses);
+  EXPECT_DOUBLE_EQ(list.off_unit.before, 11);
+  EXPECT_DOUBLE_EQ(list.off_unit.after, 23);
+  EXPECT_DOUBLE_EQ(list.off_unit.of_parts, 11 + 12 + 2);
+  // One of the two SMs has two blocks, one after the other.
+  ASSERT_EQ(list.sms.size(), 1u);
+  EXPECT_DOUBLE_EQ(list.sms[0].rounds, 2);
+  EXPECT_DOUBLE_EQ(list.sms[0].round_instructions, 12);
+}
+
 TEST(KernelWork, BusySmsAreCounted) {
   // Three blocks of a warp with four instructions, two SMs: both for four cycles, one for four
   // more.

@@ -49,8 +49,10 @@ TEST(ClosedNetwork, SolvesItsEquation) {
     for (int k = 0; k < 6; ++k) {
       const double sms = trial % 2 ? 1 : 28;
       const double demand = trial % 3 == k ? 0 : std::exp(draw(12) - 8);
-      stations.push_back({demand, demand * sms, customers * sms});
-      if (demand > 0) bound = std::min(bound, 1 / (demand * sms));
+      // Most of what a station serves may be on nobody's way.
+      const double capacity = demand * sms * (trial % 5 == 0 ? std::exp(draw(30)) : 1);
+      stations.push_back({demand, capacity, customers * sms});
+      if (demand > 0) bound = std::min(bound, 1 / capacity);
     }
     const double x = closed_network_rate(customers, think, stations).bounded();
     ASSERT_GT(x, 0);
@@ -204,16 +206,84 @@ TEST(ClosedNetworkModel, AFullSmHasTheMemoryWhenOthersHaveEnded) {
 }
 
 TEST(ClosedNetworkModel, DramTurnsRoundBetweenReadsAndWrites) {
-  // A read and a write of 128 bytes: of two requests that wait both go the other way with
-  // 1/4, which is half a turn there, half a turn back: 2 / 4 / 2 pairs of 8 cycles.
+  // A read and a write of 128 bytes: of n banks each serves two until its next request goes the
+  // other way, so that both turns come once for 4 n requests; 8 cycles are what they take over n.
   interval::ResourceDemands demands;
   demands.dram_bytes = 256;
   demands.dram_write_bytes = 128;
   ModelParameters gpu = fast_gpu();
   gpu.dram_turnaround_cycles = 8;
-  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 2, 1e-6);
+  gpu.dram_bandwidth_gbs = 1;
+  EXPECT_NEAR(run(demands, gpu).cycles, 256 + 2 / 4.0 * 8, 1e-6);
   demands.dram_write_bytes = 0;
+  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 256, 1e-6);
+}
+
+TEST(ClosedNetworkModel, WhoIsServedLastGoesOnToItsEnd) {
+  // 64 warps pass the load-store unit in a cycle each, from cycle 20 on; the last has 100 to go.
+  interval::ResourceDemands demands;
+  demands.lsu_cycles = 1;
+  const ModelParameters gpu = fast_gpu();
+  interval::PhaseList launch;
+  launch.phases = {{64, 64, 1}};
+  launch.mean_depth = launch.at_start = {1};
+  launch.sms = {{{1}, 64, 0, 0, 1, 64}};
+  launch.instructions = 64;
+  launch.alone_cycles = launch.span = 120;
+  launch.off_unit = {true, 20, 100, 120};
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 20 + 64 + 100, 1e-6);
+  // Two blocks of 32 warps, one after the other.
+  launch.sms = {{{1}, 64, 0, 0, 2, 64}};
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 2 * 120 + 64, 1e-6);
+  // What all SMs share serves all of them.
+  demands = {};
+  demands.dram_bytes = 4;
+  ModelParameters slow = gpu;
+  slow.dram_bandwidth_gbs = 1;
+  launch.sms = {{{1}, 64, 0, 0, 1, 64}};
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, slow).cycles, 20 + 64 * 4 + 100, 1e-6);
+}
+
+TEST(ClosedNetworkModel, WarpsGoOnWhileTheirStoresAreServed) {
+  // 8 bytes at a byte per cycle: behind an atomic the warp waits, behind a store it does not; but
+  // no more of them go than the NoC moves.
+  interval::ResourceDemands demands;
+  demands.write_requests = 1;
+  demands.write_bytes = 8;
+  ModelParameters gpu = fast_gpu();
+  gpu.noc_bandwidth_gbs = 1;
+  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 8, 1e-6);
+  demands.posted_requests = 1;
+  demands.posted_bytes = 8;
   EXPECT_NEAR(run(demands, gpu).cycles, 10, 1e-6);
+  demands.write_bytes = demands.posted_bytes = 80;
+  EXPECT_NEAR(run(demands, gpu).cycles, 80, 1e-6);
+}
+
+TEST(ClosedNetworkModel, TheHottestChannelIsTheStation) {
+  // Channels that move 8 bytes in 8 cycles, if they all did; one has three times its share.
+  interval::ResourceDemands demands;
+  demands.read_misses = 1;
+  demands.dram_bytes = 8;
+  ModelParameters gpu = fast_gpu();
+  gpu.dram_bandwidth_gbs = 1;
+  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 8, 1e-6);
+  demands.dram_imbalance = 3;
+  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 24, 1e-6);
+}
+
+TEST(ClosedNetworkModel, AHotSliceOfStoresDoesNotGetTheLinesOfAll) {
+  // Two slices, one byte per cycle each: 128 bytes of lines from DRAM in 64 cycles, though one
+  // slice has all the stores.
+  interval::ResourceDemands demands;
+  demands.read_misses = 4;
+  demands.dram_bytes = 128;
+  demands.write_requests = demands.posted_requests = 4;
+  demands.slice_turns = 8;
+  demands.hottest_slice_turns = 12;
+  ModelParameters gpu = fast_gpu();
+  gpu.l2_bytes_per_cycle = 2;
+  EXPECT_NEAR(run(demands, gpu).cycles, 10 + 64, 1e-6);
 }
 
 TEST(ClosedNetworkModel, TheLastBlockDrainsAmongTheOthers) {

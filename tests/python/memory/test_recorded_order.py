@@ -39,6 +39,9 @@ def assert_same(profile, exact):
     for name, column in exact.per_row.items():
         np.testing.assert_array_equal(profile.per_row[name], column, err_msg=name)
     assert profile.slice_turns == exact.slice_turns
+    assert sum(exact.slice_dram_sectors) == (
+        exact.totals["dram_read_sectors"] + exact.totals["dram_write_sectors"]
+    )
     assert profile.most_read_sectors == exact.most_read_sectors
     assert profile.atomic_lanes == exact.atomic_lanes
     assert profile.l1_size_bytes == exact.l1_size_bytes

@@ -70,6 +70,7 @@ def test_equals_plain_definition(seed, changes):
                 expected *= active
             assert per_row[name][row] == pytest.approx(expected, abs=1), (row, name)
     assert profile._core.slice_turns == pytest.approx(system.slice_turns)
+    assert profile._core.slice_dram_sectors == system.slice_dram_sectors
     for name, expected in system.errors().items():
         assert profile.errors[name] == pytest.approx(expected, rel=3e-3), name
     for row, found in profile.errors_per_pc.iterrows():

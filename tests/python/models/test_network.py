@@ -27,6 +27,9 @@ DEMANDS = (
     "read_bytes",
     "write_requests",
     "write_bytes",
+    "posted_requests",
+    "posted_bytes",
+    "dram_imbalance",
     "dram_read_requests",
     "dram_bytes",
     "dram_write_bytes",
@@ -146,7 +149,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     for block, (_, warps) in enumerate(kernel.blocks()):
         works = []
         for warp in range(len(warps)):
-            times = []
+            times, programs = [], []
             executed = kernel.warp(block, warp)["instruction"].tolist()
             awaited = [stores == "awaited" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
@@ -154,10 +157,23 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
                 (reference, 1),
             ):
                 program = warp_program(kernel, block, warp, latencies)
+                programs.append(program)
                 at_end = plain_interval.store_cycles(program, awaited, issue_rate)
                 times.append((plain_interval.cycles(program, issue_rate) + at_end, at_end))
             if executed:
-                works.append((len(executed), times[0][0], times[1][0]))
+                active = [mask != 0 for mask in kernel.warp(block, warp)["active_mask"].tolist()]
+                accesses = [
+                    on and table["op_class"][row] == "memory"
+                    for row, on in zip(executed, active, strict=True)
+                ]
+                off = plain_interval.off_unit(
+                    programs[0],
+                    accesses,
+                    [table["opcode"][row].startswith("BAR.") for row in executed],
+                    awaited,
+                    gpu.issue_width / gpu.num_schedulers,
+                )
+                works.append((len(executed), times[0][0], times[1][0], off))
                 for_stores += times[0][1]
         blocks.append(works)
     slots = ws.memory.occupancy(kernel, gpu)["blocks_per_sm"]
@@ -167,7 +183,8 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
     assert launch.span == pytest.approx(expected["span"], rel=1e-9)
     assert launch.replacements == pytest.approx(expected["replacements"], rel=1e-9)
     assert (launch.first_warps, launch.first_all_warps) == expected["first"]
-    for_stores /= sum(n for block in blocks for n, _, _ in block)
+    for_stores /= sum(n for block in blocks for n, *_ in block)
+    assert list(launch.off_unit) == pytest.approx(expected["off_unit"] or [0, 0, 0], rel=1e-9)
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
     unit = tensor_unit(gpu)
     core = _core.demands_of(kernel._core, memory._core, gpu._core)
@@ -227,6 +244,9 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "dram_read_requests": table["dram_read_requests"].sum() / n,
         "dram_bytes": table["dram_requests"].sum() * gpu.l2_sector_bytes / n,
         "missing_loads": np.minimum(table["read_misses"], table["memory_instructions"]).sum() / n,
+        "posted_requests": table["write_requests"].sum() / n,
+        "posted_bytes": table["write_requests"].sum() * line / n,
+        "dram_imbalance": 1,
         "slice_turns": requests.sum() / n,
         "hottest_slice_turns": requests.sum() / n,
     }
@@ -247,7 +267,8 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     alone = n / (gpu.issue_width / gpu.num_schedulers) + table["stall_cycles"].sum()
     population = (wave.warps, wave.total_warps)
     launch = {
-        "sms": [({(*population, wave.active_sms): n}, 0, 0, 0)],
+        "sms": [({(*population, wave.active_sms): n}, 0, 0, 0, 0, 0)],
+        "off_unit": None,
         "alone": alone / n,
         "span": alone,
         "first": population,

@@ -1,5 +1,7 @@
 """Plain definition of the interval algorithm (GPUMech, Section III-B, Eq. 4)."""
 
+import copy
+import itertools
 import re
 
 from python_reference import phases
@@ -177,6 +179,45 @@ def store_cycles(instructions, awaited, issue_rate):
         if awaited[k] and active:
             done = max(done, k / issue_rate + stalled + latency)
     return max(done - cycles(instructions, issue_rate), 0)
+
+
+def off_unit(instructions, accesses, barriers, awaited, issue_rate):
+    """Return the cycles (before the first access, after the last, without any by parts) of a warp.
+
+    Parts are between barriers. Each stretch runs with nothing under way. accesses, barriers: whether an
+    instruction is one; awaited: whether it is a store. None without accesses.
+    """
+    made = [k for k, is_one in enumerate(accesses) if is_one]
+    if not made:
+        return None
+
+    def until_issue(first, last):
+        """Return when the instruction `last` issues after `first` has."""
+        stretch = part_of(instructions, first, last + 1)
+        stalls = sum(stall for _, stall, _ in run(stretch, issue_rate))
+        return stalls + (last - first) / issue_rate
+
+    def until_end(first):
+        stretch = part_of(instructions, first, len(instructions))
+        waits = store_cycles(stretch, awaited[first:], issue_rate)
+        return cycles(stretch, issue_rate) + waits
+
+    ends = [k for k, is_one in enumerate(barriers) if is_one]
+    parts = 0
+    for begin, end in itertools.pairwise([0, *ends, None]):
+        inside = [k for k in made if k >= begin and (end is None or k < end)]
+        if inside:
+            parts += until_issue(begin, inside[0])
+        last = inside[-1] if inside else begin
+        parts += until_end(last) if end is None else until_issue(last, end)
+    return until_issue(0, made[0]), until_end(made[-1]), parts
+
+
+def part_of(instructions, first, last):
+    """Return a stretch of a warp, of its own kind."""
+    stretch = copy.copy(instructions)
+    stretch[:] = list(instructions)[first:last]
+    return stretch
 
 
 def intervals(instructions, issue_rate, threshold=0.0):

@@ -518,11 +518,12 @@ class PlainMemorySystem:
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp).
 
-        `slice_turns`, `place_wait_cycles` and `read_sectors` (by L1) are then of this kernel.
+        `slice_turns`, `slice_dram_sectors`, `place_wait_cycles` and `read_sectors` (by L1) are then of this kernel.
         """
         totals, rows, observed = Counter(), {}, []
         self.now, self.under_way = None, {}  # of the turn that L2 serves; place -> fetches
         self.slice_turns = [0] * self.l2.slices
+        self.slice_dram_sectors = [0] * self.l2.slices
         self.place_wait_cycles = [0, 0]
         self.read_sectors = Counter()
         self.lanes = timed.atomic_requests(kernel) if self.config["atomics_per_lane"] else {}
@@ -738,10 +739,13 @@ class PlainMemorySystem:
         masks = [touched[s] for s in sorted(touched)]
         return grouped(sectors, masks, self.l2.per_line).items()
 
-    def settle(self, fetch, written_back, totals):
+    def settle(self, line, fetch, written_back, totals, forward=()):
         totals["dram_read_sectors"] += len(fetch)
-        if written_back:
-            totals["dram_write_sectors"] += len(written_back[1])
+        written = len(forward) + (len(written_back[1]) if written_back else 0)
+        if written:
+            totals["dram_write_sectors"] += written
+        # What a line replaces was in its slice.
+        self.slice_dram_sectors[self.l2.place(line)[0]] += len(fetch) + written
 
     def l2_read(self, l1_line, wanted, l1, totals, evict_first):
         missed, moved = False, 0
@@ -753,7 +757,7 @@ class PlainMemorySystem:
                 l2_read_sectors=len(part),
                 l2_read_sector_hits=len(hits),
             )
-            self.settle(fetch, written_back, totals)
+            self.settle(line, fetch, written_back, totals)
             missed |= hits != set(part)
             moved += len(fetch)
             self.note_fetch(line, set(part), bool(fetch))
@@ -766,8 +770,7 @@ class PlainMemorySystem:
             totals.update(
                 l2_write_requests=1, l2_write_sectors=len(part), l2_write_sector_hits=len(hits)
             )
-            totals["dram_write_sectors"] += len(forward)
-            self.settle(fetch, written_back, totals)
+            self.settle(line, fetch, written_back, totals, forward)
             missed |= hits != set(part)
             moved += len(fetch) or len(set(part) - hits)
             asks |= bool(fetch or forward)
@@ -780,8 +783,7 @@ class PlainMemorySystem:
             hits, fetch, written_back = self.l2.read(line, set(part), evict_first)
             _, _, forward, _ = self.l2.write(line, part, 0, evict_first)
             totals.update(l2_atomic_sectors=len(part), l2_atomic_sector_hits=len(hits))
-            totals["dram_write_sectors"] += len(forward)
-            self.settle(fetch, written_back, totals)
+            self.settle(line, fetch, written_back, totals, forward)
             missed |= hits != set(part)
             moved += len(fetch)
             self.note_fetch(line, set(part), bool(fetch))

@@ -7,27 +7,30 @@ CAUSES = ("dep", "l1", "l2", "dram")
 
 
 def play(blocks, num_blocks, num_sms, blocks_per_sm):
-    """Play a launch; blocks: [[(instructions, cycles alone, reference cycles)]] of the traced ones.
+    """Play a launch; blocks: [[(instructions, cycles alone, reference cycles, off_unit)]] of the traced ones.
 
     Returns a dictionary: ``sms``, a list of ({phase: instructions of each warp}, instructions, cycles
-    and instructions of a warp in which it drains) per SM; cycles per instruction ``alone``; ``span``;
+    and instructions of a warp in which it drains, blocks of a place and their instructions) per SM;
+    cycles per instruction ``alone``; ``span``; ``off_unit``, the mean of what warps with accesses have;
     ``first``, the first warps of the fullest SM and of all, and ``at_start`` the shares of phases then
     (the fullest SM has no more warps); ``instructions`` of all. A phase is (warps of the SM, warps of
     all, SMs that have some).
     """
     warps = [warp for block in blocks for warp in block]
-    issued = sum(n for n, _, _ in warps)
-    scale = issued / sum(reference for _, _, reference in warps)
+    issued = sum(n for n, *_ in warps)
+    scale = issued / sum(reference for _, _, reference, _ in warps)
+    accessing = [off for *_, off in warps if off is not None]
     resident, totals = [], {}
     launched = [blocks[b % len(blocks)] for b in range(num_blocks)]
     launched = [block for block in launched if block]
     alone = [0.0] * (blocks_per_sm * num_sms)
-    free = {}
+    free, taken = {}, {}
     for block, (slot, sm) in zip(launched, assigned(launched, num_sms, blocks_per_sm), strict=True):
         start = free.get((slot, sm), 0.0)
         free[slot, sm] = start + max(w[2] for w in block)
+        taken[slot, sm] = taken.get((slot, sm), 0) + 1
         alone[alone.index(min(alone))] += max(w[1] for w in block)
-        resident += [(start, start + reference, sm) for _, _, reference in block]
+        resident += [(start, start + reference, sm) for _, _, reference, _ in block]
         n, longest, most = totals.get(sm, (0, 0, 0))
         totals[sm] = (
             n + sum(w[0] for w in block),
@@ -59,12 +62,17 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
     for sm, (n, longest, most) in totals.items():
         at_once = max(sum(s <= now < e and i == sm for s, e, i in resident) for now in times)
         half = (1 - 1 / at_once) / 2
-        sms.append((depth[sm], n, longest * half, most * half))
+        of_places = [count for (_, here), count in taken.items() if here == sm]
+        rounds = max(of_places)
+        sms.append(
+            (depth[sm], n, longest * half, most * half, rounds, n / sum(of_places) * rounds)
+        )
     longest = sum(max(w[0] for w in block) for block in launched)
     return {
         "sms": sms,
         "alone": sum(w[1] for w in warps) / issued,
         "span": max(alone),
+        "off_unit": [sum(part) / len(accessing) for part in zip(*accessing, strict=True)] or None,
         "replacements": max(len(launched) - len(alone), 0) / longest,
         "first": (most_first, len(first)),
         "at_start": {
@@ -232,18 +240,51 @@ def services(d, gpu):
         own |= {"send": sent / port, "receive": d["read_bytes"] / port}
     at_slice = d["hottest_slice_turns"] / gpu["l2_requests_per_cycle"]
     if gpu["l2_bytes_per_cycle"] and d["slice_turns"]:
-        filled = d["dram_bytes"] - d["dram_write_bytes"]
-        served = max(d["hit_bytes"], filled) / d["slice_turns"]  # bytes per turn
-        at_slice = max(at_slice, d["hottest_slice_turns"] * served / gpu["l2_bytes_per_cycle"])
+        filled = (d["dram_bytes"] - d["dram_write_bytes"]) * d["dram_imbalance"]
+        answered = d["hottest_slice_turns"] * d["hit_bytes"] / d["slice_turns"]
+        at_slice = max(at_slice, max(filled, answered) / gpu["l2_bytes_per_cycle"])
     at_dram = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
     if d["dram_bytes"]:
         written = d["dram_write_bytes"]
         read = d["dram_bytes"] - written
-        # Both of two waiting requests go the other way with the probability of a turn.
-        turns = read * written / d["dram_bytes"] / gpu["l2_sector_bytes"]
-        at_dram += turns / 2 * gpu["dram_turnaround_cycles"]
+        # Banks with a request each: so many requests until all of them go the other way, and back.
+        between_turns = d["dram_bytes"] ** 2 / (read * written) if read * written else math.inf
+        requests = d["dram_bytes"] / gpu["l2_sector_bytes"]
+        at_dram += requests / between_turns * gpu["dram_turnaround_cycles"]
+    at_dram *= d["dram_imbalance"]
     shared = {"request": sent * noc, "reply": d["read_bytes"] * noc}
     return own, shared | {"slice": at_slice, "dram": at_dram}
+
+
+def awaited(d):
+    """Return the demands without the writes whose warps go on."""
+    kept = d["write_requests"] - d["posted_requests"]
+    found = d | {"write_requests": kept, "write_bytes": d["write_bytes"] - d["posted_bytes"]}
+    found["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"] + found["write_bytes"])
+    found |= {"dram_bytes": d["dram_bytes"] - d["dram_write_bytes"], "dram_write_bytes": 0}
+    turns = d["slice_turns"]
+    share = min((d["read_misses"] + kept) / turns, 1) if turns else 0
+    return found | {
+        name: d[name] * share for name in ("slice_turns", "hottest_slice_turns")
+    }
+
+
+def end_of_services(launch, d, gpu, places):
+    """Return when the launch ends at the earliest, by what each resource has to serve.
+
+    Somebody is the first to come, and who is served last goes on to its end. For what an SM has for
+    itself the same holds of each block, between barriers, one block of a place after the other.
+    """
+    if not launch["off_unit"]:
+        return 0
+    before, after, parts = launch["off_unit"]
+    own, shared = services(d, gpu)
+    own = own | {"lsu": own["lsu"] + places}
+    ends = [before + launch["instructions"] * s + after for s in shared.values() if s]
+    for _, n, _, _, rounds, of_rounds in launch["sms"]:
+        for s in filter(None, own.values()):
+            ends += [before + n * s + after, rounds * parts + of_rounds * s]
+    return max(ends, default=0)
 
 
 def first_burst(first, d, gpu):
@@ -256,6 +297,7 @@ def first_burst(first, d, gpu):
         return None, 0
     no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
     loads = {"dram_bytes": d["dram_bytes"] - d["dram_write_bytes"]}
+    loads["lsu_cycles"] = max(d["lsu_cycles"] - d["write_requests"], 0)
     loads |= dict.fromkeys(("slice_turns", "hottest_slice_turns"), d["read_misses"])
     loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
     own, shared = services(d | no_writes | loads, gpu)
@@ -355,6 +397,11 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
+        # Warps do not wait for their stores.
+        for part in services(awaited(d), gpu):
+            for name in part.keys() - {"lsu"}:
+                demand, *others = stations[name]
+                stations[name] = (min(demand, part[name]), *others)
         root, free = network_rate(warps, think, stations, d["missing_lines"])
         rate, queues = free, {}
         if holding > 0:
@@ -419,9 +466,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     cycles = max(in_phases, launch["span"] + at_burst)
     if gpu["scheduler"] == "gto":
         pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
-        for (_, n, alone_, most), (work, longer) in zip(sms, works, strict=True):
+        for (_, n, alone_, most, *_), (work, longer) in zip(sms, works, strict=True):
             drain = max(alone_, min(most * pace, work))
             cycles = max(cycles, n * issue + min(drain + at_burst, max(drain, work + longer)))
+    cycles = max(cycles, end_of_services(launch, d, gpu, places))
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
     def divide(value, where):

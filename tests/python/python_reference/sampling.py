@@ -165,6 +165,7 @@ class SampledMemorySystem(PlainMemorySystem):
         self.lanes = timed.atomic_requests(kernel) if self.config["atomics_per_lane"] else {}
         self.now, self.under_way = None, {}
         self.slice_turns, self.turns_of_all = [0] * self.l2.slices, 0
+        self.slice_dram_sectors = [0] * self.l2.slices
         self.read_sectors = Counter()
         pace, l1 = timed.paces(kernel), self.l1_config(kernel)
         self.weights = [1 + len(followers) for _, followers in chosen]
