@@ -201,6 +201,7 @@ std::vector<gpu::FieldName> fields_of(const Model& model) {
             dram_row_bytes,
             dram_cl,
             dram_twtr,
+            dram_banks,
             integer_interval,
             fp32_interval,
             fp16_interval,
