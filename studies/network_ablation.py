@@ -99,7 +99,9 @@ def ablations(
         "warps wait while their stores are served": cycles(
             demand=demands(posted_requests=0, posted_bytes=0)
         ),
-        "nobody has a way to and from what serves everybody": cycles(phases.changed(accesses=False)),
+        "nobody has a way to and from what serves everybody": cycles(
+            phases.changed(accesses=False)
+        ),
         "all channels of DRAM alike": cycles(demand=demands(dram_imbalance=1)),
         "all slices alike": cycles(demand=demands(hottest_slice_turns=full.slice_turns)),
         "the port of the mean SM only": cycles(demand=demands(most_read_bytes=0)),
