@@ -94,8 +94,15 @@ def ablations(
         "last warps drain as if alone": cycles(phases.changed(drain_instructions=0)),
         "demands of the representative warp instead of all": cycles(demand=None),
         "latencies by misses instead of waits": cycles(of_events(kernel, gpu, memory)),
-        "warps do not wait for their stores": cycles(unawaited._core_phases(gpu)),
+        "warps end before their stores are acknowledged": cycles(unawaited._core_phases(gpu)),
         "one request of an atomic per line": cycles(demand=demands(**one_request)),
+        "warps wait while their stores are served": cycles(
+            demand=demands(posted_requests=0, posted_bytes=0)
+        ),
+        "nobody has a way to and from what serves everybody": cycles(
+            phases.changed(accesses=False)
+        ),
+        "all channels of DRAM alike": cycles(demand=demands(dram_imbalance=1)),
         "all slices alike": cycles(demand=demands(hottest_slice_turns=full.slice_turns)),
         "the port of the mean SM only": cycles(demand=demands(most_read_bytes=0)),
         "no waits for places in L1": cycles(demand=demands(place_wait_l2=0, place_wait_dram=0)),

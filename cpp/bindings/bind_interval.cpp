@@ -137,20 +137,21 @@ void bind_work(py::module_& module) {
           "changed",
           // For studies that leave an ingredient of the model out.
           [](interval::PhaseList list, const std::optional<std::vector<double>>& busy_sms,
-             std::optional<double> drain_instructions) {
+             std::optional<double> drain_instructions, std::optional<bool> accesses) {
             if (busy_sms && busy_sms->size() != list.phases.size()) {
               throw InputError("busy_sms: not a number for each phase");
             }
             for (std::size_t p = 0; busy_sms && p < list.phases.size(); ++p) {
               list.phases[p].busy_sms = (*busy_sms)[p];
             }
+            list.off_unit.accesses = accesses.value_or(list.off_unit.accesses);
             for (interval::SmWork& sm : list.sms) {
               sm.drain_instructions = drain_instructions.value_or(sm.drain_instructions);
             }
             return list;
           },
           py::kw_only(), py::arg("busy_sms") = py::none(),
-          py::arg("drain_instructions") = py::none())
+          py::arg("drain_instructions") = py::none(), py::arg("accesses") = py::none())
       .def("sms", [](const interval::PhaseList& list) {
         py::list result;
         for (const interval::SmWork& sm : list.sms) {

@@ -419,6 +419,7 @@ class PhaseList:
         *,
         busy_sms: Sequence[float] | None = None,
         drain_instructions: float | None = None,
+        accesses: bool | None = None,
     ) -> PhaseList: ...
     @property
     def off_unit(self) -> tuple[float, float, float]: ...

@@ -26,7 +26,13 @@ def predicted(recipe, gpu):
     seen = {
         name: np.asarray(counts)[rows].tolist() for name, counts in memory._core.per_row.items()
     }
-    for name in ("totals", "slice_turns", "slice_dram_sectors", "place_wait_cycles", "most_read_sectors"):
+    for name in (
+        "totals",
+        "slice_turns",
+        "slice_dram_sectors",
+        "place_wait_cycles",
+        "most_read_sectors",
+    ):
         seen[name] = getattr(memory._core, name)
     return ws.models.evaluate(profile, gpu, "closed_network").cycles, seen
 

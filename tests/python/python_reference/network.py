@@ -64,9 +64,7 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         half = (1 - 1 / at_once) / 2
         of_places = [count for (_, here), count in taken.items() if here == sm]
         rounds = max(of_places)
-        sms.append(
-            (depth[sm], n, longest * half, most * half, rounds, n / sum(of_places) * rounds)
-        )
+        sms.append((depth[sm], n, longest * half, most * half, rounds, n / sum(of_places) * rounds))
     longest = sum(max(w[0] for w in block) for block in launched)
     return {
         "sms": sms,
@@ -264,9 +262,7 @@ def awaited(d):
     found |= {"dram_bytes": d["dram_bytes"] - d["dram_write_bytes"], "dram_write_bytes": 0}
     turns = d["slice_turns"]
     share = min((d["read_misses"] + kept) / turns, 1) if turns else 0
-    return found | {
-        name: d[name] * share for name in ("slice_turns", "hottest_slice_turns")
-    }
+    return found | {name: d[name] * share for name in ("slice_turns", "hottest_slice_turns")}
 
 
 def end_of_services(launch, d, gpu, places):
