@@ -111,7 +111,7 @@ struct WarpCycles {
 class LoneWarp {
  public:
   LoneWarp(const trace::KernelTrace& trace, const RegisterTable& registers,
-           const Latencies& latencies, double issue_step, bool awaits_stores)
+           const Latencies& latencies, double issue_step, const VisitOptions& options)
       : registers_(registers),
         latencies_(latencies),
         issue_step_(issue_step),
@@ -119,7 +119,8 @@ class LoneWarp {
         control_(trace) {
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
-      rows_.push_back({.is_awaited = awaits_stores && instruction.writes_memory(),
+      rows_.push_back({.is_awaited = options.awaits_stores && instruction.writes_memory(),
+                       .has_result = options.awaits_results && !instruction.destinations.empty(),
                        .is_access = instruction.is_memory(),
                        .is_barrier = trace.effects()[row].is_block_barrier});
     }
@@ -127,8 +128,8 @@ class LoneWarp {
 
   WarpCycles run(const trace::ColumnView& warp) {
     const Stretch whole = run(warp, 0, warp.instruction.size());
-    const double issued = whole.last_issue + issue_step_;
-    return {std::max(issued, whole.stored), std::max(whole.stored - issued, 0.0)};
+    const double done = std::max(whole.last_issue + issue_step_, whole.results);
+    return {std::max(done, whole.stored), std::max(whole.stored - done, 0.0)};
   }
 
   TimeOffUnit off_unit(const trace::ColumnView& warp) {
@@ -165,19 +166,22 @@ class LoneWarp {
  private:
   struct Row {
     bool is_awaited;
+    bool has_result;
     bool is_access;
     bool is_barrier;
   };
   struct Stretch {
     double last_issue = 0;
-    double stored = 0;  ///< when the last store that the warp waits for is done
+    // When the last one is there that the warp waits for at its end:
+    double results = 0;
+    double stored = 0;
   };
 
   [[nodiscard]] bool accesses(const trace::ColumnView& warp, std::size_t k) const {
     return rows_[warp.instruction[k]].is_access && warp.active_mask[k] != 0;
   }
   [[nodiscard]] double end_of(const Stretch& stretch) const {
-    return std::max(stretch.last_issue + issue_step_, stretch.stored);
+    return std::max({stretch.last_issue + issue_step_, stretch.results, stretch.stored});
   }
 
   /// The instructions [first, last), with nothing under way.
@@ -198,6 +202,7 @@ class LoneWarp {
       if (says) control_.issue(row, issue, latencies_[row], warp.active_mask[k] != 0);
       if (warp.active_mask[k] != 0) {
         if (reads) scoreboard_.write(registers_.destinations(row), done);
+        if (rows_[row].has_result) stretch.results = std::max(stretch.results, done);
         if (rows_[row].is_awaited) stretch.stored = std::max(stretch.stored, done);
       }
     }
@@ -324,7 +329,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
   std::mutex mutex;  // of `failure`
   const auto work = [&](bool may_interrupt) {
     try {
-      LoneWarp lone(trace, registers, latencies, 1 / issue_rate, options.awaits_stores);
+      LoneWarp lone(trace, registers, latencies, 1 / issue_rate, options);
       std::vector<std::byte> scratch;
       for (std::size_t kind = next_kind++; kind < kinds.size(); kind = next_kind++) {
         if (may_interrupt && interrupt && kind % 512 == 0) interrupt();

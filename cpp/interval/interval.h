@@ -56,8 +56,9 @@ struct WarpGroup {
 };
 
 struct VisitOptions {
-  bool awaits_stores = false;  ///< a warp ends when the latencies of its stores have passed
-  bool off_unit = false;       ///< WarpGroup::off_unit is wanted
+  bool awaits_results = false;  ///< a warp ends when the latencies of its results have passed
+  bool awaits_stores = false;   ///< the same of its stores
+  bool off_unit = false;        ///< WarpGroup::off_unit is wanted
 };
 
 /// Runs the interval algorithm over one warp of each kind, on `num_threads` threads, and calls

@@ -506,13 +506,13 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
     throw InputError("the issue rate is not a positive number");
   }
   const WarpKinds kinds(trace, interrupt);
-  visit_warps(trace, kinds, reference, 1, num_threads, interrupt,
-              [this](const WarpGroup& warp) {
-                blocks_[warp.first.block].push_back(
-                    {.instructions = static_cast<double>(warp.instructions),
-             .reference_cycles = warp.cycles});
-              },
-              {.awaits_stores = awaits_stores});
+  visit_warps(
+      trace, kinds, reference, 1, num_threads, interrupt,
+      [this](const WarpGroup& warp) {
+        blocks_[warp.first.block].push_back({.instructions = static_cast<double>(warp.instructions),
+                                             .reference_cycles = warp.cycles});
+      },
+      {.awaits_results = true, .awaits_stores = awaits_stores});
   std::vector<std::size_t> next(blocks_.size());
   visit_warps(trace, kinds, latencies, issue_rate, num_threads, interrupt,
               [this, &next](const WarpGroup& warp) {
@@ -522,7 +522,7 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
                 work.store_cycles = warp.store_cycles;
                 work.off_unit = warp.off_unit;
               },
-              {.awaits_stores = awaits_stores, .off_unit = true});
+              {.awaits_results = true, .awaits_stores = awaits_stores, .off_unit = true});
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
