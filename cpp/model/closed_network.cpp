@@ -364,7 +364,8 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   interval::ResourceDemands loads = demands;
   loads.lsu_cycles = std::max(demands.lsu_cycles - demands.write_requests, 0.0);
   loads.write_requests = loads.write_bytes = loads.dram_write_bytes = 0;
-  loads.dram_bytes -= demands.dram_write_bytes;
+  // Stores fetch lines, too.
+  loads.dram_bytes = demands.read_misses > 0 ? demands.dram_bytes - demands.dram_write_bytes : 0;
   loads.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes);
   loads.slice_turns = loads.hottest_slice_turns = loads.read_misses;
   const Stations stations =

@@ -151,6 +151,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
         for warp in range(len(warps)):
             times, programs = [], []
             executed = kernel.warp(block, warp)["instruction"].tolist()
+            results = [len(table["destinations"][row]) > 0 for row in executed]
             awaited = [stores == "awaited" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
                 (profile._source.latencies, gpu.issue_width / gpu.num_schedulers),
@@ -158,8 +159,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
             ):
                 program = warp_program(kernel, block, warp, latencies)
                 programs.append(program)
-                at_end = plain_interval.store_cycles(program, awaited, issue_rate)
-                times.append((plain_interval.cycles(program, issue_rate) + at_end, at_end))
+                times.append(plain_interval.end_cycles(program, results, awaited, issue_rate))
             if executed:
                 active = [mask != 0 for mask in kernel.warp(block, warp)["active_mask"].tolist()]
                 accesses = [
@@ -170,6 +170,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
                     programs[0],
                     accesses,
                     [table["opcode"][row].startswith("BAR.") for row in executed],
+                    results,
                     awaited,
                     gpu.issue_width / gpu.num_schedulers,
                 )
@@ -477,7 +478,7 @@ def test_phases_of_a_launch_that_ends_unevenly():
 
     Both SMs work for 8 cycles, then one of them for 8 more.
     """
-    gpu = machine(num_sms=2, blocks_per_sm=1)
+    gpu = machine(num_sms=2, blocks_per_sm=1, integer_latency=1)
     profile = ws.interval_profile(moves(3), gpu)
     table = profile.phases(gpu)
     assert list(table["active_sms"]) == [2, 1]
@@ -524,13 +525,38 @@ def test_a_partial_last_wave_takes_its_own_time():
     assert cycles[1] == pytest.approx(8053, rel=0.06)
 
 
+@pytest.mark.parametrize("gpu", ["pascal-mdm", "titan-v", "h100-sxm"])
+@pytest.mark.parametrize("opcode", ["LDG.E", "LDS", "MUFU.RCP"])
+def test_a_warp_ends_when_its_results_are_there(gpu, opcode):
+    """Nobody uses them; a prediction had taken 8 cycles for a load that takes 689."""
+    k = ws.patterns.KernelBuilder("k", grid=1, block=32)
+    where = {} if opcode == "MUFU.RCP" else {"address": 4 * k.thread + (opcode != "LDS") * 0x100000}
+    k.emit(opcode, dst=10, src=2, **where)
+    k.emit("EXIT")
+    kernel = k.build()
+    simulated = ws.simulate(kernel, gpu).cycles
+    assert ws.predict(kernel, gpu, MODEL)["cycles"].iloc[0] == pytest.approx(simulated, rel=0.06)
+
+
+@pytest.mark.parametrize("gpu", ["pascal-mdm", "h100-sxm"])
+def test_a_store_at_the_end_is_no_burst_at_the_start(gpu):
+    """Chains of 500 sums in each of four warps, then a store: they had waited for one another at each sum."""
+    k = ws.patterns.KernelBuilder("k", grid=1, block=128)
+    for _ in range(500):
+        k.emit("FFMA", dst=10, src=(10, 2))
+    k.emit("STG.E", src=(2, 10), address=0x100000 + 4 * k.thread)
+    k.emit("EXIT")
+    kernel = k.build()
+    simulated = ws.simulate(kernel, gpu).cycles
+    assert ws.predict(kernel, gpu, MODEL)["cycles"].iloc[0] == pytest.approx(simulated, rel=0.1)
+
+
 def test_the_last_warps_drain_when_the_oldest_go_first():
     """16 instructions of 2 warps that never wait: 32 issue slots, a quarter of the block's 16 cycles."""
-    profile = ws.interval_profile(moves(1, warps=2, instructions=16), machine(num_sms=1))
+    gpu = machine(num_sms=1, integer_latency=1)
+    profile = ws.interval_profile(moves(1, warps=2, instructions=16), gpu)
     cycles = {
-        scheduler: ws.models.evaluate(
-            profile, machine(num_sms=1, scheduler=scheduler), MODEL
-        ).cycles
+        scheduler: ws.models.evaluate(profile, gpu.replace(scheduler=scheduler), MODEL).cycles
         for scheduler in ("gto", "lrr")
     }
     assert cycles["gto"] == pytest.approx(36)

@@ -167,25 +167,28 @@ def cycles(instructions, issue_rate):
     return len(instructions) / issue_rate + stalls
 
 
-def store_cycles(instructions, awaited, issue_rate):
-    """Return the cycles at its end in which the warp waits for the latencies of its stores.
+def end_cycles(instructions, has_result, awaited, issue_rate):
+    """Return the cycles of a warp until results and stores are done, and the last of these, for stores.
 
-    awaited: whether an instruction is a store.
+    has_result, awaited: whether an instruction writes registers, is a store that the warp waits for.
     """
-    stalled, done = 0.0, 0.0
+    stalled, results, stored = 0.0, 0.0, 0.0
     for k, stall, _ in run(instructions, issue_rate):
         stalled += stall
         *_, latency, active = instructions[k]
-        if awaited[k] and active:
-            done = max(done, k / issue_rate + stalled + latency)
-    return max(done - cycles(instructions, issue_rate), 0)
+        if active:
+            done = k / issue_rate + stalled + latency
+            results = max(results, done) if has_result[k] else results
+            stored = max(stored, done) if awaited[k] else stored
+    own = max(cycles(instructions, issue_rate), results)
+    return max(own, stored), max(stored - own, 0)
 
 
-def off_unit(instructions, accesses, barriers, awaited, issue_rate):
+def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate):
     """Return the cycles (before the first access, after the last, without any by parts) of a warp.
 
     Parts are between barriers. Each stretch runs with nothing under way. accesses, barriers: whether an
-    instruction is one; awaited: whether it is a store. None without accesses.
+    instruction is one; has_result, awaited: as of `end_cycles`. None without accesses.
     """
     made = [k for k, is_one in enumerate(accesses) if is_one]
     if not made:
@@ -199,8 +202,7 @@ def off_unit(instructions, accesses, barriers, awaited, issue_rate):
 
     def until_end(first):
         stretch = part_of(instructions, first, len(instructions))
-        waits = store_cycles(stretch, awaited[first:], issue_rate)
-        return cycles(stretch, issue_rate) + waits
+        return end_cycles(stretch, has_result[first:], awaited[first:], issue_rate)[0]
 
     ends = [k for k, is_one in enumerate(barriers) if is_one]
     parts = 0

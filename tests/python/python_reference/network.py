@@ -292,7 +292,8 @@ def first_burst(first, d, gpu):
     if not d["memory_instructions"] or not warps:
         return None, 0
     no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
-    loads = {"dram_bytes": d["dram_bytes"] - d["dram_write_bytes"]}
+    fetched = d["dram_bytes"] - d["dram_write_bytes"] if d["read_misses"] else 0
+    loads = {"dram_bytes": fetched}
     loads["lsu_cycles"] = max(d["lsu_cycles"] - d["write_requests"], 0)
     loads |= dict.fromkeys(("slice_turns", "hottest_slice_turns"), d["read_misses"])
     loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
