@@ -149,9 +149,12 @@ class TestReasons:
             k.emit("FFMA", dst=20, src=(2 + i, 20))
         k.emit("EXIT")
         plain = [part for item in PLAIN.items() for part in ("--set", "{}={}".format(*item))]
-        (sentence,) = reasons(run([k.build()], "-m", "closed_network", *plain))
+        kernel = k.build()
+        # closed_network knows the channel, and needs no reason.
+        assert reasons(run([kernel], "-m", "closed_network", *plain)) == []
+        (sentence,) = reasons(run([kernel], "-m", "mdm", *plain))
         busy = re.fullmatch(
-            r"1 camp, closed_network: saturation: one channel of DRAM is busy for (\d+) % of the simulated "
+            r"1 camp, mdm: saturation: one channel of DRAM is busy for (\d+) % of the simulated "
             r"cycles, a limit that is not in the model",
             sentence,
         )
