@@ -120,8 +120,8 @@ class KernelWork {
  public:
   /// Runs the interval algorithm over every warp, with the GPU's latencies and with those of the
   /// reference machine, which issues an instruction per cycle. A warp ends when its results are
-  /// there, with `awaits_stores` its stores, too. Uses `num_threads` threads; the result does not depend on their number.
-  /// Throws InputError unless the latencies are finite.
+  /// there, with `awaits_stores` its stores, too. Uses `num_threads` threads; the result does not
+  /// depend on their number. Throws InputError unless the latencies are finite.
   KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
              const Latencies& reference, double issue_rate, unsigned num_threads = 1,
              const InterruptCheck& interrupt = {}, bool awaits_stores = false);
