@@ -81,7 +81,8 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
     const MemoryLatencies levels = MemoryLatencies::of(gpu);
     return std::tuple(classes.of_class, classes.shared_memory, classes.tensor.rates,
                       classes.tensor.interval, levels.l1, levels.l2, levels.dram, gpu.issue_width,
-                      gpu.num_schedulers(), gpu.latency_counts, gpu.store_acknowledgement);
+                      gpu.num_schedulers(), gpu.latency_counts, gpu.store_acknowledgement,
+                      gpu.dram_channels);
   });
 }
 

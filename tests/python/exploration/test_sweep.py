@@ -68,6 +68,22 @@ def designs(draw):
     return draw(st.lists(points, min_size=1, max_size=6))
 
 
+def test_channels_of_points_are_their_own(pascal):
+    """Every line is in one of 24 slices of L2: the more channels, the slower is the one that has it."""
+    k = ws.patterns.KernelBuilder("camp", grid=56, block=256)
+    for i in range(8):
+        address = 0x7F0000000000 + (k.thread // 32) * 6144 * 8 + i * 6144
+        k.emit("LDG.E", dst=2 + i, src=1, address=address)
+    k.emit("EXIT")
+    kernel, channels = k.build(), [1, 4, 24]
+    table = ws.sweep(kernel, pascal, {"dram_channels": channels}, ["closed_network"])
+    predicted = [
+        ws.predict(kernel, pascal.replace(dram_channels=n), "closed_network")["cycles"].iloc[0]
+        for n in channels
+    ]
+    assert table["cycles"].tolist() == predicted == sorted(set(predicted))
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::warpstack.errors.UnusedOptionWarning")
 @settings(max_examples=rounds(60))
