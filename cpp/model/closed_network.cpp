@@ -128,11 +128,11 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   return stations;
 }
 
-/// The same as warps see them, which go on while their stores are served.
-Stations stations_of_warps(const interval::ResourceDemands& demands, double warps, double sms,
-                           const ModelParameters& gpu) {
+/// The same as warps see them, which go on while their stores are served: `awaited` is without
+/// these.
+Stations stations_of_warps(const interval::ResourceDemands& demands, const Services& awaited,
+                           double warps, double sms, const ModelParameters& gpu) {
   Stations stations = stations_of(demands, warps, sms, gpu);
-  const Services awaited = services_of(without_posted(demands), gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
     stations[k].demand = std::min(stations[k].demand, awaited[k]);
   }
@@ -478,13 +478,14 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const TimeAlone alone{think - for_stores, for_stores, &lengths};
 
   const double of_places = place_waits(demands, parameters);
+  const Services awaited = services_of(without_posted(demands), parameters);
   const RoundTrips trips_alone = round_trips(demands, 1, parameters);
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
     const double sms = std::max(launch.phases[p].all_warps / warps, 1.0);
     Solution& solution = solutions[p];
-    solution.stations = stations_of_warps(demands, warps, sms, parameters);
+    solution.stations = stations_of_warps(demands, awaited, warps, sms, parameters);
     // They depend on the SMs alone, which several phases have in common.
     solution.busy_sms = launch.phases[p].busy_sms;
     const auto* known =
