@@ -101,9 +101,8 @@ void bind_work(py::module_& module) {
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
          const std::optional<gpu::Gpu>& gpu) {
-        if (!gpu) return interval::demands_of(trace, memory);
-        return interval::demands_of(trace, memory, gpu::TensorUnit::of(*gpu), gpu->l1_global_loads,
-                                    gpu->num_dram_channels());
+        return interval::demands_of(
+            trace, memory, gpu ? interval::DemandOptions::of(*gpu) : interval::DemandOptions());
       },
       py::arg("trace"), py::arg("memory"), py::arg("gpu") = py::none());
   py::class_<interval::PhaseList>(module, "PhaseList")
@@ -163,15 +162,16 @@ void bind_work(py::module_& module) {
   py::class_<interval::KernelWork>(module, "KernelWork")
       .def(py::init([](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                        const Contiguous<double>& latency, double issue_rate, unsigned num_threads,
-                       bool awaits_stores) {
+                       const std::optional<gpu::Gpu>& gpu) {
              const interval::Latencies values = latencies_of(trace, latency);
              const py::gil_scoped_release unlocked;
              return interval::KernelWork(
                  trace, values, interval::reference_latencies(trace, memory), issue_rate,
-                 threads_asked_for(num_threads), python_interrupt(), awaits_stores);
+                 threads_asked_for(num_threads), python_interrupt(),
+                 gpu ? gpu::WarpWaits::of(*gpu) : gpu::WarpWaits());
            }),
            py::arg("trace"), py::arg("memory"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
-           py::arg("num_threads") = 0, py::arg("awaits_stores") = false)
+           py::arg("num_threads") = 0, py::arg("gpu") = py::none())
       .def(
           "warps",
           [](const interval::KernelWork& work) {
@@ -196,7 +196,8 @@ void bind_work(py::module_& module) {
       "build_intervals",
       [](const trace::KernelTrace& trace, std::pair<std::uint32_t, std::uint32_t> warp,
          const Contiguous<double>& latency, const memory::MemoryProfile& memory, double issue_rate,
-         double merge_threshold, bool observed_misses, double l1_unit_bytes, double l2_unit_bytes) {
+         double merge_threshold, bool observed_misses, double l1_unit_bytes, double l2_unit_bytes,
+         const std::optional<gpu::Gpu>& gpu) {
         const interval::Latencies values = latencies_of(trace, latency);
         interval::IntervalOptions options;
         options.issue_rate = issue_rate;
@@ -205,12 +206,14 @@ void bind_work(py::module_& module) {
                                               : interval::MissSource::per_instruction;
         options.l1_unit_bytes = l1_unit_bytes;
         options.l2_unit_bytes = l2_unit_bytes;
+        if (gpu) options.waits = gpu::WarpWaits::of(*gpu);
         const py::gil_scoped_release unlocked;
         return build_intervals(trace, {warp.first, warp.second}, values, memory, options);
       },
       py::arg("trace"), py::arg("warp"), py::arg("latencies"), py::arg("memory"), py::kw_only(),
       py::arg("issue_rate"), py::arg("merge_threshold"), py::arg("observed_misses"),
-      py::arg("l1_unit_bytes"), py::arg("l2_unit_bytes"));
+      py::arg("l1_unit_bytes"), py::arg("l2_unit_bytes"),
+      py::arg("gpu") = py::none());
 }
 
 }  // namespace

@@ -281,8 +281,10 @@ void bind_memory(py::module_& module) {
   // For comparison with its plain-Python definition.
   module.def(
       "paces_of",
-      [](const trace::KernelTrace& trace) { return paces_to_dict(memory::paces_of(trace)); },
-      py::arg("trace"));
+      [](const trace::KernelTrace& trace, bool atomics_stop_warps) {
+        return paces_to_dict(memory::paces_of(trace, atomics_stop_warps));
+      },
+      py::arg("trace"), py::arg("atomics_stop_warps") = false);
   bind_cache(module);
 }
 

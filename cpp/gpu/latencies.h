@@ -38,6 +38,17 @@ struct MemoryLatencies {
   }
 };
 
+/// What warps wait for that none of their instructions reads.
+struct WarpWaits {
+  bool for_stores = false;   ///< before they end
+  bool for_atomics = false;  ///< of global memory, before they issue anything else
+
+  static WarpWaits of(const Gpu& gpu) {
+    return {.for_stores = gpu.store_acknowledgement == StoreAcknowledgement::awaited,
+            .for_atomics = gpu.atomic_wait == AtomicWait::until_done};
+  }
+};
+
 /// Cycles from one instruction of a scheduler to the next, by class of operations; 0: no limit.
 std::array<std::uint32_t, trace::num_op_classes> class_intervals(const Gpu& gpu);
 

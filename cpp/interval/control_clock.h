@@ -20,9 +20,6 @@ class ControlClock {
   /// Instructions with neither make an empty clock, which is not to be asked.
   explicit ControlClock(const trace::KernelTrace& trace);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
-  /// Whether instructions wait for registers, too.
-  [[nodiscard]] bool leaves_registers() const { return !has_control_; }
-
   /// A new warp begins, alone.
   void reset();
   /// Whether warps wait at mbarriers, where what other warps complete counts, too.

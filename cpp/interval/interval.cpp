@@ -17,40 +17,50 @@
 namespace warpstack::interval {
 namespace {
 
-/// Registers of all rows in two flat arrays, for the inner loop.
+/// Registers that the rows wait for, in two flat arrays, for the inner loop: none where control
+/// fields say what to wait for. An atomic that stops its warp writes a register of its own, which
+/// every instruction reads.
 class RegisterTable {
  public:
-  explicit RegisterTable(const trace::KernelTrace& trace) {
+  RegisterTable(const trace::KernelTrace& trace, const gpu::WarpWaits& waits)
+      : num_registers_(trace.num_registers() + 1) {
     const bool has_product_waits = trace::has_product_waits(trace.effects());
+    const std::vector<std::uint32_t> of_atomics = {trace.num_registers()};
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
-      if (has_product_waits && trace.effects()[row].is_async_product) {
-        add(trace::awaited_by_product(instruction), {});
-      } else {
-        add(instruction.sources, instruction.destinations);
+      const bool stops = waits.for_atomics && instruction.is_cached_atomic();
+      const std::size_t begin = registers_.size();
+      if (waits.for_atomics) append(of_atomics);
+      const bool is_product = has_product_waits && trace.effects()[row].is_async_product;
+      if (!trace.has_control()) {
+        append(is_product ? trace::awaited_by_product(instruction) : instruction.sources);
       }
+      const std::size_t sources = registers_.size() - begin;
+      if (stops) append(of_atomics);
+      if (!trace.has_control() && !is_product) append(instruction.destinations);
+      rows_.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint16_t>(sources),
+                       static_cast<std::uint16_t>(registers_.size() - begin - sources)});
     }
   }
 
+  /// Size of a scoreboard.
+  [[nodiscard]] std::uint32_t num_registers() const { return num_registers_; }
+
   /// What an instruction waits for: its sources, and its destinations, which are not written anew
   /// before they have been written, as the simulator's scoreboard has it.
-  [[nodiscard]] std::span<const std::uint16_t> awaited(std::uint32_t row) const {
+  [[nodiscard]] std::span<const std::uint32_t> awaited(std::uint32_t row) const {
     return {registers_.data() + rows_[row].begin,
             std::size_t{rows_[row].num_sources} + rows_[row].num_destinations};
   }
-  [[nodiscard]] std::span<const std::uint16_t> destinations(std::uint32_t row) const {
+  [[nodiscard]] std::span<const std::uint32_t> destinations(std::uint32_t row) const {
     return {registers_.data() + rows_[row].begin + rows_[row].num_sources,
             rows_[row].num_destinations};
   }
 
  private:
-  void add(const std::vector<std::uint16_t>& sources,
-           const std::vector<std::uint16_t>& destinations) {
-    rows_.push_back({static_cast<std::uint32_t>(registers_.size()),
-                     static_cast<std::uint16_t>(sources.size()),
-                     static_cast<std::uint16_t>(destinations.size())});
-    registers_.insert(registers_.end(), sources.begin(), sources.end());
-    registers_.insert(registers_.end(), destinations.begin(), destinations.end());
+  template <typename Register>
+  void append(const std::vector<Register>& registers) {
+    registers_.insert(registers_.end(), registers.begin(), registers.end());
   }
 
   struct Row {
@@ -59,7 +69,8 @@ class RegisterTable {
     std::uint16_t num_destinations;
   };
   std::vector<Row> rows_;
-  std::vector<std::uint16_t> registers_;
+  std::vector<std::uint32_t> registers_;
+  std::uint32_t num_registers_;
 };
 
 /// When the registers of one warp are written, and by whom.
@@ -70,24 +81,24 @@ class Scoreboard {
   void reset() { std::ranges::fill(done_, -1.0); }
 
   /// The cycle after the last of these registers is written; 0 when none is pending.
-  [[nodiscard]] double ready(std::span<const std::uint16_t> registers) const {
+  [[nodiscard]] double ready(std::span<const std::uint32_t> registers) const {
     double latest = -1;
-    for (const std::uint16_t reg : registers) latest = std::max(latest, done_[reg]);
+    for (const std::uint32_t reg : registers) latest = std::max(latest, done_[reg]);
     return latest + 1;
   }
   /// The row that wrote the register that is ready last; the first such register on a tie.
-  [[nodiscard]] std::uint32_t last_writer(std::span<const std::uint16_t> registers) const {
-    std::uint16_t last = registers[0];
-    for (const std::uint16_t reg : registers) {
+  [[nodiscard]] std::uint32_t last_writer(std::span<const std::uint32_t> registers) const {
+    std::uint32_t last = registers[0];
+    for (const std::uint32_t reg : registers) {
       if (done_[reg] > done_[last]) last = reg;
     }
     return row_[last];
   }
-  void write(std::span<const std::uint16_t> registers, double done) {
-    for (const std::uint16_t reg : registers) done_[reg] = done;
+  void write(std::span<const std::uint32_t> registers, double done) {
+    for (const std::uint32_t reg : registers) done_[reg] = done;
   }
-  void write(std::span<const std::uint16_t> registers, double done, std::uint32_t row) {
-    for (const std::uint16_t reg : registers) {
+  void write(std::span<const std::uint32_t> registers, double done, std::uint32_t row) {
+    for (const std::uint32_t reg : registers) {
       done_[reg] = done;
       row_[reg] = row;
     }
@@ -115,11 +126,11 @@ class LoneWarp {
       : registers_(registers),
         latencies_(latencies),
         issue_step_(issue_step),
-        scoreboard_(trace.num_registers()),
+        scoreboard_(registers.num_registers()),
         control_(trace) {
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
-      rows_.push_back({.is_awaited = options.awaits_stores && instruction.writes_memory(),
+      rows_.push_back({.is_awaited = options.waits.for_stores && instruction.writes_memory(),
                        .has_result = options.awaits_results && !instruction.destinations.empty(),
                        .is_access = instruction.is_memory(),
                        .is_barrier = trace.effects()[row].is_block_barrier});
@@ -153,7 +164,8 @@ class LoneWarp {
       if (is_first) {
         const double before = run(warp, begin, k + 1).last_issue;
         off.of_parts += before;
-        if (!is_known) off.before = before;
+        // Barriers before it are part of the way there.
+        if (!is_known) off.before = begin == 0 ? before : run(warp, 0, k + 1).last_issue;
         is_known = true;
       }
       begin = k;
@@ -187,7 +199,6 @@ class LoneWarp {
   /// The instructions [first, last), with nothing under way.
   Stretch run(const trace::ColumnView& warp, std::size_t first, std::size_t last) {
     const bool says = !control_.empty();
-    const bool reads = control_.leaves_registers();
     scoreboard_.reset();
     control_.reset();
     Stretch stretch;
@@ -197,11 +208,11 @@ class LoneWarp {
       if (k > first) issue += issue_step_;
       // Without a threshold, so that no latency makes it shorter.
       if (says) issue = std::max(issue, control_.ready(row).time);
-      if (reads) issue = std::max(issue, scoreboard_.ready(registers_.awaited(row)));
+      issue = std::max(issue, scoreboard_.ready(registers_.awaited(row)));
       const double done = issue + latencies_[row];
       if (says) control_.issue(row, issue, latencies_[row], warp.active_mask[k] != 0);
       if (warp.active_mask[k] != 0) {
-        if (reads) scoreboard_.write(registers_.destinations(row), done);
+        scoreboard_.write(registers_.destinations(row), done);
         if (rows_[row].has_result) stretch.results = std::max(stretch.results, done);
         if (rows_[row].is_awaited) stretch.stored = std::max(stretch.stored, done);
       }
@@ -321,7 +332,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
                  const InterruptCheck& interrupt,
                  const std::function<void(const WarpGroup&)>& visit, VisitOptions options) {
   const trace::BlockStorage& blocks = trace.blocks();
-  const RegisterTable registers(trace);
+  const RegisterTable registers(trace, options.waits);
   std::vector<WarpCycles> cycles(kinds.size());
   std::vector<TimeOffUnit> off_unit(options.off_unit ? kinds.size() : 0);
   std::atomic<std::size_t> next_kind{0};
@@ -565,7 +576,7 @@ PhaseTimes phase_times(const trace::KernelTrace& trace, std::uint32_t block,
   std::vector<std::unique_ptr<WalkingWarp>> warps;  // columns point into their scratch
   for (std::uint32_t w = 0; w < trace.blocks().warps(block).size(); ++w) {
     auto warp = std::make_unique<WalkingWarp>(
-        WalkingWarp{{}, {}, Scoreboard(trace.num_registers()), clock});
+        WalkingWarp{{}, {}, Scoreboard(registers.num_registers()), clock});
     warp->columns = trace.warp({block, w}, warp->scratch);
     warp->scoreboard.reset();
     warp->clock.share(&phases);
@@ -598,8 +609,8 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
-  const RegisterTable registers(trace);
-  Scoreboard scoreboard(trace.num_registers());
+  const RegisterTable registers(trace, options.waits);
+  Scoreboard scoreboard(registers.num_registers());
   scoreboard.reset();
   ControlClock control(trace);
   const double issue_step = 1 / options.issue_rate;
@@ -618,7 +629,7 @@ IntervalColumns build_intervals(const trace::KernelTrace& trace, trace::WarpPosi
       const auto awaited = registers.awaited(row);
       const double next = issue + issue_step;
       const ControlClock::Ready said = control.empty() ? ControlClock::Ready() : control.ready(row);
-      const double read = control.leaves_registers() ? scoreboard.ready(awaited) : 0;
+      const double read = scoreboard.ready(awaited);
       const double ready = std::max(said.time, read);
       issue = next;
       if (ready > next + rounding) {

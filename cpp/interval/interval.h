@@ -57,7 +57,7 @@ struct WarpGroup {
 
 struct VisitOptions {
   bool awaits_results = false;  ///< a warp ends when the latencies of its results have passed
-  bool awaits_stores = false;   ///< the same of its stores
+  gpu::WarpWaits waits{};
   bool off_unit = false;        ///< WarpGroup::off_unit is wanted
 };
 
@@ -117,6 +117,7 @@ struct IntervalOptions {
   /// Bytes of a request when L1 (L2) fills whole lines; 0: as the memory stage counted its sectors.
   double l1_unit_bytes = 0;
   double l2_unit_bytes = 0;
+  gpu::WarpWaits waits{};
 };
 
 /// The interval algorithm (GPUMech, Section III-B, Eq. 4): issue(k+1) = max(issue(k) + 1/r, done +

@@ -373,8 +373,7 @@ double imbalance_of(std::span<const std::uint64_t> slice_sectors, std::uint32_t 
 }  // namespace
 
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                           const gpu::TensorUnit& tensor, gpu::GlobalLoads global_loads,
-                           std::uint32_t dram_channels) {
+                           const DemandOptions& options) {
   if (memory.per_row.size() != trace.instructions().size()) {
     throw InputError("the memory profile is of another kernel");
   }
@@ -398,13 +397,14 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     }
     if (instruction.reads_memory()) {
       demands.read_misses += requests;
-      if (passes_l1(instruction, global_loads)) demands.misses_past_l1 += requests;
+      if (passes_l1(instruction, options.global_loads)) demands.misses_past_l1 += requests;
       demands.read_bytes += bytes;
       demands.dram_read_requests += static_cast<double>(counters.dram_requests);
     } else {
       demands.write_requests += requests;
       demands.write_bytes += bytes;
-      if (instruction.kind != trace::MemoryKind::atomic) {
+      if (instruction.kind != trace::MemoryKind::atomic &&
+          !(options.waits.for_atomics && instruction.is_atomic())) {
         demands.posted_requests += requests;
         demands.posted_bytes += bytes;
       }
@@ -429,12 +429,12 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     demands.hottest_slice_turns =
         std::ranges::max(memory.slice_turns) * static_cast<double>(memory.slice_turns.size());
   }
-  demands.dram_imbalance = imbalance_of(memory.slice_dram_sectors, dram_channels);
+  demands.dram_imbalance = imbalance_of(memory.slice_dram_sectors, options.dram_channels);
   demands.most_read_bytes = static_cast<double>(memory.most_read_sectors * trace::sector_bytes);
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
   demands = demands.per(static_cast<double>(memory.simulated_instructions));
-  demands.tensor_cycles = tensor_cycles_of(trace, tensor);
+  demands.tensor_cycles = tensor_cycles_of(trace, options.tensor);
   demands.unit_instructions = unit_instructions_of(trace);
   demands.warps_in_step = warps_in_step_of(trace);
   demands.missing_lines = std::max(missing_lines, 1.0);
@@ -495,7 +495,7 @@ Latencies reference_latencies(const trace::KernelTrace& trace,
 
 KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
                        const Latencies& reference, double issue_rate, unsigned num_threads,
-                       const InterruptCheck& interrupt, bool awaits_stores)
+                       const InterruptCheck& interrupt, const gpu::WarpWaits& waits)
     : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
   for (const Latencies& given : {latencies, reference}) {
     for (const double latency : given) {
@@ -512,7 +512,7 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
         blocks_[warp.first.block].push_back({.instructions = static_cast<double>(warp.instructions),
                                              .reference_cycles = warp.cycles});
       },
-      {.awaits_results = true, .awaits_stores = awaits_stores});
+      {.awaits_results = true, .waits = waits});
   std::vector<std::size_t> next(blocks_.size());
   visit_warps(trace, kinds, latencies, issue_rate, num_threads, interrupt,
               [this, &next](const WarpGroup& warp) {
@@ -522,7 +522,7 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latenci
                 work.store_cycles = warp.store_cycles;
                 work.off_unit = warp.off_unit;
               },
-              {.awaits_results = true, .awaits_stores = awaits_stores, .off_unit = true});
+              {.awaits_results = true, .waits = waits, .off_unit = true});
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,

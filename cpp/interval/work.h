@@ -49,13 +49,23 @@ struct ResourceDemands {
   [[nodiscard]] ResourceDemands per(double instructions) const;
 };
 
-/// Demands of a kernel by what the caches did with it, and of the tensor cores. `global_loads` says
-/// which loads L1 took, `dram_channels` how many channels the slices of L2 share, 0 unknown. Throws
-/// InputError when the caches did it with another kernel.
+/// What demands depend on beside the kernel and what the caches did.
+struct DemandOptions {
+  gpu::TensorUnit tensor{};
+  gpu::GlobalLoads global_loads = gpu::GlobalLoads::cached;  ///< which of them L1 took
+  std::uint32_t dram_channels = 0;                           ///< of the slices; 0: unknown
+  gpu::WarpWaits waits{};
+
+  static DemandOptions of(const gpu::Gpu& gpu) {
+    return {gpu::TensorUnit::of(gpu), gpu.l1_global_loads, gpu.num_dram_channels(),
+            gpu::WarpWaits::of(gpu)};
+  }
+};
+
+/// Demands of a kernel by what the caches did with it, and of its units. Throws InputError when the
+/// caches did it with another kernel.
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
-                           const gpu::TensorUnit& tensor = {},
-                           gpu::GlobalLoads global_loads = gpu::GlobalLoads::cached,
-                           std::uint32_t dram_channels = 0);
+                           const DemandOptions& options = {});
 
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.
@@ -108,7 +118,7 @@ struct WarpWork {
   double cycles = 0;            ///< at least instructions / issue rate
   double reference_cycles = 0;  ///< on the reference machine
   double store_cycles = 0;      ///< of `cycles`, while it waits for its stores at its end
-  TimeOffUnit off_unit;
+  TimeOffUnit off_unit{};
 };
 
 /// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who
@@ -120,11 +130,11 @@ class KernelWork {
  public:
   /// Runs the interval algorithm over every warp, with the GPU's latencies and with those of the
   /// reference machine, which issues an instruction per cycle. A warp ends when its results are
-  /// there, with `awaits_stores` its stores, too. Uses `num_threads` threads; the result does not
+  /// there, and what else it waits for. Uses `num_threads` threads; the result does not
   /// depend on their number. Throws InputError unless the latencies are finite.
   KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
              const Latencies& reference, double issue_rate, unsigned num_threads = 1,
-             const InterruptCheck& interrupt = {}, bool awaits_stores = false);
+             const InterruptCheck& interrupt = {}, const gpu::WarpWaits& waits = {});
 
   /// Plays the launch in the time of the reference machine: each block takes the slot that is free
   /// first; of slots that are free at the same time the SMs get one each in turn. Blocks that were

@@ -72,6 +72,7 @@ def memory_config(gpu, blocks=None, *, access_order="auto", filter_l1_hits=True)
         "atomics_per_lane": gpu.atomic_requests == "per_lane",
         "atomic_lane_turns": gpu.l2_atomic_lane_turns,
         "reserves_lines": gpu.lines_under_way == "reserved",
+        "atomics_stop_warps": gpu.atomic_wait == "until_done",
         # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).
         "l1_mshrs": gpu.noc_queue_entries or gpu.l1_mshrs,
     }

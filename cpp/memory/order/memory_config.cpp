@@ -69,6 +69,7 @@ MemoryConfig MemoryConfig::of(const gpu::Gpu& gpu, const CacheOptions& options) 
   config.scheduler = gpu.scheduler;
   config.issue_width = gpu.issue_width;
   config.lsu_queue_entries = gpu.lsu_queue_entries;
+  config.atomics_stop_warps = gpu.atomic_wait == gpu::AtomicWait::until_done;
   config.reserves_lines = gpu.lines_under_way == gpu::LinesUnderWay::reserved;
   return config;
 }

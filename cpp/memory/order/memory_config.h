@@ -43,6 +43,7 @@ struct MemoryConfig {
   double issue_width = 1;               ///< warp instructions per cycle per SM
   std::uint32_t lsu_queue_entries = 2;  ///< memory instructions in front of L1
   bool reserves_lines = false;          ///< a line on its way to L1 keeps its place
+  bool atomics_stop_warps = false;      ///< until they are done, in the timed order
 
   static MemoryConfig of(const gpu::Gpu& gpu, const CacheOptions& options = {});
 

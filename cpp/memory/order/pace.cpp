@@ -26,8 +26,9 @@ struct PaceSums {
 
 class Sample {
  public:
-  explicit Sample(const trace::KernelTrace& trace)
+  Sample(const trace::KernelTrace& trace, bool atomics_stop_warps)
       : trace_(trace),
+        atomics_stop_warps_(atomics_stop_warps),
         after_(trace.instructions().size()),
         done_(trace.num_registers()),
         load_(trace.num_registers()) {}
@@ -40,6 +41,7 @@ class Sample {
     double start = 0;
     double instructions = 0;
     bool waited = false;
+    std::uint64_t atomic = 0;  // loads_ when one stopped the warp
     const auto note = [&] {
       since->count += 1;
       since->instructions += instructions;
@@ -51,12 +53,18 @@ class Sample {
       const std::uint32_t row = warp.instruction[k];
       const trace::StaticInstruction& instruction = trace_.instructions()[row];
       if (k > 0) issue += 1;
-      for (const std::uint16_t reg : instruction.sources) {
-        issue = std::max(issue, done_[reg]);
-        // A wait is taken to be for all data: earlier loads have mostly arrived earlier.
-        if (load_[reg] == loads_) {
-          waited = true;
-          ++loads_;
+      // A wait is taken to be for all data: earlier loads have mostly arrived earlier.
+      const auto await = [&](std::uint64_t load) {
+        if (load != loads_) return;
+        waited = true;
+        ++loads_;
+      };
+      await(atomic);
+      // A register is not written anew before it has been written.
+      for (const auto* registers : {&instruction.sources, &instruction.destinations}) {
+        for (const std::uint16_t reg : *registers) {
+          issue = std::max(issue, done_[reg]);
+          await(load_[reg]);
         }
       }
       if (warp.active_mask[k] == 0) {
@@ -72,6 +80,7 @@ class Sample {
         waited = false;
       }
       instructions += 1;
+      if (atomics_stop_warps_ && instruction.is_cached_atomic()) atomic = loads_;
       for (const std::uint16_t reg : instruction.destinations) {
         done_[reg] = issue + (access ? 1 : gpu::ReferenceMachine::normal);
         load_[reg] = access ? loads_ : 0;
@@ -89,6 +98,7 @@ class Sample {
 
  private:
   const trace::KernelTrace& trace_;
+  bool atomics_stop_warps_;
   std::vector<PaceSums> after_;  ///< by row
   PaceSums first_;
   std::vector<double> done_;         ///< by register
@@ -98,9 +108,9 @@ class Sample {
 
 }  // namespace
 
-Paces paces_of(const trace::KernelTrace& trace) {
+Paces paces_of(const trace::KernelTrace& trace, bool atomics_stop_warps) {
   const trace::BlockStorage& blocks = trace.blocks();
-  Sample sample(trace);
+  Sample sample(trace, atomics_stop_warps);
   std::vector<std::byte> scratch;
   const std::uint64_t num_blocks = std::min<std::uint64_t>(blocks.size(), most_warps);
   for (std::uint64_t n = 0; n < num_blocks; ++n) {

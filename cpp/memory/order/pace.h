@@ -25,7 +25,8 @@ struct Paces {
 };
 
 /// An instruction issues a cycle after the one before it, or later when its operands are there.
-/// Results of accesses are there after a cycle, others after the normal latency.
-Paces paces_of(const trace::KernelTrace& trace);
+/// Results of accesses are there after a cycle, others after the normal latency. With
+/// `atomics_stop_warps` every instruction waits for the atomics before it.
+Paces paces_of(const trace::KernelTrace& trace, bool atomics_stop_warps = false);
 
 }  // namespace warpstack::memory

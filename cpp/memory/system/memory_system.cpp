@@ -401,7 +401,7 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
                            ? 1
                            : std::clamp<std::uint64_t>(
                                  worth, 1, std::min<std::uint64_t>(num_threads_, most_threads));
-  const Paces paces = timed ? paces_of(trace) : Paces{};
+  const Paces paces = timed ? paces_of(trace, config_.atomics_stop_warps) : Paces{};
   profile.per_row.resize(instructions.size());
   const auto finish = [&] {
     profile.atomic_lanes = requests_per_sector(trace, config_);

@@ -334,8 +334,9 @@ class alignas(128) SmCaches {
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
         l1_.invalidate(lines[i].set, lines[i].line, lines[i].mask);
-        const bool waits = instruction.kind == trace::MemoryKind::atomic;
-        misses_ += waits;
+        const bool has_data = instruction.kind == trace::MemoryKind::atomic;
+        const bool waits = has_data || config_.atomics_stop_warps;
+        misses_ += has_data;
         if (timed_) {
           begin_turn_of(timed_->now());
           waits ? timed_->pass_l1() : timed_->store();

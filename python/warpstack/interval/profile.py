@@ -106,7 +106,6 @@ class _Source:
     latencies: npt.NDArray[np.float64]
     warp_issue_rate: float  # of a scheduler, instructions per cycle
     num_threads: int
-    awaits_stores: bool
     gpu: _core.Gpu
 
 
@@ -371,7 +370,7 @@ class IntervalProfile:
             source.latencies,
             source.warp_issue_rate,
             source.num_threads,
-            source.awaits_stores,
+            source.gpu,
         )
 
     def _core_phases(self, gpu: Gpu) -> _core.PhaseList | None:
@@ -618,6 +617,7 @@ def interval_profile(
         observed_misses=observed,
         l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
+        gpu=gpu._core,
     )
     resident = occupancy(kernel, gpu)
     working = max(kernel._core.num_traced_blocks - kernel._core.num_idle_blocks, 1)
@@ -648,7 +648,6 @@ def interval_profile(
             latencies,
             gpu.issue_width / gpu.num_schedulers,
             thread_count(workers, MOST_THREADS),
-            gpu.store_acknowledgement == "awaited",
             gpu._core,
         ),
     )

@@ -71,7 +71,7 @@ TEST(Stages, MemoryReadsWhatIsDeclared) {
                    c.sm.shared_memory_allocation_bytes, c.sm.shared_memory_reserved_bytes),
         std::tuple(c.unified_bytes, c.carve_outs, c.adaptive_keeps_ways, c.l1_caches_global,
                    c.l1_mshrs, c.atomics_per_lane, c.atomic_lane_turns, c.scheduler, c.issue_width,
-                   c.lsu_queue_entries, c.reserves_lines));
+                   c.lsu_queue_entries, c.reserves_lines, c.atomics_stop_warps));
   });
 }
 
@@ -79,10 +79,11 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
   expect_what_is_declared(Stage::interval, [](const Gpu& gpu) {
     const ClassLatencies classes = ClassLatencies::of(gpu);
     const MemoryLatencies levels = MemoryLatencies::of(gpu);
+    const WarpWaits waits = WarpWaits::of(gpu);
     return std::tuple(classes.of_class, classes.shared_memory, classes.tensor.rates,
                       classes.tensor.interval, levels.l1, levels.l2, levels.dram, gpu.issue_width,
-                      gpu.num_schedulers(), gpu.latency_counts, gpu.store_acknowledgement,
-                      gpu.dram_channels);
+                      gpu.num_schedulers(), gpu.latency_counts, waits.for_stores,
+                      waits.for_atomics, gpu.dram_channels);
   });
 }
 

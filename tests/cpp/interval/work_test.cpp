@@ -60,13 +60,35 @@ TEST(KernelWork, WarpsWaitForTheirStores) {
   const trace::KernelTrace trace =
       make_kernel(1, 32, {{"MOV", {1}, {}, {}}, {"STG.E", {}, {2, 3}, address}});
   const Latencies hundred(2, 100);
-  const PhaseList list = KernelWork(trace, hundred, hundred, 1, 1, {}, true).play(1, 1);
+  const PhaseList list = KernelWork(trace, hundred, hundred, 1, 1, {}, {.for_stores = true}).play(1, 1);
   EXPECT_DOUBLE_EQ(list.span, 101);
   EXPECT_DOUBLE_EQ(list.alone_cycles, 101.0 / 2);
   EXPECT_DOUBLE_EQ(list.store_cycles, 1.0 / 2);
   const PhaseList without = KernelWork(trace, hundred, hundred, 1).play(1, 1);
   EXPECT_DOUBLE_EQ(without.span, 100);
   EXPECT_DOUBLE_EQ(without.store_cycles, 0);
+}
+
+TEST(KernelWork, AtomicsStopTheirWarps) {
+  // Nothing needs their results; the second one issues in the cycle after the first one's 100.
+  const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
+  const trace::KernelTrace trace =
+      make_kernel(1, 32, {{"RED.E.ADD", {}, {2, 3}, address}, {"RED.E.ADD", {}, {2, 3}, address}});
+  const Latencies hundred(2, 100);
+  const auto span = [&](const gpu::WarpWaits& waits) {
+    return KernelWork(trace, hundred, hundred, 1, 1, {}, waits).play(1, 1).span;
+  };
+  EXPECT_DOUBLE_EQ(span({}), 2);
+  EXPECT_DOUBLE_EQ(span({.for_stores = false, .for_atomics = true}), 102);
+  EXPECT_DOUBLE_EQ(span({.for_stores = true, .for_atomics = true}), 201);
+  memory::MemoryProfile memory;
+  memory.simulated_instructions = 2;
+  memory.per_row.resize(2);
+  memory.per_row[0].l2_requests = 2;
+  EXPECT_DOUBLE_EQ(demands_of(trace, memory).posted_requests, 1);
+  DemandOptions options;
+  options.waits.for_atomics = true;
+  EXPECT_DOUBLE_EQ(demands_of(trace, memory, options).posted_requests, 0);
 }
 
 TEST(KernelWork, TimeOffTheLoadStoreUnit) {
@@ -180,7 +202,7 @@ TEST(Demands, LoadsPastL1HoldNoMshr) {
   const ResourceDemands cached = demands_of(trace, memory);
   EXPECT_DOUBLE_EQ(cached.read_misses, 1);
   EXPECT_DOUBLE_EQ(cached.misses_past_l1, 0.5);
-  const ResourceDemands bypassed = demands_of(trace, memory, {}, gpu::GlobalLoads::bypassed);
+  const ResourceDemands bypassed = demands_of(trace, memory, {.global_loads = gpu::GlobalLoads::bypassed});
   EXPECT_DOUBLE_EQ(bypassed.read_misses, 1);
   EXPECT_DOUBLE_EQ(bypassed.misses_past_l1, 1);
 }

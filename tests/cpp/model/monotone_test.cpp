@@ -178,7 +178,7 @@ struct Gpu {
   ModelParameters parameters;
   std::uint32_t num_sms = 1;
   std::uint32_t blocks_per_sm = 1;
-  bool awaits_stores = false;
+  gpu::WarpWaits waits;
 };
 
 Gpu random_gpu(Random& random) {
@@ -201,7 +201,7 @@ Gpu random_gpu(Random& random) {
   p.l2_bytes_per_cycle = random.chance(0.5) ? 0 : random.scale(16, 4096);
   p.dram_turnaround_cycles = random.chance(0.5) ? 0 : random.scale(0.1, 20);
   p.block_replacement_cycles = random.chance(0.5) ? 0 : random.scale(1, 1000);
-  gpu.awaits_stores = random.chance(0.5);
+  gpu.waits = {.for_stores = random.chance(0.5), .for_atomics = random.chance(0.5)};
   gpu.num_sms = static_cast<std::uint32_t>(random.whole(1, 12));
   gpu.blocks_per_sm = static_cast<std::uint32_t>(random.whole(1, 6));
   return gpu;
@@ -212,7 +212,7 @@ interval::PhaseList play(const Kernel& kernel, const Gpu& gpu) {
              kernel.trace,
              interval::latencies(kernel.trace, kernel.memory, gpu.classes, gpu.levels),
              interval::reference_latencies(kernel.trace, kernel.memory),
-             gpu.parameters.issue_rate / gpu.parameters.schedulers, 1, {}, gpu.awaits_stores)
+             gpu.parameters.issue_rate / gpu.parameters.schedulers, 1, {}, gpu.waits)
       .play(gpu.num_sms, gpu.blocks_per_sm);
 }
 

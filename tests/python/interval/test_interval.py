@@ -19,9 +19,14 @@ def either_kernels():
     return st.one_of(kernels(), controlled_kernels(), copying_kernels(), waiting_kernels())
 
 
-def warp_program(kernel, block, warp, latencies):
+def warp_program(kernel, block, warp, latencies, gpu=None):
     """Return the warp as the plain definition wants it."""
     columns, table = kernel.warp(block, warp), kernel.instructions
+    stops = (
+        table["kind"].isin(["atomic", "reduction"])
+        & ~table["space"].isin(["shared", "none"])
+        & (gpu is not None and gpu.atomic_wait == "until_done")
+    )
     has_copies = table["opcode"].str.contains("cp.async.|wgmma.|mbarrier.").any()
     if kernel.has_control_fields or has_copies:
         fields = table.to_dict("records")
@@ -30,12 +35,13 @@ def warp_program(kernel, block, warp, latencies):
         rows, masks = columns["instruction"].tolist(), columns["active_mask"].tolist()
         kind = plain.WithCopies if has_copies else plain.Controlled
         program = kind(
-            (fields[row], latencies[row], mask != 0) for row, mask in zip(rows, masks, strict=True)
+            (stops[row], fields[row], latencies[row], mask != 0)
+            for row, mask in zip(rows, masks, strict=True)
         )
         program.table = fields
         return program
     return [
-        (table.sources[row], table.destinations[row], latencies[row], mask != 0)
+        (stops[row], table.sources[row], table.destinations[row], latencies[row], mask != 0)
         for row, mask in zip(
             columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
         )
@@ -69,14 +75,20 @@ def test_warp_groups_equal_plain_definition(kernel, rate, seed):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(100))
-@given(either_kernels(), gpus(), st.sampled_from([0.0, 0.0, 10.0, 1000.0]))
-def test_intervals_equal_plain_definition(kernel, gpu, threshold):
+@given(
+    either_kernels(),
+    gpus(),
+    st.sampled_from([0.0, 0.0, 10.0, 1000.0]),
+    st.sampled_from(["for_data", "until_done"]),
+)
+def test_intervals_equal_plain_definition(kernel, gpu, threshold, atomic_wait):
+    gpu = gpu.replace(atomic_wait=atomic_wait)
     # The timed order knows what warps waited for, and divides stalls by that.
     memory = ws.simulate_caches(kernel, gpu, access_order="greedy")
     latencies = _core.latencies(kernel._core, memory._core, gpu._core)
     per_row, table = memory._core.per_row, kernel.instructions
     for block, (_, warps) in enumerate(kernel.blocks()):
-        programs = [warp_program(kernel, block, warp, latencies) for warp in range(len(warps))]
+        programs = [warp_program(kernel, block, warp, latencies, gpu) for warp in range(len(warps))]
         for warp, program in enumerate(programs):
             if not program:
                 continue

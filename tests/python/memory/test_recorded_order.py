@@ -176,7 +176,10 @@ def test_a_part_of_the_sets_stands_for_all():
     k = ws.patterns.KernelBuilder("reuse", grid=64, block=256)
     for step in range(6):
         k.emit(
-            "LDG.E", dst=4, src=2, address=0x100000 + 128 * ((k.thread * 37 + step * 5) % 30_000)
+            "LDG.E",
+            dst=4 + step,
+            src=2,
+            address=0x100000 + 128 * ((k.thread * 37 + step * 5) % 30_000),
         )
     kernel = k.build()
     recording = record(kernel, gpu, "timed")

@@ -26,6 +26,7 @@ def timed_gpus(draw):
         lines_under_way=draw(st.sampled_from(["replaceable", "reserved"])),
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
+        atomic_wait=draw(st.sampled_from(["for_data", "until_done"])),
     )
 
 
@@ -59,10 +60,10 @@ def test_many_warps_equal_plain_definition(kernel, gpu):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(100))
-@given(kernels(max_blocks=40, memory=True))
-def test_paces_equal_plain_definition(kernel):
-    found = _core.paces_of(kernel._core)
-    expected = timed.paces(kernel)
+@given(kernels(max_blocks=40, memory=True), st.booleans())
+def test_paces_equal_plain_definition(kernel, atomics_stop_warps):
+    found = _core.paces_of(kernel._core, atomics_stop_warps)
+    expected = timed.paces(kernel, atomics_stop_warps)
     for row in range(len(kernel.instructions) + 1):
         instructions, cycles, waits = expected[row if row < len(kernel.instructions) else None]
         assert found["instructions"][row] == instructions
@@ -83,7 +84,10 @@ def test_each_load_is_waited_for_once(kernel, gpu):
         assert profile.totals[name] == other.totals[name]
     table = profile.per_pc
     waits = table[["l1_waits", "l2_waits", "dram_waits"]].to_numpy()
-    is_awaited = (table["space"] != "shared") & table["kind"].isin(("load", "async_copy", "atomic"))
+    kinds = ["load", "async_copy", "atomic"]
+    if gpu.atomic_wait == "until_done":
+        kinds.append("reduction")
+    is_awaited = (table["space"] != "shared") & table["kind"].isin(kinds)
     assert waits.sum(axis=1).tolist() == (is_awaited * table["active_executions"]).tolist()
     cycles = table[["l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles"]].to_numpy()
     assert (cycles <= waits * np.array(timed.LATENCY)).all()
@@ -146,7 +150,8 @@ def test_stores_alone_come_to_an_end(pascal):
     k = ws.patterns.KernelBuilder("k", grid=40, block=96)
     k.emit("STG.E", src=(2, 4), address=128 * k.thread, predicate=k.thread % 96 < 40)
     k.emit("RED.E.ADD", src=(2, 4), address=4 * k.thread, predicate=k.thread % 96 < 40)
-    profile = ws.simulate_caches(k.build(), pascal.replace(num_sms=2), access_order="timed")
+    gpu = pascal.replace(num_sms=2, atomic_wait="for_data")
+    profile = ws.simulate_caches(k.build(), gpu, access_order="timed")
     assert profile.totals["l1_write_requests"] == 40 * 40
     assert not profile.per_pc.filter(like="_waits").to_numpy().any()
 

@@ -46,15 +46,21 @@ DEMANDS = (
 )
 
 
-def warp_program(kernel, block, warp, latencies):
+def warp_program(kernel, block, warp, latencies, atomic_wait):
     """Return the warp as the plain definition of intervals wants it."""
     columns, table = kernel.warp(block, warp), kernel.instructions
+    stops = is_cached_atomic(table) & (atomic_wait == "until_done")
     return [
-        (table.sources[row], table.destinations[row], latencies[row], mask != 0)
+        (stops[row], table.sources[row], table.destinations[row], latencies[row], mask != 0)
         for row, mask in zip(
             columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
         )
     ]
+
+
+def is_cached_atomic(table):
+    """Return which rows are atomics of global memory."""
+    return table["kind"].isin(["atomic", "reduction"]) & ~table["space"].isin(["shared", "none"])
 
 
 def reference_latencies(kernel, memory):
@@ -130,20 +136,24 @@ def machines():
     st.sampled_from(["gto", "lrr"]),
     st.sampled_from([1, 2, 7]),
     st.sampled_from(["none", "awaited"]),
+    st.sampled_from(["for_data", "until_done"]),
     st.sampled_from(["timed", "greedy"]),
     st.sampled_from([0, 20, 128]),
 )
-def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order, tensor_rate):
+def test_equals_plain_definition(
+    kernel, gpu, scheduler, num_sms, stores, atomics, order, tensor_rate
+):
     assume(kernel.num_instructions > 0)
-    gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms, store_acknowledgement=stores)
+    gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms)
+    gpu = gpu.replace(store_acknowledgement=stores, atomic_wait=atomics)
     gpu = gpu.replace(tensor_f16_f32_rate=tensor_rate, tensor_interval=3)
     memory = ws.simulate_caches(kernel, gpu, access_order=order)
     profile = ws.interval_profile(kernel, gpu, memory)
     reference = reference_latencies(kernel, memory)
     # Every warp by itself, block by block.
     table = kernel.instructions
-    stores_of = table["kind"].isin(["store", "atomic", "reduction"]) & ~table["space"].isin(
-        ["shared", "none"]
+    stores_of = is_cached_atomic(table) | (
+        (table["kind"] == "store") & ~table["space"].isin(["shared", "none"])
     )
     blocks, for_stores = [], 0
     for block, (_, warps) in enumerate(kernel.blocks()):
@@ -157,7 +167,7 @@ def test_equals_plain_definition(kernel, gpu, scheduler, num_sms, stores, order,
                 (profile._source.latencies, gpu.issue_width / gpu.num_schedulers),
                 (reference, 1),
             ):
-                program = warp_program(kernel, block, warp, latencies)
+                program = warp_program(kernel, block, warp, latencies, atomics)
                 programs.append(program)
                 times.append(plain_interval.end_cycles(program, results, awaited, issue_rate))
             if executed:
@@ -620,3 +630,21 @@ def test_what_dram_serves_passes_the_fill_port_of_a_slice():
     )
     assert narrow[0] > 3 * wide[0]
     assert narrow[1] == pytest.approx(narrow[0], rel=0.3)
+
+
+@pytest.mark.parametrize("opcode", ["RED.E.ADD", "ATOMG.E.ADD"])
+def test_atomics_that_stop_their_warp_take_their_latency_each(opcode):
+    builder = ws.patterns.KernelBuilder("atomics", grid=1, block=32)
+    for step in range(20):
+        destination = {"dst": 16 + step} if opcode.startswith("ATOMG") else {}
+        builder.emit(opcode, src=(2, 8), address=0x100000 + 4 * builder.thread, **destination)
+    builder.emit("EXIT")
+    kernel = builder.build()
+    gpu = ws.gpu("pascal-mdm").replace(atomic_wait="until_done", l1_latency_place="after_tags")
+    simulated = ws.simulate(kernel, gpu).cycles
+    assert simulated > 20 * gpu.l2_latency
+    for model in (MODEL, "mdm"):
+        predicted = ws.predict(kernel, gpu, [model]).cycles.item()
+        assert predicted == pytest.approx(simulated, rel=0.1), model
+        goes_on = ws.predict(kernel, gpu.replace(atomic_wait="for_data"), [model]).cycles.item()
+        assert goes_on < simulated / 3, model

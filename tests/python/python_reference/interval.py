@@ -10,20 +10,21 @@ from python_reference import phases
 def run(instructions, issue_rate):
     """Yield (index, stall before it, producer index or None) of a warp's instructions.
 
-    instructions: [(sources, destinations, latency, active)].
+    instructions: [(sources, destinations, latency, active)]; with True before these, nothing else issues
+    until it is done.
     """
     if isinstance(instructions, (Controlled, WithCopies)):
         yield from instructions.run(issue_rate)
         return
     issue = 0.0
     written = {}  # register -> (done cycle, index of the producer)
-    for k, (sources, destinations, latency, active) in enumerate(instructions):
+    for k, (*stops, sources, destinations, latency, active) in enumerate(instructions):
         stall, producer = 0.0, None
         if k > 0:
             next_slot = issue + 1 / issue_rate
             issue = next_slot
             # A register is not written anew before it has been written.
-            for reg in (*sources, *destinations):
+            for reg in ("all", *sources, *destinations):
                 # 1e-6 of a cycle is rounding, as of 1/3, and no stall.
                 if reg in written and written[reg][0] + 1 > issue + (issue == next_slot) * 1e-6:
                     issue, producer = written[reg][0] + 1, written[reg][1]
@@ -31,7 +32,7 @@ def run(instructions, issue_rate):
                 stall = issue - next_slot
         yield k, stall, producer
         if active:
-            for reg in destinations:
+            for reg in (*destinations, *(["all"] if any(stops) else [])):
                 written[reg] = (issue + latency, k)
 
 
@@ -46,10 +47,11 @@ class Controlled(list):
         issue = last = 0.0
         holds = [[] for _ in range(6)]  # (end, producer) of each barrier
         copies = (0.0, None)
-        for k, (fields, latency, active) in enumerate(self):
+        stopped = []
+        for k, (*stops, fields, latency, active) in enumerate(self):
             stall, producer = 0.0, None
             if k > 0:
-                waits = [(issue + max(last["stall"], 2 if last["yield"] else 1), -1)]
+                waits = stopped + [(issue + max(last["stall"], 2 if last["yield"] else 1), -1)]
                 for barrier, held in enumerate(holds):
                     waits += held if fields["wait_mask"] >> barrier & 1 else []
                 if fields["counted_barrier"] < 6:
@@ -65,6 +67,7 @@ class Controlled(list):
             kind, barrier = fields["kind"], fields["write_barrier"]
             if not active:
                 continue
+            stopped = [(issue + latency + 1, k)] if any(stops) else stopped
             if kind == "async_copy" and issue + latency > copies[0]:
                 copies = (issue + latency, k)
             if barrier < 6 and kind not in ("store", "reduction"):
@@ -108,12 +111,12 @@ class WithCopies(list):
         has_product_waits = any(
             re.match(r"wgmma\.wait_group.*\.\d+$", row["opcode"]) for row in self.table
         )
-        for k, (row, latency, active) in enumerate(self):
+        for k, (*stops, row, latency, active) in enumerate(self):
             opcode, kind = row["opcode"], row["opcode"].partition(".")[0]
             is_product = opcode.startswith("wgmma.mma_async")
             is_free = is_product and has_product_waits  # its sums are nobody's before a wait
             own_sums = set(row["destinations"]) if is_free else set()
-            registers = [*row["sources"], *row["destinations"]]
+            registers = ["all", *row["sources"], *row["destinations"]]
             waits = [written[reg] for reg in registers if reg in written and reg not in own_sums]
             step = phases.step_of(opcode)
             last = opcode.rpartition(".")[2]
@@ -144,6 +147,8 @@ class WithCopies(list):
                 continue
             for reg in () if is_free else row["destinations"]:
                 written[reg] = (issue + latency, k)
+            if any(stops):
+                written["all"] = (issue + latency, k)
             if row["kind"] == "async_copy" and step is None:
                 ends["cp"].append((issue + latency, k))
             elif is_product:
@@ -155,7 +160,7 @@ class WithCopies(list):
                 if opcode.startswith("cp.async.mbarrier.") and ends["cp"]:
                     end, copy = max(ends["cp"], key=lambda end: end[0])
                     if end > completion[0]:
-                        completion = (end, ("row", self[copy][0]["number"]))
+                        completion = (end, ("row", self[copy][-3]["number"]))
                 for where in (own, found):
                     if where is not None:
                         where.setdefault(step[0], []).append(completion)

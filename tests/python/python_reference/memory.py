@@ -536,7 +536,7 @@ class PlainMemorySystem:
         ]
         l1s = [PlainCache(**self.l1_config(kernel)) for _ in lists]
         if self.config["access_order"] == "timed":
-            pace = timed.paces(kernel)
+            pace = timed.paces(kernel, self.config["atomics_stop_warps"])
             sms = [
                 timed.Sm(self, kernel, pace, blocks, slots, l1, rows, totals)
                 for blocks, l1 in zip(lists, l1s, strict=True)

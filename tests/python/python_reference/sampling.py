@@ -167,7 +167,7 @@ class SampledMemorySystem(PlainMemorySystem):
         self.slice_turns, self.turns_of_all = [0] * self.l2.slices, 0
         self.slice_dram_sectors = [0] * self.l2.slices
         self.read_sectors = Counter()
-        pace, l1 = timed.paces(kernel), self.l1_config(kernel)
+        pace, l1 = timed.paces(kernel, self.config["atomics_stop_warps"]), self.l1_config(kernel)
         self.weights = [1 + len(followers) for _, followers in chosen]
         leaders = [
             Leader(

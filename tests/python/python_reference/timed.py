@@ -25,10 +25,11 @@ def sample(kernel):
     return chosen
 
 
-def paces(kernel):
+def paces(kernel, atomics_stop_warps=False):
     """Return {row, or None before the first access: (instructions, cycles, waits)}: means of the sample."""
     table = kernel.instructions
     is_access = (table.op_class == "memory") & ~table.space.isin(("shared", "none"))
+    stops = is_access & table.kind.isin(("atomic", "reduction")) & atomics_stop_warps
     found = {}
     for position in sample(kernel):
         columns = kernel.warp(*position)
@@ -39,7 +40,7 @@ def paces(kernel):
         issue, since, begin, instructions, waited = 0, None, 0, 0, False
         for k, row in enumerate(rows):
             issue += k > 0
-            for register in table.sources[row]:
+            for register in ("warp", *table.sources[row], *table.destinations[row]):
                 issue = max(issue, there.get(register, 0))
                 if register in unawaited:
                     unawaited, waited = set(), True
@@ -48,6 +49,8 @@ def paces(kernel):
                 since, begin, instructions, waited = row, issue, 0, False
             instructions += 1
             if masks[k]:
+                if stops[row]:
+                    unawaited = unawaited | {"warp"}
                 for register in table.destinations[row]:
                     there[register] = issue + (1 if is_access[row] else LATENCY[0])
                     unawaited = (
@@ -270,7 +273,8 @@ class Sm:
             )
             self.busy += 1
             flight = None
-            if is_load or instruction.kind == "atomic":
+            is_stop = instruction.kind == "reduction" and self.config["atomics_stop_warps"]
+            if is_load or instruction.kind == "atomic" or is_stop:
                 access.has_data = True
                 if misses:
                     flight = Flight(line, self.busy)
@@ -298,8 +302,8 @@ class Sm:
         if note and note.line == line:
             if note.back is None:
                 access.warp.flights.append(note)
-            elif note.back > access.data[0]:
-                access.data = (note.back, note.source)
+            else:
+                access.data = max(access.data, (note.back, note.source))
 
     def is_full(self, line):
         if len(self.held) >= self.config["l1_mshrs"]:
