@@ -43,17 +43,25 @@ ORDERS = ("timed", "round_robin")
 #: MDM's Table V, the model of CAL 2019, and this package's own.
 MODELS = (
     *("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "mdm_cal2019"),
-    "closed_network",
+    *("closed_network", "interval_simulation"),
 )
-SHOWN = ("gpumech", "mdm", "closed_network")
+#: The model with caches of its own, which no order of misses changes.
+ORDERLESS = "interval_simulation"
+SHOWN = ("gpumech", "mdm", "closed_network", "interval_simulation")
 #: The models in the picture.
-DRAWN = ("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm", "closed_network")
+DRAWN = (
+    *("gpumech", "gpumech_plus", "mdm_queue", "mdm_mshr", "mdm"),
+    *("closed_network", "interval_simulation"),
+)
 #: Cycles at which the bars of the misses' latency are cut.
 LATENCY_LIMIT = 2000
 LATENCY = ("l1", "mshr", "noc", "l2", "queue", "dram")
 #: GPUMech's evaluation: its configuration, models (Table II), and the suites of its kernels.
 GPUMECH_GPU = "gpumech-baseline"
-GPUMECH_MODELS = ("naive_interval", "markov_chain", "mt", "mt_mshr", "gpumech", "closed_network")
+GPUMECH_MODELS = (
+    *("naive_interval", "markov_chain", "mt", "mt_mshr", "gpumech"),
+    *("closed_network", "interval_simulation"),
+)
 GPUMECH_SUITES = ("Rodinia", "Parboil", "SDK")
 #: Warps per launch in which the lines of loads are counted.
 SAMPLED_WARPS = 64
@@ -145,7 +153,9 @@ def measure(task: tuple[str, str, Path, Path]) -> pd.DataFrame | str:
     start = time.process_time()
     parts = [simulated(app, GPU).assign(gpu=GPU)]
     seconds = time.process_time() - start
-    parts += [against(app, GPU, MODELS, order).assign(gpu=GPU) for order in ORDERS]
+    for order in ORDERS:
+        models = tuple(m for m in MODELS if m != ORDERLESS or order == ORDERS[0])
+        parts.append(against(app, GPU, models, order).assign(gpu=GPU))
     for kernel in longest(app) if program.suite in GPUMECH_SUITES else ():
         try:
             own = [
@@ -233,10 +243,11 @@ def error_table(results: pd.DataFrame) -> pd.DataFrame:
         row = {"program": name, "class": classes[name]}
         for order in ORDERS:
             for model in SHOWN:
-                row[f"{model}, {short[order]}"] = percent(found.loc[name, (order, model)])
+                if (order, model) in found:
+                    row[f"{model}, {short[order]}"] = percent(found.loc[name, (order, model)])
         for model in SHOWN:
-            value = ours.loc[name, model] if name in ours.index else float("nan")
-            row[f"{model}, our kernel"] = percent(value)
+            if model in ours:
+                row[f"{model}, our kernel"] = percent(ours[model].get(name, float("nan")))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -323,7 +334,8 @@ def draw_errors(results: pd.DataFrame) -> Figure:
     classes = described(results)["class"]
     names = sorted(found.index, key=lambda each: (classes[each], each))
     index = pd.MultiIndex.from_arrays([[classes[name] for name in names], names])
-    panels = {"the original": found.loc[names], "our kernel": our_errors().reindex(names)}
+    ours = our_errors().reindex(index=names, columns=DRAWN)
+    panels = {"the original": found.loc[names], "our kernel": ours}
     figure = Figure(figsize=(10, 6.4), layout="constrained")
     axes = figure.subplots(1, 2, sharex=True)
     for ax, (title, table) in zip(axes, panels.items(), strict=True):

@@ -109,8 +109,8 @@ SRAD = Program(
         "small": ("128", "128", "0", "31", "0", "31", "0.5", "1"),
     },
     changes=(
-        "before `J_cuda`, 2 MiB of zeros are allocated, as a GPU has memory there: blocks of the "
-        "first row read a row before the image, and do not use it",
+        "its six arrays are one allocation of zeros, 2 MiB behind its start, as a GPU has memory there: "
+        "blocks of the first and the last row read a row beyond an array, and do not use it",
     ),
     workload="srad",
 )
