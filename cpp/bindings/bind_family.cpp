@@ -30,6 +30,8 @@ py::dict accesses_to_dict(const memory::OrderRecording& recording) {
       column_of<std::uint8_t>(accesses, [](const Access& a) { return a.is_awaited; });
   result["ends_wait"] =
       column_of<std::uint8_t>(accesses, [](const Access& a) { return a.ends_wait; });
+  result["is_repeat"] =
+      column_of<std::uint8_t>(accesses, [](const Access& a) { return a.is_repeat; });
   return result;
 }
 

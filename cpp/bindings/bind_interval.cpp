@@ -166,7 +166,10 @@ void bind_work(py::module_& module) {
              const interval::Latencies values = latencies_of(trace, latency);
              const py::gil_scoped_release unlocked;
              return interval::KernelWork(
-                 trace, values, interval::reference_latencies(trace, memory), issue_rate,
+                 trace,
+                 gpu ? interval::warp_latencies(trace, memory, values, gpu::MemoryLatencies::of(*gpu))
+                     : interval::WarpLatencies(values),
+                 interval::reference_latencies(trace, memory), issue_rate,
                  threads_asked_for(num_threads), python_interrupt(),
                  gpu ? gpu::WarpWaits::of(*gpu) : gpu::WarpWaits());
            }),

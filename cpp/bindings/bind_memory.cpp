@@ -20,6 +20,7 @@ constexpr CounterField counter_fields[] = {
     {"dram_requests", &memory::InstructionCounters::dram_requests},
     {"dram_sectors", &memory::InstructionCounters::dram_sectors},
     {"shared_wavefronts", &memory::InstructionCounters::shared_wavefronts},
+    {"repeats", &memory::InstructionCounters::repeats},
 };
 using EventField =
     std::array<std::uint64_t, memory::num_miss_events> memory::InstructionCounters::*;
@@ -32,6 +33,8 @@ constexpr EventColumns event_columns[] = {
     {{"l1_waits", "l2_waits", "dram_waits"}, &memory::InstructionCounters::waits},
     {{"l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles"},
      &memory::InstructionCounters::wait_cycles},
+    {{"l1_repeat_cycles", "l2_repeat_cycles", "dram_repeat_cycles"},
+     &memory::InstructionCounters::repeat_cycles},
 };
 
 py::dict counters_to_dict(const memory::MemoryProfile& profile) {

@@ -122,7 +122,7 @@ struct WarpCycles {
 class LoneWarp {
  public:
   LoneWarp(const trace::KernelTrace& trace, const RegisterTable& registers,
-           const Latencies& latencies, double issue_step, const VisitOptions& options)
+           const WarpLatencies& latencies, double issue_step, const VisitOptions& options)
       : registers_(registers),
         latencies_(latencies),
         issue_step_(issue_step),
@@ -133,16 +133,19 @@ class LoneWarp {
       rows_.push_back({.is_awaited = options.waits.for_stores && instruction.writes_memory(),
                        .has_result = options.awaits_results && !instruction.destinations.empty(),
                        .is_access = instruction.is_memory(),
+                       .is_cached = instruction.uses_caches(),
                        .is_barrier = trace.effects()[row].is_block_barrier});
     }
   }
 
   WarpCycles run(const trace::ColumnView& warp) {
+    find_repeats(warp);
     const Stretch whole = run(warp, 0, warp.instruction.size());
     const double done = std::max(whole.last_issue + issue_step_, whole.results);
     return {std::max(done, whole.stored), std::max(whole.stored - done, 0.0)};
   }
 
+  /// After run() of the same warp.
   TimeOffUnit off_unit(const trace::ColumnView& warp) {
     TimeOffUnit off;
     const std::size_t size = warp.instruction.size();
@@ -180,6 +183,7 @@ class LoneWarp {
     bool is_awaited;
     bool has_result;
     bool is_access;
+    bool is_cached;
     bool is_barrier;
   };
   struct Stretch {
@@ -196,6 +200,17 @@ class LoneWarp {
     return std::max({stretch.last_issue + issue_step_, stretch.results, stretch.stored});
   }
 
+  /// Notes where the warp goes back.
+  void find_repeats(const trace::ColumnView& warp) {
+    repeats_.assign(warp.instruction.size(), 0);
+    std::uint32_t furthest = 0;  // row after the last one that it made an access with
+    for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
+      const std::uint32_t row = warp.instruction[k];
+      repeats_[k] = row < furthest;
+      if (rows_[row].is_cached && warp.active_mask[k] != 0) furthest = std::max(furthest, row + 1);
+    }
+  }
+
   /// The instructions [first, last), with nothing under way.
   Stretch run(const trace::ColumnView& warp, std::size_t first, std::size_t last) {
     const bool says = !control_.empty();
@@ -209,8 +224,9 @@ class LoneWarp {
       // Without a threshold, so that no latency makes it shorter.
       if (says) issue = std::max(issue, control_.ready(row).time);
       issue = std::max(issue, scoreboard_.ready(registers_.awaited(row)));
-      const double done = issue + latencies_[row];
-      if (says) control_.issue(row, issue, latencies_[row], warp.active_mask[k] != 0);
+      const double latency = (repeats_[k] ? latencies_.again : latencies_.first)[row];
+      const double done = issue + latency;
+      if (says) control_.issue(row, issue, latency, warp.active_mask[k] != 0);
       if (warp.active_mask[k] != 0) {
         scoreboard_.write(registers_.destinations(row), done);
         if (rows_[row].has_result) stretch.results = std::max(stretch.results, done);
@@ -221,11 +237,12 @@ class LoneWarp {
   }
 
   const RegisterTable& registers_;
-  const Latencies& latencies_;
+  const WarpLatencies& latencies_;
   double issue_step_;
   Scoreboard scoreboard_;
   ControlClock control_;
   std::vector<Row> rows_;
+  std::vector<std::uint8_t> repeats_;  ///< by instruction of the warp
 };
 
 /// Groups warps by instructions and cycles.
@@ -327,8 +344,36 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
   return result;
 }
 
+WarpLatencies warp_latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                             const Latencies& mean, const gpu::MemoryLatencies& levels) {
+  if (memory.per_row.size() != trace.instructions().size() || mean.size() != memory.per_row.size()) {
+    throw InputError("the memory profile is of another kernel");
+  }
+  WarpLatencies result(mean);
+  const std::array<double, memory::num_miss_events> of_level = {levels.l1, levels.l2,
+                                                                levels.l2 + levels.dram};
+  for (std::size_t row = 0; row < mean.size(); ++row) {
+    const memory::InstructionCounters& counters = memory.per_row[row];
+    const double waits = all_of(counters.waits);
+    const auto repeats = static_cast<double>(counters.repeats);
+    if (repeats == 0 || repeats >= waits) continue;
+    double all = 0;
+    double again = 0;
+    for (std::size_t e = 0; e < of_level.size(); ++e) {
+      const double per_cycle = of_level[e] / gpu::ReferenceMachine::round_trips[e];
+      all += static_cast<double>(counters.wait_cycles[e]) * per_cycle;
+      again += static_cast<double>(counters.repeat_cycles[e]) * per_cycle;
+    }
+    // The mean may be of another way to count latencies; both keep what it differs by.
+    const double offset = mean[row] - all / waits;
+    result.first[row] = std::max((all - again) / (waits - repeats) + offset, 0.0);
+    result.again[row] = std::max(again / repeats + offset, 0.0);
+  }
+  return result;
+}
+
 void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
-                 const Latencies& latencies, double issue_rate, unsigned num_threads,
+                 const WarpLatencies& latencies, double issue_rate, unsigned num_threads,
                  const InterruptCheck& interrupt,
                  const std::function<void(const WarpGroup&)>& visit, VisitOptions options) {
   const trace::BlockStorage& blocks = trace.blocks();

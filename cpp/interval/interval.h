@@ -30,6 +30,21 @@ Latencies nominal_latencies(const trace::KernelTrace& trace);
 Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                     const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels);
 
+/// Latencies of rows when a warp comes to them, and when it goes back: it has made an access with
+/// this instruction or a later one before. What the first round of a loop fetched, later ones find
+/// in L1, and warps go round unlike often.
+struct WarpLatencies {
+  WarpLatencies(Latencies all) : first(all), again(std::move(all)) {}
+  WarpLatencies(Latencies first, Latencies again)
+      : first(std::move(first)), again(std::move(again)) {}
+  Latencies first;
+  Latencies again;
+};
+
+/// The mean latencies divided by the rounds in which warps waited, where the memory stage knows it.
+WarpLatencies warp_latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                             const Latencies& mean, const gpu::MemoryLatencies& levels);
+
 /// Shares of an instruction's waits that were for L1, L2 and DRAM; all 0 when it was never active.
 std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row);
 
@@ -64,7 +79,7 @@ struct VisitOptions {
 /// Runs the interval algorithm over one warp of each kind, on `num_threads` threads, and calls
 /// `visit(warp)` for every warp that has instructions, a group of one, in the order of the trace.
 void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
-                 const Latencies& latencies, double issue_rate, unsigned num_threads,
+                 const WarpLatencies& latencies, double issue_rate, unsigned num_threads,
                  const InterruptCheck& interrupt,
                  const std::function<void(const WarpGroup&)>& visit, VisitOptions options = {});
 

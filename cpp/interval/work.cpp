@@ -481,8 +481,8 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   return result;
 }
 
-Latencies reference_latencies(const trace::KernelTrace& trace,
-                              const memory::MemoryProfile& memory) {
+WarpLatencies reference_latencies(const trace::KernelTrace& trace,
+                                  const memory::MemoryProfile& memory) {
   using Reference = gpu::ReferenceMachine;
   constexpr double normal = Reference::normal;
   constexpr gpu::MemoryLatencies levels = {
@@ -490,15 +490,16 @@ Latencies reference_latencies(const trace::KernelTrace& trace,
   gpu::ClassLatencies classes;
   classes.of_class.fill(normal);
   classes.shared_memory = normal;
-  return latencies(trace, memory, classes, levels);
+  return warp_latencies(trace, memory, latencies(trace, memory, classes, levels), levels);
 }
 
-KernelWork::KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
-                       const Latencies& reference, double issue_rate, unsigned num_threads,
+KernelWork::KernelWork(const trace::KernelTrace& trace, const WarpLatencies& latencies,
+                       const WarpLatencies& reference, double issue_rate, unsigned num_threads,
                        const InterruptCheck& interrupt, const gpu::WarpWaits& waits)
     : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
-  for (const Latencies& given : {latencies, reference}) {
-    for (const double latency : given) {
+  for (const Latencies* given :
+       {&latencies.first, &latencies.again, &reference.first, &reference.again}) {
+    for (const double latency : *given) {
       if (!std::isfinite(latency)) throw InputError("a latency is not a finite number of cycles");
     }
   }

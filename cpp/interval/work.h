@@ -123,7 +123,8 @@ struct WarpWork {
 
 /// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who
 /// runs beside whom. A memory instruction has the mean over its miss events.
-Latencies reference_latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory);
+WarpLatencies reference_latencies(const trace::KernelTrace& trace,
+                                  const memory::MemoryProfile& memory);
 
 /// The warps of a kernel, block by block: enough to play the launch on any number of SMs.
 class KernelWork {
@@ -132,8 +133,8 @@ class KernelWork {
   /// reference machine, which issues an instruction per cycle. A warp ends when its results are
   /// there, and what else it waits for. Uses `num_threads` threads; the result does not
   /// depend on their number. Throws InputError unless the latencies are finite.
-  KernelWork(const trace::KernelTrace& trace, const Latencies& latencies,
-             const Latencies& reference, double issue_rate, unsigned num_threads = 1,
+  KernelWork(const trace::KernelTrace& trace, const WarpLatencies& latencies,
+             const WarpLatencies& reference, double issue_rate, unsigned num_threads = 1,
              const InterruptCheck& interrupt = {}, const gpu::WarpWaits& waits = {});
 
   /// Plays the launch in the time of the reference machine: each block takes the slot that is free

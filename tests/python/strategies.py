@@ -67,7 +67,7 @@ def kernels(
     arithmetic=tuple(ARITHMETIC),
     mbarriers=False,
 ):
-    """Draw a kernel: arithmetic and accesses of every space, with idle lanes and warps."""
+    """Draw a kernel: arithmetic and accesses of every space, with idle lanes and warps, and ways back."""
     blocks = draw(st.integers(1, max_blocks))
     threads = draw(st.integers(1, max_threads))
     k = ws.patterns.KernelBuilder(
@@ -82,6 +82,7 @@ def kernels(
     footprint = draw(st.sampled_from([256, 4096, 1 << 16]))
     shape = k.thread.shape
     warps, made, passed = -(-threads // 32), [0, 0], [0, 0]
+    declared = []
     for _ in range(draw(st.integers(1, max_instructions))):
         if mbarriers and draw(st.booleans()):
             # A wait waits for what all warps have completed before: it has an end.
@@ -97,9 +98,14 @@ def kernels(
             offsets = rng.integers(0, footprint // 16, shape) * 16
             k.emit(opcode, address=0x7000_0000 + offsets if is_copy else None)
             continue
-        opcode = draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
+        again = draw(st.sampled_from([None, None, None, *declared[-3:]]))
+        opcode = (
+            again.opcode
+            if again
+            else draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
+        )
         writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE", *COPY_GROUPS)
-        dst = draw(registers) if writes else ()
+        dst = draw(registers) if writes and not again else ()
         is_memory = opcode in MEMORY
         if opcode.startswith(("ST", "RED", "LDGSTS")):
             dst = ()
@@ -119,14 +125,10 @@ def kernels(
         predicate = (
             rng.random(shape) < draw(st.sampled_from([0.05, 0.6])) if draw(st.booleans()) else None
         )
-        k.emit(
-            opcode,
-            dst=dst,
-            src=draw(st.lists(registers, max_size=3)),
-            address=address,
-            where=where,
-            predicate=predicate,
-        )
+        if not again:
+            again = k.instruction(opcode, dst=dst, src=draw(st.lists(registers, max_size=3)))
+            declared.append(again)
+        k.issue(again, address=address, where=where, predicate=predicate)
     try:
         return k.build()
     except ws.InputError:  # no lane ever took part: there is nothing to trace

@@ -20,10 +20,12 @@ InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& 
   dram_requests += other.dram_requests;
   dram_sectors += other.dram_sectors;
   shared_wavefronts += other.shared_wavefronts;
+  repeats += other.repeats;
   for (std::size_t e = 0; e < num_miss_events; ++e) {
     events[e] += other.events[e];
     waits[e] += other.waits[e];
     wait_cycles[e] += other.wait_cycles[e];
+    repeat_cycles[e] += other.repeat_cycles[e];
   }
   return *this;
 }

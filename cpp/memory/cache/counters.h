@@ -30,6 +30,10 @@ struct InstructionCounters {
   /// the line was already on its way. Only the timed order fills these in.
   std::array<std::uint64_t, num_miss_events> waits{};
   std::array<std::uint64_t, num_miss_events> wait_cycles{};
+  /// Of these, those of warps that go back: they have made an access with this instruction or a
+  /// later one before.
+  std::uint64_t repeats = 0;
+  std::array<std::uint64_t, num_miss_events> repeat_cycles{};
 
   InstructionCounters& operator+=(const InstructionCounters& other);
 };

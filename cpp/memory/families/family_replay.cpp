@@ -66,6 +66,7 @@ class Filter {
     result_.rows.resize(places);
     result_.sent.resize(places);
     result_.is_awaited.resize(places);
+    result_.is_repeat.resize(places);
     first_time_.resize(places);
     begin_waits();
   }
@@ -148,6 +149,7 @@ class Filter {
         result_.rows[place] = access.row;
         result_.sent[place] = after(access.sent, first_time_[place]);
         result_.is_awaited[place] = access.is_awaited;
+        result_.is_repeat[place] = access.is_repeat;
       }
     }
   }
@@ -166,7 +168,8 @@ class Filter {
         return store(sm, line, set, evict_first);
       case RecordedLine::Kind::atomic:
         sm.l1.invalidate(set, line.line, line.mask);
-        source_.is_awaited = recording_.is_timed && instruction.kind == trace::MemoryKind::atomic;
+        source_.is_awaited = recording_.is_timed && (config_.atomics_stop_warps ||
+                                                     instruction.kind == trace::MemoryKind::atomic);
         leave(sm, line.line, line.mask, Request::Kind::atomic, evict_first,
               &recording_.bytes[line.bytes], access.row);
     }

@@ -72,6 +72,7 @@ struct FilteredLaunch {
   std::vector<std::uint32_t> rows;         ///< by that place
   std::vector<std::int32_t> sent;          ///< by that place, since the first line of the wait
   std::vector<char> is_awaited;            ///< by that place
+  std::vector<char> is_repeat;             ///< by that place
 };
 
 /// Sends a recorded launch through L1 caches of another size.

@@ -218,9 +218,11 @@ void estimate_totals(const FilteredLaunch& launch, const MemoryTotals& part,
 struct RowWaits {
   std::uint64_t asking = 0;
   std::uint64_t waiting = 0;
+  std::uint64_t repeating = 0;  ///< of these
   MemberCounter from_dram;
   std::array<MemberCounter, num_miss_events> waits;
   std::array<MemberCounter, num_miss_events> cycles;
+  std::array<MemberCounter, num_miss_events> repeat_cycles;
 };
 
 class WaitCounter {
@@ -258,7 +260,9 @@ class WaitCounter {
       RowWaits& row = rows_[launch_.rows[place]];
       row.asking += asks;
       row.from_dram.add(from_dram, all_);
-      row.waiting += is_timed_ && launch_.is_awaited[place];
+      const bool waits = is_timed_ && launch_.is_awaited[place];
+      row.waiting += waits;
+      row.repeating += waits && launch_.is_repeat[place];
     }
   }
 
@@ -289,10 +293,11 @@ class WaitCounter {
       if (!launch_.is_awaited[place]) continue;
       RowWaits& row = rows_[launch_.rows[place]];
       row.waits[source].add(members, all_);
-      row.cycles[source].add(
-          members, all_,
+      const auto cycles =
           std::clamp<std::int32_t>(latest - launch_.sent[place], 0,
-                                   static_cast<std::int32_t>(Reference::round_trips[source])));
+                                   static_cast<std::int32_t>(Reference::round_trips[source]));
+      row.cycles[source].add(members, all_, cycles);
+      if (launch_.is_repeat[place]) row.repeat_cycles[source].add(members, all_, cycles);
     }
     return members;
   }
@@ -323,9 +328,11 @@ void estimate_waits(const FilteredLaunch& launch, const std::vector<RowWaits>& r
     counters.events[1] = launch.asking[r] - std::min(launch.asking[r], counters.events[2]);
     counters.events[0] -= counters.events[1] + counters.events[2];
     const double factor = ratio(launch.waiting[r], row.waiting);
+    counters.repeats = scaled(row.repeating, factor);
     for (std::size_t e = 0; e < num_miss_events; ++e) {
       counters.waits[e] = scaled(row.waits[e].of(member), factor);
       counters.wait_cycles[e] = scaled(row.cycles[e].of(member), factor);
+      counters.repeat_cycles[e] = scaled(row.repeat_cycles[e].of(member), factor);
     }
   }
 }

@@ -77,10 +77,15 @@ void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters
     while (warp.rows != none) {
       WaitingRow& waiting = waiting_rows_[warp.rows];
       InstructionCounters& counters = (*per_row)[waiting.row];
-      ++counters.waits[source];
-      counters.wait_cycles[source] +=
+      const std::uint64_t cycles =
           std::min(warp.data.time() - std::min(warp.data.time(), waiting.sent),
                    ReferenceCycle{gpu::ReferenceMachine::round_trips[source]});
+      ++counters.waits[source];
+      counters.wait_cycles[source] += cycles;
+      if (waiting.is_repeat) {
+        ++counters.repeats;
+        counters.repeat_cycles[source] += cycles;
+      }
       // It becomes the first of those that are free.
       free_rows_ = std::exchange(warp.rows, std::exchange(waiting.next, free_rows_));
     }
@@ -227,12 +232,12 @@ bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, Refer
 inline void TimedSchedule::note_row(TimedWarp& warp) {
   if (free_rows_ == none) {
     free_rows_ = static_cast<std::uint32_t>(waiting_rows_.size());
-    waiting_rows_.push_back({0, 0, none});
+    waiting_rows_.push_back({0, 0, none, false});
   }
   const std::uint32_t place = free_rows_;
   WaitingRow& waiting = waiting_rows_[place];
   free_rows_ = waiting.next;
-  waiting = {time_, warp.stream.current().row, warp.rows};
+  waiting = {time_, warp.stream.current().row, warp.rows, is_repeat()};
   warp.rows = place;
 }
 
@@ -249,6 +254,7 @@ TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
   queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
   warp.issue = now_;
   if (waited_for_) note_row(warp);
+  warp.furthest = std::max(warp.furthest, warp.stream.current().row + 1);
   warp.pace = paces_->after[warp.stream.current().row];
   warp.stream.advance();
   if (!warp.stream.done()) warp.stream.prefetch();

@@ -74,6 +74,11 @@ class TimedSchedule {
   [[nodiscard]] bool waits_after_this() const {
     return paces_->after[warps_[issued_].stream.current().row].waits;
   }
+  /// Before end_access(): whether the warp went back to it; see InstructionCounters::repeats.
+  [[nodiscard]] bool is_repeat() const {
+    const TimedWarp& warp = warps_[issued_];
+    return warp.stream.current().row < warp.furthest;
+  }
   /// No warp has an access left.
   [[nodiscard]] bool done() const { return resident_ == 0 && !interrupted_; }
   /// After end_access(): its warp has no access left.
@@ -186,6 +191,7 @@ class TimedSchedule {
     ReferenceCycle sent;
     std::uint32_t row;
     std::uint32_t next;  ///< of the same warp, in waiting_rows_; or none
+    bool is_repeat;      ///< the warp went back to it
   };
   struct alignas(64) TimedWarp {
     Pace pace;  ///< since its last access
@@ -195,6 +201,7 @@ class TimedSchedule {
     std::uint32_t slot = 0;     ///< of its block
     std::uint32_t unknown = 0;  ///< accesses that L2 has not answered
     std::uint32_t rows = none;  ///< last row whose data it has not waited for, in waiting_rows_
+    std::uint32_t furthest = 0;  ///< row after the last one that it made an access with
     bool is_blocked = false;    ///< until L2 answers
     WarpStream stream;
   };

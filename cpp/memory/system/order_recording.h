@@ -30,6 +30,7 @@ struct RecordedAccess {
   std::uint32_t sent;  ///< when its last line was sent; see RecordedLine::time
   bool is_awaited;     ///< its warp waits for its data
   bool ends_wait;      ///< after it, its warp waits for all data that it has asked for
+  bool is_repeat;      ///< its warp went back to it; see InstructionCounters::repeats
 };
 
 /// The order in which all SMs accessed their L1 caches in a launch on one GPU, and the profile
@@ -64,9 +65,9 @@ class SmRecorder {
     turns_.push_back(turn);
   }
   void end_access(std::uint32_t row, trace::WarpPosition warp, std::uint64_t sent, bool is_awaited,
-                  bool ends_wait) {
+                  bool ends_wait, bool is_repeat) {
     accesses_.push_back({row, (*first_warp_)[warp.block] + warp.warp,
-                         static_cast<std::uint32_t>(sent), is_awaited, ends_wait});
+                         static_cast<std::uint32_t>(sent), is_awaited, ends_wait, is_repeat});
   }
   /// Counts a request, other than an atomic, to a slice of L2.
   void ask(std::uint32_t slice) { ++plain_requests_[slice]; }

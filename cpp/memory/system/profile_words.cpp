@@ -10,7 +10,7 @@
 namespace warpstack::memory {
 namespace {
 
-constexpr std::size_t words_per_row = 9 + 3 * num_miss_events + 1;
+constexpr std::size_t words_per_row = 10 + 4 * num_miss_events + 1;
 constexpr std::size_t words_per_observed = 6;
 /// Words of a sample per row and per simulated SM.
 constexpr std::size_t words_per_row_errors = 2;
@@ -35,6 +35,8 @@ void for_each_counter(Counters& counters, Visit visit) {
   for (auto& event : counters.events) visit(event);
   for (auto& wait : counters.waits) visit(wait);
   for (auto& cycles : counters.wait_cycles) visit(cycles);
+  visit(counters.repeats);
+  for (auto& cycles : counters.repeat_cycles) visit(cycles);
 }
 
 void push_number(std::vector<std::uint64_t>& words, double number) {

@@ -25,7 +25,10 @@ MemoryProfile bound_of(const MemoryProfile& profile, double sign) {
     scale(row.events[1], requests);
     row.events[1] = std::min(row.events[1], all - row.events[2]);
     row.events[0] = all - row.events[1] - row.events[2];
-    for (std::size_t e = 1; e < num_miss_events; ++e) scale(row.wait_cycles[e], waits);
+    for (std::size_t e = 1; e < num_miss_events; ++e) {
+      scale(row.wait_cycles[e], waits);
+      scale(row.repeat_cycles[e], waits);
+    }
   }
   for (const Total total :
        {Total::l2_read_sectors, Total::l2_read_sector_hits, Total::l2_read_requests,

@@ -257,6 +257,8 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
   double dram_requests = 0;
   Levels events{};
   Levels waits{};
+  Levels repeat_cycles{};
+  double repeats = 0;
   Levels cycles{};
   std::array<double, 2> known{};  // events of L2 and DRAM
   for (const Leader& leader : leaders_) {
@@ -273,10 +275,12 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
     requests += weight * static_cast<double>(mine.l2_requests);
     sectors += weight * static_cast<double>(mine.l2_request_sectors);
     dram_requests += weight * static_cast<double>(mine.dram_requests);
+    repeats += weight * static_cast<double>(mine.repeats);
     for (std::size_t e = 0; e < num_miss_events; ++e) {
       events[e] += weight * static_cast<double>(mine.events[e]);
       waits[e] += weight * static_cast<double>(mine.waits[e]);
       cycles[e] += weight * static_cast<double>(mine.wait_cycles[e]);
+      repeat_cycles[e] += weight * static_cast<double>(mine.repeat_cycles[e]);
     }
   }
   if (lines == 0) {
@@ -313,13 +317,19 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
   events[l2] = left - to_dram;
   waits[dram] = std::min(more * waits[dram], waiting);
   waits[l2] = waiting - waits[dram];
-  for (const std::size_t e : {l2, dram}) cycles[e] = waits[e] * mean[e];
+  for (const std::size_t e : {l2, dram}) {
+    const double before = cycles[e];
+    cycles[e] = waits[e] * mean[e];
+    repeat_cycles[e] *= ratio(cycles[e], before);
+  }
   const double by_accesses =
       ratio(static_cast<double>(counts.active), events[0] + events[1] + events[2]);
+  all.repeats = scaled(by_accesses * repeats);
   for (std::size_t e = 0; e < num_miss_events; ++e) {
     all.events[e] = scaled(by_accesses * events[e]);
     all.waits[e] = scaled(by_accesses * waits[e]);
     all.wait_cycles[e] = scaled(by_accesses * cycles[e]);
+    all.repeat_cycles[e] = scaled(by_accesses * repeat_cycles[e]);
   }
 }
 

@@ -215,7 +215,7 @@ class alignas(128) SmCaches {
       misses_ = 0;
       look_up(*access, worker);
       if (recorder_) {
-        recorder_->end_access(access->row, schedule.warp(), 0, false, true);
+        recorder_->end_access(access->row, schedule.warp(), 0, false, true, false);
         ++recorded_turn_;
       }
       if constexpr (std::is_same_v<Order, GreedySchedule>) {
@@ -259,11 +259,12 @@ class alignas(128) SmCaches {
     const trace::WarpPosition warp = timed_->warp();
     const bool waits = timed_->is_waited_for();
     const bool ends_wait = timed_->waits_after_this();
+    const bool is_repeat = timed_->is_repeat();
     issued_.push_back(timed_->end_access(access.goes_on, per_row));
     if (access.goes_on) return;
     if (recorder_) {
       recorder_->end_access(access.row, warp, timed_->now(), waits,
-                            ends_wait || timed_->was_last());
+                            ends_wait || timed_->was_last(), is_repeat);
     }
     if (followers_) {
       followers_->begin_turns_until(turn_);

@@ -19,6 +19,10 @@ COUNTERS = [
     "l1_wait_cycles",
     "l2_wait_cycles",
     "dram_wait_cycles",
+    "repeats",
+    "l1_repeat_cycles",
+    "l2_repeat_cycles",
+    "dram_repeat_cycles",
 ]
 
 

@@ -136,11 +136,17 @@ def loads(seed, blocks=4):
     """Return a kernel of loads that are sometimes scattered."""
     k = ws.patterns.KernelBuilder("loads", grid=blocks, block=64)
     rng = np.random.default_rng(seed)
+    made = []
     for register in range(4, 10):
         address = 128 * rng.integers(0, 40, (blocks, 64))
         if rng.random() < 0.5:
             address = 128 * (rng.integers(0, 40) + k.thread // 32)
-        k.emit("LDG.E", dst=register, src=2, address=0x100000 + address)
+        if made and rng.random() < 0.4:
+            again = made[rng.integers(len(made))]
+        else:
+            again = k.instruction("LDG.E", dst=register, src=2)
+            made.append(again)
+        k.issue(again, address=0x100000 + address)
         if rng.random() < 0.5:
             k.emit("FADD", dst=2, src=register)
     return k.build()
@@ -162,9 +168,12 @@ def test_equals_plain_definition(seed):
     names = [
         ("l1_waits", "l2_waits", "dram_waits"),
         ("l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles"),
+        ("l1_repeat_cycles", "l2_repeat_cycles", "dram_repeat_cycles"),
     ]
     assert rows
-    for row, (misses, dram, waits, cycles) in rows.items():
+    for row, (misses, dram, waits, cycles, repeats, repeat_cycles) in rows.items():
+        assert profile.per_row["repeats"][row] == repeats
+        assert [profile.per_row[name][row] for name in names[2]] == repeat_cycles
         assert profile.per_row["l2_requests"][row] == misses
         assert profile.per_row["dram_requests"][row] == dram
         assert [profile.per_row[name][row] for name in names[0]] == waits

@@ -66,7 +66,7 @@ def test_equals_plain_definition(seed, changes):
         active = int(per_row["active_executions"][row])
         for name in COUNTERS:
             expected = of_row.get(name, 0)
-            if name.endswith(("_events", "_waits", "_cycles")):
+            if name.endswith(("_events", "_waits", "_cycles", "repeats")):
                 expected *= active
             assert per_row[name][row] == pytest.approx(expected, abs=1), (row, name)
     assert profile._core.slice_turns == pytest.approx(system.slice_turns)

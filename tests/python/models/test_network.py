@@ -46,16 +46,46 @@ DEMANDS = (
 )
 
 
+def latencies_of_rounds(memory, latencies, levels):
+    """Return the latencies of each row when a warp comes to it, and when it goes back to it."""
+    found = []
+    per_row = memory._core.per_row
+    for row, mean in enumerate(latencies):
+        waits = sum(int(per_row[f"{level}_waits"][row]) for level in plain.LEVELS)
+        repeats = int(per_row["repeats"][row])
+        cycles = {}
+        for which in ("wait", "repeat"):
+            cycles[which] = sum(
+                int(per_row[f"{level}_{which}_cycles"][row]) * levels[level] / trip
+                for level, trip in plain.LEVELS.items()
+            )
+        if not 0 < repeats < waits:
+            found.append((mean, mean))
+            continue
+        differs = mean - cycles["wait"] / waits
+        first = (cycles["wait"] - cycles["repeat"]) / (waits - repeats) + differs
+        found.append((max(first, 0), max(cycles["repeat"] / repeats + differs, 0)))
+    return found
+
+
 def warp_program(kernel, block, warp, latencies, atomic_wait):
-    """Return the warp as the plain definition of intervals wants it."""
+    """Return the warp as the plain definition of intervals wants it.
+
+    latencies: pairs, as of `latencies_of_rounds`.
+    """
     columns, table = kernel.warp(block, warp), kernel.instructions
+    is_access = (table["op_class"] == "memory") & ~table["space"].isin(["shared", "none"])
+    program, furthest = [], -1
     stops = is_cached_atomic(table) & (atomic_wait == "until_done")
-    return [
-        (stops[row], table.sources[row], table.destinations[row], latencies[row], mask != 0)
-        for row, mask in zip(
-            columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
-        )
-    ]
+    for row, mask in zip(
+        columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
+    ):
+        latency = latencies[row][row <= furthest]
+        registers = table.sources[row], table.destinations[row]
+        program.append((stops[row], *registers, latency, mask != 0))
+        if is_access[row] and mask:
+            furthest = max(furthest, row)
+    return program
 
 
 def is_cached_atomic(table):
@@ -149,7 +179,9 @@ def test_equals_plain_definition(
     gpu = gpu.replace(tensor_f16_f32_rate=tensor_rate, tensor_interval=3)
     memory = ws.simulate_caches(kernel, gpu, access_order=order)
     profile = ws.interval_profile(kernel, gpu, memory)
-    reference = reference_latencies(kernel, memory)
+    on_gpu = {"l1": gpu.l1_latency, "l2": gpu.l2_latency, "dram": gpu.l2_latency + gpu.dram_latency}
+    own = latencies_of_rounds(memory, profile._source.latencies, on_gpu)
+    reference = latencies_of_rounds(memory, reference_latencies(kernel, memory), plain.LEVELS)
     # Every warp by itself, block by block.
     table = kernel.instructions
     stores_of = is_cached_atomic(table) | (
@@ -164,7 +196,7 @@ def test_equals_plain_definition(
             results = [len(table["destinations"][row]) > 0 for row in executed]
             awaited = [stores == "awaited" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
-                (profile._source.latencies, gpu.issue_width / gpu.num_schedulers),
+                (own, gpu.issue_width / gpu.num_schedulers),
                 (reference, 1),
             ):
                 program = warp_program(kernel, block, warp, latencies, atomics)

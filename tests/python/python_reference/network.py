@@ -5,6 +5,9 @@ import math
 
 CAUSES = ("dep", "l1", "l2", "dram")
 
+#: Levels of memory, and cycles of their round trips on the reference machine.
+LEVELS = {"l1": 25, "l2": 120, "dram": 340}
+
 
 def play(blocks, num_blocks, num_sms, blocks_per_sm):
     """Play a launch; blocks: [[(instructions, cycles alone, reference cycles, off_unit)]] of the traced ones.

@@ -39,7 +39,8 @@ def replay_loads(lines, accesses, num_sms, l1, l2):
     Returns
     -------
     dict
-        By row: requests that miss L1, and L2; waits and their cycles by where the last data came from.
+        By row: requests that miss L1, and L2; waits and their cycles by where the last data came from;
+        of these, the number and the cycles of those of warps that go back.
     """
     caches = [Lru(*l1) for _ in range(num_sms)]
     below = Lru(*l2)
@@ -50,7 +51,7 @@ def replay_loads(lines, accesses, num_sms, l1, l2):
     for sm, access, line, time in zip(
         *(lines[name].tolist() for name in ("sm", "access", "line", "time")), strict=True
     ):
-        row = rows.setdefault(accesses["row"][access], [0, 0, [0, 0, 0], [0, 0, 0]])
+        row = rows.setdefault(accesses["row"][access], [0, 0, [0, 0, 0], [0, 0, 0], 0, [0, 0, 0]])
         mine = arrivals.setdefault(access, [])
         if caches[sm].use(line % l1[0], line):
             mine.append((time + L1_ROUND_TRIP, 0))
@@ -67,19 +68,23 @@ def replay_loads(lines, accesses, num_sms, l1, l2):
         mine.append(back)
         under_way[sm][line % 256] = (line, back)
     open_waits = {}
+    furthest = {}  # row that the warp has accessed memory with
     for access in range(len(accesses["row"])):
         warp = accesses["warp"][access]
         waiting = open_waits.setdefault(warp, [])
-        waiting.append(access)
+        is_repeat = accesses["row"][access] <= furthest.get(warp, -1)
+        furthest[warp] = max(furthest.get(warp, -1), accesses["row"][access])
+        waiting.append((access, is_repeat))
         if not accesses["ends_wait"][access]:
             continue
         del open_waits[warp]
-        time, source = max(arrival for one in waiting for arrival in arrivals[one])
-        for one in waiting:
+        time, source = max(arrival for one, _ in waiting for arrival in arrivals[one])
+        for one, is_repeat in waiting:
             row = rows[accesses["row"][one]]
             row[2][source] += 1
             wait = time - int(accesses["sent"][one])
-            row[3][source] += min(
-                max(wait, 0), (L1_ROUND_TRIP, L2_ROUND_TRIP, DRAM_ROUND_TRIP)[source]
-            )
+            cycles = min(max(wait, 0), (L1_ROUND_TRIP, L2_ROUND_TRIP, DRAM_ROUND_TRIP)[source])
+            row[3][source] += cycles
+            row[4] += is_repeat
+            row[5][source] += cycles * is_repeat
     return rows

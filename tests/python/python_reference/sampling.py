@@ -299,15 +299,22 @@ class SampledMemorySystem(PlainMemorySystem):
         dram_waits = min(weighted["dram_waits"] * more, waiting)
         waits = [weighted["l1_waits"], waiting - dram_waits, dram_waits]
         cycles = [weighted["l1_wait_cycles"]]
+        repeat_cycles = [weighted["l1_repeat_cycles"]]
         for level, name in ((1, "l2"), (2, "dram")):
             mean = timed.LATENCY[level]
             if weighted[f"{name}_waits"]:
                 mean = weighted[f"{name}_wait_cycles"] / weighted[f"{name}_waits"]
             cycles.append(waits[level] * mean)
+            before = weighted[f"{name}_wait_cycles"]
+            repeat_cycles.append(
+                weighted[f"{name}_repeat_cycles"] * (cycles[level] / before if before else 1)
+            )
+        result["repeats"] = weighted["repeats"] / sum(events) if sum(events) else 0
         for names, values in (
             (("l1_hit_events", "l2_hit_events", "dram_events"), events),
             (("l1_waits", "l2_waits", "dram_waits"), waits),
             (("l1_wait_cycles", "l2_wait_cycles", "dram_wait_cycles"), cycles),
+            (("l1_repeat_cycles", "l2_repeat_cycles", "dram_repeat_cycles"), repeat_cycles),
         ):
             for name, value in zip(names, values, strict=True):
                 result[name] = value / sum(events) if sum(events) else 0

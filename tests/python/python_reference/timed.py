@@ -108,7 +108,8 @@ class Warp:
         self.instructions, self.cycles, self.waits = pace
         self.ready = None
         self.flights = []  # which L2 has not answered
-        self.loads = []  # (row, when it was sent) that the warp has not waited for
+        self.loads = []  # (row, when it was sent, is it a repeat) that the warp has not waited for
+        self.furthest = -1  # last row of all accesses so far
 
 
 class Flight:
@@ -169,11 +170,13 @@ class Sm:
                 return
             begin = max(begin, warp.data[0])
             level = warp.data[1]
-            for row, sent in warp.loads:
+            for row, sent, is_repeat in warp.loads:
                 cycles = min(max(warp.data[0] - sent, 0), LATENCY[level])
                 self.rows.setdefault(row, Counter()).update(
                     {f"{LEVELS[level]}_waits": 1, f"{LEVELS[level]}_wait_cycles": cycles}
                 )
+                if is_repeat:
+                    self.rows[row].update({"repeats": 1, f"{LEVELS[level]}_repeat_cycles": cycles})
             warp.loads = []
             warp.data = (warp.data[0], 0)
         warp.begin = begin
@@ -248,7 +251,8 @@ class Sm:
             warp.accesses.pop(0)
             warp.issued = self.now
             if access.has_data:
-                warp.loads.append((access.row, self.busy))
+                warp.loads.append((access.row, self.busy, access.row <= warp.furthest))
+            warp.furthest = max(warp.furthest, access.row)
             warp.instructions, warp.cycles, warp.waits = self.pace[access.row]
             self.decide(warp)
             self.complete(access, end)
