@@ -124,7 +124,7 @@ def ablations(
             l2_clock_ghz=1e3,  # at which slices take requests
             l2_slice_bytes_per_cycle=0,
         ),
-        "no burst of first accesses": cycles(demand=demands(memory_instructions=0)),
+        "no burst of first accesses": cycles(demand=demands(loads=0)),
     }
 
 

@@ -73,7 +73,7 @@ interval::Latencies latencies_of(const trace::KernelTrace& trace,
 /// What warps ask of the resources, and how a launch runs.
 void bind_work(py::module_& module) {
   py::class_<interval::ResourceDemands>(module, "ResourceDemands")
-      .def_readwrite("memory_instructions", &interval::ResourceDemands::memory_instructions)
+      .def_readwrite("loads", &interval::ResourceDemands::loads)
       .def_readwrite("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
       .def_readwrite("read_misses", &interval::ResourceDemands::read_misses)
       .def_readwrite("misses_past_l1", &interval::ResourceDemands::misses_past_l1)
@@ -167,7 +167,8 @@ void bind_work(py::module_& module) {
              const py::gil_scoped_release unlocked;
              return interval::KernelWork(
                  trace,
-                 gpu ? interval::warp_latencies(trace, memory, values, gpu::MemoryLatencies::of(*gpu))
+                 gpu ? interval::warp_latencies(trace, memory, values,
+                                                gpu::MemoryLatencies::of(*gpu))
                      : interval::WarpLatencies(values),
                  interval::reference_latencies(trace, memory), issue_rate,
                  threads_asked_for(num_threads), python_interrupt(),
@@ -215,8 +216,7 @@ void bind_work(py::module_& module) {
       },
       py::arg("trace"), py::arg("warp"), py::arg("latencies"), py::arg("memory"), py::kw_only(),
       py::arg("issue_rate"), py::arg("merge_threshold"), py::arg("observed_misses"),
-      py::arg("l1_unit_bytes"), py::arg("l2_unit_bytes"),
-      py::arg("gpu") = py::none());
+      py::arg("l1_unit_bytes"), py::arg("l2_unit_bytes"), py::arg("gpu") = py::none());
 }
 
 }  // namespace

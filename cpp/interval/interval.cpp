@@ -18,25 +18,27 @@ namespace warpstack::interval {
 namespace {
 
 /// Registers that the rows wait for, in two flat arrays, for the inner loop: none where control
-/// fields say what to wait for. An atomic that stops its warp writes a register of its own, which
-/// every instruction reads.
+/// fields say what to wait for. What stops its warp writes a register of its own, which every
+/// instruction reads.
 class RegisterTable {
  public:
-  RegisterTable(const trace::KernelTrace& trace, const gpu::WarpWaits& waits)
+  RegisterTable(const trace::KernelTrace& trace, const gpu::WarpWaits& waits,
+                bool barriers_stop_warps = false)
       : num_registers_(trace.num_registers() + 1) {
     const bool has_product_waits = trace::has_product_waits(trace.effects());
-    const std::vector<std::uint32_t> of_atomics = {trace.num_registers()};
+    const std::vector<std::uint32_t> of_warp = {trace.num_registers()};
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
-      const bool stops = waits.for_atomics && instruction.is_cached_atomic();
+      const bool stops = (waits.for_atomics && instruction.is_cached_atomic()) ||
+                         (barriers_stop_warps && trace.effects()[row].is_block_barrier);
       const std::size_t begin = registers_.size();
-      if (waits.for_atomics) append(of_atomics);
+      if (waits.for_atomics || barriers_stop_warps) append(of_warp);
       const bool is_product = has_product_waits && trace.effects()[row].is_async_product;
       if (!trace.has_control()) {
         append(is_product ? trace::awaited_by_product(instruction) : instruction.sources);
       }
       const std::size_t sources = registers_.size() - begin;
-      if (stops) append(of_atomics);
+      if (stops) append(of_warp);
       if (!trace.has_control() && !is_product) append(instruction.destinations);
       rows_.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint16_t>(sources),
                        static_cast<std::uint16_t>(registers_.size() - begin - sources)});
@@ -131,7 +133,9 @@ class LoneWarp {
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
       rows_.push_back({.is_awaited = options.waits.for_stores && instruction.writes_memory(),
-                       .has_result = options.awaits_results && !instruction.destinations.empty(),
+                       .has_result = options.awaits_results &&
+                                     (!instruction.destinations.empty() ||
+                                      instruction.kind == trace::MemoryKind::async_copy),
                        .is_access = instruction.is_memory(),
                        .is_cached = instruction.uses_caches(),
                        .is_barrier = trace.effects()[row].is_block_barrier});
@@ -346,7 +350,8 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
 
 WarpLatencies warp_latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                              const Latencies& mean, const gpu::MemoryLatencies& levels) {
-  if (memory.per_row.size() != trace.instructions().size() || mean.size() != memory.per_row.size()) {
+  if (memory.per_row.size() != trace.instructions().size() ||
+      mean.size() != memory.per_row.size()) {
     throw InputError("the memory profile is of another kernel");
   }
   WarpLatencies result(mean);
@@ -377,7 +382,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
                  const InterruptCheck& interrupt,
                  const std::function<void(const WarpGroup&)>& visit, VisitOptions options) {
   const trace::BlockStorage& blocks = trace.blocks();
-  const RegisterTable registers(trace, options.waits);
+  const RegisterTable registers(trace, options.waits, options.barriers_stop_warps);
   std::vector<WarpCycles> cycles(kinds.size());
   std::vector<TimeOffUnit> off_unit(options.off_unit ? kinds.size() : 0);
   std::atomic<std::size_t> next_kind{0};

@@ -73,7 +73,8 @@ struct WarpGroup {
 struct VisitOptions {
   bool awaits_results = false;  ///< a warp ends when the latencies of its results have passed
   gpu::WarpWaits waits{};
-  bool off_unit = false;        ///< WarpGroup::off_unit is wanted
+  bool barriers_stop_warps = false;  ///< for their latency
+  bool off_unit = false;             ///< WarpGroup::off_unit is wanted
 };
 
 /// Runs the interval algorithm over one warp of each kind, on `num_threads` threads, and calls

@@ -392,10 +392,10 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     demands.lsu_cycles += (per_sector > 0 ? per_sector * static_cast<double>(counters.sectors)
                                           : static_cast<double>(counters.requests)) +
                           static_cast<double>(counters.shared_wavefronts);
-    if (instruction.uses_caches()) {
-      demands.memory_instructions += static_cast<double>(counters.active_executions);
-    }
     if (instruction.reads_memory()) {
+      if (instruction.uses_caches()) {
+        demands.loads += static_cast<double>(counters.active_executions);
+      }
       demands.read_misses += requests;
       if (passes_l1(instruction, options.global_loads)) demands.misses_past_l1 += requests;
       demands.read_bytes += bytes;
@@ -449,7 +449,7 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const double reads = intervals.read_misses[i];
     const double writes = intervals.write_requests[i];
-    demands.memory_instructions += intervals.memory_instructions[i] + (writes > 0 ? 1 : 0);
+    demands.loads += intervals.memory_instructions[i];
     demands.lsu_cycles += std::max(reads + writes, intervals.memory_instructions[i]);
     demands.read_misses += reads;
     demands.read_bytes += reads * given_or(intervals.read_bytes[i], l1_bytes);
@@ -470,12 +470,12 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
   for (double* sum :
-       {&result.memory_instructions, &result.lsu_cycles, &result.read_misses,
-        &result.misses_past_l1, &result.read_bytes, &result.write_requests, &result.write_bytes,
-        &result.posted_requests, &result.posted_bytes, &result.dram_read_requests,
-        &result.dram_bytes, &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes,
-        &result.slice_turns, &result.hottest_slice_turns, &result.most_read_bytes,
-        &result.place_wait_l2, &result.place_wait_dram}) {
+       {&result.loads, &result.lsu_cycles, &result.read_misses, &result.misses_past_l1,
+        &result.read_bytes, &result.write_requests, &result.write_bytes, &result.posted_requests,
+        &result.posted_bytes, &result.dram_read_requests, &result.dram_bytes,
+        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
+        &result.hottest_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
+        &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;
@@ -513,17 +513,18 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const WarpLatencies& lat
         blocks_[warp.first.block].push_back({.instructions = static_cast<double>(warp.instructions),
                                              .reference_cycles = warp.cycles});
       },
-      {.awaits_results = true, .waits = waits});
+      {.awaits_results = true, .waits = waits, .barriers_stop_warps = true});
   std::vector<std::size_t> next(blocks_.size());
-  visit_warps(trace, kinds, latencies, issue_rate, num_threads, interrupt,
-              [this, &next](const WarpGroup& warp) {
-                const std::size_t block = warp.first.block;
-                WarpWork& work = blocks_[block][next[block]++];
-                work.cycles = warp.cycles;
-                work.store_cycles = warp.store_cycles;
-                work.off_unit = warp.off_unit;
-              },
-              {.awaits_results = true, .waits = waits, .off_unit = true});
+  visit_warps(
+      trace, kinds, latencies, issue_rate, num_threads, interrupt,
+      [this, &next](const WarpGroup& warp) {
+        const std::size_t block = warp.first.block;
+        WarpWork& work = blocks_[block][next[block]++];
+        work.cycles = warp.cycles;
+        work.store_cycles = warp.store_cycles;
+        work.off_unit = warp.off_unit;
+      },
+      {.awaits_results = true, .waits = waits, .barriers_stop_warps = true, .off_unit = true});
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,

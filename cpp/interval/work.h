@@ -13,14 +13,14 @@ namespace warpstack::interval {
 
 /// What a warp instruction asks of each resource: means over all warps of a kernel.
 struct ResourceDemands {
-  double memory_instructions = 0;  ///< active ones of global and local memory
-  double lsu_cycles = 0;           ///< L1 requests and shared-memory wavefronts, one per cycle
-  double read_misses = 0;          ///< read requests that leave the SM
-  double misses_past_l1 = 0;       ///< of them, those that pass L1 by and hold no MSHR of it
-  double read_bytes = 0;           ///< that return from L2
-  double write_requests = 0;       ///< writes and atomics that leave the SM
-  double write_bytes = 0;          ///< to L2
-  double posted_requests = 0;      ///< of the writes, those whose warps go on at once
+  double loads = 0;            ///< active ones of global and local memory
+  double lsu_cycles = 0;       ///< L1 requests and shared-memory wavefronts, one per cycle
+  double read_misses = 0;      ///< read requests that leave the SM
+  double misses_past_l1 = 0;   ///< of them, those that pass L1 by and hold no MSHR of it
+  double read_bytes = 0;       ///< that return from L2
+  double write_requests = 0;   ///< writes and atomics that leave the SM
+  double write_bytes = 0;      ///< to L2
+  double posted_requests = 0;  ///< of the writes, those whose warps go on at once
   double posted_bytes = 0;
   double dram_read_requests = 0;  ///< read misses that reach DRAM
   double dram_bytes = 0;          ///< between L2 and DRAM, write-backs too

@@ -359,7 +359,7 @@ struct Burst {
 Burst first_burst(const interval::ResourceDemands& demands, const interval::PhaseList& launch,
                   const ModelParameters& gpu) {
   Burst burst;
-  if (demands.memory_instructions == 0 || launch.first_warps == 0) return burst;
+  if (demands.loads == 0 || launch.first_warps == 0) return burst;
   // A first access is a load; writes and atomics come when the warps have spread.
   interval::ResourceDemands loads = demands;
   loads.lsu_cycles = std::max(demands.lsu_cycles - demands.write_requests, 0.0);
@@ -407,6 +407,38 @@ double end_of_services(const interval::PhaseList& launch, const interval::Resour
       end = std::max(end, sm.rounds * off.of_parts + sm.round_instructions * cycles[k]);
     }
   }
+  return end;
+}
+
+/// The latest end of the launch: all warps as if alone, and each resource serves everybody
+/// meanwhile without anything else going on. MSHRs and places of lines are held one after the
+/// other.
+double end_one_after_another(const interval::PhaseList& launch,
+                             const interval::ResourceDemands& demands, const RoundTrips& trips,
+                             const ModelParameters& gpu) {
+  double most = 0;    // instructions of an SM
+  double rounds = 1;  // blocks of a place
+  for (const interval::SmWork& sm : launch.sms) {
+    double instructions = 0;
+    for (std::size_t p = 0; p < launch.phases.size(); ++p) {
+      instructions += sm.depth[p] * std::max(launch.phases[p].warps, 1.0);
+    }
+    most = std::max(most, instructions);
+    rounds = std::max(rounds, sm.rounds);
+  }
+  Services cycles = services_of(demands, gpu);
+  cycles[issue] = 1 / gpu.issue_rate;
+  cycles[tensor] = demands.tensor_cycles / gpu.schedulers;
+  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
+    cycles[unit] = std::max(cycles[unit], demands.unit_instructions[c] * gpu.unit_intervals[c]);
+  }
+  cycles[unit] /= gpu.schedulers;
+  cycles[lsu] += place_waits(demands, gpu);
+  double end = launch.span + (rounds - 1) * gpu.block_replacement_cycles;
+  for (std::size_t k = issue; k < num_resources; ++k) {
+    end += cycles[k] * (k < request_network ? most : launch.instructions);
+  }
+  if (std::isfinite(trips.mshrs)) end += most * trips.latency / trips.mshrs;
   return end;
 }
 
@@ -521,7 +553,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   // others, and is on its own way.
   const double beside = think + own_issue + launch.first_warps * issue_cycles;
   // Who is alone meets the burst, too.
-  const double at_burst = burst.cycles > 0 ? burst.cycles / demands.memory_instructions : 0;
+  const double at_burst = burst.cycles > 0 ? burst.cycles / demands.loads : 0;
   double of_burst = 0;
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
@@ -529,7 +561,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     for (std::size_t p = 0; p < solutions.size(); ++p) {
       const double time = std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
       cycles += sm.depth[p] * time;
-      const double first = std::min(launch.at_start[p] / demands.memory_instructions, sm.depth[p]);
+      const double first = std::min(launch.at_start[p] / demands.loads, sm.depth[p]);
       if (burst.cycles > 0) longer += first * std::max(burst.cycles + beside - time, 0.0);
     }
     if (cycles + longer > in_phases) of_burst = longer;
@@ -542,6 +574,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   }
   ModelResult result;
   if (launch.sms.empty()) return result;
+  const double latest = end_one_after_another(launch, demands, trips_alone, parameters);
+  in_phases = std::min(in_phases, latest);
   double cycles = std::max(in_phases, launch.span + at_burst);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
   cycles = std::max(cycles, end_of_services(launch, demands, parameters));

@@ -369,7 +369,7 @@ class IntervalColumns:
     def __len__(self) -> int: ...
 
 class ResourceDemands:
-    memory_instructions: float
+    loads: float
     lsu_cycles: float
     read_misses: float
     misses_past_l1: float

@@ -278,6 +278,7 @@ class WaitCounter {
       source = from;
     };
     for (std::uint32_t place = waits_.begin[wait]; place < waits_.begin[wait + 1]; ++place) {
+      if (!launch_.is_awaited[place]) continue;
       arrive(launch_.hit_arrival[place], 0);
       for (std::uint32_t i = launch_.first_asked[place]; i < launch_.first_asked[place + 1]; ++i) {
         const FilteredLaunch::Asked& asked = launch_.asked[i];

@@ -66,12 +66,14 @@ void TimedSchedule::fill(std::uint32_t slot, ReferenceCycle now) {
 void TimedSchedule::make_ready(std::uint32_t id, std::vector<InstructionCounters>* per_row) {
   TimedWarp& warp = warps_[id];
   // A warp is done when its data are there.
-  const bool waits = warp.pace.waits || warp.stream.done();
+  const bool ends = warp.stream.done();
+  const bool waits = warp.pace.waits || ends;
   num_blocked_ -= warp.is_blocked;
-  warp.is_blocked = waits && warp.unknown > 0;
+  warp.is_blocked = waits && warp.unknown + (ends ? warp.unknown_unread : 0) > 0;
   num_blocked_ += warp.is_blocked;
   if (warp.is_blocked) return;
   warp.begin = waits ? std::max(warp.issue, warp.data.time()) : warp.issue;
+  if (ends) warp.begin = std::max(warp.begin, warp.unread.time());
   if (waits) {
     const auto source = static_cast<std::size_t>(warp.data.source());
     while (warp.rows != none) {
@@ -244,16 +246,17 @@ inline void TimedSchedule::note_row(TimedWarp& warp) {
 TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
                                                 std::vector<InstructionCounters>& per_row) {
   TimedWarp& warp = warps_[issued_];
-  const Issued issued{issued_, own_, joined_};
-  warp.data = std::max(warp.data, data_);
-  if (own_ > 0 || joined_ > 0) ++warp.unknown;
+  const Issued issued{issued_, own_, joined_, is_read()};
+  Arrival& data = issued.is_read ? warp.data : warp.unread;
+  data = std::max(data, data_);
+  if (own_ > 0 || joined_ > 0) ++(issued.is_read ? warp.unknown : warp.unknown_unread);
   own_ = joined_ = 0;
   interrupted_ = interrupted;
   if (interrupted) return issued;
   queue_[queue_head_] = time_;
   queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
   warp.issue = now_;
-  if (waited_for_) note_row(warp);
+  if (is_waited_for()) note_row(warp);
   warp.furthest = std::max(warp.furthest, warp.stream.current().row + 1);
   warp.pace = paces_->after[warp.stream.current().row];
   warp.stream.advance();

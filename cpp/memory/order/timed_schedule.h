@@ -70,7 +70,7 @@ class TimedSchedule {
   [[nodiscard]] ReferenceCycle now() const { return time_; }
   /// Before end_access(): whether the warp waits for data of this access at some time, and whether
   /// it does so before its next access, according to its pace.
-  [[nodiscard]] bool is_waited_for() const { return waited_for_; }
+  [[nodiscard]] bool is_waited_for() const { return waited_for_ && is_read(); }
   [[nodiscard]] bool waits_after_this() const {
     return paces_->after[warps_[issued_].stream.current().row].waits;
   }
@@ -141,6 +141,7 @@ class TimedSchedule {
     std::uint32_t warp = 0;  ///< in warps_
     std::uint32_t flights = 0;
     std::uint32_t joined = 0;  ///< flights of other accesses that it waits for, too
+    bool is_read = true;       ///< some instruction waits for the data
   };
   /// Ends the access, or the part of it that is not left for the next window.
   Issued end_access(bool interrupted, std::vector<InstructionCounters>& per_row);
@@ -168,15 +169,15 @@ class TimedSchedule {
   void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
     if (access.flights == 0 && access.joined == 0) return;
     TimedWarp& warp = warps_[access.warp];
-    Arrival data = warp.data;
+    Arrival data = access.is_read ? warp.data : warp.unread;
     for (std::size_t i = answered_ - access.flights; i < answered_; ++i) {
       data = std::max(data, flights_[i].back);
     }
     for (const std::size_t last = settled_joined_ + access.joined; settled_joined_ < last;) {
       data = std::max(data, flights_[all_joined_[settled_joined_++]].back);
     }
-    warp.data = data;
-    --warp.unknown;
+    (access.is_read ? warp.data : warp.unread) = data;
+    --(access.is_read ? warp.unknown : warp.unknown_unread);
     if (warp.is_blocked) make_ready(access.warp, &per_row);
   }
   /// Cycles in which a load waited for a place that was freed by data from L2, and from DRAM.
@@ -197,12 +198,14 @@ class TimedSchedule {
     Pace pace;  ///< since its last access
     ReferenceCycle issue = 0;
     Arrival data;               ///< arrival of the last of its data, as far as known
+    Arrival unread;             ///< the same of data that it waits for only at its end
     ReferenceCycle begin = 0;   ///< of its work since the last access
     std::uint32_t slot = 0;     ///< of its block
     std::uint32_t unknown = 0;  ///< accesses that L2 has not answered
-    std::uint32_t rows = none;  ///< last row whose data it has not waited for, in waiting_rows_
+    std::uint32_t unknown_unread = 0;
+    std::uint32_t rows = none;   ///< last row whose data it has not waited for, in waiting_rows_
     std::uint32_t furthest = 0;  ///< row after the last one that it made an access with
-    bool is_blocked = false;    ///< until L2 answers
+    bool is_blocked = false;     ///< until L2 answers
     WarpStream stream;
   };
   /// A request that is on its way.
@@ -213,6 +216,10 @@ class TimedSchedule {
     std::uint32_t set;
     bool holds;  ///< an MSHR and, if lines are reserved, a place
   };
+  /// Some instruction reads the result of the access that next() returned last.
+  [[nodiscard]] bool is_read() const {
+    return flags_->is_read[warps_[issued_].stream.current().row] != 0;
+  }
   struct Holding {
     ReferenceCycle back;
     std::uint64_t line;

@@ -18,6 +18,21 @@ RowFlags::RowFlags(const std::vector<trace::StaticInstruction>& instructions) {
     writes.push_back(instruction.writes_memory());
     is_atomic.push_back(instruction.is_cached_atomic());
   }
+  // How many rows read or write a register.
+  std::vector<std::uint32_t> users;
+  const auto count = [&](std::uint16_t reg) {
+    if (reg >= users.size()) users.resize(reg + std::size_t{1});
+    ++users[reg];
+  };
+  for (const trace::StaticInstruction& instruction : instructions) {
+    std::ranges::for_each(instruction.sources, count);
+    std::ranges::for_each(instruction.destinations, count);
+  }
+  for (const trace::StaticInstruction& instruction : instructions) {
+    is_read.push_back(!instruction.is_cached_atomic() || instruction.destinations.empty() ||
+                      std::ranges::any_of(instruction.destinations,
+                                          [&](std::uint16_t reg) { return users[reg] > 1; }));
+  }
 }
 
 WarpStream::WarpStream(const trace::KernelTrace& trace, const RowFlags& flags,

@@ -24,6 +24,8 @@ struct RowFlags {
   std::vector<std::uint8_t> uses_caches;
   std::vector<std::uint8_t> writes;
   std::vector<std::uint8_t> is_atomic;
+  /// But for atomics whose result no instruction reads or rewrites. Compilers drop such loads.
+  std::vector<std::uint8_t> is_read;
 };
 
 /// The accesses of one warp in program order: instructions of global and local space with at least

@@ -60,7 +60,8 @@ TEST(KernelWork, WarpsWaitForTheirStores) {
   const trace::KernelTrace trace =
       make_kernel(1, 32, {{"MOV", {1}, {}, {}}, {"STG.E", {}, {2, 3}, address}});
   const Latencies hundred(2, 100);
-  const PhaseList list = KernelWork(trace, hundred, hundred, 1, 1, {}, {.for_stores = true}).play(1, 1);
+  const PhaseList list =
+      KernelWork(trace, hundred, hundred, 1, 1, {}, {.for_stores = true}).play(1, 1);
   EXPECT_DOUBLE_EQ(list.span, 101);
   EXPECT_DOUBLE_EQ(list.alone_cycles, 101.0 / 2);
   EXPECT_DOUBLE_EQ(list.store_cycles, 1.0 / 2);
@@ -94,7 +95,8 @@ TEST(KernelWork, AtomicsStopTheirWarps) {
 TEST(KernelWork, TimeOffTheLoadStoreUnit) {
   // Results take 10 cycles. The loads issue in cycles 11 and 12, the sum at 23, the barrier at 24.
   // After the second load, with nothing else under way, the sum comes at 11, the barrier at 12, the
-  // product at 22, and its result at 32. Behind the barrier the product comes at once.
+  // After the second load, with nothing else under way, the sum comes at 11, the barrier at 12, the
+  // product when the barrier's latency has passed, at 23, and its result at 33.
   const auto address = [](std::uint64_t) { return std::uint64_t{0x7000'0000}; };
   const trace::KernelTrace trace = make_kernel(3, 32,
                                                {{"MOV", {1}, {}, {}},
@@ -106,8 +108,8 @@ TEST(KernelWork, TimeOffTheLoadStoreUnit) {
   const PhaseList list = work_of(trace, 10, 1).play(2, 1);
   EXPECT_TRUE(list.off_unit.accesses);
   EXPECT_DOUBLE_EQ(list.off_unit.before, 11);
-  EXPECT_DOUBLE_EQ(list.off_unit.after, 22 + 10);
-  EXPECT_DOUBLE_EQ(list.off_unit.of_parts, 11 + 12 + 1 + 10);
+  EXPECT_DOUBLE_EQ(list.off_unit.after, 12 + 11 + 10);
+  EXPECT_DOUBLE_EQ(list.off_unit.of_parts, 11 + 12 + 11 + 10);
   // One of the two SMs has two blocks, one after the other.
   ASSERT_EQ(list.sms.size(), 1u);
   EXPECT_DOUBLE_EQ(list.sms[0].rounds, 2);
@@ -202,7 +204,8 @@ TEST(Demands, LoadsPastL1HoldNoMshr) {
   const ResourceDemands cached = demands_of(trace, memory);
   EXPECT_DOUBLE_EQ(cached.read_misses, 1);
   EXPECT_DOUBLE_EQ(cached.misses_past_l1, 0.5);
-  const ResourceDemands bypassed = demands_of(trace, memory, {.global_loads = gpu::GlobalLoads::bypassed});
+  const ResourceDemands bypassed =
+      demands_of(trace, memory, {.global_loads = gpu::GlobalLoads::bypassed});
   EXPECT_DOUBLE_EQ(bypassed.read_misses, 1);
   EXPECT_DOUBLE_EQ(bypassed.misses_past_l1, 1);
 }

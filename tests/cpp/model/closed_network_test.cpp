@@ -85,7 +85,7 @@ ModelResult run(const interval::ResourceDemands& demands, const ModelParameters&
   launch.phases = {{warps, warps, busy_sms}};
   launch.mean_depth = launch.at_start = {1};
   launch.sms = {{{1}, warps, 0, 0}};
-  launch.instructions = warps;
+  launch.instructions = warps * busy_sms;
   launch.alone_cycles = launch.span = 10;
   return evaluate_closed_network(launch, demands, {}, gpu);
 }
@@ -201,8 +201,34 @@ TEST(ClosedNetworkModel, AFullSmHasTheMemoryWhenOthersHaveEnded) {
     launch.instructions = 64 + others;
     launch.alone_cycles = launch.span = 10;
     EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles,
-                (64 + others) * 50 + 64 * 50, 1e-3);
+                std::min((64 + others) * 50 + 64 * 50, 10 + 64 + 64 * 100 / 8 + (64 + others) * 50),
+                1e-3);
   }
+}
+
+TEST(ClosedNetworkModel, NothingIsLaterThanOneThingAfterAnother) {
+  // Most warps are slow alone, the long one is not: 400 instructions that take their warp 2000
+  // cycles alone, with a mean of 100 cycles per instruction. One SM, two cycles at the load-store
+  // unit each.
+  interval::ResourceDemands demands;
+  demands.lsu_cycles = 2;
+  interval::PhaseList launch;
+  launch.phases = {{1, 1, 1}};
+  launch.mean_depth = launch.at_start = {400};
+  launch.sms = {{{400}, 400, 0, 0}};
+  launch.instructions = 400;
+  launch.alone_cycles = 100;
+  launch.span = 2000;
+  ModelParameters gpu = fast_gpu();
+  const ModelResult result = evaluate_closed_network(launch, demands, {}, gpu);
+  EXPECT_NEAR(result.cycles, 2000 + 400 + 400 * 2, 1e-6);
+  launch.span = 1e6;
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 1e6, 1e-3);
+  launch.sms[0].rounds = 3;  // two blocks take the place of another one
+  launch.span = 2000;
+  gpu.block_replacement_cycles = 50;
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 2000 + 400 + 800 + 100,
+              1e-6);
 }
 
 TEST(ClosedNetworkModel, DramTurnsRoundBetweenReadsAndWrites) {

@@ -20,7 +20,7 @@ from warpstack import _core
 BLOCK_STARTS = ("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
 MODEL = "closed_network"
 DEMANDS = (
-    "memory_instructions",
+    "loads",
     "lsu_cycles",
     "read_misses",
     "misses_past_l1",
@@ -77,6 +77,7 @@ def warp_program(kernel, block, warp, latencies, atomic_wait):
     is_access = (table["op_class"] == "memory") & ~table["space"].isin(["shared", "none"])
     program, furthest = [], -1
     stops = is_cached_atomic(table) & (atomic_wait == "until_done")
+    stops |= table["opcode"].str.startswith("BAR.")
     for row, mask in zip(
         columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
     ):
@@ -193,7 +194,10 @@ def test_equals_plain_definition(
         for warp in range(len(warps)):
             times, programs = [], []
             executed = kernel.warp(block, warp)["instruction"].tolist()
-            results = [len(table["destinations"][row]) > 0 for row in executed]
+            results = [
+                len(table["destinations"][row]) > 0 or table["kind"][row] == "async_copy"
+                for row in executed
+            ]
             awaited = [stores == "awaited" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
                 (own, gpu.issue_width / gpu.num_schedulers),
@@ -277,8 +281,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     requests = table["read_misses"] + table["write_requests"]
     line = gpu.l1_sector_bytes
     demands = {
-        "memory_instructions": (table["memory_instructions"] + (table["write_requests"] > 0)).sum()
-        / n,
+        "loads": table["memory_instructions"].sum() / n,
         "lsu_cycles": np.maximum(requests, table["memory_instructions"]).sum() / n,
         "read_misses": table["read_misses"].sum() / n,
         "read_bytes": table["read_misses"].sum() * line / n,

@@ -292,7 +292,7 @@ def first_burst(first, d, gpu):
     All of them pass that station one after the other, and each the other stations alone.
     """
     warps, of_all = first
-    if not d["memory_instructions"] or not warps:
+    if not d["loads"] or not warps:
         return None, 0
     no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
     fetched = d["dram_bytes"] - d["dram_write_bytes"] if d["read_misses"] else 0
@@ -309,6 +309,31 @@ def first_burst(first, d, gpu):
     busy = [name for name in cycles if bursts[name] > 0]
     slowest = max(busy, key=bursts.get, default=None)
     return slowest, max((cycles[name] for name in busy), default=0)
+
+
+def one_after_another(launch, d, gpu, places):
+    """Return the cycles of a launch if nothing happened at the same time as anything else."""
+    own, shared = services(d, gpu)
+    most = max(
+        sum(deep * max(phase[0], 1) for phase, deep in sm[0].items()) for sm in launch["sms"]
+    )
+    units = [
+        d["unit_instructions"].get(name, 0) * interval
+        for name, interval in gpu["unit_intervals"].items()
+    ]
+    of_sm = sum(own.values()) + places + 1 / gpu["issue_width"]
+    of_sm += (d["tensor_cycles"] + max(units, default=0)) / gpu["schedulers_per_sm"]
+    held = d["read_misses"] - d["misses_past_l1"]
+    if held > 0:
+        beyond = d["dram_read_requests"] / d["read_misses"]
+        of_sm += held * (gpu["l2_latency"] + beyond * gpu["dram_latency"]) / gpu["l1_mshrs"]
+    rounds = max([1, *(sm[4] for sm in launch["sms"])])
+    return (
+        launch["span"]
+        + (rounds - 1) * gpu["block_replacement_cycles"]
+        + most * of_sm
+        + launch["instructions"] * sum(shared.values())
+    )
 
 
 def predict(launch, demands, stalls, gpu, store_cycles=0.0):
@@ -457,11 +482,12 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         longer = 0
         for phase, deep in depth.items():
             if first_access:
-                first = min(launch["at_start"].get(phase, 0) / d["memory_instructions"], deep)
+                first = min(launch["at_start"].get(phase, 0) / d["loads"], deep)
                 longer += first * max(first_access + beside - solved[phase][0], 0)
         works.append((sum(deep * solved[phase][0] for phase, deep in depth.items()), longer))
-    at_burst = first_access / d["memory_instructions"] if first_access else 0
+    at_burst = first_access / d["loads"] if first_access else 0
     in_phases, of_burst = max((sum(work), work[1]) for work in works)
+    in_phases = min(in_phases, one_after_another(launch, d, gpu, places))
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
     cycles = max(in_phases, launch["span"] + at_burst)
     if gpu["scheduler"] == "gto":

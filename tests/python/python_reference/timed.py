@@ -108,6 +108,7 @@ class Warp:
         self.instructions, self.cycles, self.waits = pace
         self.ready = None
         self.flights = []  # which L2 has not answered
+        self.unread, self.unread_flights = 0, []  # of data that it waits for only at its end
         self.loads = []  # (row, when it was sent, is it a repeat) that the warp has not waited for
         self.furthest = -1  # last row of all accesses so far
 
@@ -145,6 +146,18 @@ class Sm:
         self.access = None  # in the middle of
         self.held = []  # flights with an MSHR
         self.notes = {}
+        used = Counter()  # rows that read or write a register
+        for column in ("sources", "destinations"):
+            for registers in self.table[column]:
+                used.update(registers)
+        #: Atomics whose results nobody reads or writes anew.
+        self.unread_rows = {
+            row
+            for row, registers in enumerate(self.table["destinations"])
+            if self.table["kind"][row] == "atomic"
+            and len(registers)
+            and all(used[register] == 1 for register in registers)
+        }
         self.pending, self.place_waits = 0, [0, 0]
         self.sent = []  # (turn, request of L2, access, flight) of the window
         self.ended = []  # accesses of the window, and how much of `sent` they take
@@ -165,10 +178,12 @@ class Sm:
         """Decide when a warp is ready; that is not known while it waits for what L2 has not answered."""
         begin = warp.issued
         if warp.waits or not warp.accesses:
-            if warp.flights:
+            if warp.flights or (not warp.accesses and warp.unread_flights):
                 warp.ready = None
                 return
             begin = max(begin, warp.data[0])
+            if not warp.accesses:
+                begin = max(begin, warp.unread)
             level = warp.data[1]
             for row, sent, is_repeat in warp.loads:
                 cycles = min(max(warp.data[0] - sent, 0), LATENCY[level])
@@ -243,14 +258,17 @@ class Sm:
             is_whole = self.send(access, end)
             self.ended.append((access, len(self.sent) - before, is_whole))
             warp = access.warp
-            warp.data = max(warp.data, access.data)
+            if access.row in self.unread_rows:
+                warp.unread = max(warp.unread, access.data[0])
+            else:
+                warp.data = max(warp.data, access.data)
             if not is_whole:
                 return
             self.access = None
             self.left.append(self.busy)
             warp.accesses.pop(0)
             warp.issued = self.now
-            if access.has_data:
+            if access.has_data and access.row not in self.unread_rows:
                 warp.loads.append((access.row, self.busy, access.row <= warp.furthest))
             warp.furthest = max(warp.furthest, access.row)
             warp.instructions, warp.cycles, warp.waits = self.pace[access.row]
@@ -290,11 +308,14 @@ class Sm:
                 else:
                     self.hit(access, line)
             if flight:
-                access.warp.flights.append(flight)
+                self.awaiting(access).append(flight)
             for request in requests:
                 own = flight if request[0] != "write_back" else None
                 self.sent.append((turn, request, access, own))
         return True
+
+    def awaiting(self, access):
+        return access.warp.unread_flights if access.row in self.unread_rows else access.warp.flights
 
     def misses(self, line, touched):
         resident = [one for one in self.l1.set_of(line).lines if one and one.number == line]
@@ -305,7 +326,7 @@ class Sm:
         note = self.notes.get(line % NOTES)
         if note and note.line == line:
             if note.back is None:
-                access.warp.flights.append(note)
+                self.awaiting(access).append(note)
             else:
                 access.data = max(access.data, (note.back, note.source))
 
@@ -358,6 +379,9 @@ class Sm:
             for flight in warp.flights:
                 warp.data = max(warp.data, (flight.back, flight.source))
             warp.flights = []
+            for flight in warp.unread_flights:
+                warp.unread = max(warp.unread, flight.back)
+            warp.unread_flights = []
             if warp.ready is None:
                 self.decide(warp)
 

@@ -108,12 +108,34 @@ TEST(TimedSchedule, WaitsByLevel) {
   EXPECT_EQ(warm.per_row[0].wait_cycles, (Counts{0, 120, 0}));
   // Without a wait between them the second hits a line that is on its way: it left a cycle later.
   system.flush_l2();
-  const MemoryProfile both = system.run(
-      make_kernel(1, 32, {{"LDG.E", {4}, {2}, same_word}, {"LDG.E", {6}, {2}, same_word}}));
+  const MemoryProfile both = system.run(make_kernel(1, 32,
+                                                    {{"LDG.E", {4}, {2}, same_word},
+                                                     {"LDG.E", {6}, {2}, same_word},
+                                                     {"IADD3", {7}, {4, 6}, {}}}));
   EXPECT_EQ(both.per_row[0].wait_cycles, (Counts{0, 0, 340}));
   EXPECT_EQ(both.per_row[1].events, (Counts{1, 0, 0}));
   EXPECT_EQ(both.per_row[1].waits, (Counts{0, 0, 1}));
   EXPECT_EQ(both.per_row[1].wait_cycles, (Counts{0, 0, 339}));
+}
+
+TEST(TimedSchedule, NobodyWaitsForAnAtomicThatNobodyReads) {
+  // Loads that hit L1 are waited for while the atomic's line comes from DRAM.
+  const auto elsewhere = [](std::uint64_t thread) { return 0x20000 + 4 * thread; };
+  MemorySystem system(config());
+  const std::vector<testing::Step> steps = {{"LDG.E", {4}, {2}, same_word},
+                                            {"IADD3", {5}, {4}, {}},
+                                            {"ATOMG.E.ADD", {20}, {5}, elsewhere},
+                                            {"LDG.E", {7}, {5}, same_word},
+                                            {"IADD3", {8}, {7}, {}},
+                                            {"LDG.E", {9}, {8}, same_word},
+                                            {"IADD3", {10}, {9}, {}}};
+  const MemoryProfile memory = system.run(make_kernel(1, 32, steps));
+  EXPECT_EQ(memory.per_row[0].waits, (Counts{0, 0, 1}));
+  EXPECT_EQ(memory.per_row[2].events, (Counts{0, 0, 1}));
+  EXPECT_EQ(memory.per_row[2].waits, (Counts{0, 0, 0}));
+  EXPECT_EQ(memory.per_row[3].waits, (Counts{1, 0, 0}));
+  EXPECT_EQ(memory.per_row[3].wait_cycles, (Counts{25, 0, 0}));
+  EXPECT_EQ(memory.per_row[5].waits, (Counts{1, 0, 0}));
 }
 
 }  // namespace
