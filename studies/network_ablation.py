@@ -5,13 +5,15 @@
     python studies/network_ablation.py --write --accelsim REFERENCE TRACES       # also Accel-Sim
 
 The ablations hold the model against the cycle-level simulator on the seventeen workloads at the baseline
-(`pascal-mdm`), with one ingredient left out at a time. REFERENCE and TRACES are as for
-`accelsim.py`. Nothing of the model is fitted, so that nothing need be left out to test it.
+(`pascal-mdm`), and on random kernels on random GPUs, with one ingredient left out at a time. REFERENCE
+and TRACES are as for `accelsim.py`. Nothing of the model is fitted, so that nothing need be left out to test it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,16 @@ from accelsim import CHANGES, described_gpu
 import warpstack as ws
 from warpstack import _core
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "python"))
+import random_cases as rc
+
 PAGE = pages.DOCS / "explanation" / "closed-network-model.md"
 MODEL = "closed_network"
 COMPARED = ("gpumech", "mdm", MODEL)
+#: Random kernels (`tests/python/random_cases.py`), and their seed. Blocks start at once, as that is no part
+#: of the model.
+RANDOM_KERNELS, SEED = 200, 9091
+AT_ONCE = {"block_interval_cycles": 0, "warp_start_cycles": 0, "block_replacement_ns": 0}
 #: So many that they bound nothing.
 MOST_MSHRS = 2**20
 
@@ -47,16 +56,37 @@ def of_events(
     return profile._core_phases(gpu)
 
 
+def of_mean_rounds(profile: ws.IntervalProfile, gpu: ws.Gpu) -> _core.PhaseList:
+    """Return the phases when the first round of a loop waits as long as the others."""
+    source, launch = profile._source, profile.launch
+    assert source is not None
+    assert launch is not None
+    work = _core.KernelWork(
+        source.kernel._core,
+        source.memory,
+        source.latencies,
+        source.warp_issue_rate,
+        source.num_threads,
+        gpu._core,
+        knows_rounds=False,
+    )
+    return work.play(gpu.num_sms, launch.blocks_per_sm)
+
+
 def ablations(
-    kernel: ws.KernelTrace, gpu: ws.Gpu, memory: ws.MemoryProfile, per_line: ws.MemoryProfile
+    kernel: ws.KernelTrace, gpu: ws.Gpu, memory_of: dict[str, ws.MemoryProfile]
 ) -> dict[str, float]:
     """Return the cycles of a kernel with each ingredient of the model left out.
 
-    per_line: the same caches with one request for all lanes of an atomic on a line.
+    memory_of: what the caches did on the GPU (``full``), with one request for all lanes of an atomic on a
+    line (``per_line``), and where warps go on beside their atomics (``beside``).
     """
+    memory, per_line = memory_of["full"], memory_of["per_line"]
     profile = ws.interval_profile(kernel, gpu, memory)
     waves, phases = profile._core_waves(gpu), profile._core_phases(gpu)
     unawaited = ws.interval_profile(kernel, gpu.replace(store_acknowledgement="none"), memory)
+    goes_on = gpu.replace(atomic_wait="for_data")
+    beside = ws.interval_profile(kernel, goes_on, memory_of["beside"])
     assert phases is not None
 
     def demands(**changes: Any) -> _core.ResourceDemands:
@@ -95,6 +125,11 @@ def ablations(
         "demands of the representative warp instead of all": cycles(demand=None),
         "latencies by misses instead of waits": cycles(of_events(kernel, gpu, memory)),
         "warps end before their stores are acknowledged": cycles(unawaited._core_phases(gpu)),
+        "warps go on beside their atomics": cycles(beside._core_phases(goes_on)),
+        "all rounds of a loop have the same latencies": cycles(of_mean_rounds(profile, gpu)),
+        "nothing says when a launch ends at the latest": cycles(
+            phases.changed(has_latest_end=False)
+        ),
         "one request of an atomic per line": cycles(demand=demands(**one_request)),
         "warps wait while their stores are served": cycles(
             demand=demands(posted_requests=0, posted_bytes=0)
@@ -128,38 +163,51 @@ def ablations(
     }
 
 
+#: Caches of the ablations, by what they differ in from the GPU.
+CACHES: dict[str, dict[str, Any]] = {
+    "full": {},
+    "per_line": {"atomic_requests": "per_line"},
+    "beside": {"atomic_wait": "for_data"},
+}
 ORDERS = {
     "greedy": "caches with the oldest warp first, not timed",
     "round_robin": "caches with warps in turn",
 }
 
 
+def variants_of(app: ws.App, gpu: ws.Gpu) -> pd.DataFrame:
+    """Return a row per variant: the error of an application's cycles with an ingredient left out."""
+    simulated = sum(result.cycles for result in ws.simulate(app, gpu))
+    memory = {
+        name: ws.simulate_caches(app, gpu.replace(**changes)) for name, changes in CACHES.items()
+    }
+    found: dict[str, float] = {}
+    for number, kernel in enumerate(app.kernels):
+        of_kernel = {name: profiles[number] for name, profiles in memory.items()}
+        for what, cycles in ablations(kernel, gpu, of_kernel).items():
+            found[what] = found.get(what, 0) + cycles
+    for order, what in ORDERS.items():
+        table = ws.predict(app, gpu, MODEL, access_order=order)
+        found[what] = float(table["cycles"].sum())
+    errors = [cycles / simulated - 1 for cycles in found.values()]
+    return pd.DataFrame({"variant": list(found), "error": errors})
+
+
 def ablation_table() -> pd.DataFrame:
-    """Return mean and worst errors with each ingredient left out."""
+    """Return errors with each ingredient left out, of the workloads and of random kernels."""
     gpu = ws.gpu("pascal-mdm")
-    rows = []
+    workloads, kernels = [], []
     for name in ws.workloads.names():
-        app = ws.workloads.load(name, "small")
-        simulated = sum(result.cycles for result in ws.simulate(app, gpu))
-        memory = ws.simulate_caches(app, gpu)
-        per_line = ws.simulate_caches(app, gpu.replace(atomic_requests="per_line"))
-        found: dict[str, float] = {}
-        for of_kernel in zip(app.kernels, memory, per_line, strict=True):
-            kernel, profile, of_lines = of_kernel
-            for what, cycles in ablations(kernel, gpu, profile, of_lines).items():
-                found[what] = found.get(what, 0) + cycles
-        for order, what in ORDERS.items():
-            table = ws.predict(app, gpu, MODEL, access_order=order)
-            found[what] = float(table["cycles"].sum())
-        rows += [
-            {"app": name, "variant": what, "error": cycles / simulated - 1}
-            for what, cycles in found.items()
-        ]
-    table = pd.DataFrame(rows)
-    table["ipc_error"] = 1 / (1 + table["error"]) - 1
+        workloads.append(variants_of(ws.workloads.load(name, "small"), gpu).assign(app=name))
+    for number in range(RANDOM_KERNELS):
+        case = rc.random_case(SEED, number)
+        kernels.append(variants_of(case.app(), case.on().replace(**AT_ONCE)))
+    of_workloads, of_kernels = pd.concat(workloads), pd.concat(kernels)
+    of_workloads["ipc_error"] = 1 / (1 + of_workloads["error"]) - 1
     lines = []
-    for variant, part in table.groupby("variant", sort=False):
-        worst = part.loc[part["error"].abs().idxmax()]
+    for variant, part in of_workloads.groupby("variant", sort=False):
+        worst = part.iloc[part["error"].abs().argmax()]
+        errors = of_kernels.loc[of_kernels["variant"] == variant, "error"]
         lines.append(
             {
                 "variant": variant,
@@ -167,6 +215,9 @@ def ablation_table() -> pd.DataFrame:
                 "mean error of the cycles": f"{100 * part['error'].abs().mean():.1f} %",
                 "worst error of the cycles": f"{100 * worst['error']:+.0f} %",
                 "worst application": worst["app"],
+                "random kernels: mean": f"{100 * errors.abs().mean():.1f} %",
+                "random kernels: 90th percentile": f"{100 * errors.abs().quantile(0.9):.1f} %",
+                "random kernels: worst": f"{100 * errors.iloc[errors.abs().argmax()]:+.0f} %",
             }
         )
     return pd.DataFrame(lines)

@@ -136,13 +136,15 @@ void bind_work(py::module_& module) {
           "changed",
           // For studies that leave an ingredient of the model out.
           [](interval::PhaseList list, const std::optional<std::vector<double>>& busy_sms,
-             std::optional<double> drain_instructions, std::optional<bool> accesses) {
+             std::optional<double> drain_instructions, std::optional<bool> accesses,
+             std::optional<bool> has_latest_end) {
             if (busy_sms && busy_sms->size() != list.phases.size()) {
               throw InputError("busy_sms: not a number for each phase");
             }
             for (std::size_t p = 0; busy_sms && p < list.phases.size(); ++p) {
               list.phases[p].busy_sms = (*busy_sms)[p];
             }
+            list.has_latest_end = has_latest_end.value_or(list.has_latest_end);
             list.off_unit.accesses = accesses.value_or(list.off_unit.accesses);
             for (interval::SmWork& sm : list.sms) {
               sm.drain_instructions = drain_instructions.value_or(sm.drain_instructions);
@@ -150,7 +152,8 @@ void bind_work(py::module_& module) {
             return list;
           },
           py::kw_only(), py::arg("busy_sms") = py::none(),
-          py::arg("drain_instructions") = py::none(), py::arg("accesses") = py::none())
+          py::arg("drain_instructions") = py::none(), py::arg("accesses") = py::none(),
+          py::arg("has_latest_end") = py::none())
       .def("sms", [](const interval::PhaseList& list) {
         py::list result;
         for (const interval::SmWork& sm : list.sms) {
@@ -162,20 +165,20 @@ void bind_work(py::module_& module) {
   py::class_<interval::KernelWork>(module, "KernelWork")
       .def(py::init([](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                        const Contiguous<double>& latency, double issue_rate, unsigned num_threads,
-                       const std::optional<gpu::Gpu>& gpu) {
+                       const std::optional<gpu::Gpu>& gpu, bool knows_rounds) {
              const interval::Latencies values = latencies_of(trace, latency);
              const py::gil_scoped_release unlocked;
              return interval::KernelWork(
                  trace,
-                 gpu ? interval::warp_latencies(trace, memory, values,
-                                                gpu::MemoryLatencies::of(*gpu))
-                     : interval::WarpLatencies(values),
+                 gpu && knows_rounds ? interval::warp_latencies(trace, memory, values,
+                                                                gpu::MemoryLatencies::of(*gpu))
+                                     : interval::WarpLatencies(values),
                  interval::reference_latencies(trace, memory), issue_rate,
                  threads_asked_for(num_threads), python_interrupt(),
                  gpu ? gpu::WarpWaits::of(*gpu) : gpu::WarpWaits());
            }),
            py::arg("trace"), py::arg("memory"), py::arg("latencies"), py::arg("issue_rate") = 1.0,
-           py::arg("num_threads") = 0, py::arg("gpu") = py::none())
+           py::arg("num_threads") = 0, py::arg("gpu") = py::none(), py::arg("knows_rounds") = true)
       .def(
           "warps",
           [](const interval::KernelWork& work) {

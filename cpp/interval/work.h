@@ -108,6 +108,7 @@ struct PhaseList {
   double replacements = 0;
   double first_warps = 0;  ///< on the fullest SM when the launch starts
   double first_all_warps = 0;
+  bool has_latest_end = true;  ///< no launch ends later than one thing after another
   /// Shares of the phases then, with the level of warps that the fullest SM does not exceed.
   std::vector<double> at_start;
 };

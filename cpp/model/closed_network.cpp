@@ -574,8 +574,13 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   }
   ModelResult result;
   if (launch.sms.empty()) return result;
-  const double latest = end_one_after_another(launch, demands, trips_alone, parameters);
-  in_phases = std::min(in_phases, latest);
+  // What the launch takes of the time that its phases would.
+  double shorter = 1;
+  if (launch.has_latest_end) {
+    const double latest = end_one_after_another(launch, demands, trips_alone, parameters);
+    shorter = in_phases > latest ? latest / in_phases : 1;
+    in_phases = std::min(in_phases, latest);
+  }
   double cycles = std::max(in_phases, launch.span + at_burst);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
   cycles = std::max(cycles, end_of_services(launch, demands, parameters));
@@ -595,10 +600,10 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const double rate = solutions[p].rate;
     result.stack[StackComponent::base] += instructions * issue_cycles;
     const CpiStack<double> shares = lost_to(demands, solutions[p], warps, alone, issue_cycles);
-    divide(instructions * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
+    divide(instructions * std::max(shorter / rate - issue_cycles, 0.0), shares, result.stack);
     result.sm_instructions += instructions;
   }
-  result.stack[burst.shown] += of_burst;
+  result.stack[burst.shown] += of_burst * shorter;
   result.cycles = cycles;
   result.warp_instructions = launch.instructions;
   for (double& component : result.stack) component /= result.sm_instructions;

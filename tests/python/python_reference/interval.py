@@ -51,7 +51,7 @@ class Controlled(list):
         for k, (*stops, fields, latency, active) in enumerate(self):
             stall, producer = 0.0, None
             if k > 0:
-                waits = stopped + [(issue + max(last["stall"], 2 if last["yield"] else 1), -1)]
+                waits = [*stopped, (issue + max(last["stall"], 2 if last["yield"] else 1), -1)]
                 for barrier, held in enumerate(holds):
                     waits += held if fields["wait_mask"] >> barrier & 1 else []
                 if fields["counted_barrier"] < 6:

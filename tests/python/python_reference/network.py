@@ -487,7 +487,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         works.append((sum(deep * solved[phase][0] for phase, deep in depth.items()), longer))
     at_burst = first_access / d["loads"] if first_access else 0
     in_phases, of_burst = max((sum(work), work[1]) for work in works)
-    in_phases = min(in_phases, one_after_another(launch, d, gpu, places))
+    latest = one_after_another(launch, d, gpu, places)
+    shorter = min(1, latest / in_phases)
+    in_phases *= shorter
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
     cycles = max(in_phases, launch["span"] + at_burst)
     if gpu["scheduler"] == "gto":
@@ -509,12 +511,12 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     for phase, (time, _, where) in solved.items():
         depth = depths[phase]
         stack["base"] += depth * phase[0] * issue
-        divide(depth * max(time - phase[0] * issue, 0), where)
+        divide(depth * max(time * shorter - phase[0] * issue, 0), where)
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
     if port := gpu["noc_sm_bytes_per_cycle"]:
         cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
     if first_access:
         # No load waits for a place yet.
-        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += of_burst
+        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += of_burst * shorter
     return cycles, {part: value / instructions for part, value in stack.items()}
