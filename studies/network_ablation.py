@@ -6,7 +6,7 @@
 
 The ablations hold the model against the cycle-level simulator on the seventeen workloads at the baseline
 (`pascal-mdm`), and on random kernels on random GPUs, with one ingredient left out at a time. REFERENCE
-and TRACES are as for `accelsim.py`. Nothing of the model is fitted, so that nothing need be left out to test it.
+and TRACES are as for `accelsim.py`. Nothing of the model is fitted, so nothing need be left out for it.
 """
 
 from __future__ import annotations
