@@ -535,10 +535,12 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   double reference_cycles = 0;
   double most_warps = 1;
   double accessing = 0;
+  double num_warps = 0;
   PhaseList launch;
   for (const auto& warps : blocks_) {
     blocks.push_back(block_of(warps));
     for (const WarpWork& warp : warps) {
+      ++num_warps;
       instructions += warp.instructions;
       cycles += warp.cycles;
       reference_cycles += warp.reference_cycles;
@@ -554,6 +556,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   if (!(instructions > 0)) return launch;
   launch.store_cycles /= instructions;
   launch.off_unit.accesses = accessing > 0;
+  launch.accessing = accessing / num_warps;
   for (double* sum : {&launch.off_unit.before, &launch.off_unit.after, &launch.off_unit.of_parts}) {
     *sum /= std::max(accessing, 1.0);
   }

@@ -104,6 +104,7 @@ struct PhaseList {
   double store_cycles = 0;  ///< of these, while it waits for its stores at its end
   double span = 0;          ///< cycles of the launch if no warp held another one up
   TimeOffUnit off_unit;     ///< the mean over the warps that access memory
+  double accessing = 1;     ///< share of the warps that access memory
   /// Blocks that take the place of another one, for each instruction of a block's longest warp.
   double replacements = 0;
   double first_warps = 0;  ///< on the fullest SM when the launch starts

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "gpu/reference_machine.h"
@@ -375,7 +376,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   double longest = 0;
   for (std::size_t k = lsu; k < num_resources; ++k) own += stations[k].demand - stations[k].early;
   for (std::size_t k = lsu; k < num_resources; ++k) {
-    const double together = launch.first_warps * stations[k].capacity_cycles;
+    const double together = launch.first_warps * launch.accessing * stations[k].capacity_cycles;
     if (together == 0) continue;
     const double others = own - stations[k].demand + stations[k].early;
     burst.cycles = std::max(burst.cycles, together + others);
@@ -551,9 +552,15 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const Burst burst = first_burst(demands, launch, parameters);
   // Before its first access has passed the burst, the last warp waits for the SM to issue all
   // others, and is on its own way.
-  const double beside = think + own_issue + launch.first_warps * issue_cycles;
+  const double to_issue = launch.first_warps * issue_cycles;
+  const double beside = std::max(think + own_issue, to_issue) + to_issue * demands.loads;
   // Who is alone meets the burst, too.
-  const double at_burst = burst.cycles > 0 ? burst.cycles / demands.loads : 0;
+  double deepest = 0;  // instructions of a place
+  for (const interval::SmWork& sm : launch.sms) {
+    deepest = std::max(deepest, std::accumulate(sm.depth.begin(), sm.depth.end(), 0.0));
+  }
+  const double at_burst =
+      burst.cycles > 0 ? burst.cycles * std::min(1 / demands.loads, deepest) : 0;
   double of_burst = 0;
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;

@@ -76,6 +76,7 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         "off_unit": [sum(part) / len(accessing) for part in zip(*accessing, strict=True)] or None,
         "replacements": max(len(launched) - len(alone), 0) / longest,
         "first": (most_first, len(first)),
+        "accessing": len(accessing) / len(warps),
         "at_start": {
             tuple(level for level, _ in parts): math.prod(share for _, share in parts)
             for parts in itertools.product(
@@ -286,12 +287,14 @@ def end_of_services(launch, d, gpu, places):
     return max(ends, default=0)
 
 
-def first_burst(first, d, gpu):
+def first_burst(first, d, gpu, accessing=1):
     """Return (the busiest station, cycles of an instruction) when all warps make their first load at once.
+
+    accessing: the share of warps that make one.
 
     All of them pass that station one after the other, and each the other stations alone.
     """
-    warps, of_all = first
+    warps, of_all = (count * accessing for count in first)
     if not d["loads"] or not warps:
         return None, 0
     no_writes = dict.fromkeys(("write_requests", "write_bytes", "dram_write_bytes"), 0)
@@ -301,7 +304,7 @@ def first_burst(first, d, gpu):
     loads |= dict.fromkeys(("slice_turns", "hottest_slice_turns"), d["read_misses"])
     loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
     own, shared = services(d | no_writes | loads, gpu)
-    together = (min(d["warps_in_step"], max(warps, 1)) + 1) / 2
+    together = (min(d["warps_in_step"], max(first[0], 1)) + 1) / 2
     alone = {**own, **shared, "lsu": own["lsu"] * together}
     bursts = {name: warps * s for name, s in own.items()}
     bursts |= {name: of_all * s for name, s in shared.items()}
@@ -475,8 +478,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
     sms = launch["sms"]
     solved = {phase: solve(phase) for sm in sms for phase in sm[0]}
-    slowest, first_access = first_burst(launch["first"], d, gpu)
-    beside = think + schedulers * issue + launch["first"][0] * issue
+    share = launch.get("accessing", 1)
+    slowest, first_access = first_burst(launch["first"], d, gpu, share)
+    to_issue = launch["first"][0] * issue
+    beside = max(think + schedulers * issue, to_issue) + to_issue * d["loads"]
     works = []  # of each SM: cycles, and by how much the first access makes them longer
     for depth, *_ in sms:
         longer = 0
@@ -485,7 +490,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
                 first = min(launch["at_start"].get(phase, 0) / d["loads"], deep)
                 longer += first * max(first_access + beside - solved[phase][0], 0)
         works.append((sum(deep * solved[phase][0] for phase, deep in depth.items()), longer))
-    at_burst = first_access / d["loads"] if first_access else 0
+    deepest = max(sum(depth.values()) for depth, *_ in sms)
+    at_burst = first_access * min(1 / d["loads"], deepest) if first_access else 0
     in_phases, of_burst = max((sum(work), work[1]) for work in works)
     latest = one_after_another(launch, d, gpu, places)
     shorter = min(1, latest / in_phases)
