@@ -683,3 +683,76 @@ def test_atomics_that_stop_their_warp_take_their_latency_each(opcode):
         assert predicted == pytest.approx(simulated, rel=0.1), model
         goes_on = ws.predict(kernel, gpu.replace(atomic_wait="for_data"), [model]).cycles.item()
         assert goes_on < simulated / 3, model
+
+
+def of_simulation(kernel, gpu):
+    """Return the model's cycles over the simulator's."""
+    return ws.predict(kernel, gpu, [MODEL]).cycles.item() / ws.simulate(kernel, gpu).cycles
+
+
+def test_later_rounds_find_what_the_first_one_fetched():
+    """The last warp goes round eight times on the same line: one wait for DRAM, then L1."""
+    builder = ws.patterns.KernelBuilder("rounds", grid=1, block=256)
+    load, add = (
+        builder.instruction("LDG.E", dst=4, src=2),
+        builder.instruction("FADD", dst=5, src=4),
+    )
+    for turn in range(8):
+        where = None if turn == 0 else builder.thread >= 224
+        builder.issue(load, address=0x100000 + 4 * builder.thread, where=where)
+        builder.issue(add, where=where)
+    builder.emit("EXIT")
+    assert of_simulation(builder.build(), ws.gpu("a100")) == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("blocks", [2, 16, 114])
+def test_one_long_block_is_no_mean_of_all(blocks):
+    """One block computes, the others store: its instructions do not take what theirs do."""
+    builder = ws.patterns.KernelBuilder("long", grid=blocks, block=32)
+    step = builder.instruction("FFMA", dst=10, src=(10, 11))
+    for turn in range(400):
+        builder.issue(step, where=None if turn < 2 else builder.thread >= 32 * (blocks - 1))
+    builder.emit("STG.E", src=(4, 10), address=0x100000 + 4 * builder.thread)
+    builder.emit("EXIT")
+    assert of_simulation(builder.build(), ws.gpu("h100-pcie")) == pytest.approx(1.08, abs=0.1)
+
+
+@pytest.mark.parametrize("stores", [0, 1, 4])
+def test_stores_do_not_thin_out_the_burst_of_the_loads(stores):
+    builder = ws.patterns.KernelBuilder("stores", grid=33, block=512)
+    builder.emit("LDG.E", dst=8, src=4, address=0x100000 + 128 * builder.thread)
+    builder.emit("FADD", dst=40, src=(40, 8))
+    for number in range(stores):
+        where = (1 << 32) + (number << 28) + 4 * builder.thread
+        builder.emit("STG.E", src=(4, 40), address=where)
+    builder.emit("EXIT")
+    assert of_simulation(builder.build(), ws.gpu("l40s")) == pytest.approx(1, abs=0.1)
+
+
+def test_a_warp_ends_with_its_asynchronous_copies():
+    builder = ws.patterns.KernelBuilder("copy", grid=28, block=32)
+    builder.emit("LDGSTS.E", src=(8, 4), address=0x100000 + 4 * builder.thread)
+    builder.emit("EXIT")
+    assert of_simulation(builder.build(), ws.gpu("pascal-mdm")) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("latency", [4, 30, 300])
+def test_barriers_take_their_latency(latency):
+    builder = ws.patterns.KernelBuilder("barriers", grid=6, block=64)
+    for _ in range(10):
+        builder.emit("FFMA", dst=10, src=(10, 20))
+        builder.emit("BAR.SYNC")
+    builder.emit("EXIT")
+    gpu = ws.gpu("h100-pcie").replace(num_sms=6, barrier_latency=latency)
+    assert of_simulation(builder.build(), gpu) == pytest.approx(1, abs=0.1)
+
+
+def test_loads_do_not_wait_for_an_atomic_that_nobody_reads():
+    builder = ws.patterns.KernelBuilder("unread", grid=28, block=32)
+    for number in range(8):
+        builder.emit("LDG.E", dst=20, src=2, address=(1 << 32) + 4 * builder.thread)
+        builder.emit("IADD3", dst=21, src=(20, 7))
+        where = 0x100000 + (number << 20) + 4 * builder.thread
+        builder.emit("ATOMG.E.ADD", dst=100 + number, src=(80, 90), address=where)
+    builder.emit("EXIT")
+    assert of_simulation(builder.build(), ws.gpu("h100-pcie")) == pytest.approx(1, abs=0.05)
