@@ -263,8 +263,8 @@ class alignas(128) SmCaches {
     issued_.push_back(timed_->end_access(access.goes_on, per_row));
     if (access.goes_on) return;
     if (recorder_) {
-      recorder_->end_access(access.row, warp, timed_->now(), waits,
-                            ends_wait || timed_->was_last(), is_repeat);
+      recorder_->end_access(access.row, warp, timed_->now(), waits, ends_wait || timed_->was_last(),
+                            is_repeat);
     }
     if (followers_) {
       followers_->begin_turns_until(turn_);

@@ -82,8 +82,8 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
     const WarpWaits waits = WarpWaits::of(gpu);
     return std::tuple(classes.of_class, classes.shared_memory, classes.tensor.rates,
                       classes.tensor.interval, levels.l1, levels.l2, levels.dram, gpu.issue_width,
-                      gpu.num_schedulers(), gpu.latency_counts, waits.for_stores,
-                      waits.for_atomics, gpu.dram_channels);
+                      gpu.num_schedulers(), gpu.latency_counts, waits.for_stores, waits.for_atomics,
+                      gpu.dram_channels);
   });
 }
 
