@@ -207,11 +207,11 @@ class LoneWarp {
   /// Notes where the warp goes back.
   void find_repeats(const trace::ColumnView& warp) {
     repeats_.assign(warp.instruction.size(), 0);
-    std::uint32_t furthest = 0;  // row after the last one that it made an access with
+    memory::Progress progress;
     for (std::size_t k = 0; k < warp.instruction.size(); ++k) {
       const std::uint32_t row = warp.instruction[k];
-      repeats_[k] = row < furthest;
-      if (rows_[row].is_cached && warp.active_mask[k] != 0) furthest = std::max(furthest, row + 1);
+      repeats_[k] = progress.goes_back_to(row);
+      if (rows_[row].is_cached && warp.active_mask[k] != 0) progress.access(row);
     }
   }
 

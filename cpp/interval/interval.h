@@ -30,9 +30,8 @@ Latencies nominal_latencies(const trace::KernelTrace& trace);
 Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                     const gpu::ClassLatencies& classes, const gpu::MemoryLatencies& levels);
 
-/// Latencies of rows when a warp comes to them, and when it goes back: it has made an access with
-/// this instruction or a later one before. What the first round of a loop fetched, later ones find
-/// in L1, and warps go round unlike often.
+/// Latencies of rows when a warp comes to them, and when it goes back (memory::Progress): what the
+/// first round of a loop fetched, later ones find in L1, and warps go round unlike often.
 struct WarpLatencies {
   WarpLatencies(Latencies all) : first(all), again(std::move(all)) {}
   WarpLatencies(Latencies first, Latencies again)

@@ -257,7 +257,7 @@ TimedSchedule::Issued TimedSchedule::end_access(bool interrupted,
   queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
   warp.issue = now_;
   if (is_waited_for()) note_row(warp);
-  warp.furthest = std::max(warp.furthest, warp.stream.current().row + 1);
+  warp.progress.access(warp.stream.current().row);
   warp.pace = paces_->after[warp.stream.current().row];
   warp.stream.advance();
   if (!warp.stream.done()) warp.stream.prefetch();

@@ -77,7 +77,7 @@ class TimedSchedule {
   /// Before end_access(): whether the warp went back to it; see InstructionCounters::repeats.
   [[nodiscard]] bool is_repeat() const {
     const TimedWarp& warp = warps_[issued_];
-    return warp.stream.current().row < warp.furthest;
+    return warp.progress.goes_back_to(warp.stream.current().row);
   }
   /// No warp has an access left.
   [[nodiscard]] bool done() const { return resident_ == 0 && !interrupted_; }
@@ -203,9 +203,9 @@ class TimedSchedule {
     std::uint32_t slot = 0;     ///< of its block
     std::uint32_t unknown = 0;  ///< accesses that L2 has not answered
     std::uint32_t unknown_unread = 0;
-    std::uint32_t rows = none;   ///< last row whose data it has not waited for, in waiting_rows_
-    std::uint32_t furthest = 0;  ///< row after the last one that it made an access with
-    bool is_blocked = false;     ///< until L2 answers
+    std::uint32_t rows = none;  ///< last row whose data it has not waited for, in waiting_rows_
+    Progress progress;
+    bool is_blocked = false;  ///< until L2 answers
     WarpStream stream;
   };
   /// A request that is on its way.

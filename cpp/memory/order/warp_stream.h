@@ -24,7 +24,8 @@ struct RowFlags {
   std::vector<std::uint8_t> uses_caches;
   std::vector<std::uint8_t> writes;
   std::vector<std::uint8_t> is_atomic;
-  /// But for atomics whose result no instruction reads or rewrites. Compilers drop such loads.
+  /// All rows but atomics whose result no instruction reads or rewrites: for these no warp waits.
+  /// Loads that nobody reads are awaited; compilers leave none.
   std::vector<std::uint8_t> is_read;
 };
 

@@ -22,11 +22,7 @@ def either_kernels():
 def warp_program(kernel, block, warp, latencies, gpu=None):
     """Return the warp as the plain definition wants it."""
     columns, table = kernel.warp(block, warp), kernel.instructions
-    stops = (
-        table["kind"].isin(["atomic", "reduction"])
-        & ~table["space"].isin(["shared", "none"])
-        & (gpu is not None and gpu.atomic_wait == "until_done")
-    )
+    stops = plain.is_cached_atomic(table) & (gpu is not None and gpu.atomic_wait == "until_done")
     has_copies = table["opcode"].str.contains("cp.async.|wgmma.|mbarrier.").any()
     if kernel.has_control_fields or has_copies:
         fields = table.to_dict("records")

@@ -1,7 +1,6 @@
 """The timed order of accesses against its plain definition, by hand, and against conservation laws."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -91,13 +90,7 @@ def test_each_load_is_waited_for_once(kernel, gpu):
     kinds = ["load", "async_copy", "atomic"]
     if gpu.atomic_wait == "until_done":
         kinds.append("reduction")
-    used = pd.concat([kernel.instructions[name] for name in ("sources", "destinations")])
-    used = used.explode().value_counts()
-    unread = {
-        row.pc
-        for row in kernel.instructions.itertuples()
-        if row.kind == "atomic" and row.destinations and all(used[list(row.destinations)] == 1)
-    }
+    unread = kernel.instructions["pc"].iloc[sorted(timed.unread_atomics(kernel.instructions))]
     is_awaited = (table["space"] != "shared") & table["kind"].isin(kinds)
     is_awaited &= ~table["pc"].isin(unread)
     assert waits.sum(axis=1).tolist() == (is_awaited * table["active_executions"]).tolist()

@@ -76,7 +76,7 @@ def warp_program(kernel, block, warp, latencies, atomic_wait):
     columns, table = kernel.warp(block, warp), kernel.instructions
     is_access = (table["op_class"] == "memory") & ~table["space"].isin(["shared", "none"])
     program, furthest = [], -1
-    stops = is_cached_atomic(table) & (atomic_wait == "until_done")
+    stops = plain_interval.is_cached_atomic(table) & (atomic_wait == "until_done")
     stops |= table["opcode"].str.startswith("BAR.")
     for row, mask in zip(
         columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
@@ -87,11 +87,6 @@ def warp_program(kernel, block, warp, latencies, atomic_wait):
         if is_access[row] and mask:
             furthest = max(furthest, row)
     return program
-
-
-def is_cached_atomic(table):
-    """Return which rows are atomics of global memory."""
-    return table["kind"].isin(["atomic", "reduction"]) & ~table["space"].isin(["shared", "none"])
 
 
 def reference_latencies(kernel, memory):
@@ -185,7 +180,7 @@ def test_equals_plain_definition(
     reference = latencies_of_rounds(memory, reference_latencies(kernel, memory), plain.LEVELS)
     # Every warp by itself, block by block.
     table = kernel.instructions
-    stores_of = is_cached_atomic(table) | (
+    stores_of = plain_interval.is_cached_atomic(table) | (
         (table["kind"] == "store") & ~table["space"].isin(["shared", "none"])
     )
     blocks, for_stores = [], 0

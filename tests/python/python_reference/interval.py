@@ -7,6 +7,11 @@ import re
 from python_reference import phases
 
 
+def is_cached_atomic(table):
+    """Return which rows of a table of instructions are atomics of global or local memory."""
+    return table["kind"].isin(["atomic", "reduction"]) & ~table["space"].isin(["shared", "none"])
+
+
 def run(instructions, issue_rate):
     """Yield (index, stall before it, producer index or None) of a warp's instructions.
 

@@ -69,6 +69,21 @@ def paces(kernel, atomics_stop_warps=False):
     return result
 
 
+def unread_atomics(table):
+    """Return the rows of atomics whose results no row reads or writes anew: nobody waits for them."""
+    used = Counter()  # rows that read or write a register
+    for column in ("sources", "destinations"):
+        for registers in table[column]:
+            used.update(registers)
+    return {
+        row
+        for row, registers in enumerate(table["destinations"])
+        if table["kind"][row] == "atomic"
+        and len(registers)
+        and all(used[register] == 1 for register in registers)
+    }
+
+
 def atomic_requests(kernel):
     """Return the mean requests of a sector of atomics by row, where lanes of a word have one each."""
     found = {}
@@ -146,18 +161,7 @@ class Sm:
         self.access = None  # in the middle of
         self.held = []  # flights with an MSHR
         self.notes = {}
-        used = Counter()  # rows that read or write a register
-        for column in ("sources", "destinations"):
-            for registers in self.table[column]:
-                used.update(registers)
-        #: Atomics whose results nobody reads or writes anew.
-        self.unread_rows = {
-            row
-            for row, registers in enumerate(self.table["destinations"])
-            if self.table["kind"][row] == "atomic"
-            and len(registers)
-            and all(used[register] == 1 for register in registers)
-        }
+        self.unread_rows = unread_atomics(self.table)
         self.pending, self.place_waits = 0, [0, 0]
         self.sent = []  # (turn, request of L2, access, flight) of the window
         self.ended = []  # accesses of the window, and how much of `sent` they take
