@@ -13,6 +13,7 @@
 #include "gpu/reference_machine.h"
 #include "interval/control_clock.h"
 #include "interval/phase_times.h"
+#include "memory/order/progress.h"
 
 namespace warpstack::interval {
 namespace {

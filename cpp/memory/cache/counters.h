@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +9,6 @@ namespace warpstack::memory {
 /// Where the slowest request of an instruction was served (GPUMech, Section V-B).
 enum class MissEvent : std::uint8_t { l1_hit, l2_hit, dram };
 inline constexpr std::size_t num_miss_events = 3;
-
-/// How far a warp has come: the last row of the instruction table that it made an access with.
-class Progress {
- public:
-  /// Whether the warp goes back to a row, as in the later rounds of a loop: it has made an access
-  /// with this row or a later one before.
-  [[nodiscard]] bool goes_back_to(std::uint32_t row) const { return row < end_; }
-  void access(std::uint32_t row) { end_ = std::max(end_, row + 1); }
-
- private:
-  std::uint32_t end_ = 0;  ///< the row after it
-};
 
 /// Counters of one static instruction over all warps. A *request* is what an instruction asks of
 /// one L1 line; it leaves the SM when one of its sectors misses, when it writes through, or when

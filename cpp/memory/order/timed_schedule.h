@@ -11,6 +11,7 @@
 #include "gpu/reference_machine.h"
 #include "memory/cache/counters.h"
 #include "memory/order/pace.h"
+#include "memory/order/progress.h"
 #include "memory/order/wake_times.h"
 #include "memory/order/warp_stream.h"
 #include "trace/columns/kernel_trace.h"
