@@ -234,12 +234,12 @@ bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, Refer
 inline void TimedSchedule::note_row(TimedWarp& warp) {
   if (free_rows_ == none) {
     free_rows_ = static_cast<std::uint32_t>(waiting_rows_.size());
-    waiting_rows_.push_back({0, 0, none, false});
+    waiting_rows_.push_back({0, 0, 0, none});
   }
   const std::uint32_t place = free_rows_;
   WaitingRow& waiting = waiting_rows_[place];
   free_rows_ = waiting.next;
-  waiting = {time_, warp.stream.current().row, warp.rows, is_repeat()};
+  waiting = {time_, warp.stream.current().row, is_repeat(), warp.rows};
   warp.rows = place;
 }
 

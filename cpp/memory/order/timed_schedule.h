@@ -190,22 +190,23 @@ class TimedSchedule {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   /// An instruction whose data are on their way, and when its last line was sent.
   struct WaitingRow {
+    // Divergent warps have dozens, so that two fields share a word.
     ReferenceCycle sent;
-    std::uint32_t row;
-    std::uint32_t next;  ///< of the same warp, in waiting_rows_; or none
-    bool is_repeat;      ///< the warp went back to it
+    std::uint32_t row : 31;
+    std::uint32_t is_repeat : 1;  ///< the warp went back to it
+    std::uint32_t next;           ///< of the same warp, in waiting_rows_; or none
   };
   struct alignas(64) TimedWarp {
     Pace pace;  ///< since its last access
     ReferenceCycle issue = 0;
     Arrival data;               ///< arrival of the last of its data, as far as known
-    Arrival unread;             ///< the same of data that it waits for only at its end
+    Arrival unread{};           ///< the same of data that it waits for only at its end
     ReferenceCycle begin = 0;   ///< of its work since the last access
     std::uint32_t slot = 0;     ///< of its block
     std::uint32_t unknown = 0;  ///< accesses that L2 has not answered
     std::uint32_t unknown_unread = 0;
     std::uint32_t rows = none;  ///< last row whose data it has not waited for, in waiting_rows_
-    Progress progress;
+    Progress progress{};
     bool is_blocked = false;  ///< until L2 answers
     WarpStream stream;
   };

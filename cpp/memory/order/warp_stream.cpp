@@ -8,7 +8,7 @@ namespace {
 /// The window of a warp in a file ends after so many memory instructions or sectors, so that a
 /// resident warp costs a few kilobytes however divergent it is.
 constexpr std::uint64_t window_instructions = 64;
-constexpr std::uint64_t window_sectors = 256;
+constexpr std::uint64_t window_sectors = 128;
 
 }  // namespace
 
