@@ -97,6 +97,17 @@ interval::ResourceDemands without_posted(interval::ResourceDemands demands) {
   return demands;
 }
 
+/// Cycles of the unit of a scheduler that instructions take longest, per warp instruction. An
+/// interval of one cycle is the issue slot.
+double unit_cycles(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
+  double cycles = 0;
+  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
+    if (gpu.unit_intervals[c] <= 1) continue;
+    cycles = std::max(cycles, demands.unit_instructions[c] * gpu.unit_intervals[c]);
+  }
+  return cycles;
+}
+
 /// The stations that a warp instruction visits while `warps` warps share its SM, and `sms` times as
 /// many share the GPU.
 Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,
@@ -113,13 +124,9 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   stations[tensor] = {demands.tensor_cycles * at_scheduler, demands.tensor_cycles / gpu.schedulers,
                       warps / (at_scheduler * gpu.schedulers),
                       demands.tensor_cycles * (at_scheduler - 1) / 2};
-  // An interval of one cycle is the issue slot. A warp goes on when it has issued, so that alone it
-  // does not wait: its own instructions have a latency.
-  double at_unit = 0;
-  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
-    if (gpu.unit_intervals[c] <= 1) continue;
-    at_unit = std::max(at_unit, demands.unit_instructions[c] * gpu.unit_intervals[c]);
-  }
+  // A warp goes on when it has issued, so that alone it does not wait: its own instructions have a
+  // latency.
+  const double at_unit = unit_cycles(demands, gpu);
   stations[unit] = {at_unit, at_unit / gpu.schedulers, warps / gpu.schedulers, at_unit};
   const Services cycles = services_of(demands, gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
@@ -430,10 +437,7 @@ double end_one_after_another(const interval::PhaseList& launch,
   Services cycles = services_of(demands, gpu);
   cycles[issue] = 1 / gpu.issue_rate;
   cycles[tensor] = demands.tensor_cycles / gpu.schedulers;
-  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
-    cycles[unit] = std::max(cycles[unit], demands.unit_instructions[c] * gpu.unit_intervals[c]);
-  }
-  cycles[unit] /= gpu.schedulers;
+  cycles[unit] = unit_cycles(demands, gpu) / gpu.schedulers;
   cycles[lsu] += place_waits(demands, gpu);
   double end = launch.span + (rounds - 1) * gpu.block_replacement_cycles;
   for (std::size_t k = issue; k < num_resources; ++k) {
@@ -587,6 +591,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const double latest = end_one_after_another(launch, demands, trips_alone, parameters);
     shorter = in_phases > latest ? latest / in_phases : 1;
     in_phases = std::min(in_phases, latest);
+    draining = std::min(draining, latest + at_burst);
   }
   double cycles = std::max(in_phases, launch.span + at_burst);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);

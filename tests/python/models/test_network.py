@@ -700,12 +700,12 @@ def test_later_rounds_find_what_the_first_one_fetched():
     assert of_simulation(builder.build(), ws.gpu("a100")) == pytest.approx(1, abs=0.15)
 
 
-@pytest.mark.parametrize("blocks", [2, 16, 114])
-def test_one_long_block_is_no_mean_of_all(blocks):
+@pytest.mark.parametrize(("blocks", "turns"), [(2, 400), (16, 400), (114, 400), (1000, 3000)])
+def test_one_long_block_is_no_mean_of_all(blocks, turns):
     """One block computes, the others store: its instructions do not take what theirs do."""
     builder = ws.patterns.KernelBuilder("long", grid=blocks, block=32)
     step = builder.instruction("FFMA", dst=10, src=(10, 11))
-    for turn in range(400):
+    for turn in range(turns):
         builder.issue(step, where=None if turn < 2 else builder.thread >= 32 * (blocks - 1))
     builder.emit("STG.E", src=(4, 10), address=0x100000 + 4 * builder.thread)
     builder.emit("EXIT")

@@ -314,18 +314,24 @@ def first_burst(first, d, gpu, accessing=1):
     return slowest, max((cycles[name] for name in busy), default=0)
 
 
+def at_units(d, gpu):
+    """Return cycles of the busiest unit per warp instruction; one cycle is the issue slot."""
+    cycles = [
+        d["unit_instructions"].get(name, 0) * interval
+        for name, interval in gpu["unit_intervals"].items()
+        if interval > 1
+    ]
+    return max(cycles, default=0)
+
+
 def one_after_another(launch, d, gpu, places):
     """Return the cycles of a launch if nothing happened at the same time as anything else."""
     own, shared = services(d, gpu)
     most = max(
         sum(deep * max(phase[0], 1) for phase, deep in sm[0].items()) for sm in launch["sms"]
     )
-    units = [
-        d["unit_instructions"].get(name, 0) * interval
-        for name, interval in gpu["unit_intervals"].items()
-    ]
     of_sm = sum(own.values()) + places + 1 / gpu["issue_width"]
-    of_sm += (d["tensor_cycles"] + max(units, default=0)) / gpu["schedulers_per_sm"]
+    of_sm += (d["tensor_cycles"] + at_units(d, gpu)) / gpu["schedulers_per_sm"]
     held = d["read_misses"] - d["misses_past_l1"]
     if held > 0:
         beyond = d["dram_read_requests"] / d["read_misses"]
@@ -414,14 +420,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             tensor * (together - 1) / 2,
         )
         # An instruction goes on when it has issued, and the unit takes the next one later.
-        at_unit = max(
-            (
-                d["unit_instructions"].get(name, 0) * interval
-                for name, interval in gpu["unit_intervals"].items()
-                if interval > 1
-            ),
-            default=0,
-        )
+        at_unit = at_units(d, gpu)
         stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
         stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
@@ -502,7 +501,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
         for (_, n, alone_, most, *_), (work, longer) in zip(sms, works, strict=True):
             drain = max(alone_, min(most * pace, work))
-            cycles = max(cycles, n * issue + min(drain + at_burst, max(drain, work + longer)))
+            drained = n * issue + min(drain + at_burst, max(drain, work + longer))
+            cycles = max(cycles, min(drained, latest + at_burst))
     cycles = max(cycles, end_of_services(launch, d, gpu, places))
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
