@@ -324,6 +324,7 @@ TEST(ClosedNetworkModel, TheLastBlockDrainsAmongTheOthers) {
   launch.phases = {{2, 2, 1}};
   launch.mean_depth = launch.at_start = {1};
   launch.sms = {{{1}, 1000, 1.5, 0.5}};
+  launch.has_latest_end = false;  // the thousand instructions are of no phase
   launch.alone_cycles = 3;
   double x = 0.1;
   for (int i = 0; i < 100; ++i) x = 2 / (4.5 + 0.5 / (1 - x / 2) + 2 / (1 - 2 * x));
