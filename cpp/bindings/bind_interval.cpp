@@ -109,6 +109,7 @@ void bind_work(py::module_& module) {
       .def_readonly("instructions", &interval::PhaseList::instructions)
       .def_readonly("alone_cycles", &interval::PhaseList::alone_cycles)
       .def_readonly("store_cycles", &interval::PhaseList::store_cycles)
+      .def_readonly("after_stores", &interval::PhaseList::after_stores)
       .def_readonly("span", &interval::PhaseList::span)
       .def_property_readonly("off_unit",
                              [](const interval::PhaseList& list) {

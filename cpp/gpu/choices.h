@@ -127,9 +127,12 @@ enum class KernelEnd : std::uint8_t {
   last_store,     ///< the last warp is done, and L2 has its last store
   last_warp,      ///< the last warp is done
   last_transfer,  ///< and DRAM has nothing left to transfer
+  /// Its SM knows that L2 has its last store: blocks make room before, the launch does not end.
+  last_acknowledgement,
 };
 constexpr auto names_of(KernelEnd) {
-  return enum_names("end of a kernel", "last_store", "last_warp", "last_transfer");
+  return enum_names("end of a kernel", "last_store", "last_warp", "last_transfer",
+                    "last_acknowledgement");
 }
 
 /// What the latency of an instruction counts to.

@@ -40,11 +40,13 @@ struct MemoryLatencies {
 
 /// What warps wait for that none of their instructions reads.
 struct WarpWaits {
-  bool for_stores = false;   ///< before they end
-  bool for_atomics = false;  ///< of global memory, before they issue anything else
+  bool for_stores = false;               ///< before they end
+  bool launch_waits_for_stores = false;  ///< before it ends; warps and blocks do not
+  bool for_atomics = false;              ///< of global memory, before they issue anything else
 
   static WarpWaits of(const Gpu& gpu) {
     return {.for_stores = gpu.store_acknowledgement == StoreAcknowledgement::awaited,
+            .launch_waits_for_stores = gpu.kernel_end == KernelEnd::last_acknowledgement,
             .for_atomics = gpu.atomic_wait == AtomicWait::until_done};
   }
 };

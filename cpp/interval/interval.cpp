@@ -118,7 +118,7 @@ constexpr double rounding = 1e-6;
 /// Cycles of a warp alone on an SM.
 struct WarpCycles {
   double all = 0;
-  double for_stores = 0;  ///< at the end
+  double for_stores = 0;  ///< at the end; of the launch, where warps do not wait
 };
 
 /// Runs warps alone on an SM.
@@ -130,10 +130,12 @@ class LoneWarp {
         latencies_(latencies),
         issue_step_(issue_step),
         scoreboard_(registers.num_registers()),
-        control_(trace) {
+        control_(trace),
+        ends_with_stores_(options.waits.for_stores) {
+    const bool awaits = options.waits.for_stores || options.waits.launch_waits_for_stores;
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
-      rows_.push_back({.is_awaited = options.waits.for_stores && instruction.writes_memory(),
+      rows_.push_back({.is_awaited = awaits && instruction.writes_memory(),
                        .has_result = options.awaits_results &&
                                      (!instruction.destinations.empty() ||
                                       instruction.kind == trace::MemoryKind::async_copy),
@@ -147,7 +149,7 @@ class LoneWarp {
     find_repeats(warp);
     const Stretch whole = run(warp, 0, warp.instruction.size());
     const double done = std::max(whole.last_issue + issue_step_, whole.results);
-    return {std::max(done, whole.stored), std::max(whole.stored - done, 0.0)};
+    return {end_of(whole), std::max(whole.stored - done, 0.0)};
   }
 
   /// After run() of the same warp.
@@ -202,7 +204,8 @@ class LoneWarp {
     return rows_[warp.instruction[k]].is_access && warp.active_mask[k] != 0;
   }
   [[nodiscard]] double end_of(const Stretch& stretch) const {
-    return std::max({stretch.last_issue + issue_step_, stretch.results, stretch.stored});
+    const double done = std::max(stretch.last_issue + issue_step_, stretch.results);
+    return ends_with_stores_ ? std::max(done, stretch.stored) : done;
   }
 
   /// Notes where the warp goes back.
@@ -246,6 +249,7 @@ class LoneWarp {
   double issue_step_;
   Scoreboard scoreboard_;
   ControlClock control_;
+  bool ends_with_stores_;
   std::vector<Row> rows_;
   std::vector<std::uint8_t> repeats_;  ///< by instruction of the warp
 };

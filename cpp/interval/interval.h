@@ -65,7 +65,8 @@ struct WarpGroup {
   std::uint64_t instructions = 0;
   double cycles = 0;  ///< issue and stall cycles of each; cycles / instructions is its CPI
   std::uint64_t count = 0;
-  double store_cycles = 0;  ///< of these, at the end, while it waits for its stores
+  /// At the end, while it waits for its stores (of `cycles`), or the launch does (beyond these).
+  double store_cycles = 0;
   TimeOffUnit off_unit;
 };
 

@@ -496,7 +496,9 @@ WarpLatencies reference_latencies(const trace::KernelTrace& trace,
 KernelWork::KernelWork(const trace::KernelTrace& trace, const WarpLatencies& latencies,
                        const WarpLatencies& reference, double issue_rate, unsigned num_threads,
                        const InterruptCheck& interrupt, const gpu::WarpWaits& waits)
-    : blocks_(trace.blocks().size()), num_blocks_(trace.header().num_blocks()) {
+    : blocks_(trace.blocks().size()),
+      num_blocks_(trace.header().num_blocks()),
+      warps_wait_for_stores_(waits.for_stores) {
   for (const Latencies* given :
        {&latencies.first, &latencies.again, &reference.first, &reference.again}) {
     for (const double latency : *given) {
@@ -544,7 +546,11 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       instructions += warp.instructions;
       cycles += warp.cycles;
       reference_cycles += warp.reference_cycles;
-      launch.store_cycles += warp.store_cycles;
+      if (warps_wait_for_stores_) {
+        launch.store_cycles += warp.store_cycles;
+      } else {
+        launch.after_stores = std::max(launch.after_stores, warp.store_cycles);
+      }
       if (!warp.off_unit.accesses) continue;
       ++accessing;
       launch.off_unit.before += warp.off_unit.before;

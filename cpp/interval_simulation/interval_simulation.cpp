@@ -207,6 +207,10 @@ class Run {
     if (machine_.gpu.kernel_end == KernelEnd::last_transfer) {
       end = std::max(end, memory_.last_transfer() + 1);
     }
+    if (machine_.gpu.kernel_end == KernelEnd::last_acknowledgement && memory_.last_write() >= 0) {
+      end = std::max(end, memory_.last_write() + 1 + machine_.gpu.l2_latency -
+                              static_cast<double>(machine_.pipeline));
+    }
     result_.cycles = std::floor(end);
     result_.blocks = num_blocks_;
     memory::count_instructions(trace_, result_.totals);

@@ -432,6 +432,12 @@ class SimulatedGpu {
     if (config_.gpu.kernel_end != KernelEnd::last_warp) {
       for (const L2Slice& slice : slices_) include(slice.last_write());
     }
+    if (config_.gpu.kernel_end == KernelEnd::last_acknowledgement) {
+      const Ticks way_back = l2_latency_ - pipeline_latency_;
+      for (const L2Slice& slice : slices_) {
+        if (slice.last_write() >= 0) include(slice.last_write() + way_back);
+      }
+    }
     if (config_.gpu.kernel_end == KernelEnd::last_transfer) {
       for (const DramChannel& channel : channels_) include(channel.last_transfer());
     }

@@ -199,7 +199,7 @@ class GpuChanges(TypedDict, total=False):
     atomic_wait: Literal["for_data", "until_done"]
     l2_atomic_lane_turns: float
     store_acknowledgement: Literal["none", "awaited"]
-    kernel_end: Literal["last_store", "last_warp", "last_transfer"]
+    kernel_end: Literal["last_store", "last_warp", "last_transfer", "last_acknowledgement"]
     l2_size_kib: float
     l2_ways: int
     l2_line_bytes: int

@@ -15,13 +15,15 @@
 namespace warpstack::gpu {
 namespace {
 
-/// In which every field matters: L1 adapts and does not stream, DRAM has rows.
+/// In which every field matters: L1 adapts and does not stream, DRAM has rows, launches wait for their
+/// stores.
 Gpu full_gpu() {
   Gpu gpu = testing::small_gpu();
   gpu.unified_l1_kib = 48;
   gpu.shared_memory_carve_outs_kib = {24};
   gpu.dram_row_bytes = 2048;
   gpu.schedulers_per_sm = 2;
+  gpu.kernel_end = KernelEnd::last_acknowledgement;
   return gpu;
 }
 
@@ -82,8 +84,8 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
     const WarpWaits waits = WarpWaits::of(gpu);
     return std::tuple(classes.of_class, classes.shared_memory, classes.tensor.rates,
                       classes.tensor.interval, levels.l1, levels.l2, levels.dram, gpu.issue_width,
-                      gpu.num_schedulers(), gpu.latency_counts, waits.for_stores, waits.for_atomics,
-                      gpu.dram_channels);
+                      gpu.num_schedulers(), gpu.latency_counts, waits.for_stores,
+                      waits.launch_waits_for_stores, waits.for_atomics, gpu.dram_channels);
   });
 }
 

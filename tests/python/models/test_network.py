@@ -161,7 +161,7 @@ def machines():
     gpus(),
     st.sampled_from(["gto", "lrr"]),
     st.sampled_from([1, 2, 7]),
-    st.sampled_from(["none", "awaited"]),
+    st.sampled_from(["none", "awaited", "by the launch"]),
     st.sampled_from(["for_data", "until_done"]),
     st.sampled_from(["timed", "greedy"]),
     st.sampled_from([0, 20, 128]),
@@ -171,7 +171,10 @@ def test_equals_plain_definition(
 ):
     assume(kernel.num_instructions > 0)
     gpu = gpu.replace(scheduler=scheduler, num_sms=num_sms)
-    gpu = gpu.replace(store_acknowledgement=stores, atomic_wait=atomics)
+    by_launch = stores == "by the launch"
+    gpu = gpu.replace(atomic_wait=atomics)
+    gpu = gpu.replace(kernel_end="last_acknowledgement" if by_launch else "last_store")
+    gpu = gpu.replace(store_acknowledgement="awaited" if stores == "awaited" else "none")
     gpu = gpu.replace(tensor_f16_f32_rate=tensor_rate, tensor_interval=3)
     memory = ws.simulate_caches(kernel, gpu, access_order=order)
     profile = ws.interval_profile(kernel, gpu, memory)
@@ -183,7 +186,7 @@ def test_equals_plain_definition(
     stores_of = plain_interval.is_cached_atomic(table) | (
         (table["kind"] == "store") & ~table["space"].isin(["shared", "none"])
     )
-    blocks, for_stores = [], 0
+    blocks, for_stores, after_stores = [], 0, 0
     for block, (_, warps) in enumerate(kernel.blocks()):
         works = []
         for warp in range(len(warps)):
@@ -193,14 +196,16 @@ def test_equals_plain_definition(
                 len(table["destinations"][row]) > 0 or table["kind"][row] == "async_copy"
                 for row in executed
             ]
-            awaited = [stores == "awaited" and stores_of[row] for row in executed]
+            awaited = [stores != "none" and stores_of[row] for row in executed]
             for latencies, issue_rate in (
                 (own, gpu.issue_width / gpu.num_schedulers),
                 (reference, 1),
             ):
                 program = warp_program(kernel, block, warp, latencies, atomics)
                 programs.append(program)
-                times.append(plain_interval.end_cycles(program, results, awaited, issue_rate))
+                times.append(
+                    plain_interval.end_cycles(program, results, awaited, issue_rate, by_launch)
+                )
             if executed:
                 active = [mask != 0 for mask in kernel.warp(block, warp)["active_mask"].tolist()]
                 accesses = [
@@ -212,11 +217,12 @@ def test_equals_plain_definition(
                     accesses,
                     [table["opcode"][row].startswith("BAR.") for row in executed],
                     results,
-                    awaited,
+                    [one and not by_launch for one in awaited],
                     gpu.issue_width / gpu.num_schedulers,
                 )
                 works.append((len(executed), times[0][0], times[1][0], off))
-                for_stores += times[0][1]
+                for_stores += 0 if by_launch else times[0][1]
+                after_stores = max(after_stores, times[0][1] if by_launch else 0)
         blocks.append(works)
     slots = ws.memory.occupancy(kernel, gpu)["blocks_per_sm"]
     expected = plain.play(blocks, kernel.num_blocks, num_sms, slots)
@@ -228,6 +234,8 @@ def test_equals_plain_definition(
     for_stores /= sum(n for block in blocks for n, *_ in block)
     assert list(launch.off_unit) == pytest.approx(expected["off_unit"] or [0, 0, 0], rel=1e-9)
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
+    assert launch.after_stores == pytest.approx(after_stores, rel=1e-9)
+    expected["after_stores"] = after_stores
     unit = tensor_unit(gpu)
     core = _core.demands_of(kernel._core, memory._core, gpu._core)
     executed = table["executions"] > 0

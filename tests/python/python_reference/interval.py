@@ -177,10 +177,11 @@ def cycles(instructions, issue_rate):
     return len(instructions) / issue_rate + stalls
 
 
-def end_cycles(instructions, has_result, awaited, issue_rate):
+def end_cycles(instructions, has_result, awaited, issue_rate, by_launch=False):
     """Return the cycles of a warp until results and stores are done, and the last of these, for stores.
 
-    has_result, awaited: whether an instruction writes registers, is a store that the warp waits for.
+    has_result, awaited: whether an instruction writes registers, is a store that the warp waits for, or
+    only the launch (`by_launch`): then its cycles are without the wait.
     """
     stalled, results, stored = 0.0, 0.0, 0.0
     for k, stall, _ in run(instructions, issue_rate):
@@ -191,7 +192,7 @@ def end_cycles(instructions, has_result, awaited, issue_rate):
             results = max(results, done) if has_result[k] else results
             stored = max(stored, done) if awaited[k] else stored
     own = max(cycles(instructions, issue_rate), results)
-    return max(own, stored), max(stored - own, 0)
+    return own if by_launch else max(own, stored), max(stored - own, 0)
 
 
 def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate):

@@ -132,6 +132,10 @@ class Machine(timing.Machine):
             ends += [one.last_write + 1 for one in self.memory_side.slices if one.last_write >= 0]
         if self.config["kernel_end"] == "last_transfer":
             ends += [one.last + 1 for one in self.memory_side.channels if one.last >= 0]
+        if self.config["kernel_end"] == "last_acknowledgement":
+            stored = [one.last_write for one in self.memory_side.slices if one.last_write >= 0]
+            way_back = self.config["l2_latency"] - self.pipeline
+            ends += [time + 1 + way_back for time in stored]
         return {
             "cycles": math.floor(max(*ends, 0)),
             "instructions": sum(sm.instructions for sm in self.sms),

@@ -222,12 +222,16 @@ class Machine:
         sent = max(now, self.reply_ports[sm])
         self.reply_ports[sm] = sent + self.port_time(count)
         packet["waited"]["noc"] += sent - packet["mark"]
-        arrival = sent + ticks(self.config["l2_latency"])
+        packet["sm"].arrivals.append((sent + self.way_back(), packet))
+        return True
+
+    def way_back(self):
+        """Return the ticks of a round trip to L2, which all pass on the way back."""
+        back = ticks(self.config["l2_latency"])
         # Beside the pipeline before the tags of L1, through which loads and stores have passed.
         if self.config["l1_latency_place"] == "before_tags":
-            arrival -= max(math.ceil(self.config["l1_latency"]) - 1, 0) * TICKS
-        packet["sm"].arrivals.append((arrival, packet))
-        return True
+            back -= max(math.ceil(self.config["l1_latency"]) - 1, 0) * TICKS
+        return back
 
     def result(self):
         l2 = self.l2
@@ -249,6 +253,9 @@ class Machine:
             ends += [one.last_write // TICKS + 1 for one in self.slices if one.last_write >= 0]
         if self.config["kernel_end"] == "last_transfer":
             ends += [one.last // TICKS + 1 for one in self.channels if one.last is not None]
+        if self.config["kernel_end"] == "last_acknowledgement":
+            stored = [one.last_write for one in self.slices if one.last_write >= 0]
+            ends += [(time + self.way_back()) // TICKS + 1 for time in stored]
         slots, miss_ticks = Counter(), Counter()
         for sm in self.sms:
             slots.update(sm.slots)

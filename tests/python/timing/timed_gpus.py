@@ -75,7 +75,9 @@ def timed_gpus(draw):
         lines_under_way=draw(st.sampled_from(["replaceable", "reserved"])),
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
         store_acknowledgement=draw(st.sampled_from(["none", "awaited"])),
-        kernel_end=draw(st.sampled_from(["last_store", "last_warp", "last_transfer"])),
+        kernel_end=draw(
+            st.sampled_from(["last_store", "last_warp", "last_transfer", "last_acknowledgement"])
+        ),
         atomic_wait=draw(st.sampled_from(["for_data", "until_done"])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
         l2_slice_request_cycles=draw(st.sampled_from([1, 1, 1.2, 3])),
