@@ -370,6 +370,19 @@ double imbalance_of(std::span<const std::uint64_t> slice_sectors, std::uint32_t 
   return all == 0 ? 1 : static_cast<double>(most) * channels / static_cast<double>(all);
 }
 
+/// Cycles of the load-store unit for all executions of an instruction. Those that take less than
+/// the interval are known by their mean.
+double lsu_cycles_of(const trace::StaticInstruction& instruction,
+                     const memory::InstructionCounters& counters, double per_sector,
+                     const DemandOptions& options) {
+  const double lines = per_sector > 0 ? per_sector * static_cast<double>(counters.sectors)
+                                      : static_cast<double>(counters.requests);
+  const auto passes = static_cast<double>(counters.shared_wavefronts);
+  const double cycles = lines + passes * options.shared_wavefront_cycles;
+  if (passes > 0 && instruction.is_atomic()) return cycles;
+  return std::max(cycles, options.lsu_interval * static_cast<double>(counters.active_executions));
+}
+
 }  // namespace
 
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
@@ -389,9 +402,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     const double requests =
         per_sector > 0 ? per_sector * sectors : static_cast<double>(counters.l2_requests);
     const double bytes = (per_sector > 0 ? requests : sectors) * trace::sector_bytes;
-    demands.lsu_cycles += (per_sector > 0 ? per_sector * static_cast<double>(counters.sectors)
-                                          : static_cast<double>(counters.requests)) +
-                          static_cast<double>(counters.shared_wavefronts);
+    demands.lsu_cycles += lsu_cycles_of(instruction, counters, per_sector, options);
     if (instruction.reads_memory()) {
       if (instruction.uses_caches()) {
         demands.loads += static_cast<double>(counters.active_executions);

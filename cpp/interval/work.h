@@ -14,7 +14,7 @@ namespace warpstack::interval {
 /// What a warp instruction asks of each resource: means over all warps of a kernel.
 struct ResourceDemands {
   double loads = 0;            ///< active ones of global and local memory
-  double lsu_cycles = 0;       ///< L1 requests and shared-memory wavefronts, one per cycle
+  double lsu_cycles = 0;       ///< of the load-store unit, for L1 requests and shared-memory passes
   double read_misses = 0;      ///< read requests that leave the SM
   double misses_past_l1 = 0;   ///< of them, those that pass L1 by and hold no MSHR of it
   double read_bytes = 0;       ///< that return from L2
@@ -55,10 +55,16 @@ struct DemandOptions {
   gpu::GlobalLoads global_loads = gpu::GlobalLoads::cached;  ///< which of them L1 took
   std::uint32_t dram_channels = 0;                           ///< of the slices; 0: unknown
   gpu::WarpWaits waits{};
+  double lsu_interval = 1;             ///< cycles of a memory instruction, at least
+  double shared_wavefront_cycles = 1;  ///< of a pass through shared memory
 
   static DemandOptions of(const gpu::Gpu& gpu) {
-    return {gpu::TensorUnit::of(gpu), gpu.l1_global_loads, gpu.num_dram_channels(),
-            gpu::WarpWaits::of(gpu)};
+    return {gpu::TensorUnit::of(gpu),
+            gpu.l1_global_loads,
+            gpu.num_dram_channels(),
+            gpu::WarpWaits::of(gpu),
+            static_cast<double>(gpu.lsu_interval),
+            static_cast<double>(gpu.shared_wavefront_cycles)};
   }
 };
 

@@ -538,8 +538,8 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
   next_line_ = 0;
   if (access.wavefronts > 0) {
     state.is_shared = true;
-    unit_time_ += access.wavefronts;
-    state.sent = unit_time_ - 1;
+    const Cycle per_pass = machine_.gpu.shared_wavefront_cycles;
+    state.sent = unit_time_ + per_pass * (static_cast<Cycle>(access.wavefronts) - 1);
     if (returns) {
       state.done = state.sent + machine_.shared_latency;
       if (state.done >= warp.all_done) {
@@ -547,7 +547,8 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
         warp.last_done = state;
       }
     }
-    leave_queue();
+    const Cycle interval = instruction.is_atomic() ? 1 : machine_.gpu.lsu_interval;
+    leave_queue(state.sent, std::max(state.sent + per_pass, unit_time_ + interval));
     warp.stream->advance();
   } else {
     const std::span<const memory::LineAccess> lines = grouper_.group(access);
@@ -571,6 +572,7 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
       ++warp.outstanding;
     }
     warp.stream->advance();
+    begun_ = unit_time_;
     is_interrupted_ = !continue_access();
   }
   head_issued(id, now);
@@ -603,16 +605,17 @@ bool Sm::continue_access() {
         static_cast<double>(until - unit_time_);
     unit_time_ = until;
   }
-  leave_queue();
   Warp& warp = warps_[issuing_];
   Access& access = access_of(warp, access_);
   access.sent = unit_time_ - 1;
+  leave_queue(access.sent, std::max<Cycle>(unit_time_, begun_ + machine_.gpu.lsu_interval));
   if (warp.is_blocked) look_at_waits(issuing_, now_);
   return true;
 }
 
-void Sm::leave_queue() {
-  queue_[queue_head_] = unit_time_;
+void Sm::leave_queue(Cycle last_turn, Cycle free) {
+  queue_[queue_head_] = last_turn + 1;
+  unit_time_ = free;
   queue_head_ = queue_head_ + 1 == queue_.size() ? 0 : queue_head_ + 1;
 }
 

@@ -163,7 +163,8 @@ class Sm {
   /// Sends the rest of the access at hand; returns whether it is done before the window ends.
   bool continue_access();
   /// The access at hand has been sent: its place in the queue is free from now on.
-  void leave_queue();
+  /// The access has its last turn, and the load-store unit is free for the next one.
+  void leave_queue(Cycle last_turn, Cycle free);
   Cause look_up(const memory::LineAccess& line, std::size_t index, Cycle now);
   Cause look_up_load(const memory::LineAccess& line, Cycle now);
   Cause look_up_store(const memory::LineAccess& line, std::size_t index, Cycle now);
@@ -222,6 +223,7 @@ class Sm {
   std::size_t queue_head_ = 0;
   Cycle accepted_ = -1;
   Cycle unit_time_ = 0;
+  Cycle begun_ = 0;  ///< the access has its first turn
   bool is_interrupted_ = false;
   std::uint32_t issuing_ = none;  ///< the warp whose access is at hand
   std::uint32_t access_ = 0;

@@ -70,6 +70,7 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
     load.warp = warp;
     load.row = row;
     load.fetches = fetches;
+    load.issued = now;
     load.returns_data = returns;
     load.critical_before = critical_path_;
   }
@@ -85,6 +86,7 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   if (cause == StackComponent::mshr) origin.mshr_mark += now - blocked_since_;
   if (cause == StackComponent::noc) origin.noc_mark += now - blocked_since_;
   entry.next = 0;
+  entry.begun = -1;
   return entry;
 }
 
@@ -134,14 +136,17 @@ void LoadStoreUnit::step(Cycle now) {
     at_tags_ = false;
     if (tags_wait_for_ == StackComponent::base) pipeline_.pop();
   }
-  if (!queue_.empty()) dispatch(now);
+  if (!queue_.empty() && free_at_ <= now) dispatch(now);
 }
 
 void LoadStoreUnit::dispatch(Cycle now) {
   Entry& entry = queue_.front();
   const Origin& origin = entry.origin;
+  if (entry.begun < 0) entry.begun = now;
+  free_at_ = now + 1;
   bool is_last = false;
   if (entry.wavefronts > 0) {
+    free_at_ = now + config_.gpu.shared_wavefront_cycles;
     is_last = ++entry.next == entry.wavefronts;
     if (is_last && origin.load != no_load) {
       CpiStack<std::int64_t> latency = time_before(origin, now);
@@ -168,7 +173,9 @@ void LoadStoreUnit::dispatch(Cycle now) {
     }
     is_last = ++entry.next == entry.lines.size();
   }
-  if (is_last) queue_.pop();
+  if (!is_last) return;
+  free_at_ = std::max(free_at_, entry.begun + interval_of(entry));
+  queue_.pop();
 }
 
 StackComponent LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
@@ -415,6 +422,8 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int
     memory += load.latency[part];
   }
   if (config_.gpu.l2_clock_ghz != 0) memory += load.latency[StackComponent::l2];
+  // Of a line that was on its way before, only what the load itself waited.
+  memory = std::min(memory, (done - load.issued) * ticks_per_cycle);
   critical_path_ = std::max(critical_path_, load.critical_before + memory);
 }
 

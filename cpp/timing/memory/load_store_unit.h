@@ -21,6 +21,7 @@ struct Load {
   std::uint32_t row = 0;
   std::uint32_t fetches = 0;  ///< lines to look up, and replies under way
   bool returns_data = true;
+  Cycle issued = 0;
   Cycle done = 0;                  ///< of what has arrived
   std::int64_t lost_parts = 0;     ///< parts of issue slots that were lost to it
   Ticks critical_before = 0;       ///< the SM's critical path of loads when it was issued
@@ -36,7 +37,8 @@ struct MissLatency {
 /// The load-store unit of an SM with its L1: instructions wait in a short queue; the first one
 /// sends one request (the sectors of one line) or one shared-memory wavefront per cycle, to the
 /// tags of L1 or into the pipeline before them. Where a request finds no MSHR, no free target of
-/// one, no line that can make room, or a full NoC queue, everything behind it waits.
+/// one, no line that can make room, or a full NoC queue, everything behind it waits. An instruction
+/// and a wavefront may take more cycles (`lsu_interval`, `shared_wavefront_cycles`).
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1, const memory::Cache& l2,
@@ -65,14 +67,15 @@ class LoadStoreUnit {
   [[nodiscard]] bool is_idle() const { return queue_.empty() && pipeline_.empty(); }
   /// The first cycle from `now` on in which step() would do more than wait for something else.
   [[nodiscard]] Cycle next(Cycle now) const {
+    Cycle first = never;
     if (!queue_.empty() && (dispatch_waits_for_ == StackComponent::base || retry_) &&
         (!goes_to_pipeline(queue_.front()) || pipeline_.size() < pipeline_entries_)) {
-      return now;
+      first = std::max(now, free_at_);
     }
     if (!pipeline_.empty() && (tags_wait_for_ == StackComponent::base || retry_)) {
-      return std::max(now, pipeline_.front().ready);
+      first = std::min(first, std::max(now, pipeline_.front().ready));
     }
-    return never;
+    return first;
   }
   /// One cycle.
   void step(Cycle now);
@@ -149,6 +152,7 @@ class LoadStoreUnit {
     Origin origin;
     std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
     std::size_t next = 0;          ///< line or wavefront
+    Cycle begun = -1;              ///< of its first turn
     std::vector<memory::LineAccess> lines;
     std::vector<memory::ByteMasks> bytes;    ///< of writes
     std::vector<memory::SectorLanes> lanes;  ///< of atomics
@@ -178,6 +182,10 @@ class LoadStoreUnit {
   Entry& append(const trace::StaticInstruction& instruction, std::uint32_t row, std::uint32_t warp,
                 std::uint32_t fetches, Cycle now, bool awaits);
   std::uint32_t allocate_load();
+  /// Cycles that an instruction takes of the unit, at least.
+  [[nodiscard]] Cycle interval_of(const Entry& entry) const {
+    return entry.wavefronts > 0 && entry.origin.is_atomic() ? 1 : config_.gpu.lsu_interval;
+  }
   /// Lets the first instruction in the queue do its turn.
   void dispatch(Cycle now);
   [[nodiscard]] bool reaches_l1(const Origin& origin, std::uint64_t line) const {
@@ -247,6 +255,7 @@ class LoadStoreUnit {
   Fifo<Entry> queue_;
   Fifo<Request> pipeline_;
   Cycle accepted_ = -1;
+  Cycle free_at_ = 0;  ///< for the next turn of the queue
   // Base where they do not wait:
   StackComponent tags_wait_for_ = StackComponent::base;
   StackComponent dispatch_waits_for_ = StackComponent::base;

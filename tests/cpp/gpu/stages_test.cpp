@@ -15,8 +15,8 @@
 namespace warpstack::gpu {
 namespace {
 
-/// In which every field matters: L1 adapts and does not stream, DRAM has rows, launches wait for their
-/// stores.
+/// In which every field matters: L1 adapts and does not stream, DRAM has rows, launches wait for
+/// their stores.
 Gpu full_gpu() {
   Gpu gpu = testing::small_gpu();
   gpu.unified_l1_kib = 48;
@@ -85,7 +85,8 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
     return std::tuple(classes.of_class, classes.shared_memory, classes.tensor.rates,
                       classes.tensor.interval, levels.l1, levels.l2, levels.dram, gpu.issue_width,
                       gpu.num_schedulers(), gpu.latency_counts, waits.for_stores,
-                      waits.launch_waits_for_stores, waits.for_atomics, gpu.dram_channels);
+                      waits.launch_waits_for_stores, waits.for_atomics, gpu.dram_channels,
+                      gpu.lsu_interval, gpu.shared_wavefront_cycles);
   });
 }
 

@@ -341,9 +341,14 @@ class Sm(timing.PlainSm):
             self.head_issued(warp, now)
         entry = next((one for one in self.queue if "leaves" not in one), None)
         if entry is not None and self.unit_free <= now:
+            begun = entry.setdefault("begun", now)
+            interval = self.config["lsu_interval"]
             if entry["wavefronts"]:
-                entry["sent"] = now + entry["wavefronts"] - 1
-                self.leave(entry, now + entry["wavefronts"])
+                is_atomic = entry["kind"] in ("atomic", "reduction")
+                each = self.config["shared_wavefront_cycles"]
+                entry["sent"] = now + each * (entry["wavefronts"] - 1)
+                free = now + (1 if is_atomic else interval)
+                self.leave(entry, entry["sent"] + 1, max(entry["sent"] + each, free))
                 if entry["load"]:
                     latency = math.ceil(self.config["latency"]["shared_memory"])
                     self.arrive(entry["load"], entry["sent"] + latency, {})
@@ -351,13 +356,13 @@ class Sm(timing.PlainSm):
                 entry["lines"].pop(0)
                 if not entry["lines"]:
                     entry["sent"] = now
-                    self.leave(entry, now + 1)
+                    self.leave(entry, now + 1, max(now + 1, begun + interval))
         self.end_steps(now)
         if self.wakes and self.wakes[0][0] <= now:
             self.wake(now)
 
-    def leave(self, entry, time):
-        entry["leaves"] = self.unit_free = time
+    def leave(self, entry, time, free):
+        entry["leaves"], self.unit_free = time, free
         if entry["load"] is None or entry["load"]["warp"]["is_blocked"]:
             for warp in self.by_age:
                 if warp["is_blocked"] and any(one is entry for one in warp["sent"]):

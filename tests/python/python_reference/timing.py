@@ -292,7 +292,7 @@ class PlainSm:
         self.slots, self.miss_ticks, self.misses = Counter(), Counter(), 0
         self.store_slots = self.critical_path = 0
         self.arrivals, self.outbox = [], []
-        self.queue, self.pipeline, self.accepted = [], [], -1
+        self.queue, self.pipeline, self.accepted, self.unit_free = [], [], -1, 0
         self.tags_wait_for, self.dispatch_waits_for = None, None
         self.at_tags = False
         self.waited = {"mshr": 0, "noc": 0}
@@ -545,6 +545,7 @@ class PlainSm:
                 "warp": warp,
                 "instruction": instruction,
                 "left": 1 if shared else len(lines),
+                "issued": now,
                 "done": 0,
                 "lost": 0,
                 "critical_before": self.critical_path,
@@ -593,7 +594,7 @@ class PlainSm:
             self.at_tags = False
             if not self.tags_wait_for:
                 self.pipeline.pop(0)
-        if self.queue:
+        if self.queue and self.unit_free <= now:
             self.dispatch(now)
         cause = self.tags_wait_for or self.dispatch_waits_for
         if cause:
@@ -608,10 +609,16 @@ class PlainSm:
 
     def dispatch(self, now):
         entry = self.queue[0]
-        if entry["wavefronts"]:
+        begun = entry.setdefault("begun", now)
+        of_shared = entry["wavefronts"] > 0
+        atomic = entry["kind"] in ("atomic", "reduction")
+        interval = 1 if of_shared and atomic else self.config["lsu_interval"]
+        if of_shared:
+            self.unit_free = now + self.config["shared_wavefront_cycles"]
             entry["wavefronts"] -= 1
             if entry["wavefronts"]:
                 return
+            self.unit_free = max(self.unit_free, begun + interval)
             if entry["load"]:
                 latency = math.ceil(self.config["latency"]["shared_memory"])
                 before = self.time_before(entry, now)
@@ -636,6 +643,7 @@ class PlainSm:
                 return
         entry["lines"].pop(0)
         if not entry["lines"]:
+            self.unit_free = max(now + 1, begun + interval)
             self.queue.pop(0)["sent"] = now
 
     def noc_is_full(self):
@@ -857,6 +865,7 @@ class PlainSm:
                 return
             parts = ["mshr", "noc", "queue", "dram", *(["l2"] * bool(self.config["l2_clock_ghz"]))]
             memory = sum(load["latency"].get(part, 0) for part in parts)
+            memory = min(memory, (done - load["issued"]) * TICKS)
             self.critical_path = max(self.critical_path, load["critical_before"] + memory)
 
     def complete_loads(self, now):

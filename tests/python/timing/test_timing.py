@@ -152,7 +152,7 @@ class TestConservation:
         assert totals["noc_reply_packets"] >= totals["l2_read_requests"]
         more_bytes = totals["noc_reply_bytes"] - 32 * totals["l2_read_sectors"]
         answers = totals["noc_reply_packets"] - totals["l2_read_requests"]
-        acknowledged = gpu.store_acknowledgement == "awaited"
+        acknowledged = gpu.store_acknowledgement == "awaited" or gpu.atomic_wait == "until_done"
         control_bytes = gpu.noc_control_bytes * answers if acknowledged else 0
         assert 0 <= more_bytes <= 32 * totals["l2_atomic_sectors"] + control_bytes
         memory = ws.simulate_caches(kernel, gpu).totals
