@@ -12,7 +12,6 @@ TYPES: dict[str, str]
 def short(value: Any) -> str: ...
 def shown_name(name: str) -> str: ...
 def checked_value(field: GpuField, value: Any, gpu_name: str) -> Any: ...
-
 @dataclass(frozen=True, kw_only=True)
 class GpuValues:
     name: str
@@ -60,6 +59,8 @@ class GpuValues:
     noc_queue_entries: int = ...
     l1_miss_queue_entries: int = ...
     lsu_queue_entries: int = ...
+    lsu_interval: int = ...
+    shared_wavefront_cycles: int = ...
     atomic_requests: str = ...
     atomic_wait: str = ...
     l2_atomic_lane_turns: float = ...
@@ -178,13 +179,7 @@ class GpuChanges(TypedDict, total=False):
     l1_latency_place: Literal["after_tags", "before_tags"]
     lines_under_way: Literal["replaceable", "reserved"]
     l1_write_policy: Literal["write_through", "write_back"]
-    l1_write_miss: Literal[
-        "no_allocate",
-        "fetch_on_write",
-        "write_validate",
-        "fetch_on_partial_write",
-        "write_and_fetch",
-    ]
+    l1_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
     l1_replacement: str | type[Any]
     l1_allocation: Literal["on_miss", "on_fill"]
     l1_set_index: Literal["modulo", "xor", "ipoly"]
@@ -195,6 +190,8 @@ class GpuChanges(TypedDict, total=False):
     noc_queue_entries: int
     l1_miss_queue_entries: int
     lsu_queue_entries: int
+    lsu_interval: int
+    shared_wavefront_cycles: int
     atomic_requests: Literal["per_line", "per_lane"]
     atomic_wait: Literal["for_data", "until_done"]
     l2_atomic_lane_turns: float
@@ -209,13 +206,7 @@ class GpuChanges(TypedDict, total=False):
     l2_latency: float
     l2_clock_ghz: float
     l2_write_policy: Literal["write_through", "write_back"]
-    l2_write_miss: Literal[
-        "no_allocate",
-        "fetch_on_write",
-        "write_validate",
-        "fetch_on_partial_write",
-        "write_and_fetch",
-    ]
+    l2_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
     l2_replacement: str | type[Any]
     l2_set_index: Literal["modulo", "xor", "ipoly"]
     l2_slice_index: Literal["modulo", "xor", "ipoly"]

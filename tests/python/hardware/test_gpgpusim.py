@@ -103,6 +103,8 @@ class TestValues:
             "shared_memory_latency": 24.0,
             "schedulers_per_sm": 2,
             "lsu_queue_entries": 2,
+            "lsu_interval": 1,
+            "shared_wavefront_cycles": 1,
             "l1_mshr_targets": 8,
             "l1_miss_queue_entries": 8,
             "l2_mshrs": 32,
