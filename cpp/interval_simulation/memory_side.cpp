@@ -4,6 +4,7 @@
 
 #include "memory/cache/atomic_turns.h"
 #include "memory/cache/count.h"
+#include "memory/cache/store_turns.h"
 
 namespace warpstack::interval_simulation {
 
@@ -281,7 +282,10 @@ MemorySide::Wait MemorySide::read(std::uint32_t s, std::uint32_t id, Time now) {
   } else {
     memory::count_l2_read(totals_, request.mask, result.hit);
   }
-  use_slice(s, packets_[id].fetches == 0 ? request.mask : eviction.dirty, request.lanes, now);
+  const memory::AtomicRule atomics{machine_.memory.atomics_per_lane,
+                                   machine_.memory.atomic_lane_turns};
+  use_slice(s, packets_[id].fetches == 0 ? request.mask : eviction.dirty,
+            atomics.turns_of_request(request.lanes), now);
   if (fetched) fetch(s, request.line, request.set, fetched, id, now);
   write_to_dram(s, eviction.line, eviction.dirty, Request::nobody, now);
   if (modifies) {
@@ -329,7 +333,9 @@ MemorySide::Wait MemorySide::write(std::uint32_t s, std::uint32_t id, Time now) 
   result.hit |= passed;
   result.forward |= passed;
   memory::count_l2_write(totals_, request.mask, result.hit);
-  use_slice(s, result.fetch == 0 && result.forward == 0 ? request.mask : eviction.dirty, 0, now);
+  const memory::StoreRule stores{machine_.memory.partial_write_turns};
+  use_slice(s, result.fetch == 0 && result.forward == 0 ? request.mask : eviction.dirty,
+            stores.counts_bytes() ? stores.turns(request.mask, bytes_[request.bytes]) : 1, now);
   // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
   const bool waits_for_line = result.fetch && result.forward == 0 && needs_reply;
   const bool waits_for_data = result.forward != 0 && needs_reply;
@@ -343,10 +349,8 @@ MemorySide::Wait MemorySide::write(std::uint32_t s, std::uint32_t id, Time now) 
   return Wait::none;
 }
 
-void MemorySide::use_slice(std::uint32_t s, memory::SectorMask mask, double lanes, Time now) {
-  const memory::AtomicRule atomics{machine_.memory.atomics_per_lane,
-                                   machine_.memory.atomic_lane_turns};
-  double cycles = machine_.slice_request_cycles * atomics.turns_of_request(lanes);
+void MemorySide::use_slice(std::uint32_t s, memory::SectorMask mask, double turns, Time now) {
+  double cycles = machine_.slice_request_cycles * turns;
   cycles = std::max(cycles, memory::count_sectors(mask) * static_cast<double>(trace::sector_bytes) *
                                 machine_.slice_cycles_per_byte);
   slices_[s].free = std::max(slices_[s].free, now) + cycles;

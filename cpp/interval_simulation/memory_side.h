@@ -179,7 +179,7 @@ class MemorySide {
   Wait serve(std::uint32_t slice, std::uint32_t packet, Time now);
   Wait read(std::uint32_t slice, std::uint32_t packet, Time now);
   Wait write(std::uint32_t slice, std::uint32_t packet, Time now);
-  void use_slice(std::uint32_t slice, memory::SectorMask mask, double lanes, Time now);
+  void use_slice(std::uint32_t slice, memory::SectorMask mask, double turns, Time now);
   void fetch(std::uint32_t slice, std::uint64_t line, std::uint32_t set, memory::SectorMask mask,
              std::uint32_t target, Time now);
   void write_to_dram(std::uint32_t slice, std::uint64_t line, memory::SectorMask mask,

@@ -71,6 +71,7 @@ def memory_config(gpu, blocks=None, *, access_order="auto", filter_l1_hits=True)
         "lsu_queue_entries": gpu.lsu_queue_entries,
         "atomics_per_lane": gpu.atomic_requests == "per_lane",
         "atomic_lane_turns": gpu.l2_atomic_lane_turns,
+        "partial_write_turns": gpu.l2_partial_write_turns,
         "reserves_lines": gpu.lines_under_way == "reserved",
         "atomics_stop_warps": gpu.atomic_wait == "until_done",
         # A streaming L1 is bounded by its queue of requests (MDM, footnote 2).

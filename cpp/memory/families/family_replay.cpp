@@ -14,6 +14,7 @@
 #include "gpu/reference_machine.h"
 #include "memory/cache/count.h"
 #include "memory/cache/line_parts.h"
+#include "memory/cache/store_turns.h"
 #include "memory/families/family_serve.h"
 #include "memory/reuse/reuse_profile.h"
 #include "memory/system/profile_words.h"
@@ -47,6 +48,7 @@ class Filter {
       : recording_(recording),
         instructions_(trace.instructions()),
         config_(config),
+        stores_{config.partial_write_turns},
         sets_(sets),
         waits_(waits),
         l1_config_(l1_of(config, trace.header(), recording.reference.occupancy.blocks_per_sm)),
@@ -299,7 +301,10 @@ class Filter {
         totals[Total::l2_write_sectors] += sectors;
         break;
     }
-    if (kind != Request::Kind::atomic) ++result_.profile.slice_turns[sets_.slice_of(line)];
+    if (kind != Request::Kind::atomic) {
+      result_.profile.slice_turns[sets_.slice_of(line)] +=
+          bytes != nullptr ? stores_.turns(mask, *bytes) : 1;
+    }
     if (!sets_.has(line)) {
       last_request_ = last_of_row_[row];
       continues = false;
@@ -337,6 +342,7 @@ class Filter {
   const OrderRecording& recording_;
   const std::vector<trace::StaticInstruction>& instructions_;
   const MemoryConfig& config_;
+  StoreRule stores_;
   const SetSample& sets_;
   const WaitSample& waits_;
   CacheConfig l1_config_;

@@ -9,6 +9,7 @@
 #include "memory/cache/cache.h"
 #include "memory/cache/counters.h"
 #include "memory/cache/request.h"
+#include "memory/cache/store_turns.h"
 #include "memory/order/line_grouper.h"
 #include "memory/order/warp_stream.h"
 #include "trace/columns/kernel_trace.h"
@@ -42,8 +43,9 @@ class Followers {
     const CacheConfig& l1;
     const Cache& l2;
     bool l1_caches_global;
-    bool keeps_bytes;  ///< L2 asks which bytes requests write
+    bool keeps_bytes;  ///< somebody asks which bytes requests write
     AtomicRule atomics;
+    StoreRule stores;
   };
 
   /// `leader` and `followers` are the blocks of the SMs (positions in the trace), in the order in
@@ -118,8 +120,11 @@ class Followers {
   [[nodiscard]] Queue& of(Side side) { return queues_[static_cast<std::size_t>(side)]; }
   [[nodiscard]] const Queue& of(Side side) const { return queues_[static_cast<std::size_t>(side)]; }
   [[nodiscard]] double turns(const Request& request) const {
-    return request.kind == Request::Kind::atomic && launch_.atomics.counts_lanes()
-               ? turns_[request.bytes]
+    if (request.kind == Request::Kind::atomic) {
+      return launch_.atomics.counts_lanes() ? turns_[request.bytes] : 1;
+    }
+    return launch_.stores.counts_bytes() && request.bytes != 0
+               ? launch_.stores.turns(request.mask, bytes_[request.bytes])
                : 1;
   }
   void access(const MemoryAccess& access, std::size_t follower);

@@ -429,8 +429,9 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
                                    l1,
                                    l2_,
                                    config_.l1_caches_global,
-                                   keeps_bytes(l2_.config()),
-                                   {config_.atomics_per_lane, config_.atomic_lane_turns}};
+                                   keeps_bytes(l2_.config()) || config_.partial_write_turns > 0,
+                                   {config_.atomics_per_lane, config_.atomic_lane_turns},
+                                   {config_.partial_write_turns}};
     SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_);
     before_sampled_.emplace(l2_);
     if (simulation.run(observed, interrupt)) {

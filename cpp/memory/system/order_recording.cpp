@@ -41,7 +41,7 @@ OrderRecording OrderRecorder::take(bool is_timed, MemoryProfile reference) {
     if (!sm->turns_.empty()) turns = std::max(turns, sm->turns_.back() + 1);
     lines += sm->lines_.size();
     for (std::size_t slice = 0; slice < result.atomic_turns.size(); ++slice) {
-      result.atomic_turns[slice] -= static_cast<double>(sm->plain_requests_[slice]);
+      result.atomic_turns[slice] -= sm->plain_turns_[slice];
     }
   }
   // By turn: where its lines begin; then where its next line goes.

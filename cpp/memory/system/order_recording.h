@@ -50,7 +50,7 @@ struct OrderRecording {
 class SmRecorder {
  public:
   SmRecorder(const std::vector<std::uint32_t>& first_warp_of_block, std::size_t l2_slices)
-      : first_warp_(&first_warp_of_block), plain_requests_(l2_slices) {}
+      : first_warp_(&first_warp_of_block), plain_turns_(l2_slices) {}
 
   /// Notes that the running access touches a line in a turn of the SM; turns come in order.
   void line(std::uint64_t turn, std::uint64_t line, SectorMask mask, RecordedLine::Kind kind,
@@ -70,7 +70,7 @@ class SmRecorder {
                          static_cast<std::uint32_t>(sent), is_awaited, ends_wait, is_repeat});
   }
   /// Counts a request, other than an atomic, to a slice of L2.
-  void ask(std::uint32_t slice) { ++plain_requests_[slice]; }
+  void ask(std::uint32_t slice, double turns) { plain_turns_[slice] += turns; }
 
  private:
   friend class OrderRecorder;
@@ -80,7 +80,7 @@ class SmRecorder {
   std::vector<std::uint64_t> turns_;  ///< of the lines
   std::vector<RecordedAccess> accesses_;
   std::vector<ByteMasks> bytes_ = std::vector<ByteMasks>(1);
-  std::vector<std::uint64_t> plain_requests_;
+  std::vector<double> plain_turns_;
 };
 
 /// Notes the accesses of a launch.

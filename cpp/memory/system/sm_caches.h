@@ -15,6 +15,7 @@
 #include "memory/cache/counters.h"
 #include "memory/cache/line_parts.h"
 #include "memory/cache/request.h"
+#include "memory/cache/store_turns.h"
 #include "memory/order/line_grouper.h"
 #include "memory/order/schedule.h"
 #include "memory/order/timed_schedule.h"
@@ -76,8 +77,10 @@ class alignas(128) SmCaches {
         l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
         first_local_line_(trace::local_region_sector / l1_sectors_),
         keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
-                     l2.config().write_miss == WriteMiss::fetch_on_partial_write),
+                     l2.config().write_miss == WriteMiss::fetch_on_partial_write ||
+                     config.partial_write_turns > 0),
         atomics_{config.atomics_per_lane, config.atomic_lane_turns},
+        stores_{config.partial_write_turns},
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {
     accesses_.reserve(usual_requests);
@@ -141,8 +144,12 @@ class alignas(128) SmCaches {
   }
   /// Turns of the slice that serves a request.
   [[nodiscard]] double turns(const Request& request) const {
-    return request.kind == Request::Kind::atomic && atomics_.counts_lanes() ? turns_[request.bytes]
-                                                                            : 1;
+    if (request.kind == Request::Kind::atomic) {
+      return atomics_.counts_lanes() ? turns_[request.bytes] : 1;
+    }
+    return stores_.counts_bytes() && request.bytes != 0
+               ? stores_.turns(request.mask, bytes_[request.bytes])
+               : 1;
   }
   [[nodiscard]] const ByteMasks& bytes(const Request& request) const {
     return bytes_[request.bytes];
@@ -503,12 +510,14 @@ class alignas(128) SmCaches {
           lanes_of_part(*atomic_lanes_, atomic_line_, l1_sectors_, line, l2_sectors_), mask));
     }
     const std::uint32_t set = l2_.set_of(line);
-    if (recorder_ && kind != Request::Kind::atomic) recorder_->ask(l2_.slice_of(set));
     const auto owner = outcomes_.size() == 1
                            ? std::uint8_t{0}
                            : static_cast<std::uint8_t>(sets_per_thread_.quotient(set));
     requests_.push_back(
         {line, set, writer, position, mask, owner, kind, continues, evict_first, is_awaited});
+    if (recorder_ && kind != Request::Kind::atomic) {
+      recorder_->ask(l2_.slice_of(set), turns(requests_.back()));
+    }
   }
 
   const std::vector<trace::StaticInstruction>& instructions_;
@@ -524,8 +533,9 @@ class alignas(128) SmCaches {
   std::uint64_t l1_sectors_;
   std::uint64_t l2_sectors_;
   std::uint64_t first_local_line_;
-  bool keeps_bytes_;  ///< L2 asks which bytes are written
+  bool keeps_bytes_;  ///< somebody asks which bytes are written
   AtomicRule atomics_;
+  StoreRule stores_;
   Divisor sets_per_thread_;
   bool is_flushing_ = false;
   std::uint32_t misses_ = 0;  ///< lines of the current access that its warp waits for

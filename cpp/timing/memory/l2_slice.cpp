@@ -5,6 +5,7 @@
 
 #include "memory/cache/atomic_turns.h"
 #include "memory/cache/count.h"
+#include "memory/cache/store_turns.h"
 
 namespace warpstack::timing {
 
@@ -27,7 +28,7 @@ L2Slice::L2Slice(const TimingConfig& config, std::uint32_t index, memory::Cache&
       fill_port_(clock_),
       rows_(config.gpu, config.memory.l2, config.dram_channels) {
   for (std::uint32_t sectors = 0; sectors < port_times_.size(); ++sectors) {
-    port_times_[sectors] = port_time(sectors, 0);
+    port_times_[sectors] = port_time(sectors, 1);
     const double bytes = sectors * trace::sector_bytes;
     const double cycles = config.gpu.l2_slice_bytes_per_cycle > 0
                               ? std::max(bytes / config.gpu.l2_slice_bytes_per_cycle, 1.0)
@@ -185,7 +186,9 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     memory::count_l2_read(totals_, packet.mask, result.hit);
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
-  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty, packet.lanes, now);
+  const memory::AtomicRule atomics{.lane_turns = config_.gpu.l2_atomic_lane_turns};
+  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty,
+           atomics.turns_of_request(packet.lanes), now);
   if (fetched) fetch(packet, fetched, id, now);
   write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   if (modifies) {
@@ -229,7 +232,9 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   result.hit |= passed;
   result.forward |= passed;
   memory::count_l2_write(totals_, packet.mask, result.hit);
-  use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty, 0, now);
+  const memory::StoreRule stores{config_.gpu.l2_partial_write_turns};
+  use_port(result.fetch == 0 && result.forward == 0 ? packet.mask : eviction.dirty,
+           stores.counts_bytes() ? stores.turns(packet.mask, packet.bytes) : 1, now);
   // What it is acknowledged for: its own data in DRAM, or in L2 beside the rest of their sectors.
   const bool waits_for_line = result.fetch && result.forward == 0 && packet.needs_reply();
   const bool waits_for_write = result.forward && packet.needs_reply();
@@ -241,14 +246,13 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   return Wait::none;
 }
 
-void L2Slice::use_port(memory::SectorMask mask, double lanes, Ticks now) {
+void L2Slice::use_port(memory::SectorMask mask, double turns, Ticks now) {
   const std::uint32_t sectors = memory::count_sectors(mask);
-  port_.take(now, lanes > 0 ? port_time(sectors, lanes) : port_times_[sectors]);
+  port_.take(now, turns > 1 ? port_time(sectors, turns) : port_times_[sectors]);
 }
 
-Ticks L2Slice::port_time(std::uint32_t sectors, double lanes) const {
-  const memory::AtomicRule atomics{.lane_turns = config_.gpu.l2_atomic_lane_turns};
-  double cycles = config_.gpu.l2_slice_request_cycles * atomics.turns_of_request(lanes);
+Ticks L2Slice::port_time(std::uint32_t sectors, double turns) const {
+  double cycles = config_.gpu.l2_slice_request_cycles * turns;
   if (config_.gpu.l2_slice_bytes_per_cycle > 0) {
     const std::uint32_t bytes = sectors * trace::sector_bytes;
     cycles = std::max(cycles, bytes / config_.gpu.l2_slice_bytes_per_cycle);

@@ -84,8 +84,9 @@ class L2Slice {
   [[nodiscard]] Ticks next_turn(Ticks now) const { return port_.next_edge(now); }
   /// Takes the time that sectors spend on the way to or from the data of the slice.
   /// Takes the slice for a request of so many lanes (0: no atomic) that moves these sectors.
-  void use_port(memory::SectorMask mask, double lanes, Ticks now);
-  [[nodiscard]] Ticks port_time(std::uint32_t sectors, double lanes) const;
+  /// `turns` are those of the request itself, `mask` the data that it moves.
+  void use_port(memory::SectorMask mask, double turns, Ticks now);
+  [[nodiscard]] Ticks port_time(std::uint32_t sectors, double turns) const;
   /// Takes what DRAM has sent next, and serves one of the requests whose lines have come.
   void take_fills(Ticks now);
   /// Word of a write, or a line, which takes the fill port the time of its bytes.
@@ -133,7 +134,7 @@ class L2Slice {
   Server port_;
   Server fill_port_;
   std::array<Ticks, memory::max_sectors_per_line + 1> fill_times_{};  ///< by sectors
-  std::array<Ticks, memory::max_sectors_per_line + 1> port_times_{};  ///< by sectors; no atomics
+  std::array<Ticks, memory::max_sectors_per_line + 1> port_times_{};  ///< by sectors, of one turn
   memory::DramRows rows_;
   Fifo<std::uint32_t> requests_;
   Fifo<std::uint32_t> replies_;

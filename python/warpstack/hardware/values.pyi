@@ -12,6 +12,7 @@ TYPES: dict[str, str]
 def short(value: Any) -> str: ...
 def shown_name(name: str) -> str: ...
 def checked_value(field: GpuField, value: Any, gpu_name: str) -> Any: ...
+
 @dataclass(frozen=True, kw_only=True)
 class GpuValues:
     name: str
@@ -64,6 +65,7 @@ class GpuValues:
     atomic_requests: str = ...
     atomic_wait: str = ...
     l2_atomic_lane_turns: float = ...
+    l2_partial_write_turns: float = ...
     store_acknowledgement: str = ...
     kernel_end: str = ...
     l2_size_kib: float
@@ -179,7 +181,13 @@ class GpuChanges(TypedDict, total=False):
     l1_latency_place: Literal["after_tags", "before_tags"]
     lines_under_way: Literal["replaceable", "reserved"]
     l1_write_policy: Literal["write_through", "write_back"]
-    l1_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
+    l1_write_miss: Literal[
+        "no_allocate",
+        "fetch_on_write",
+        "write_validate",
+        "fetch_on_partial_write",
+        "write_and_fetch",
+    ]
     l1_replacement: str | type[Any]
     l1_allocation: Literal["on_miss", "on_fill"]
     l1_set_index: Literal["modulo", "xor", "ipoly"]
@@ -195,6 +203,7 @@ class GpuChanges(TypedDict, total=False):
     atomic_requests: Literal["per_line", "per_lane"]
     atomic_wait: Literal["for_data", "until_done"]
     l2_atomic_lane_turns: float
+    l2_partial_write_turns: float
     store_acknowledgement: Literal["none", "awaited"]
     kernel_end: Literal["last_store", "last_warp", "last_transfer", "last_acknowledgement"]
     l2_size_kib: float
@@ -206,7 +215,13 @@ class GpuChanges(TypedDict, total=False):
     l2_latency: float
     l2_clock_ghz: float
     l2_write_policy: Literal["write_through", "write_back"]
-    l2_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
+    l2_write_miss: Literal[
+        "no_allocate",
+        "fetch_on_write",
+        "write_validate",
+        "fetch_on_partial_write",
+        "write_and_fetch",
+    ]
     l2_replacement: str | type[Any]
     l2_set_index: Literal["modulo", "xor", "ipoly"]
     l2_slice_index: Literal["modulo", "xor", "ipoly"]

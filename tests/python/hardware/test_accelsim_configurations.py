@@ -113,7 +113,7 @@ class TestAccelSim:
         of_product |= MEASURED | {"l2_slice_index"}
         if name != "qv100":
             of_product |= {"lsu_interval", "shared_wavefront_cycles"}
-            of_product |= {"store_acknowledgement", "kernel_end"}
+            of_product |= {"store_acknowledgement", "kernel_end", "l2_partial_write_turns"}
         assert {k for k in shipped if shipped[k] != described[k]} <= of_product
 
     def test_titan_v_takes_the_rest_from_its_configuration(self):

@@ -25,6 +25,7 @@ def timed_gpus(draw):
         noc_queue_entries=draw(st.sampled_from([0, 0, 0, 2])),
         lines_under_way=draw(st.sampled_from(["replaceable", "reserved"])),
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
+        l2_partial_write_turns=draw(st.sampled_from([0, 0, 1, 2.5])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
         atomic_wait=draw(st.sampled_from(["for_data", "until_done"])),
     )

@@ -14,7 +14,7 @@ import numpy as np
 from python_reference import timing
 from python_reference.interval_scheduler import Scheduler
 from python_reference.interval_steps import issue_step, steps
-from python_reference.memory import resident_blocks
+from python_reference.memory import resident_blocks, store_turns
 from python_reference.timing_memory import Slice
 from python_reference.timing_trace import instructions_of, parts_of
 
@@ -409,9 +409,12 @@ class L2Slice(Slice):
         waiting = self.config["l2_miss_queue_entries"] * self.side.sharers
         return len(self.channel.queue) >= self.config["dram_queue_entries"] + waiting
 
-    def use_port(self, sectors, lanes, now):
+    def use_port(self, sectors, lanes, now, written=()):
         side, rate = self.side, self.config["l2_slice_bytes_per_cycle"]
-        cycles = side.request_cycles * max(1.0, self.config["l2_atomic_lane_turns"] * lanes)
+        turns = max(1.0, self.config["l2_atomic_lane_turns"] * lanes)
+        if written:
+            turns = store_turns(self.config["l2_partial_write_turns"], written)
+        cycles = side.request_cycles * turns
         if rate:
             cycles = max(cycles, 32 * len(sectors) * (side.period / rate))
         self.time_free = max(self.time_free, now) + cycles

@@ -29,6 +29,11 @@ class Line:
         return self.bytes.get(sector) == ALL_BYTES
 
 
+def store_turns(each, touched):
+    """Return how often a slice is busy with a line of {sector: written bytes}."""
+    return timed.in_parts(1 + each * sum(mask != ALL_BYTES for mask in touched.values()))
+
+
 class OrderedSet:
     """The lines of an LRU or FIFO set: the last to make room first."""
 
@@ -715,6 +720,8 @@ class PlainMemorySystem:
         kind, line, part, _, _ = request
         for l2_line, touched in self.l2_lines(line, part, l1):
             turns = self.atomic_turns(touched) if kind == "atomic" else 1
+            if kind in ("write", "write_back"):
+                turns = store_turns(self.config["partial_write_turns"], touched)
             self.slice_turns[self.l2.place(l2_line)[0]] += turns
 
     def atomic_turns(self, touched):

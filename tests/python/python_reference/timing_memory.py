@@ -3,6 +3,8 @@
 import math
 from collections import Counter
 
+from python_reference.memory import store_turns
+
 #: Time is counted in 2^-20 SM cycles.
 TICKS = 2**20
 
@@ -53,8 +55,10 @@ class Slice:
             if packet["left"] == 0:
                 self.finish(packet)
 
-    def use_port(self, sectors, lanes, now):
+    def use_port(self, sectors, lanes, now, written=()):
         turns = max(1, self.config["l2_atomic_lane_turns"] * lanes)
+        if written:
+            turns = store_turns(self.config["l2_partial_write_turns"], written)
         cycles = self.config["l2_slice_request_cycles"] * turns
         if self.config["l2_slice_bytes_per_cycle"]:
             count = 32 * len(sectors)
@@ -220,7 +224,7 @@ class Slice:
         )
         passes = fetch or forward
         moved = (written_back[1] if written_back else ()) if passes else packet["sectors"]
-        self.use_port(moved, 0, now)
+        self.use_port(moved, 0, now, packet["sectors"])
         answers = packet["fetch"] is not None
         packet["left"] = int(answers and bool(passes))
         self.write_to_dram(line, forward, packet if answers else None)
