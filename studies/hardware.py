@@ -101,6 +101,7 @@ def main() -> None:
     made = {
         "summary": tables.summary(rows),
         "ratios": tables.ratios(rows),
+        "pairs": tables.pairs(rows),
         "suites": tables.by_gpu(rows),
         "worst": tables.worst(rows),
         "left-out": tables.left_out(rows),

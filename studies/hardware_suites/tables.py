@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from warpstack.validation.pairs import agreement
+
 from . import microbenchmarks, samples
 from .evaluate import MODELS, SIMULATOR
 from .row import Row
@@ -122,6 +124,60 @@ def _ratio_errors(found: pd.DataFrame, *, same_kernel: bool) -> Iterator[float]:
         if (a[0] == b[0]) == same_kernel and a[1] != b[1]:
             short, long = sorted((a, b), key=lambda one: float(one[2]))
             yield abs(long[3] / short[3] / (long[2] / short[2]) - 1)
+
+
+#: Programs whose kernels compute the same in several ways, and which parameters say the way.
+VERSIONS = {
+    **dict.fromkeys(("course_add", "course_line", "course_plane"), ("columns", "kind", "block")),
+    **dict.fromkeys(("course_histogram", "course_product"), ("shared", "kind", "block")),
+    **dict.fromkeys(("course_vector", "simple_transpose"), ("shared", "block")),
+    **dict.fromkeys(("transposes", "matrix_product"), ()),
+}
+
+
+def _problem(run: str) -> str:
+    """Return what a program computes, whichever way; empty where it has one way alone."""
+    program, *parameters = run.split("-")
+    if program not in VERSIONS:
+        return ""
+    same = [each for each in parameters if each.partition("=")[0] not in VERSIONS[program]]
+    return "-".join([program, *same])
+
+
+def pairs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how often the faster of two rows of a card is named, and by how much, by set and model."""
+    found = plain(rows)
+    cells = []
+    for suite in [*found["suite"].unique(), "all"]:
+        of_set = found if suite == "all" else found[found["suite"] == suite]
+        for what in ("all pairs", "versions of a kernel"):
+            line, most = [str(suite), what], 0
+            for model in ALL:
+                all_pairs, right, near = 0, 0.0, 0.0
+                for _, card in of_set[of_set["model"] == model].groupby(
+                    ["suite", "gpu"], sort=False
+                ):
+                    each = card.drop_duplicates(["kernel", "run", "metric"])
+                    groups = None
+                    if what != "all pairs":
+                        groups = each["run"].map(_problem).to_numpy(str)
+                    one = agreement(
+                        each["time_us"].to_numpy(float), each["measured_us"].to_numpy(float), groups
+                    )
+                    if one.pairs:
+                        all_pairs += one.pairs
+                        right += one.pairs * one.right_winner
+                        near += one.pairs * one.ratio_within
+                most = max(most, all_pairs)
+                share = [_percent(x / all_pairs) if all_pairs else "-" for x in (right, near)]
+                line += share
+            if most:
+                line.insert(2, str(most))
+                cells.append(line)
+    head = ["set", "of", "pairs"]
+    for model in ALL:
+        head += [f"{model}, winner", f"{model}, within 15 %"]
+    return pd.DataFrame(cells, columns=head)
 
 
 def by_gpu(rows: pd.DataFrame) -> pd.DataFrame:

@@ -82,9 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--by",
-        choices=("model", "kernel", "app", "suite", "class"),
+        choices=("model", "kernel", "app", "suite", "class", "pairs"),
         default="model",
-        help="a row per this, for each model and metric (default: model)",
+        help="a row per this, for each model and metric; pairs: how often the faster of two launches is "
+        "named, and by how much (default: model)",
     )
     parser.add_argument(
         "--pairs",
@@ -123,6 +124,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GHZ",
         help="turns measured times into cycles, which are compared then",
     )
+    parser.add_argument(
+        "--version",
+        dest="versions",
+        action="append",
+        default=[],
+        metavar="KERNEL=WHAT",
+        help="with --by pairs: what a kernel computes, such as naive=transpose; may be repeated",
+    )
     add_plot(parser, "draw errors and values of the first metric (.png, .pdf)")
     add_output(parser)
 
@@ -147,13 +156,21 @@ def run(arguments: argparse.Namespace) -> None:
     )
     fractions = ["error", "mape", "max_error"]
     fractions += ["stack_distance", "mean_stack_distance", "same_largest_stall"]
+    fractions += [
+        f"{of}{name}" for of in ("", "version_") for name in ("right_winner", "ratio_within")
+    ]
     formats: dict[str, Any] = {
         **dict.fromkeys(_OF_METRIC, number),
         **dict.fromkeys([f"{name}_%" for name in fractions], "{:,.1f}"),
         **dict.fromkeys(["ratio", "gmean_ratio", "pearson", "spearman"], "{:,.3f}"),
     }
     shown, what = table, ""
-    if arguments.by != "kernel":
+    versions = _pairs("--version", arguments.versions, "KERNEL=WHAT")
+    if versions and arguments.by != "pairs":
+        raise ws.InputError("--version is of --by pairs; give both")
+    if arguments.by == "pairs":
+        shown = ws.validation.pair_errors(table, versions or None)
+    elif arguments.by != "kernel":
         by = None if arguments.by == "model" else arguments.by
         shown = ws.validation.validation_errors(table, by, pairs=arguments.pairs)
     if not (arguments.json or arguments.csv):
@@ -313,13 +330,13 @@ def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _pairs(option: str, values: Sequence[str]) -> dict[str, str] | None:
-    """Read ``APP=VALUE``."""
+def _pairs(option: str, values: Sequence[str], form: str = "APP=VALUE") -> dict[str, str] | None:
+    """Read ``APP=VALUE``, or what is called so."""
     pairs = {}
     for text in values:
         app, equals, value = text.rpartition("=")
         if not equals or not app:
-            raise ws.InputError(f"{option} {text}: expected APP=VALUE")
+            raise ws.InputError(f"{option} {text}: expected {form}")
         pairs[app] = value
     return pairs or None
 

@@ -17,6 +17,7 @@ from warpstack.memory.caches import MemoryProfile
 from warpstack.tables import STACK, checked_table, require
 from warpstack.timing.simulation import SimulationResult
 from warpstack.validation import measures, stacks
+from warpstack.validation.pairs import pair_errors
 from warpstack.validation.profilers import TIMED, warn_of_other_profilers
 from warpstack.validation.quantities import (
     COMPARABLE,
@@ -67,6 +68,8 @@ def validate(
     clock_ghz: float | None = None,
     suites: Mapping[str, str] | pd.Series | None = None,
     classes: Mapping[str, str] | pd.Series | None = None,
+    pairs: bool = False,
+    versions: Mapping[str, str] | pd.Series | None = None,
 ) -> pd.DataFrame:
     """Put predictions beside references, kernel by kernel.
 
@@ -101,6 +104,12 @@ def validate(
     suites, classes
         Suite and class (such as MD and NMD) by application; by default the columns ``suite`` and
         ``class``, and for the class the column ``dpki``: MD above 10 (MDM, Section I), else NMD.
+
+    pairs
+        Say which of two launches is faster and by how much, in place of a row per launch: the result
+        is that of `warpstack.validation.pair_errors`.
+    versions
+        With `pairs`: what kernels compute, by name; versions of one kernel are counted apart, too.
 
     Returns
     -------
@@ -152,6 +161,8 @@ def validate(
         raise InputError(f"skip = {shown(skip)} is not a number of launches")
     if skip and match == "number":
         raise InputError("skip counts launches by order; leave out match='number', or skip")
+    if versions is not None and not pairs:
+        raise InputError("versions are of pairs; give pairs=True, too")
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
         raise InputError(f"clock_ghz = {shown(clock_ghz)} is not a clock")
     frames, provenance = _references(reference)
@@ -213,7 +224,7 @@ def validate(
     _report_other_units(table)
     table = table[columns].astype({"kernel": "Int64", "launches": "int64"})
     _report_unmatched(table, predicted, _texts(known))
-    return table
+    return pair_errors(table, versions) if pairs else table
 
 
 @checked
