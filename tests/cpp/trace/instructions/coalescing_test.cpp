@@ -163,7 +163,9 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
 TEST(ImpliedPasses, MostSectorsOfEightBanks) {
   const auto passes = [](std::uint32_t width, std::uint64_t stride) {
     std::vector<std::uint64_t> sectors;
-    coalesce(lanes_of(~0u, [&](std::uint64_t lane) { return stride * lane; }), width, sectors);
+    LaneAddresses lanes{.mask = ~0u, .address = {}};
+    for (std::uint64_t lane = 0; lane < warp_size; ++lane) lanes.address[lane] = stride * lane;
+    coalesce(lanes, width, sectors);
     return implied_passes(sectors);
   };
   EXPECT_EQ(passes(4, 4), 1u);
