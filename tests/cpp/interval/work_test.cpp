@@ -181,14 +181,15 @@ TEST(Demands, TagsAndBanksOfL1) {
   counters.requests = counters.sectors = 320;
   counters.l1_passes = 30;
   DemandOptions options;
+  // Per instruction.
   const auto cycles = [&] { return demands_of(trace, memory, options).lsu_cycles; };
-  EXPECT_DOUBLE_EQ(cycles(), 320);
+  EXPECT_DOUBLE_EQ(cycles(), 32);
   options.l1_tags_per_cycle = 4;
-  EXPECT_DOUBLE_EQ(cycles(), 80);
+  EXPECT_DOUBLE_EQ(cycles(), 8);
   counters.l1_passes = 100;
-  EXPECT_DOUBLE_EQ(cycles(), 100);
+  EXPECT_DOUBLE_EQ(cycles(), 10);
   options.lsu_interval = 12;
-  EXPECT_DOUBLE_EQ(cycles(), 120);
+  EXPECT_DOUBLE_EQ(cycles(), 12);
 }
 
 TEST(Demands, LinesOfALoadThatMisses) {

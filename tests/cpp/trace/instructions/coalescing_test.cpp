@@ -165,7 +165,7 @@ TEST(ImpliedPasses, MostSectorsOfEightBanks) {
     std::vector<std::uint64_t> sectors;
     LaneAddresses lanes{.mask = ~0u, .address = {}};
     for (std::uint64_t lane = 0; lane < warp_size; ++lane) lanes.address[lane] = stride * lane;
-    coalesce(lanes, width, sectors);
+    coalesce(lanes, width, sectors, nullptr);
     return implied_passes(sectors);
   };
   EXPECT_EQ(passes(4, 4), 1u);
