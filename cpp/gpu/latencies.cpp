@@ -49,6 +49,7 @@ ClassLatencies ClassLatencies::of(const Gpu& gpu) {
     latencies.of_class[index(op_class)] = gpu.*field;
   }
   latencies.shared_memory = gpu.shared_memory_latency;
+  latencies.more_shared_wavefront = gpu.shared_wavefront_cycles;
   latencies.tensor = TensorUnit::of(gpu);
   return latencies;
 }

@@ -12,7 +12,8 @@ namespace warpstack::gpu {
 /// Latencies that do not depend on the caches, in SM cycles.
 struct ClassLatencies {
   std::array<double, trace::num_op_classes> of_class{};
-  double shared_memory = 0;  ///< one wavefront
+  double shared_memory = 0;          ///< one wavefront
+  double more_shared_wavefront = 1;  ///< of each further one
   TensorUnit tensor;
 
   static ClassLatencies of(const Gpu& gpu);

@@ -329,7 +329,7 @@ Latencies latencies(const trace::KernelTrace& trace, const memory::MemoryProfile
                                     ? 1.0
                                     : static_cast<double>(counters.shared_wavefronts) /
                                           static_cast<double>(counters.active_executions);
-      result.push_back(classes.shared_memory + wavefronts - 1);
+      result.push_back(classes.shared_memory + (wavefronts - 1) * classes.more_shared_wavefront);
     } else {
       const std::array<double, memory::num_miss_events> of_level = {levels.l1, levels.l2,
                                                                     levels.l2 + levels.dram};

@@ -370,16 +370,19 @@ double imbalance_of(std::span<const std::uint64_t> slice_sectors, std::uint32_t 
   return all == 0 ? 1 : static_cast<double>(most) * channels / static_cast<double>(all);
 }
 
-/// Cycles of the load-store unit for all executions of an instruction. Those that take less than
-/// the interval are known by their mean.
+/// Cycles of the load-store unit for all executions of an instruction. What takes an execution
+/// longest, the interval, the tags, or the banks of L1, is known by their means.
 double lsu_cycles_of(const trace::StaticInstruction& instruction,
                      const memory::InstructionCounters& counters, double per_sector,
                      const DemandOptions& options) {
   const double lines = per_sector > 0 ? per_sector * static_cast<double>(counters.sectors)
                                       : static_cast<double>(counters.requests);
   const auto passes = static_cast<double>(counters.shared_wavefronts);
-  const double cycles = lines + passes * options.shared_wavefront_cycles;
+  double cycles = lines + passes * options.shared_wavefront_cycles;
   if (passes > 0 && instruction.is_atomic()) return cycles;
+  if (options.l1_tags_per_cycle > 0 && instruction.uses_caches() && !instruction.is_atomic()) {
+    cycles = std::max(static_cast<double>(counters.l1_passes), lines / options.l1_tags_per_cycle);
+  }
   return std::max(cycles, options.lsu_interval * static_cast<double>(counters.active_executions));
 }
 

@@ -57,6 +57,7 @@ struct DemandOptions {
   gpu::WarpWaits waits{};
   double lsu_interval = 1;             ///< cycles of a memory instruction, at least
   double shared_wavefront_cycles = 1;  ///< of a pass through shared memory
+  double l1_tags_per_cycle = 0;        ///< lines; 0: one, and no passes over the banks of L1
 
   static DemandOptions of(const gpu::Gpu& gpu) {
     return {gpu::TensorUnit::of(gpu),
@@ -64,7 +65,8 @@ struct DemandOptions {
             gpu.num_dram_channels(),
             gpu::WarpWaits::of(gpu),
             static_cast<double>(gpu.lsu_interval),
-            static_cast<double>(gpu.shared_wavefront_cycles)};
+            static_cast<double>(gpu.shared_wavefront_cycles),
+            static_cast<double>(gpu.l1_tags_per_cycle)};
   }
 };
 

@@ -99,6 +99,7 @@ bool Sm::departed(Time now) {
   waits_for_noc_ = false;
   const Cycle until = std::max(unit_time_, ceil_of(now));
   waited_for_noc_ += static_cast<double>(until - unit_time_);
+  if (until > unit_time_) looked_up_ = 0;
   unit_time_ = until;
   run(window_end_, stops_at_places_);
   return true;
@@ -571,8 +572,13 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
       state.pending = static_cast<std::uint32_t>(lines_.size());
       ++warp.outstanding;
     }
-    warp.stream->advance();
     begun_ = unit_time_;
+    const bool has_passes = machine_.gpu.l1_tags_per_cycle > 0 && !instruction.is_atomic();
+    passes_ = has_passes ? access.l1_passes() : 0;
+    lines_per_turn_ = has_passes ? machine_.gpu.l1_tags_per_cycle : 1;
+    // The last pass of a load brings the last of its data.
+    if (has_passes && returns) state.done = begun_ + passes_ - 1 + machine_.l1_latency;
+    warp.stream->advance();
     is_interrupted_ = !continue_access();
   }
   head_issued(id, now);
@@ -586,6 +592,8 @@ bool Sm::continue_access() {
     const Cause cause = look_up(lines_[next_line_], next_line_, unit_time_);
     if (cause == Cause::nothing) {
       ++next_line_;
+      if (++looked_up_ < lines_per_turn_ && next_line_ < lines_.size()) continue;
+      looked_up_ = 0;
       ++unit_time_;
       continue;
     }
@@ -604,11 +612,13 @@ bool Sm::continue_access() {
     (cause == Cause::mshr ? waited_for_mshr_ : waited_for_noc_) +=
         static_cast<double>(until - unit_time_);
     unit_time_ = until;
+    looked_up_ = 0;
   }
   Warp& warp = warps_[issuing_];
   Access& access = access_of(warp, access_);
   access.sent = unit_time_ - 1;
-  leave_queue(access.sent, std::max<Cycle>(unit_time_, begun_ + machine_.gpu.lsu_interval));
+  const Cycle interval = std::max(machine_.gpu.lsu_interval, passes_);
+  leave_queue(access.sent, std::max(unit_time_, begun_ + interval));
   if (warp.is_blocked) look_at_waits(issuing_, now_);
   return true;
 }

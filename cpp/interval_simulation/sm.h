@@ -223,7 +223,10 @@ class Sm {
   std::size_t queue_head_ = 0;
   Cycle accepted_ = -1;
   Cycle unit_time_ = 0;
-  Cycle begun_ = 0;  ///< the access has its first turn
+  Cycle begun_ = 0;                   ///< the access has its first turn
+  std::uint32_t passes_ = 0;          ///< of the access over the banks of L1, if they count
+  std::uint32_t lines_per_turn_ = 1;  ///< of the access
+  std::uint32_t looked_up_ = 0;       ///< of them, in this turn
   bool is_interrupted_ = false;
   std::uint32_t issuing_ = none;  ///< the warp whose access is at hand
   std::uint32_t access_ = 0;

@@ -20,6 +20,7 @@ InstructionCounters& InstructionCounters::operator+=(const InstructionCounters& 
   dram_requests += other.dram_requests;
   dram_sectors += other.dram_sectors;
   shared_wavefronts += other.shared_wavefronts;
+  l1_passes += other.l1_passes;
   repeats += other.repeats;
   for (std::size_t e = 0; e < num_miss_events; ++e) {
     events[e] += other.events[e];

@@ -24,6 +24,7 @@ struct InstructionCounters {
   std::uint64_t dram_requests = 0;       ///< requests with a sector that missed in L2
   std::uint64_t dram_sectors = 0;        ///< sectors that these moved between L2 and DRAM
   std::uint64_t shared_wavefronts = 0;   ///< passes through shared memory
+  std::uint64_t l1_passes = 0;           ///< of loads and stores over the banks of L1
   std::array<std::uint64_t, num_miss_events> events{};  ///< active executions by the slowest answer
   /// Waits of warps for data of this load or atomic, by the level that the last of the data came
   /// from, and their cycles on the reference machine: at most the latency of that level, less if

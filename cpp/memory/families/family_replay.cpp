@@ -133,6 +133,7 @@ class Filter {
       counters.sectors = all.sectors;
       counters.requests = all.requests;
       counters.shared_wavefronts = all.shared_wavefronts;
+      counters.l1_passes = all.l1_passes;
       counters.events[0] = all.events[0] + all.events[1] + all.events[2];
       profile.per_row.push_back(counters);
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/columns/kernel_trace.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::memory {
 
@@ -16,6 +17,9 @@ struct MemoryAccess {
   std::span<const std::uint32_t> store_bytes;   ///< byte masks of written sectors; empty for loads
   std::span<const trace::AtomicLanes> atomics;  ///< of its sectors; empty unless it is an atomic
   std::uint32_t wavefronts = 0;                 ///< of an access to shared memory; else 0
+
+  /// Passes over the banks of L1.
+  [[nodiscard]] std::uint32_t l1_passes() const { return trace::implied_passes(sectors); }
 };
 
 /// Which rows of the instruction table a WarpStream yields, and which have store masks and lanes.

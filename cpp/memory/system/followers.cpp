@@ -135,6 +135,7 @@ void Followers::access(const MemoryAccess& access, std::size_t follower) {
   FollowerCounts& counts = per_row_[access.row];
   counts.sectors += access.sectors.size();
   counts.requests += lines.size();
+  if (!instruction.is_atomic()) counts.l1_passes += access.l1_passes();
   const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
   Queue& queue = of(follower < num_before_ ? Side::before : Side::after);
   const std::size_t first = queue.requests.size();

@@ -20,6 +20,7 @@ namespace warpstack::memory {
 struct FollowerCounts {
   std::uint64_t sectors = 0;
   std::uint64_t requests = 0;       ///< lines of L1
+  std::uint64_t l1_passes = 0;      ///< of loads and stores over its banks
   std::uint64_t dram_requests = 0;  ///< those with a sector that missed in L2
   std::uint64_t dram_sectors = 0;   ///< moved by these between L2 and DRAM
   std::uint64_t l2_events = 0;      ///< accesses that left the SM and were served by L2

@@ -10,7 +10,7 @@
 namespace warpstack::memory {
 namespace {
 
-constexpr std::size_t words_per_row = 10 + 4 * num_miss_events + 1;
+constexpr std::size_t words_per_row = 11 + 4 * num_miss_events + 1;
 constexpr std::size_t words_per_observed = 6;
 /// Words of a sample per row and per simulated SM.
 constexpr std::size_t words_per_row_errors = 2;
@@ -32,6 +32,7 @@ void for_each_counter(Counters& counters, Visit visit) {
   visit(counters.dram_requests);
   visit(counters.dram_sectors);
   visit(counters.shared_wavefronts);
+  visit(counters.l1_passes);
   for (auto& event : counters.events) visit(event);
   for (auto& wait : counters.waits) visit(wait);
   for (auto& cycles : counters.wait_cycles) visit(cycles);

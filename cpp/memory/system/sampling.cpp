@@ -266,6 +266,7 @@ void SampledSimulation::estimate_row(std::size_t row, const trace::RowCounts& co
     const FollowerCounts& others = leader.followers->per_row()[row];
     const double weight = leader.group.weight();
     all.requests += mine.requests + others.requests;
+    all.l1_passes += mine.l1_passes + others.l1_passes;
     all.sectors += mine.sectors + others.sectors;
     all.dram_requests += mine.dram_requests + others.dram_requests;
     all.dram_sectors += mine.dram_sectors + others.dram_sectors;

@@ -338,6 +338,7 @@ class alignas(128) SmCaches {
     InstructionCounters& counters = worker.per_row[access.row];
     counters.sectors += access.sectors.size();
     counters.requests += lines.size();
+    if (!instruction.is_atomic()) counters.l1_passes += access.l1_passes();
     const bool evict_first = instruction.cache_operator == trace::CacheOperator::evict_first;
     if (instruction.is_atomic()) {
       for (std::size_t i = 0; i < lines.size(); ++i) {

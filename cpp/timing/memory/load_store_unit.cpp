@@ -33,8 +33,9 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       noc_queue_entries_(config.noc_queue_entries),
       l1_latency_(whole_cycles(config.gpu.l1_latency)),
       shared_latency_(whole_cycles(config.latency.shared_memory)),
+      lines_per_turn_(std::max(config.gpu.l1_tags_per_cycle, 1u)),
       pipeline_entries_(config.gpu.l1_latency_place == L1Latency::before_tags
-                            ? static_cast<std::size_t>(l1_latency_)
+                            ? static_cast<std::size_t>(l1_latency_) * lines_per_turn_
                             : 0),
       mshrs_(config.l1_mshrs, config.gpu.l1_mshr_targets) {}
 
@@ -85,6 +86,7 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   const StackComponent cause = is_blocked() ? cause_of_waiting() : StackComponent::base;
   if (cause == StackComponent::mshr) origin.mshr_mark += now - blocked_since_;
   if (cause == StackComponent::noc) origin.noc_mark += now - blocked_since_;
+  entry.passes = 0;
   entry.next = 0;
   entry.begun = -1;
   return entry;
@@ -97,6 +99,9 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
   Entry& entry =
       append(instruction, access.row, warp, static_cast<std::uint32_t>(lines.size()), now, awaits);
   entry.wavefronts = 0;
+  if (config_.gpu.l1_tags_per_cycle > 0 && !entry.origin.is_atomic()) {
+    entry.passes = access.l1_passes();
+  }
   entry.lines.assign(lines.begin(), lines.end());
   entry.bytes.clear();
   if (!access.store_bytes.empty()) {
@@ -129,20 +134,35 @@ void LoadStoreUnit::step(Cycle now) {
   if (cause == StackComponent::noc) waited_for_noc_ += now - blocked_since_;
   blocked_since_ = now;
   retry_ = false;
-  if (!pipeline_.empty() && pipeline_.front().ready <= now) {
+  for (std::uint32_t turn = 0; turn < lines_per_turn_; ++turn) {
+    if (pipeline_.empty() || pipeline_.front().ready > now) break;
     const Request& request = pipeline_.front();
     at_tags_ = true;
     tags_wait_for_ = look_up(request.origin, request.access, &request.bytes, nullptr, now);
     at_tags_ = false;
-    if (tags_wait_for_ == StackComponent::base) pipeline_.pop();
+    if (tags_wait_for_ != StackComponent::base) break;
+    pipeline_.pop();
   }
   if (!queue_.empty() && free_at_ <= now) dispatch(now);
+}
+
+void LoadStoreUnit::begin(Entry& entry, Cycle now) {
+  entry.begun = now;
+  const Origin& origin = entry.origin;
+  if (entry.passes == 0 || origin.load == no_load) return;
+  Load& load = loads_[origin.load];
+  if (!load.returns_data) return;
+  // Its last pass brings the last of its data.
+  const Cycle after = entry.passes - 1 + l1_latency_;
+  load.done = now + after;
+  load.latency = time_before(origin, now);
+  load.latency[StackComponent::l1] += after * ticks_per_cycle;
 }
 
 void LoadStoreUnit::dispatch(Cycle now) {
   Entry& entry = queue_.front();
   const Origin& origin = entry.origin;
-  if (entry.begun < 0) entry.begun = now;
+  if (entry.begun < 0) begin(entry, now);
   free_at_ = now + 1;
   bool is_last = false;
   if (entry.wavefronts > 0) {
@@ -155,7 +175,9 @@ void LoadStoreUnit::dispatch(Cycle now) {
       latency[StackComponent::l1] = 0;
       arrive(origin.load, now + shared_latency_, latency);
     }
-  } else {
+  }
+  const std::uint32_t most = entry.wavefronts > 0 ? 0 : entry.passes > 0 ? lines_per_turn_ : 1;
+  for (std::uint32_t turn = 0; turn < most && !is_last; ++turn) {
     const memory::ByteMasks* bytes = entry.bytes.empty() ? nullptr : &entry.bytes[entry.next];
     if (goes_to_pipeline(entry)) {
       if (pipeline_.size() == pipeline_entries_) return;

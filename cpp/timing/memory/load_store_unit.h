@@ -38,7 +38,9 @@ struct MissLatency {
 /// sends one request (the sectors of one line) or one shared-memory wavefront per cycle, to the
 /// tags of L1 or into the pipeline before them. Where a request finds no MSHR, no free target of
 /// one, no line that can make room, or a full NoC queue, everything behind it waits. An instruction
-/// and a wavefront may take more cycles (`lsu_interval`, `shared_wavefront_cycles`).
+/// and a wavefront may take more cycles (`lsu_interval`, `shared_wavefront_cycles`), as may the
+/// passes of a load or store over the banks of L1, of which several lines are looked up per cycle
+/// (`l1_tags_per_cycle`).
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1, const memory::Cache& l2,
@@ -151,6 +153,7 @@ class LoadStoreUnit {
   struct Entry {
     Origin origin;
     std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
+    std::uint32_t passes = 0;      ///< over the banks of L1; 0: they do not count
     std::size_t next = 0;          ///< line or wavefront
     Cycle begun = -1;              ///< of its first turn
     std::vector<memory::LineAccess> lines;
@@ -184,8 +187,11 @@ class LoadStoreUnit {
   std::uint32_t allocate_load();
   /// Cycles that an instruction takes of the unit, at least.
   [[nodiscard]] Cycle interval_of(const Entry& entry) const {
-    return entry.wavefronts > 0 && entry.origin.is_atomic() ? 1 : config_.gpu.lsu_interval;
+    if (entry.wavefronts > 0 && entry.origin.is_atomic()) return 1;
+    return std::max(config_.gpu.lsu_interval, entry.passes);
   }
+  /// The first turn of an instruction.
+  void begin(Entry& entry, Cycle now);
   /// Lets the first instruction in the queue do its turn.
   void dispatch(Cycle now);
   [[nodiscard]] bool reaches_l1(const Origin& origin, std::uint64_t line) const {
@@ -250,6 +256,7 @@ class LoadStoreUnit {
   std::size_t noc_queue_entries_;
   Cycle l1_latency_;
   Cycle shared_latency_;
+  std::uint32_t lines_per_turn_;  ///< of loads and stores
   std::size_t pipeline_entries_;  ///< before the tags; 0: none
 
   Fifo<Entry> queue_;

@@ -220,6 +220,13 @@ bool are_pairs(const LaneAddresses& lanes, std::uint32_t distance) {
 
 }  // namespace
 
+std::uint32_t implied_passes(std::span<const std::uint64_t> sectors) {
+  constexpr std::size_t sectors_per_pass = 4;
+  std::array<std::uint32_t, sectors_per_pass> wanted{};
+  for (const std::uint64_t sector : sectors) ++wanted[sector % sectors_per_pass];
+  return *std::ranges::max_element(wanted);
+}
+
 std::uint32_t shared_group_lanes(std::uint32_t width, bool is_paired) {
   const std::uint32_t words_per_lane = std::max((width + 3) / 4, 1u);
   const std::uint32_t lanes = std::max(warp_size / words_per_lane, 1u);

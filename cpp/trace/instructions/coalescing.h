@@ -46,6 +46,11 @@ LaneAddresses local_addresses(const LaneAddresses& lanes, std::uint64_t warp);
 /// First sector of the local-memory region.
 inline constexpr std::uint64_t local_region_sector = std::uint64_t{1} << 58;
 
+/// Passes over the 32 banks of 4 bytes of L1 that an access to so many different sectors takes, if
+/// its lanes want all of their words: the most sectors that share eight banks. That is exact for
+/// aligned neighbouring words and for distances of a power of two; else at least what it takes.
+std::uint32_t implied_passes(std::span<const std::uint64_t> sectors);
+
 /// Size of the windows through which generic addresses reach shared and local memory (24-bit
 /// offsets).
 inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 24;

@@ -171,6 +171,27 @@ TEST(Demands, SectorsOfAnAtomicHaveTheirOwnRequests) {
   EXPECT_DOUBLE_EQ(whole.write_bytes, 2 * 32);
 }
 
+TEST(Demands, TagsAndBanksOfL1) {
+  const auto address = [](std::uint64_t thread) { return 0x7000'0000 + 132 * thread; };
+  const trace::KernelTrace trace = make_kernel(1, 32, {{"LDG.E", {4}, {2}, address}});
+  memory::MemoryProfile memory;
+  memory.simulated_instructions = 10;
+  memory::InstructionCounters& counters = memory.per_row.emplace_back();
+  counters.executions = counters.active_executions = 10;
+  counters.requests = counters.sectors = 320;
+  counters.l1_passes = 30;
+  DemandOptions options;
+  // Per instruction.
+  const auto cycles = [&] { return demands_of(trace, memory, options).lsu_cycles; };
+  EXPECT_DOUBLE_EQ(cycles(), 32);
+  options.l1_tags_per_cycle = 4;
+  EXPECT_DOUBLE_EQ(cycles(), 8);
+  counters.l1_passes = 100;
+  EXPECT_DOUBLE_EQ(cycles(), 10);
+  options.lsu_interval = 12;
+  EXPECT_DOUBLE_EQ(cycles(), 12);
+}
+
 TEST(Demands, LinesOfALoadThatMisses) {
   // Two loads of 32 lines: one hits, the other misses with all of them.
   const auto address = [](std::uint64_t thread) { return 0x7000'0000 + 128 * thread; };

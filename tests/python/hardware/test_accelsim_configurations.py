@@ -112,7 +112,7 @@ class TestAccelSim:
         # Its latencies of arithmetic are too short by two, and its cards differ in others, too.
         of_product |= MEASURED | {"l2_slice_index"}
         if name != "qv100":
-            of_product |= {"lsu_interval", "shared_wavefront_cycles"}
+            of_product |= {"lsu_interval", "shared_wavefront_cycles", "l1_tags_per_cycle"}
             of_product |= {"store_acknowledgement", "kernel_end", "l2_partial_write_turns"}
         assert {k for k in shipped if shipped[k] != described[k]} <= of_product
 
@@ -126,6 +126,7 @@ class TestAccelSim:
         simulator = {"l1_latency_place", "lines_under_way", "atomic_requests", "kernel_end"}
         simulator |= {"store_acknowledgement", "l1_miss_queue_entries", "lsu_queue_entries"}
         simulator |= {"l2_slice_bytes_per_cycle", "dram_clock_ghz", "dram_efficiency"}
+        simulator |= {"l1_tags_per_cycle"}
         simulator |= fields_of(Stage.LAUNCH) | {"l2_atomic_lane_turns"} | MEASURED
         banks = {k for k in shipped if k.startswith("dram_t")} | {"dram_cl", "dram_wl"}
         simulator |= banks | {"dram_row_bytes"}

@@ -44,6 +44,8 @@ class TestValues:
             **dict.fromkeys(("block_interval_cycles", "block_replacement_ns"), 0),
             **dict.fromkeys((f for f in Gpu.__dataclass_fields__ if f.endswith("_rate")), 0),
             "warp_start_cycles": 0,
+            **dict.fromkeys(("lsu_interval", "shared_wavefront_cycles"), 1),
+            "l1_tags_per_cycle": 0,
             "latency_counts": "execution",
             "dram_efficiency": 1,
             "warps_per_sm": 32,  # 1024 threads of 32 per warp

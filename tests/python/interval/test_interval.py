@@ -251,15 +251,18 @@ def test_inactive_instructions_write_nothing(pascal):
 def test_bank_conflicts_lengthen_shared_loads(pascal):
     """Stride 2 in 4-byte words hits each bank twice: one wavefront and one cycle more."""
 
-    def stall(stride):
+    def stall(stride, gpu=pascal):
         k = ws.patterns.KernelBuilder("lds", grid=1, block=32)
         k.emit("LDS", dst=4, src=2, address=4 * stride * k.thread)
         k.emit("FADD", dst=5, src=4)
-        return ws.interval_profile(k.build(), pascal).intervals["stall_cycles"].iloc[0]
+        return ws.interval_profile(k.build(), gpu).intervals["stall_cycles"].iloc[0]
 
     assert stall(1) == pascal.shared_memory_latency
     assert stall(2) == pascal.shared_memory_latency + 1
     assert stall(32) == pascal.shared_memory_latency + 31
+    slower = pascal.replace(shared_wavefront_cycles=2)
+    assert stall(1, slower) == pascal.shared_memory_latency
+    assert stall(32, slower) == pascal.shared_memory_latency + 2 * 31
 
 
 def long_and_short(long_warps, short_warps):

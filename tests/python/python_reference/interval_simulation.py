@@ -341,8 +341,9 @@ class Sm(timing.PlainSm):
             self.head_issued(warp, now)
         entry = next((one for one in self.queue if "leaves" not in one), None)
         if entry is not None and self.unit_free <= now:
-            begun = entry.setdefault("begun", now)
-            interval = self.config["lsu_interval"]
+            if "begun" not in entry:
+                self.begin(entry, now)
+            interval = max(self.config["lsu_interval"], entry["passes"])
             if entry["wavefronts"]:
                 is_atomic = entry["kind"] in ("atomic", "reduction")
                 each = self.config["shared_wavefront_cycles"]
@@ -352,14 +353,21 @@ class Sm(timing.PlainSm):
                 if entry["load"]:
                     latency = math.ceil(self.config["latency"]["shared_memory"])
                     self.arrive(entry["load"], entry["sent"] + latency, {})
-            elif not self.look_up(entry, *entry["lines"][0], now):
-                entry["lines"].pop(0)
-                if not entry["lines"]:
-                    entry["sent"] = now
-                    self.leave(entry, now + 1, max(now + 1, begun + interval))
+            else:
+                self.look_up_lines(entry, interval, now)
         self.end_steps(now)
         if self.wakes and self.wakes[0][0] <= now:
             self.wake(now)
+
+    def look_up_lines(self, entry, interval, now):
+        for _ in range(self.config["l1_tags_per_cycle"] if entry["passes"] else 1):
+            if self.look_up(entry, *entry["lines"][0], now):
+                return
+            entry["lines"].pop(0)
+            if not entry["lines"]:
+                entry["sent"] = now
+                self.leave(entry, now + 1, max(now + 1, entry["begun"] + interval))
+                return
 
     def leave(self, entry, time, free):
         entry["leaves"], self.unit_free = time, free

@@ -562,6 +562,7 @@ class PlainSm:
                 "operator": operator,
                 "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
+                "passes": 0 if shared or atomic else self.passes(sectors),
                 "lines": lines,
                 "issued": now,
                 "marks": dict(self.waited),
@@ -584,16 +585,33 @@ class PlainSm:
         waited["l1"] = now - entry["issued"] - sum(waited.values())
         return {name: count * TICKS for name, count in waited.items()}
 
+    def passes(self, sectors):
+        """Return passes over the banks of L1; 0: they do not count."""
+        if not self.config["l1_tags_per_cycle"]:
+            return 0
+        return max(Counter(sector % 4 for sector in sectors).values())
+
+    def begin(self, entry, now):
+        entry["begun"] = now
+        load = entry["load"]
+        if entry["passes"] and load and load["returns"]:
+            after = entry["passes"] - 1 + math.ceil(self.config["l1_latency"])
+            load["done"], load["latency"] = now + after, self.time_before(entry, now)
+            load["latency"]["l1"] += after * TICKS
+
     def step_load_store_unit(self, now):
-        if self.pipeline and self.pipeline[0]["ready"] <= now:
+        for _ in range(max(self.config["l1_tags_per_cycle"], 1)):
+            if not self.pipeline or self.pipeline[0]["ready"] > now:
+                break
             request = self.pipeline[0]
             self.at_tags = True
             self.tags_wait_for = self.look_up(
                 request["entry"], request["line"], request["touched"], now
             )
             self.at_tags = False
-            if not self.tags_wait_for:
-                self.pipeline.pop(0)
+            if self.tags_wait_for:
+                break
+            self.pipeline.pop(0)
         if self.queue and self.unit_free <= now:
             self.dispatch(now)
         cause = self.tags_wait_for or self.dispatch_waits_for
@@ -609,16 +627,18 @@ class PlainSm:
 
     def dispatch(self, now):
         entry = self.queue[0]
-        begun = entry.setdefault("begun", now)
+        if "begun" not in entry:
+            self.begin(entry, now)
         of_shared = entry["wavefronts"] > 0
         atomic = entry["kind"] in ("atomic", "reduction")
         interval = 1 if of_shared and atomic else self.config["lsu_interval"]
+        free = entry["begun"] + max(interval, entry["passes"])
         if of_shared:
             self.unit_free = now + self.config["shared_wavefront_cycles"]
             entry["wavefronts"] -= 1
             if entry["wavefronts"]:
                 return
-            self.unit_free = max(self.unit_free, begun + interval)
+            self.unit_free = max(self.unit_free, free)
             if entry["load"]:
                 latency = math.ceil(self.config["latency"]["shared_memory"])
                 before = self.time_before(entry, now)
@@ -626,6 +646,17 @@ class PlainSm:
                 self.arrive(entry["load"], now + latency, before)
             self.queue.pop(0)["sent"] = now
             return
+        tags = max(self.config["l1_tags_per_cycle"], 1)
+        for _ in range(tags if entry["passes"] else 1):
+            if not self.send_line(entry, tags, now):
+                return
+            if not entry["lines"]:
+                self.unit_free = max(now + 1, free)
+                self.queue.pop(0)["sent"] = now
+                return
+
+    def send_line(self, entry, tags, now):
+        """Look up the next line, or send it to the tags; return whether there was room for it."""
         line, touched = entry["lines"][0]
         depth = math.ceil(self.config["l1_latency"])
         if (
@@ -633,18 +664,16 @@ class PlainSm:
             and depth
             and self.reaches_l1(entry, line)
         ):
-            if len(self.pipeline) == depth:
-                return
+            if len(self.pipeline) == depth * tags:
+                return False
             ready = now + depth - 1
             self.pipeline.append({"entry": entry, "line": line, "touched": touched, "ready": ready})
         else:
             self.dispatch_waits_for = self.look_up(entry, line, touched, now)
             if self.dispatch_waits_for:
-                return
+                return False
         entry["lines"].pop(0)
-        if not entry["lines"]:
-            self.unit_free = max(now + 1, begun + interval)
-            self.queue.pop(0)["sent"] = now
+        return True
 
     def noc_is_full(self):
         return len(self.outbox) >= self.config["noc_queue_entries"]

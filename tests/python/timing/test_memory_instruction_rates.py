@@ -7,16 +7,13 @@ import warpstack as ws
 LOADS, WARPS = 64, 8
 
 
-def cycles_per_instruction(opcode, lsu_interval=1, shared_wavefront_cycles=1, spread=4):
+def cycles_per_instruction(opcode, spread=4, **fields):
     """Return cycles per instruction of an SM by simulator, interval simulation and closed_network.
 
     Eight warps load what L1 has, or use shared memory; lanes are `spread` bytes apart.
     """
-    gpu = ws.gpu("h100-pcie").replace(
-        num_sms=1,
-        lsu_interval=lsu_interval,
-        shared_wavefront_cycles=shared_wavefront_cycles,
-    )
+    plain = {"lsu_interval": 1, "shared_wavefront_cycles": 1, "l1_tags_per_cycle": 0}
+    gpu = ws.gpu("h100-pcie").replace(num_sms=1, **(plain | fields))
     times = []
     for count in (LOADS, 3 * LOADS):
         builder = ws.patterns.KernelBuilder(
@@ -25,7 +22,7 @@ def cycles_per_instruction(opcode, lsu_interval=1, shared_wavefront_cycles=1, sp
         lane = builder.thread % 32
         for number in range(count):
             address = spread * lane
-            builder.emit(opcode, dst=10 + number % 64, src=2, address=address)
+            builder.emit(opcode, dst=10 + 4 * (number % 48), src=2, address=address)
         builder.emit("EXIT")
         kernel = builder.build()
         models = ["interval_simulation", "closed_network"]
@@ -61,4 +58,28 @@ def test_one_pass_each(opcode, fields, expected):
 )
 def test_several_passes_take_their_time(opcode, spread, fields, expected):
     for each in cycles_per_instruction(opcode, spread=spread, **fields):
+        assert each == pytest.approx(expected, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "words", "fields", "expected"),
+    [
+        ("LDG.E", 1, {}, 1),
+        ("LDG.E", 1, {"lsu_interval": 2}, 2),
+        ("LDG.E", 4, {"lsu_interval": 2}, 4),
+        ("LDG.E", 8, {}, 8),
+        ("LDG.E", 32, {}, 32),  # all lanes in one bank
+        ("LDG.E", 33, {}, 8),  # 32 lines, no conflict
+        ("LDG.E", 48, {}, 16),
+        ("LDG.E.64", 2, {}, 2),
+        ("LDG.E.128", 4, {}, 4),
+        ("LDG.E", 33, {"l1_tags_per_cycle": 1}, 32),
+        ("LDG.E", 33, {"l1_tags_per_cycle": 2}, 16),
+        ("LDG.E.128", 4, {"l1_tags_per_cycle": 2}, 4),
+        ("RED.E.ADD", 32, {}, 32),  # atomics as ever
+    ],
+)
+def test_tags_and_banks_of_l1(opcode, words, fields, expected):
+    fields = {"l1_tags_per_cycle": 4} | fields
+    for each in cycles_per_instruction(opcode, spread=4 * words, **fields):
         assert each == pytest.approx(expected, rel=0.15)

@@ -84,6 +84,7 @@ def timed_gpus(draw):
         lsu_interval=draw(st.sampled_from([1, 1, 2, 5])) if place == places[0] else 1,
         shared_wavefront_cycles=draw(st.sampled_from([1, 1, 2, 3])),
         l2_partial_write_turns=draw(st.sampled_from([0, 0, 1, 2.5])),
+        l1_tags_per_cycle=draw(st.sampled_from([0, 0, 1, 2, 4])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
         l2_slice_request_cycles=draw(st.sampled_from([1, 1, 1.2, 3])),
         l2_slice_bytes_per_cycle=draw(st.sampled_from([0, 0, 32, 20])),

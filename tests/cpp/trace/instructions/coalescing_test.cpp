@@ -160,6 +160,24 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   EXPECT_EQ(shared_wavefronts(LaneAddresses{}, 4), 0u);
 }
 
+TEST(ImpliedPasses, MostSectorsOfEightBanks) {
+  const auto passes = [](std::uint32_t width, std::uint64_t stride) {
+    std::vector<std::uint64_t> sectors;
+    LaneAddresses lanes{.mask = ~0u, .address = {}};
+    for (std::uint64_t lane = 0; lane < warp_size; ++lane) lanes.address[lane] = stride * lane;
+    coalesce(lanes, width, sectors, nullptr);
+    return implied_passes(sectors);
+  };
+  EXPECT_EQ(passes(4, 4), 1u);
+  EXPECT_EQ(passes(8, 8), 2u);
+  EXPECT_EQ(passes(16, 16), 4u);
+  EXPECT_EQ(passes(4, 0), 1u);
+  for (std::uint64_t words = 1; words <= 32; words *= 2) EXPECT_EQ(passes(4, 4 * words), words);
+  EXPECT_EQ(passes(4, 4 * 64), 32u);
+  EXPECT_EQ(passes(4, 4 * 33), 8u);  // eight lines have their sector at each place
+  EXPECT_EQ(implied_passes(std::vector<std::uint64_t>{3, 4, 7, 11}), 3u);
+}
+
 TEST(SharedWavefronts, PairsOfALoadShareTheirWayBack) {
   const auto count = [](std::uint32_t width, std::uint64_t (*address)(std::uint64_t),
                         std::uint32_t mask = ~0u, SharedAccess access = SharedAccess::load) {
