@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from itertools import pairwise
 
 from warpstack._core import GPU_FIELDS
 from warpstack._util.headings import number
@@ -15,7 +16,10 @@ SUMMARY = "the GPU descriptions"
 
 _LOOK = Look(
     {"num_sms": "SMs"},
-    left=("name", "description", "field", "meaning", "range", "value", "confidence", "source"),
+    left=(
+        *("architecture", "name", "description"),
+        *("field", "meaning", "range", "value", "confidence", "source"),
+    ),
     least=("confidence", "l2_mib", "dram_bandwidth_gbs", "clock_ghz"),
 )
 
@@ -31,18 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the descriptions, one of them, or what the fields mean."""
+    from warpstack.hardware.architectures import architecture, by_architecture
     from warpstack.hardware.description import Gpu, gpu, gpus
 
+    is_for_programs = arguments.json or arguments.csv
     if arguments.fields:
         meanings, ranges = Gpu.fields(), Gpu.ranges()
-        if not (arguments.json or arguments.csv):
+        if not is_for_programs:
             ranges = {field: _with_separators(text) for field, text in ranges.items()}
         columns = {"field": meanings.keys(), "meaning": meanings.values(), "range": ranges.values()}
         table = pd.DataFrame(columns)
     elif arguments.name:
         one = gpu(arguments.name)
         values = one.values()
-        units = {} if arguments.json or arguments.csv else {f.name: f.unit for f in GPU_FIELDS}
+        units = {} if is_for_programs else {f.name: f.unit for f in GPU_FIELDS}
 
         def shown(field: str, value: object) -> str:
             if not units:
@@ -59,9 +65,13 @@ def run(arguments: argparse.Namespace) -> None:
             }
         )
     else:
-        every = [gpu(name) for name in gpus()]
+        every = by_architecture(gpu(name) for name in gpus())
+        groups = [architecture(g) for g in every]
+        if not is_for_programs:
+            groups = ["" if group == before else group for before, group in pairwise(["", *groups])]
         table = pd.DataFrame(
             {
+                "architecture": groups,
                 "name": [g.name for g in every],
                 "num_sms": [g.num_sms for g in every],
                 "clock_ghz": [g.clock_ghz for g in every],

@@ -663,9 +663,18 @@ def gpu(name_or_path: str | os.PathLike[str]) -> Gpu:
 
 
 def _within(text: str) -> list[str]:
-    """Return the names of GPUs that the name of a product holds: NVIDIA GeForce RTX 3080."""
+    """Return the names of GPUs that the name of a product holds: NVIDIA GeForce RTX 3080.
+
+    A name within a longer one that is there is not meant: l4 in NVIDIA L40S.
+    """
     whole = "".join(re.findall(r"[a-z0-9]", text.lower()))
-    return [name for name in gpus() if name.replace("-", "") in whole][:4]
+    found = {name.replace("-", ""): name for name in gpus() if name.replace("-", "") in whole}
+    longest = [
+        name
+        for plain, name in found.items()
+        if not any(plain in other for other in found if other != plain)
+    ]
+    return longest[:4]
 
 
 def as_gpu(gpu_or_name: GpuLike) -> Gpu:

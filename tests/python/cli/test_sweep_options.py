@@ -182,7 +182,7 @@ MISTAKES = {
     "app --axis num_sms=7 --axis num_sms=14": "num_sms is an axis already; give all its values at once",
     "app --axis num_sms=7 --set num_sms=14": "--set gives num_sms one value; leave one of them out",
     "app --axis shared_memory_carve_outs_kib=0,8": "is a list; write the lists into a design file",
-    "app --axis num_sms=7 --gpu a10": "there is no GPU 'a10'",
+    "app --axis num_sms=7 --gpu a11": "there is no GPU 'a11'",
     "app --axis num_sms=7 --gpu a100 --gpu l4": "--gpu is given 2 times, a100, l4",
     "app --axis num_sms=7 -m mdn": "there is no model 'mdn'; did you mean mdm?",
     "app --axis num_sms=7 --anchor simulator": "--anchor 'simulator' is not one of ",

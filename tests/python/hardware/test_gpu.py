@@ -61,7 +61,7 @@ class TestShipped:
         """Older ones have them for what was added since."""
         described = [gpu(name) for name in gpus() if gpu(name).confidences]
         whole = [one for one in described if set(one.confidences) == set(one.sources)]
-        assert len(whole) == 20
+        assert len(whole) == 34
         assert {"rtx3080", "rtx3060", "h100-sxm"} <= {one.name for one in whole}
         for one in described:
             assert set(one.confidences) <= set(one.sources), one.name
@@ -126,6 +126,19 @@ class TestShipped:
             ("a100-pcie", 108, 40, 1555),
             ("h100-sxm", 132, 50, 3352),
             ("b200", 148, 126.5, 8000),
+            ("t4", 40, 4, 320),
+            ("a10", 72, 6, 600),
+            ("a100-80gb", 108, 40, 2039),
+            ("a100-80gb-pcie", 108, 40, 1935),
+            ("rtx-a6000", 84, 6, 768),
+            ("orin-agx", 16, 4, 204.8),
+            ("rtx4060", 24, 24, 272),
+            ("rtx4080", 76, 64, 716.8),
+            ("l40", 142, 96, 864),
+            ("gh200", 132, 60, 4023),
+            ("b300", 148, 126.5, 7672),
+            ("rtx5090", 170, 96, 1792),
+            ("rtx-pro6000", 188, 128, 1792),
         ],
     )
     def test_product(self, name, sms, l2_mib, bandwidth):
@@ -152,6 +165,18 @@ class TestShipped:
             ("a100-pcie", 19.5),
             ("h100-sxm", 66.9),
             ("b200", 74.5),
+            ("p100", 9.52),
+            ("t4", 8.14),
+            ("a10", 31.2),
+            ("rtx-a6000", 38.7),
+            ("orin-agx", 5.32),
+            ("rtx4060", 15.1),
+            ("rtx4080", 48.7),
+            ("l40", 90.5),
+            ("gh200", 66.9),
+            ("b300", 77.0),
+            ("rtx5090", 104.8),
+            ("rtx-pro6000", 125.9),
         ],
     )
     def test_rate_of_single_precision(self, name, teraflops):
@@ -214,8 +239,24 @@ class TestShipped:
         ):
             gpu("nope")
 
+    @pytest.mark.parametrize(
+        ("product", "meant"),
+        [
+            ("NVIDIA GeForce RTX 3080", "rtx3080"),
+            ("NVIDIA L40S", "l40s"),
+            ("NVIDIA A10", "a10"),
+            ("NVIDIA A100-PCIE-40GB", "a100-pcie"),
+            ("NVIDIA A100 80GB PCIe", "a100-80gb-pcie"),
+        ],
+    )
+    def test_name_of_a_product_suggests_its_gpu_alone(self, product, meant):
+        with pytest.raises(InputError, match=rf"did you mean {meant}\?"):
+            gpu(product)
+
     def test_unknown_name_suggests_the_near_ones(self):
-        with pytest.raises(InputError, match=r"did you mean h100-pcie, a100-pcie or h100-sxm\?"):
+        with pytest.raises(
+            InputError, match=r"did you mean h100-pcie, a100-pcie, a100-80gb-pcie or h100-sxm\?"
+        ):
             gpu("h100-pci")
         assert gpu("A100") == gpu("a100")
         with pytest.raises(InputError, match=r"did you mean rtx3080\? warpstack gpus"):
