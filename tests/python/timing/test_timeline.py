@@ -195,7 +195,8 @@ class TestPicture:
             (polygon,) = (path.vertices for path in band.get_paths())
             x, y = polygon[:, 0], polygon[:, 1]
             areas.append(abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2)
-        np.testing.assert_allclose(areas, shares.sum(axis=0) * np.diff(table["cycle"])[0])
+        expected = shares.sum(axis=0) * np.diff(table["cycle"])[0]
+        np.testing.assert_allclose(areas, expected, rtol=1e-7, atol=1e-9)
         assert ax.get_xlabel() == "cycle"
         assert ax.get_ylabel() == "share of issue slots"
 
