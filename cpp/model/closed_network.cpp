@@ -598,8 +598,10 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   cycles = std::max(cycles, end_of_services(launch, demands, parameters));
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, alone.by_cause(1), result.stack);
-  cycles += launch.after_stores;
-  result.stack[StackComponent::l2] += launch.after_stores;
+  // L2 acknowledges them, whatever DRAM does.
+  const double after_stores = std::min(launch.after_stores, parameters.l2_latency);
+  cycles += after_stores;
+  result.stack[StackComponent::l2] += after_stores;
   // No SM ends before its port has moved what it reads.
   if (parameters.noc_sm_bytes_per_cycle > 0) {
     cycles = std::max(

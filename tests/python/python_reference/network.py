@@ -520,8 +520,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         divide(depth * max(time * shorter - phase[0] * issue, 0), where)
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
-    cycles += launch.get("after_stores", 0)
-    stack["l2"] += launch.get("after_stores", 0)
+    after_stores = min(launch.get("after_stores", 0), gpu["l2_latency"])
+    cycles += after_stores
+    stack["l2"] += after_stores
     if port := gpu["noc_sm_bytes_per_cycle"]:
         cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
     if first_access:
