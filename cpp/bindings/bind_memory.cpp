@@ -241,23 +241,23 @@ void bind_memory(py::module_& module) {
       py::arg("weights"), py::arg("x"), py::arg("y"));
 
   py::class_<memory::MemorySystem>(module, "MemorySystem")
-      .def(py::init([](const gpu::Gpu& gpu, unsigned num_threads, const std::string& access_order,
-                       const std::string& block_policy, std::uint64_t seed,
-                       bool first_occupancy_only, bool filter_l1_hits,
-                       double written_by_strangers) {
-             const memory::CacheOptions options{
-                 .block_order = {enum_of<memory::BlockPolicy>(block_policy), seed,
-                                 first_occupancy_only},
-                 .access_order = enum_of<memory::AccessOrder>(access_order),
-                 .filter_l1_hits = filter_l1_hits,
-                 .written_by_strangers = written_by_strangers};
-             return std::make_unique<memory::MemorySystem>(memory::MemoryConfig::of(gpu, options),
-                                                           num_threads);
-           }),
-           py::arg("gpu"), py::arg("num_threads") = 0, py::kw_only(),
-           py::arg("access_order") = "round_robin", py::arg("block_policy") = "round_robin",
-           py::arg("seed") = 0, py::arg("first_occupancy_only") = false,
-           py::arg("filter_l1_hits") = true, py::arg("written_by_strangers") = 0.0)
+      .def(
+          py::init([](const gpu::Gpu& gpu, unsigned num_threads, const std::string& access_order,
+                      const std::string& block_policy, std::uint64_t seed,
+                      bool first_occupancy_only, bool filter_l1_hits, double written_by_strangers) {
+            const memory::CacheOptions options{
+                .block_order = {enum_of<memory::BlockPolicy>(block_policy), seed,
+                                first_occupancy_only},
+                .access_order = enum_of<memory::AccessOrder>(access_order),
+                .filter_l1_hits = filter_l1_hits,
+                .written_by_strangers = written_by_strangers};
+            return std::make_unique<memory::MemorySystem>(memory::MemoryConfig::of(gpu, options),
+                                                          num_threads);
+          }),
+          py::arg("gpu"), py::arg("num_threads") = 0, py::kw_only(),
+          py::arg("access_order") = "round_robin", py::arg("block_policy") = "round_robin",
+          py::arg("seed") = 0, py::arg("first_occupancy_only") = false,
+          py::arg("filter_l1_hits") = true, py::arg("written_by_strangers") = 0.0)
       .def(
           "run",
           [](memory::MemorySystem& system, const trace::KernelTrace& trace,

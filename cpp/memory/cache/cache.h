@@ -171,8 +171,8 @@ class Cache {
   /// Dirty sectors of the lines that the cache holds now, without those of strangers.
   [[nodiscard]] std::uint64_t dirty_sectors() const;
   /// Hands the dirty sectors to `write_back`, set by set and within a set from the line replaced
-  /// last (with pseudo-LRU: in the order of the ways), then forgets everything. Not for a cache that
-  /// strangers have written to.
+  /// last (with pseudo-LRU: in the order of the ways), then forgets everything. Not for a cache
+  /// that strangers have written to.
   void flush(const std::function<void(const Eviction&)>& write_back);
   /// Forgets everything, and has lines of strangers again.
   void clear();

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
             model=arguments.model,
             simulate=not arguments.no_simulate,
             flush_l2=arguments.flush_l2,
-        initial_l2=arguments.initial_l2,
+            initial_l2=arguments.initial_l2,
             progress=True,
         )
     )
