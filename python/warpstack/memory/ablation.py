@@ -50,8 +50,8 @@ def ablate(
     gpu
         The GPU: a description, its name, or the path of one.
     options, **changes
-        How the stage works; see `warpstack.Options`: ``flush_l2``, ``initial_l2``. Without options L2 is emptied before
-        each kernel, as by the profilers that the paper compares with.
+        How the stage works; see `warpstack.Options`: ``flush_l2``, ``initial_l2``. Without
+        options L2 is emptied before each kernel, as by the profilers that the paper compares with.
     workers
         As for `MemorySystem`.
     progress
