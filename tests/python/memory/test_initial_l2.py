@@ -85,6 +85,32 @@ def test_models_and_simulator_wait_for_the_write_backs():
     assert times["dirty"] == pytest.approx(times["dirty"][-1], rel=0.1)
 
 
+class OwnLru:
+    """LRU as a policy of one's own."""
+
+    def __init__(self, sets, ways):
+        self.order = [list(range(ways)) for _ in range(sets)]
+
+    def hit(self, number, way):
+        self.order[number].remove(way)
+        self.order[number].append(way)
+
+    def fill(self, number, way, address):
+        self.hit(number, way)
+
+    def victim(self, number):
+        return self.order[number][0]
+
+
+def test_own_policies_are_asked_once_strangers_are_gone(gpu):
+    ws.memory.register_policy("lru_of_strangers", OwnLru)
+    own = gpu.replace(l2_replacement="lru_of_strangers")
+    kernel = ws.patterns.stream(1, blocks=64)
+    for initial in ("empty", 0.3, "dirty"):
+        built_in = ws.simulate_caches(kernel, gpu, initial_l2=initial).totals
+        assert ws.simulate_caches(kernel, own, initial_l2=initial).totals == built_in
+
+
 @pytest.mark.parametrize("flush_l2", [False, True])
 @pytest.mark.parametrize("engine", [ws.simulate, ws.simulate_caches])
 def test_launches_begin_with_strangers_after_each_flush(engine, flush_l2, gpu, copy):
