@@ -66,14 +66,16 @@ void bind_family(py::module_& module) {
       [](const std::vector<const trace::KernelTrace*>& traces,
          const std::vector<const memory::OrderRecording*>& recordings,
          const std::vector<const gpu::Gpu*>& gpus, const std::string& access_order, double share,
-         bool flush_l2, const py::object& interrupt) {
+         bool flush_l2, double written_by_strangers, const py::object& interrupt) {
         std::vector<memory::RecordedLaunch> launches;
         for (std::size_t i = 0; i < std::min(traces.size(), recordings.size()); ++i) {
           launches.push_back({traces[i], recordings[i]});
         }
         std::vector<memory::MemoryConfig> systems;
         const memory::CacheOptions options{
-            .block_order = {}, .access_order = enum_of<memory::AccessOrder>(access_order)};
+            .block_order = {},
+            .access_order = enum_of<memory::AccessOrder>(access_order),
+            .written_by_strangers = written_by_strangers};
         for (const gpu::Gpu* gpu : gpus) {
           systems.push_back(memory::MemoryConfig::of(*gpu, options));
         }
@@ -86,7 +88,8 @@ void bind_family(py::module_& module) {
         return py::make_tuple(std::move(replayed.distinct), std::move(replayed.of_configs));
       },
       py::arg("traces"), py::arg("recordings"), py::arg("gpus"), py::arg("access_order"),
-      py::arg("share"), py::arg("flush_l2"), py::arg("interrupt") = py::none());
+      py::arg("share"), py::arg("flush_l2"), py::arg("written_by_strangers") = 0.0,
+      py::arg("interrupt") = py::none());
 }
 
 }  // namespace warpstack::bindings

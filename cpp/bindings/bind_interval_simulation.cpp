@@ -74,10 +74,10 @@ void bind_interval_simulation(py::module_& module) {
       .def_property_readonly("totals",
                              [](const Result& result) { return totals_to_dict(result.totals); });
   py::class_<IntervalSimulator>(module, "IntervalSimulator")
-      .def(py::init([](const gpu::Gpu& gpu, unsigned num_threads) {
-             return std::make_unique<IntervalSimulator>(gpu, num_threads);
+      .def(py::init([](const gpu::Gpu& gpu, unsigned num_threads, double written_by_strangers) {
+             return std::make_unique<IntervalSimulator>(gpu, num_threads, written_by_strangers);
            }),
-           py::arg("gpu"), py::arg("num_threads") = 1)
+           py::arg("gpu"), py::arg("num_threads") = 1, py::arg("written_by_strangers") = 0.0)
       .def(
           "run",
           [](IntervalSimulator& simulator, const trace::KernelTrace& trace) {

@@ -109,7 +109,7 @@ void bind_cache(py::module_& module) {
                        const std::string& write_miss, const std::string& replacement,
                        const std::string& allocation, const std::string& set_index,
                        std::uint32_t slices, std::uint32_t slice_interleave_bytes,
-                       const std::string& slice_index) {
+                       const std::string& slice_index, double written_by_strangers) {
              const memory::CacheConfig config{
                  .size_bytes = size_bytes,
                  .ways = ways,
@@ -122,14 +122,16 @@ void bind_cache(py::module_& module) {
                  .set_index = enum_of<memory::Indexing>(set_index),
                  .slices = slices,
                  .slice_interleave_bytes = slice_interleave_bytes,
-                 .slice_index = enum_of<memory::Indexing>(slice_index)};
+                 .slice_index = enum_of<memory::Indexing>(slice_index),
+                 .written_by_strangers = written_by_strangers};
              config.validate("cache");
              return std::make_unique<memory::Cache>(config);
            }),
            py::kw_only(), py::arg("size_bytes"), py::arg("ways"), py::arg("line_bytes"),
            py::arg("sector_bytes"), py::arg("write_policy"), py::arg("write_miss"),
            py::arg("replacement"), py::arg("allocation"), py::arg("set_index"), py::arg("slices"),
-           py::arg("slice_interleave_bytes"), py::arg("slice_index"))
+           py::arg("slice_interleave_bytes"), py::arg("slice_index"),
+           py::arg("written_by_strangers") = 0.0)
       .def(
           "read",
           [](memory::Cache& cache, std::uint64_t line, memory::SectorMask mask, bool evict_first) {
@@ -239,21 +241,23 @@ void bind_memory(py::module_& module) {
       py::arg("weights"), py::arg("x"), py::arg("y"));
 
   py::class_<memory::MemorySystem>(module, "MemorySystem")
-      .def(py::init([](const gpu::Gpu& gpu, unsigned num_threads, const std::string& access_order,
-                       const std::string& block_policy, std::uint64_t seed,
-                       bool first_occupancy_only, bool filter_l1_hits) {
-             const memory::CacheOptions options{
-                 .block_order = {enum_of<memory::BlockPolicy>(block_policy), seed,
-                                 first_occupancy_only},
-                 .access_order = enum_of<memory::AccessOrder>(access_order),
-                 .filter_l1_hits = filter_l1_hits};
-             return std::make_unique<memory::MemorySystem>(memory::MemoryConfig::of(gpu, options),
-                                                           num_threads);
-           }),
-           py::arg("gpu"), py::arg("num_threads") = 0, py::kw_only(),
-           py::arg("access_order") = "round_robin", py::arg("block_policy") = "round_robin",
-           py::arg("seed") = 0, py::arg("first_occupancy_only") = false,
-           py::arg("filter_l1_hits") = true)
+      .def(
+          py::init([](const gpu::Gpu& gpu, unsigned num_threads, const std::string& access_order,
+                      const std::string& block_policy, std::uint64_t seed,
+                      bool first_occupancy_only, bool filter_l1_hits, double written_by_strangers) {
+            const memory::CacheOptions options{
+                .block_order = {enum_of<memory::BlockPolicy>(block_policy), seed,
+                                first_occupancy_only},
+                .access_order = enum_of<memory::AccessOrder>(access_order),
+                .filter_l1_hits = filter_l1_hits,
+                .written_by_strangers = written_by_strangers};
+            return std::make_unique<memory::MemorySystem>(memory::MemoryConfig::of(gpu, options),
+                                                          num_threads);
+          }),
+          py::arg("gpu"), py::arg("num_threads") = 0, py::kw_only(),
+          py::arg("access_order") = "round_robin", py::arg("block_policy") = "round_robin",
+          py::arg("seed") = 0, py::arg("first_occupancy_only") = false,
+          py::arg("filter_l1_hits") = true, py::arg("written_by_strangers") = 0.0)
       .def(
           "run",
           [](memory::MemorySystem& system, const trace::KernelTrace& trace,

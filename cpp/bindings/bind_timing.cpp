@@ -132,8 +132,10 @@ void bind_timing(py::module_& module) {
       .def_property_readonly("row_slots", &row_slots_of);
 
   py::class_<timing::Simulator>(module, "Simulator")
-      .def(py::init([](const gpu::Gpu& gpu) { return std::make_unique<timing::Simulator>(gpu); }),
-           py::arg("gpu"))
+      .def(py::init([](const gpu::Gpu& gpu, double written_by_strangers) {
+             return std::make_unique<timing::Simulator>(gpu, written_by_strangers);
+           }),
+           py::arg("gpu"), py::arg("written_by_strangers") = 0.0)
       .def(
           "run",
           [](timing::Simulator& simulator, const trace::KernelTrace& trace,

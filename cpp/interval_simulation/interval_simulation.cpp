@@ -242,8 +242,9 @@ class Run {
 
 }  // namespace
 
-IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads)
-    : machine_(Machine::of(gpu)),
+IntervalSimulator::IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads,
+                                     double written_by_strangers)
+    : machine_(Machine::of(gpu, written_by_strangers)),
       num_threads_(threads_asked_for(num_threads)),
       l2_(machine_.memory.l2),
       repeated_(machine_.memory.l2) {}

@@ -32,15 +32,17 @@ struct Result {
 /// from kernel to kernel.
 class IntervalSimulator {
  public:
-  /// `num_threads` 0: as many as the machine runs at once; the result does not depend on it. Throws
-  /// InputError on impossible values.
-  explicit IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads = 1);
+  /// `num_threads` 0: as many as the machine runs at once; the result does not depend on it.
+  /// `written_by_strangers` is the share of L2's lines that somebody else has written to
+  /// (memory::Strangers). Throws InputError on impossible values.
+  explicit IntervalSimulator(const gpu::Gpu& gpu, unsigned num_threads = 1,
+                             double written_by_strangers = 0);
 
   /// Runs a kernel. A launch that is equal to an earlier one and finds the same in L2 does not run
   /// again. Throws InputError when a thread block does not fit on an SM. Calls from several threads
   /// run one after another.
   Result run(const trace::KernelTrace& trace, const InterruptCheck& interrupt = {});
-  /// Empties L2, as profilers do between kernels.
+  /// Empties L2, as profilers do between kernels. It has the lines of strangers again.
   void flush_l2() {
     const std::scoped_lock lock(mutex_);
     l2_.clear();

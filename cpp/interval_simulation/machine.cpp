@@ -5,11 +5,12 @@
 
 namespace warpstack::interval_simulation {
 
-Machine Machine::of(const gpu::Gpu& gpu) {
+Machine Machine::of(const gpu::Gpu& gpu, double written_by_strangers) {
   check(gpu);
   Machine machine;
   machine.gpu = gpu;
-  machine.memory = memory::MemoryConfig::of(gpu);
+  machine.memory = memory::MemoryConfig::of(
+      gpu, {.block_order = {}, .written_by_strangers = written_by_strangers});
   machine.latency = gpu::ClassLatencies::of(gpu);
   machine.interval = gpu::class_intervals(gpu);
   machine.schedulers = gpu.num_schedulers();

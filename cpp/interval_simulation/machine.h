@@ -50,7 +50,7 @@ struct Machine {
   Cycle window = 1;
 
   /// Throws InputError on a GPU that cannot be.
-  static Machine of(const gpu::Gpu& gpu);
+  static Machine of(const gpu::Gpu& gpu, double written_by_strangers = 0);
 };
 
 }  // namespace warpstack::interval_simulation

@@ -200,6 +200,7 @@ class MemorySystem:
         seed: int = 0,
         first_occupancy_only: bool = False,
         filter_l1_hits: bool = True,
+        written_by_strangers: float = 0.0,
     ) -> None: ...
     def run(
         self, trace: KernelTrace, observe: tuple[int, int] | None = None, share: float = 1.0
@@ -257,6 +258,7 @@ def replay_order(
     access_order: str,
     share: float,
     flush_l2: bool,
+    written_by_strangers: float = 0.0,
     interrupt: Callable[[], None] | None = None,
 ) -> tuple[list[list[MemoryProfile]], list[list[int]]]: ...
 def ratio_error(weights: npt.ArrayLike, x: npt.ArrayLike, y: npt.ArrayLike) -> float: ...
@@ -296,7 +298,7 @@ class SimulationResult:
     def row_slots(self) -> dict[str, _Columns]: ...
 
 class Simulator:
-    def __init__(self, gpu: Gpu) -> None: ...
+    def __init__(self, gpu: Gpu, written_by_strangers: float = 0.0) -> None: ...
     def run(
         self,
         trace: KernelTrace,
@@ -329,7 +331,9 @@ class IntervalSimulationResult:
 class IntervalSimulator:
     """Interval simulation of kernels one after the other; L2 keeps its contents."""
 
-    def __init__(self, gpu: Gpu, num_threads: int = 1) -> None: ...
+    def __init__(
+        self, gpu: Gpu, num_threads: int = 1, written_by_strangers: float = 0.0
+    ) -> None: ...
     def run(self, trace: KernelTrace) -> IntervalSimulationResult: ...
     def flush_l2(self) -> None: ...
 

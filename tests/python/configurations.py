@@ -40,7 +40,7 @@ def cache_config(gpu, level):
     return {**config, **own, "allocation": "on_miss"}
 
 
-def memory_config(gpu, blocks=None, *, access_order="auto", filter_l1_hits=True):
+def memory_config(gpu, blocks=None, *, access_order="auto", filter_l1_hits=True, written=0.0):
     """Return the memory system of a GPU."""
     blocks = blocks or BlockSchedule()
     return {
@@ -56,7 +56,7 @@ def memory_config(gpu, blocks=None, *, access_order="auto", filter_l1_hits=True)
             "shared_memory_reserved_bytes": gpu.shared_memory_reserved_bytes,
         },
         "l1": cache_config(gpu, "l1"),
-        "l2": cache_config(gpu, "l2"),
+        "l2": {**cache_config(gpu, "l2"), "written_by_strangers": written},
         "unified_bytes": _bytes(gpu.unified_l1_kib),
         "carve_outs": list(map(_bytes, gpu.shared_memory_carve_outs_kib)),
         "adaptive_keeps_ways": gpu.adaptive_l1_keeps == "ways",
@@ -79,12 +79,12 @@ def memory_config(gpu, blocks=None, *, access_order="auto", filter_l1_hits=True)
     }
 
 
-def simulator_config(gpu):
-    """Return the GPU as the simulator has it."""
+def simulator_config(gpu, written=0.0):
+    """Return the GPU as the simulator has it, with this share of L2's lines written by strangers."""
     intervals = {name: getattr(gpu, f"{name}_interval") for name in CLASSES}
     return {
         **gpu.values(),
-        "memory": memory_config(gpu),
+        "memory": memory_config(gpu, written=written),
         "block_replacement_cycles": gpu.block_replacement_cycles,
         "dram_bandwidth_gbs": gpu.sustained_dram_bandwidth_gbs,
         "schedulers_per_sm": gpu.num_schedulers,

@@ -48,6 +48,9 @@ void CacheConfig::validate(const char* level) const {
               (slices > 1 ? " * slices" : "") + " = " + text(unit));
   require(replacement != Replacement::plru || std::has_single_bit(ways),
           "ways = " + text(ways) + " is not a power of two, which plru replacement needs");
+  require(written_by_strangers >= 0 && written_by_strangers <= 1,
+          "a share of " + std::to_string(written_by_strangers) +
+              " of the lines, written by strangers, is not from 0 to 1");
   require(num_lines() <= std::uint64_t{1} << 31, "more than 2^31 lines");
 }
 
@@ -62,12 +65,17 @@ Cache::Cache(const CacheConfig& config)
       set_in_slice_(sets_per_slice_, config.set_index),
       units_(touched_units[config.sector_bytes / trace::sector_bytes].data()),
       sets_(config.num_sets(), config.ways, config.replacement, config.line_bytes),
+      // A cache that writes through holds no written lines.
+      strangers_(config.write_policy == WritePolicy::write_back ? config.written_by_strangers : 0),
       bytes_(config.write_miss == WriteMiss::write_validate ? config.num_lines() : 0),
-      writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0) {}
+      writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0) {
+  place_strangers();
+}
 
 void Cache::describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const {
   const LineState& state = sets_.state(set, way);
   eviction.line = sets_.line(set, way);
+  if (eviction.line == SetStore::no_line) eviction.line = line_of_stranger(set, way);
   eviction.dirty = state.dirty;
   eviction.writer = writers_[slot(set, way)];
   for_each_sector(eviction.dirty, [&](int s) {
@@ -177,7 +185,7 @@ void Cache::add_to(Digest& digest) {
     for (const std::uint32_t way : ways) {
       const std::uint64_t line = sets_.line(set, way);
       digest.add(line);
-      if (line == SetStore::no_line) continue;
+      if (line == SetStore::no_line) continue;  // how many there are says which strangers are left
       const LineState& state = sets_.state(set, way);
       digest.add(std::bit_cast<std::uint32_t>(state));
       if (state.dirty != 0) digest.add(writers_[slot(set, way)]);
@@ -189,7 +197,7 @@ void Cache::add_to(Digest& digest) {
 
 std::uint64_t Cache::dirty_sectors() const {
   std::uint64_t count = 0;
-  sets_.for_each_state([&count](const LineState& state) { count += count_sectors(state.dirty); });
+  sets_.for_each_dirty([&count](const LineState& state) { count += count_sectors(state.dirty); });
   return count;
 }
 
@@ -208,6 +216,33 @@ void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
   clear();
 }
 
-void Cache::clear() { sets_.clear(); }
+void Cache::clear() {
+  sets_.clear();
+  place_strangers();
+}
+
+void Cache::place_strangers() {
+  if (!strangers_.have_written()) return;
+  const auto whole_line =
+      static_cast<SectorMask>((1u << config_.line_bytes / trace::sector_bytes) - 1);
+  for (std::uint32_t set = 0; set < config_.num_sets(); ++set) {
+    for (std::uint32_t way = 0; way < config_.ways; ++way) {
+      if (!strangers_.have_written(set, sets_.turn_of(way))) continue;
+      sets_.state(set, way).dirty = whole_line;
+      writers_[slot(set, way)] = 0;
+    }
+  }
+}
+
+std::uint64_t Cache::line_of_stranger(std::uint32_t set, std::uint32_t way) const {
+  // Above the memory of applications and below their local memory.
+  const std::uint64_t first = (std::uint64_t{1} << 61) / config_.line_bytes / config_.slices /
+                              lines_per_interleave_ * lines_per_interleave_;
+  const std::uint64_t slice = slice_of(set);
+  const std::uint64_t local =
+      first + sets_.turn_of(way) * sets_per_slice_ + (set - slice * sets_per_slice_);
+  const std::uint64_t chunk = local / lines_per_interleave_ * config_.slices + slice;
+  return chunk * lines_per_interleave_ + local % lines_per_interleave_;
+}
 
 }  // namespace warpstack::memory

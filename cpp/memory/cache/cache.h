@@ -11,6 +11,7 @@
 #include "memory/cache/address_map.h"
 #include "memory/cache/replacement.h"
 #include "memory/cache/set_store.h"
+#include "memory/cache/strangers.h"
 #include "trace/instructions/coalescing.h"
 
 namespace warpstack::memory {
@@ -59,6 +60,9 @@ struct CacheConfig {
   std::uint32_t slices = 1;
   std::uint32_t slice_interleave_bytes = 128;  ///< consecutive bytes of one slice
   Indexing slice_index = Indexing::modulo;
+  /// The share of the lines that hold written data of strangers while the cache is empty: see
+  /// Strangers.
+  double written_by_strangers = 0;
 
   /// Throws InputError, naming `level`, on impossible geometry.
   void validate(const char* level) const;
@@ -164,12 +168,13 @@ class Cache {
   }
   /// Forgets sectors without writing them back.
   void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
-  /// Dirty sectors that the cache holds now.
+  /// Dirty sectors of the lines that the cache holds now, without those of strangers.
   [[nodiscard]] std::uint64_t dirty_sectors() const;
   /// Hands the dirty sectors to `write_back`, set by set and within a set from the line replaced
-  /// last (with pseudo-LRU: in the order of the ways), then forgets everything.
+  /// last (with pseudo-LRU: in the order of the ways), then forgets everything. Not for a cache
+  /// that strangers have written to.
   void flush(const std::function<void(const Eviction&)>& write_back);
-  /// Forgets everything.
+  /// Forgets everything, and has lines of strangers again.
   void clear();
   /// Adds all state that affects later accesses: the lines of each set in replacement order,
   /// whatever their ways (with pseudo-LRU, also their ways).
@@ -198,6 +203,9 @@ class Cache {
     });
   }
   void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
+  void place_strangers();
+  /// Where a stranger's line lies: strangers are one piece of memory far from everything else.
+  [[nodiscard]] std::uint64_t line_of_stranger(std::uint32_t set, std::uint32_t way) const;
   std::uint8_t& reserved(std::uint32_t set, std::uint64_t line) {
     return sets_.state(set, static_cast<std::uint32_t>(sets_.find(set, line))).reserved;
   }
@@ -222,6 +230,7 @@ class Cache {
   AddressMap set_in_slice_;
   const SectorMask* units_;  ///< by mask of sectors, the fill units that it touches
   SetStore sets_;
+  Strangers strangers_;
   // Both by slot: set * ways + way.
   ZeroedArray<ByteMasks> bytes_;  ///< valid bytes of partial sectors; empty unless write_validate
   ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back

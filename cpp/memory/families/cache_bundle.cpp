@@ -9,11 +9,14 @@ CacheBundle::CacheBundle(std::span<const CacheConfig> caches)
       all_(all_members(caches.size())),
       sectors_(config_.line_bytes / trace::sector_bytes),
       unit_sectors_(config_.sector_bytes / trace::sector_bytes),
+      strangers_(config_.write_policy == WritePolicy::write_back ? config_.written_by_strangers
+                                                                 : 0),
       lines_(1, {std::numeric_limits<std::int64_t>::min()}),
       sectors_of_(1),
       first_slots_(caches.size()) {
   std::size_t slots = 0;
-  for (const CacheConfig& cache : caches) {
+  for (CacheConfig cache : caches) {
+    cache.written_by_strangers = 0;
     maps_.emplace_back(cache);
     ways_.push_back(cache.ways);
     first_slot_of_.push_back(slots);
@@ -67,6 +70,10 @@ void CacheBundle::insert(std::uint32_t number, Members where) {
     const Members bit = Members{1} << member;
     lines_[evicted].resident &= ~bit;
     if ((lines_[evicted].dirty & bit) != 0) write_back(evicted, member);
+    if (evicted != no_line || !strangers_.have_written()) return;
+    // Empty ways are filled in the order of their numbers.
+    const std::uint64_t set = (first_slots[member] - first_slot_of_[member]) / ways_[member];
+    if (strangers_.have_written(set, way)) dram_writes_.add(bit, all_, sectors_);
   });
 }
 

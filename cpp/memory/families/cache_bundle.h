@@ -100,7 +100,8 @@ class CacheBundle {
   Members all_;
   std::uint32_t sectors_;       ///< of a line
   std::uint32_t unit_sectors_;  ///< of a fill unit
-  std::vector<Cache> maps_;     ///< by member: used only to find the sets of lines
+  Strangers strangers_;
+  std::vector<Cache> maps_;  ///< by member: used only to find the sets of lines
   std::vector<std::uint32_t> ways_;
   std::vector<std::size_t> first_slot_of_;  ///< by member
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;

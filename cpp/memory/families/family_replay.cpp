@@ -370,6 +370,7 @@ CacheConfig SetSample::grid_of(std::span<const CacheConfig> caches) {
   // Hashed set indices depend on the number of sets; slices do not.
   if (grid.set_index != Indexing::modulo) sets = 1;
   grid.ways = 1;
+  grid.written_by_strangers = 0;
   grid.replacement = Replacement::lru;
   grid.size_bytes = sets * grid.slices * grid.line_bytes;
   return grid;

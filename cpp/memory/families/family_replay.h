@@ -95,7 +95,7 @@ struct ReplayedLaunches {
 /// Replays launches in order through memory systems that differ in the size and ways of L1 and L2
 /// only: once through each L1, and behind it through all of its L2 together. Only `share` of L2's
 /// sets and of the waits are followed, the others are estimated by row; 1: all are followed.
-/// `flush_l2` empties L2 before each launch.
+/// `flush_l2` empties L2 before each launch, which then has the lines of strangers again.
 ReplayedLaunches replay(std::span<const RecordedLaunch> launches,
                         std::span<const MemoryConfig> configs, double share, bool flush_l2,
                         const InterruptCheck& interrupt = {});

@@ -52,7 +52,8 @@ MemoryConfig MemoryConfig::of(const gpu::Gpu& gpu, const CacheOptions& options) 
                .set_index = gpu.l2_set_index,
                .slices = gpu.l2_slices,
                .slice_interleave_bytes = gpu.l2_slice_interleave_bytes,
-               .slice_index = gpu.l2_slice_index};
+               .slice_index = gpu.l2_slice_index,
+               .written_by_strangers = options.written_by_strangers};
   config.unified_bytes = gpu::bytes_of_kib(gpu.unified_l1_kib);
   for (const double carve_out : gpu.shared_memory_carve_outs_kib) {
     config.carve_outs.push_back(gpu::bytes_of_kib(carve_out));

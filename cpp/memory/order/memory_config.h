@@ -17,6 +17,7 @@ struct CacheOptions {
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
   bool filter_l1_hits = true;
+  double written_by_strangers = 0;  ///< of L2: see CacheConfig
 };
 
 /// The memory system of a GPU, and the order in which its SMs access it.

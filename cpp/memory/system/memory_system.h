@@ -105,7 +105,7 @@ class MemorySystem {
   /// If the last launch was sampled, restores L2 to its state before it, so that it can run again
   /// with more SMs. Returns whether it was sampled.
   bool undo_sampled();
-  /// Empties L2, as profilers do between kernels.
+  /// Empties L2, as profilers do between kernels. It has the lines of strangers again.
   void flush_l2() {
     const std::scoped_lock lock(mutex_);
     l2_.clear();

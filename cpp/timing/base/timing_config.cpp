@@ -22,7 +22,7 @@ void add_in_proportion(CpiStack<std::int64_t>& stack, std::int64_t amount,
   stack[largest] += rest;
 }
 
-TimingConfig TimingConfig::of(const gpu::Gpu& gpu) {
+TimingConfig TimingConfig::of(const gpu::Gpu& gpu, double written_by_strangers) {
   check(gpu);
   constexpr double most_ratio = 1e4;
   for (const double clock : {gpu.l2_clock_ghz, gpu.dram_clock_ghz}) {
@@ -40,7 +40,8 @@ TimingConfig TimingConfig::of(const gpu::Gpu& gpu) {
   }
   TimingConfig config;
   config.gpu = gpu;
-  config.memory = memory::MemoryConfig::of(gpu);
+  config.memory = memory::MemoryConfig::of(
+      gpu, {.block_order = {}, .written_by_strangers = written_by_strangers});
   config.latency = gpu::ClassLatencies::of(gpu);
   config.interval = gpu::class_intervals(gpu);
   config.schedulers_per_sm = gpu.num_schedulers();

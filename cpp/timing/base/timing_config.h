@@ -37,7 +37,7 @@ struct TimingConfig {
   double block_replacement_cycles = 0;  ///< from a block's end to the start of one in its place
 
   /// Throws InputError on a GPU that cannot be, or whose clocks are too far apart.
-  static TimingConfig of(const gpu::Gpu& gpu);
+  static TimingConfig of(const gpu::Gpu& gpu, double written_by_strangers = 0);
 
   [[nodiscard]] Clock l2_clock() const {
     return Clock(gpu.l2_clock_ghz == 0 ? ticks_per_cycle

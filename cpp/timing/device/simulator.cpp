@@ -496,8 +496,10 @@ class SimulatedGpu {
 
 }  // namespace
 
-Simulator::Simulator(const gpu::Gpu& gpu)
-    : config_(TimingConfig::of(gpu)), l2_(config_.memory.l2), repeated_(config_.memory.l2) {}
+Simulator::Simulator(const gpu::Gpu& gpu, double written_by_strangers)
+    : config_(TimingConfig::of(gpu, written_by_strangers)),
+      l2_(config_.memory.l2),
+      repeated_(config_.memory.l2) {}
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);

@@ -75,15 +75,16 @@ struct SimulationOptions {
 /// contents from kernel to kernel.
 class Simulator {
  public:
-  /// Throws InputError on impossible values.
-  explicit Simulator(const gpu::Gpu& gpu);
+  /// `written_by_strangers` is the share of L2's lines that somebody else has written to
+  /// (memory::Strangers). Throws InputError on impossible values.
+  explicit Simulator(const gpu::Gpu& gpu, double written_by_strangers = 0);
 
   /// Runs a kernel from its launch until nothing is left to do. A launch that is equal to an
   /// earlier one and finds the same in L2 is not simulated again, unless samples are asked for.
   /// Throws InputError when a thread block does not fit on an SM or the kernel takes longer than
   /// asked for. Calls from several threads run one after another.
   SimulationResult run(const trace::KernelTrace& trace, const SimulationOptions& options = {});
-  /// Empties L2, as profilers do between kernels.
+  /// Empties L2, as profilers do between kernels. It has the lines of strangers again.
   void flush_l2() {
     const std::scoped_lock lock(mutex_);
     l2_.clear();

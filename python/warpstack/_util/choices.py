@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 __all__ = [
     "DEFAULT_MODEL",
+    "INITIAL_L2",
     "STYLES",
     "AccessOrder",
     "CacheRuns",
+    "InitialL2",
     "MissSource",
     "Profiler",
     "Selection",
@@ -28,8 +31,21 @@ AccessOrder = Literal["auto", "round_robin", "greedy", "timed"]
 CacheRuns = Literal["exact", "recorded"]
 #: Where the misses of an interval come from: all executions of its loads, or the warp's own.
 MissSource = Literal["per_pc", "representative"]
-#: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
-Profiler = Literal["nsys", "ncu", "nvprof", "events"]
+#: What L2 holds before the first launch; `warpstack.Options` defines them.
+InitialL2 = Literal["empty", "clean", "dirty"]
+#: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, CUDA events around the launch, or those
+#: that Triton's do_bench records.
+Profiler = Literal["nsys", "ncu", "nvprof", "events", "do_bench"]
+#: What L2 holds before the first launch that a profiler measures, where nothing else is said. Nsight
+#: Compute empties L2 before each launch. The others leave it as the program did, which is not known.
+#: Triton's do_bench, as NVBench, writes zeros to a buffer larger than L2 before each run.
+INITIAL_L2: Final[Mapping[Profiler, InitialL2]] = {
+    "nsys": "empty",
+    "ncu": "empty",
+    "nvprof": "empty",
+    "events": "empty",
+    "do_bench": "dirty",
+}
 #: How `warpstack.interval.representative_warp` chooses (GPUMech, Section III-C and Figure 7).
 Selection = Literal["clustering", "max", "min"]
 

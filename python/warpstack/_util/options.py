@@ -12,7 +12,15 @@ from typing import Any, TypedDict, get_args
 
 import numpy as np
 
-from warpstack._util.choices import AccessOrder, MissSource, Profiler, Selection, order_of
+from warpstack._util.choices import (
+    INITIAL_L2,
+    AccessOrder,
+    InitialL2,
+    MissSource,
+    Profiler,
+    Selection,
+    order_of,
+)
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, not_one_of, shown, warn
 
 __all__ = [
@@ -25,6 +33,7 @@ __all__ = [
     "TimeChanges",
     "WarpChanges",
     "options_of",
+    "written_share",
 ]
 
 _CHOICES = {
@@ -59,7 +68,14 @@ class Options:
         In which order the warps of an SM access memory: ``timed``, which ``auto`` stands for and
         becomes, ``round_robin`` or ``greedy``; see `warpstack.memory.MemorySystem`.
     flush_l2
-        Empty L2 before each kernel.
+        Empty L2 before each kernel, which then begins with what `initial_l2` says.
+    initial_l2
+        What L2 holds before the first kernel, and before each with `flush_l2`: lines of strangers, which
+        no access finds, and of which the written ones go to DRAM when others take their places.
+        ``empty``: none. ``clean``: L2 is full of them, none written, which changes nothing. ``dirty``: all
+        are written. A number: this share of L2's lines is written. None: what the profiler leaves
+        there, ``dirty`` under ``do_bench`` and ``empty`` under the others. See
+        ``docs/explanation/memory.md``.
     sample_sms
         1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
         that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
@@ -70,8 +86,8 @@ class Options:
         95 %, or within the number that is given. See ``docs/explanation/launch-sampling.md``.
     profiler
         Whose time is told: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
-        clock of the SMs at ``base_clock_ghz``), ``nvprof``, or ``events`` (CUDA events around the
-        launch).
+        clock of the SMs at ``base_clock_ghz``), ``nvprof``, ``events`` (CUDA events around the
+        launch), or ``do_bench`` (the events of Triton's benchmarks, which fill L2 before each run).
 
     Raises
     ------
@@ -91,6 +107,7 @@ class Options:
     merge_threshold: float = 0
     access_order: AccessOrder = "auto"
     flush_l2: bool = False
+    initial_l2: InitialL2 | float | None = None
     sample_sms: float | str = 1
     sample_launches: bool | float = False
     profiler: Profiler = "nsys"
@@ -114,13 +131,64 @@ class Options:
         settle(self, "access_order", order_of(self.access_order))
         settle(self, "merge_threshold", float(self.merge_threshold))
         settle(self, "flush_l2", bool(self.flush_l2))
+        settle(self, "initial_l2", _initial(self.initial_l2))
         settle(self, "sample_sms", _share(self.sample_sms))
         settle(self, "sample_launches", _tolerance(self.sample_launches))
+
+    @property
+    def written_share(self) -> float:
+        """The share of L2's lines that strangers have written when the first kernel begins."""
+        return written_share(self.initial_l2, self.profiler)
+
+    @property
+    def l2_identity(self) -> dict[str, Any]:
+        """What tells results apart by how L2 begins: as before `initial_l2` where nothing is written."""
+        share = self.written_share
+        return {"flush_l2": self.flush_l2, **({"initial_l2": share} if share else {})}
 
     @property
     def observes(self) -> bool:
         """Whether the misses are those of the representative warp, which the caches then observe."""
         return self.misses == "representative"
+
+
+def written_share(initial_l2: InitialL2 | float | None, profiler: Profiler = "nsys") -> float:
+    """Return the share of L2's lines that hold written data of strangers.
+
+    Parameters
+    ----------
+    initial_l2
+        What L2 holds; see `Options`.
+    profiler
+        Who decides where that is None.
+
+    Raises
+    ------
+    InputError
+        If it is neither a name nor a share.
+    """
+    given = _initial(initial_l2)
+    if given is None:
+        given = INITIAL_L2[profiler]
+    return _WRITTEN[given] if isinstance(given, str) else given
+
+
+_WRITTEN: Mapping[InitialL2, float] = {"empty": 0.0, "clean": 0.0, "dirty": 1.0}
+
+
+def _initial(given: Any) -> InitialL2 | float | None:
+    """Return a settled `initial_l2`: no number for what has a name."""
+    for name in get_args(InitialL2):
+        if isinstance(given, str) and given == name:
+            return name  # type: ignore[no-any-return]
+    if given is None:
+        return None
+    if not (_is_number(given) and 0 <= given <= 1):
+        raise InputError(
+            f"initial_l2 = {shown(given)} is not what L2 can hold; give empty, clean, dirty, or the share of "
+            "its lines that are written, from 0 to 1"
+        )
+    return "clean" if given == 0 else "dirty" if given == 1 else float(given)
 
 
 def _is_number(value: object) -> bool:
@@ -168,6 +236,7 @@ class FlushChanges(TypedDict, total=False):
     """Options of what runs kernels in order on one L2."""
 
     flush_l2: bool
+    initial_l2: InitialL2 | float | None
 
 
 class _OrderChanges(FlushChanges, total=False):

@@ -10,7 +10,7 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_about, print_table
-from warpstack.cli.common.stage_options import add_access_order, add_flush_l2
+from warpstack.cli.common.stage_options import add_access_order, add_flush_l2, add_initial_l2
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "hits and traffic of L1, L2 and DRAM"
@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
     add_access_order(parser)
     add_flush_l2(parser)
+    add_initial_l2(parser)
     add_option_values(parser)
     add_output(parser)
 
@@ -57,6 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
         target,
         access_order=arguments.access_order,
         flush_l2=arguments.flush_l2,
+        initial_l2=arguments.initial_l2,
         progress=True,
     )
     profiles = subject.of_reported(profiles)

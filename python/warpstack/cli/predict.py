@@ -26,6 +26,7 @@ from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
     add_flush_l2,
+    add_initial_l2,
     add_models,
     add_profiler,
     add_representative,
@@ -91,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stacks", action="store_true", help="print the CPI stacks, too")
     add_access_order(parser)
     add_flush_l2(parser)
+    add_initial_l2(parser)
     add_sampling(parser)
     add_sample_launches(parser)
     add_profiler(parser)
@@ -129,6 +131,7 @@ def run(arguments: argparse.Namespace) -> None:
         merge_threshold=arguments.merge_threshold,
         access_order=arguments.access_order,
         flush_l2=arguments.flush_l2,
+        initial_l2=arguments.initial_l2,
         sample_sms=arguments.sampling,
         sample_launches=arguments.sample_launches,
         profiler=arguments.profiler,
@@ -289,7 +292,7 @@ def _predict(
     job.rows = subject.of_reported(rows)
     if not simulates:
         return
-    settings = {"flush_l2": arguments.flush_l2, "profiler": arguments.profiler}
+    settings = {name: getattr(arguments, name) for name in ("flush_l2", "initial_l2", "profiler")}
     job.simulated = simulated(subject, job.target, settings)
     if memo is not None:
         job.rows = _beside(job.rows, job.simulated)

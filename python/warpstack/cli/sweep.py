@@ -29,6 +29,7 @@ from warpstack.cli.common.stage_options import (
     add_access_order,
     add_anchor,
     add_flush_l2,
+    add_initial_l2,
     add_models,
     add_profiler,
     add_representative,
@@ -50,7 +51,7 @@ _KEYS = {
     **dict.fromkeys(("kernels", "launch", "workload", "size", "compiler_options"), "kernels"),
     **dict.fromkeys(("skip_missing", "memory_limit", "device_memory"), "kernels"),
     **dict.fromkeys(("selection", "misses", "merge_threshold"), "options"),
-    **dict.fromkeys(("access_order", "flush_l2"), "options"),
+    **dict.fromkeys(("access_order", "flush_l2", "initial_l2"), "options"),
 }
 #: Most reasons that are told why points cannot be predicted.
 _MAX_REASONS = 4
@@ -80,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_representative(parser)
     add_access_order(parser)
     add_flush_l2(parser)
+    add_initial_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     parser.add_argument("--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)")

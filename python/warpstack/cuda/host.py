@@ -8,6 +8,7 @@ runs each launch in the functional simulator. Traces come over one by one while 
 from __future__ import annotations
 
 import contextlib
+import numbers
 import os
 import re
 import signal
@@ -33,7 +34,7 @@ from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
 from warpstack.cuda.libraries import check_libraries
 from warpstack.cuda.toolchain import NEEDS_LINUX, assemble, target_number
-from warpstack.errors import InputError, not_one_of
+from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu
 from warpstack.traces.io import parquet
 from warpstack.traces.trace import KernelTrace, short_name
@@ -190,7 +191,7 @@ def trace_program(
     TraceWarning
         If the program calls cuBLASLt.
     """
-    words = [str(word) for word in command]
+    words = [_word(word) for word in command]
     if not words:
         raise InputError("trace: no program is given")
     if on_fault not in ("stop", "continue"):
@@ -459,6 +460,13 @@ def _device_text(gpu: Gpu | None, memory_mib: float | None) -> str:
         for key, value in values.items()
     }
     return ";".join(f"{key}={text}" for key, text in texts.items())
+
+
+def _word(word: object) -> str:
+    """Return a word of a command as the program gets it."""
+    if not isinstance(word, (str, os.PathLike, numbers.Real)):
+        raise not_a("command", "words, paths and numbers", word)
+    return str(word)
 
 
 @contextlib.contextmanager

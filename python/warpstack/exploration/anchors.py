@@ -222,7 +222,7 @@ def _simulated(
     """Return what the simulator says, which the cache keeps."""
     settings = {
         "gpu": values_of(anchor.gpu, frozenset(Gpu.fields())),
-        "flush_l2": anchor.options.flush_l2,
+        **anchor.options.l2_identity,
     }
     key = key_of([kernel.digest for kernel in kernels], settings)
     kept = cache.get("simulated", key) if cache is not None else None
@@ -230,7 +230,7 @@ def _simulated(
         bar.update(sum(kernel.num_instructions for kernel in kernels))
         return {name: kept[name] for name in NUMBERS}
     # Its clock is the profiler's already.
-    simulator = Simulator(anchor.gpu)
+    simulator = Simulator(anchor.gpu, initial_l2=anchor.options.written_share)
     found = _columns(run_kernels(simulator, kernels, anchor.options.flush_l2, num_threads, bar))
     if cache is not None:
         cache.put("simulated", key, found)

@@ -126,7 +126,9 @@ def recorded_profiles(
             raise InterruptedError
 
     order = options.access_order
-    system = MemorySystem(reference, access_order=order, workers=1)
+    system = MemorySystem(
+        reference, access_order=order, workers=1, initial_l2=options.written_share
+    )
     recordings = []
     with named_memory_error(reference):
         for kernel in kernels:
@@ -148,6 +150,7 @@ def recorded_profiles(
             order_of(order),
             share,
             options.flush_l2,
+            options.written_share,
             check_stop,
         )
     profiles: list[list[_core.MemoryProfile]] = [[] for _ in gpus]

@@ -280,7 +280,7 @@ class Runner:
             "reference": values_of(reference, fields),
             "gpus": [values_of(gpu, CAPACITY_FIELDS) for gpu in task.gpus],
             "access_order": options.access_order,
-            "flush_l2": options.flush_l2,
+            **options.l2_identity,
         }
         kept = None if self._memo is None else self._memo.get("recorded", settings)
         if kept is None:

@@ -112,7 +112,7 @@ def search(
         As for `warpstack.sweep`.
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``, ``profiler``.
+        ``access_order``, ``flush_l2``, ``initial_l2``, ``profiler``.
     anchor
         As for `warpstack.sweep`; it is run once.
 

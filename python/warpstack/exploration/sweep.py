@@ -63,8 +63,8 @@ Axes = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 
 _MOST_POINTS = 2**24
 #: The options, beside the profiler, that tell sweeps apart, in the order in which stores on disk have
-#: them. A new one enters the identity only where it is not the default: stores stay what they are.
-_IDENTITY = ("selection", "misses", "merge_threshold", "access_order", "flush_l2")
+#: them. After them comes how L2 begins. A new one enters only where it is not the default.
+_IDENTITY = ("selection", "misses", "merge_threshold", "access_order")
 #: Points of one task, and its rows unless one point has more: a task's result is in memory and
 #: written at once, and a row takes half a KiB.
 _TASK_POINTS = 20_000
@@ -128,7 +128,7 @@ def sweep(
         False, nowhere; or a folder, or a `warpstack.exploration.StageCache`.
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``, ``profiler``.
+        ``access_order``, ``flush_l2``, ``initial_l2``, ``profiler``.
         A clock among the axes is the clock under every profiler.
     caches
         ``exact``: each point with caches of its own is simulated. ``recorded``: points that differ in
@@ -526,6 +526,7 @@ class Design:
             "digest of the points": digest.hexdigest(),
             "profiler": self.profiler,
             **{name: getattr(options, name) for name in _IDENTITY},
+            **options.l2_identity,
         }
 
     def add_axes(self, task: Task, gpus: Sequence[Gpu], table: pd.DataFrame) -> pd.DataFrame:

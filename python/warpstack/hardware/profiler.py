@@ -10,8 +10,10 @@ from warpstack.hardware.description import Gpu
 
 __all__ = ["PROFILERS", "checked_profiler", "launch_us", "profiled", "times"]
 
-#: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, or CUDA events around the launch.
+#: What measures a kernel; `Profiler` says what they are.
 PROFILERS: tuple[Profiler, ...] = get_args(Profiler)
+#: Whose launch a profiler has, where no field of `Gpu` has its name.
+_LAUNCH_OF = {"do_bench": "events"}
 
 
 def checked_profiler(profiler: str) -> Profiler:
@@ -47,7 +49,7 @@ def profiled(gpu: Gpu, profiler: Profiler, *, told: bool = False) -> Gpu:
 
 def launch_us(gpu: Gpu, profiler: Profiler) -> float:
     """Return the microseconds that a profiler's time has beside the cycles of a kernel."""
-    return float(getattr(gpu, f"launch_us_{profiler}"))
+    return float(getattr(gpu, f"launch_us_{_LAUNCH_OF.get(profiler, profiler)}"))
 
 
 def times(cycles: Any, gpu: Gpu, profiler: Profiler) -> dict[str, Any]:

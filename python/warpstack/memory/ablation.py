@@ -50,8 +50,8 @@ def ablate(
     gpu
         The GPU: a description, its name, or the path of one.
     options, **changes
-        How the stage works; see `warpstack.Options`: ``flush_l2``. Without options L2 is emptied before
-        each kernel, as by the profilers that the paper compares with.
+        How the stage works; see `warpstack.Options`: ``flush_l2``, ``initial_l2``. Without
+        options L2 is emptied before each kernel, as by the profilers that the paper compares with.
     workers
         As for `MemorySystem`.
     progress
@@ -71,7 +71,8 @@ def ablate(
         If a thread block does not fit on an SM, or a variant's cache is impossible.
     """
     given = Options(flush_l2=True) if options is None else options
-    flush_l2 = options_of("ablate", given, changes, FlushChanges).flush_l2
+    how = options_of("ablate", given, changes, FlushChanges)
+    flush_l2 = how.flush_l2
     base = as_gpu(gpu)
     kernels = kernels_of(app)
     rows = []
@@ -82,6 +83,7 @@ def ablate(
                 access_order="round_robin",
                 filter_l1_hits=variant != "NoL1Filter",
                 workers=workers,
+                initial_l2=how.written_share,
             )
             for kernel in kernels:
                 if flush_l2:

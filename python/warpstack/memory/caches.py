@@ -16,11 +16,11 @@ from warpstack import _core
 from warpstack._util import notebook
 from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked, checked_fields
-from warpstack._util.choices import AccessOrder, order_of
+from warpstack._util.choices import AccessOrder, InitialL2, order_of
 from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.options import CacheChanges, Options, options_of
+from warpstack._util.options import CacheChanges, Options, options_of, written_share
 from warpstack._util.progress import progress_bar
 from warpstack._util.same import same
 from warpstack.errors import InputError, not_a, not_one_of
@@ -322,11 +322,14 @@ class MemorySystem(Handle):
     workers
         How many threads to use at most; None: as many as the machine runs at once. The result does not
         depend on it.
+    initial_l2
+        What L2 holds before the first kernel and after each `flush_l2`; see `warpstack.Options`.
 
     Raises
     ------
     InputError
-        If the order is unknown, or the cache geometry is impossible.
+        If the order is unknown, `initial_l2` is neither a name nor a share, or the cache geometry is
+        impossible.
     """
 
     _what = "holds the L2 of a running application"
@@ -342,8 +345,10 @@ class MemorySystem(Handle):
         access_order: AccessOrder = "auto",
         filter_l1_hits: bool = True,
         workers: int | None = None,
+        initial_l2: InitialL2 | float | None = None,
     ) -> None:
         self.gpu = gpu = as_gpu(gpu)
+        written = written_share(initial_l2)
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
         threads = thread_count(workers, MOST_THREADS)
@@ -360,6 +365,7 @@ class MemorySystem(Handle):
                 seed=int(schedule.seed),
                 first_occupancy_only=schedule.first_occupancy_only,
                 filter_l1_hits=bool(filter_l1_hits),
+                written_by_strangers=written,
             )
 
     def __repr__(self) -> str:
@@ -423,7 +429,7 @@ class MemorySystem(Handle):
         return self._core.undo_sampled()
 
     def flush_l2(self) -> None:
-        """Empty L2, as profilers do before they replay a kernel."""
+        """Empty L2, as profilers do before they replay a kernel: it holds `initial_l2` again."""
         self._core.flush_l2()
 
 
@@ -481,7 +487,8 @@ def simulate_caches(
     gpu
         The GPU: a description, its name, or the path of one.
     options, **changes
-        How the stage works; see `warpstack.Options`: ``access_order``, ``flush_l2``, ``sample_sms``.
+        How the stage works; see `warpstack.Options`: ``access_order``, ``flush_l2``,
+        ``initial_l2``, ``sample_sms``.
     observe
         For a single kernel: a warp whose own misses are recorded (see `MemorySystem.run`).
     blocks, filter_l1_hits, workers
@@ -511,6 +518,7 @@ def simulate_caches(
         access_order=how.access_order,
         filter_l1_hits=filter_l1_hits,
         workers=workers,
+        initial_l2=how.written_share,
     )
     if isinstance(app, KernelTrace):
         return system.run(app, observe=observe, sample_sms=how.sample_sms)

@@ -161,7 +161,7 @@ def dvfs(
         simulation at the nominal frequency and no higher than that, and ``simulation``.
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``, ``profiler``.
+        ``access_order``, ``flush_l2``, ``initial_l2``, ``profiler``.
         Simulations empty their L2 between kernels, too; the clocks are those given, whatever the profiler.
     progress
         Show a progress bar on standard error.
@@ -197,7 +197,9 @@ def dvfs(
     pipeline = Pipeline(app, how)
     described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
     simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
-    simulators = {clock: Simulator(described[clock]) for clock in simulated}
+    simulators = {
+        clock: Simulator(described[clock], initial_l2=how.written_share) for clock in simulated
+    }
     rows: list[dict[str, Any]] = []
 
     def add(kernel: KernelTrace, model: str, clock: float, count: float, cycles: float) -> None:

@@ -71,16 +71,23 @@ class SimulatedLaunch:
 class IntervalSimulator:
     """A GPU for interval simulation, whose L2 keeps its contents from kernel to kernel.
 
+    Parameters
+    ----------
+    gpu
+        The GPU.
+    written_share
+        The share of L2's lines that strangers have written when L2 is new or was flushed.
+
     Raises
     ------
     InputError
         If the description cannot be simulated.
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Gpu, written_share: float = 0.0) -> None:
         self._gpu = gpu
         with named_memory_error(gpu):
-            self._core = _core.IntervalSimulator(gpu._core)
+            self._core = _core.IntervalSimulator(gpu._core, written_by_strangers=written_share)
 
     def run(self, kernel: KernelTrace) -> SimulatedLaunch:
         """Run a kernel with empty L1 caches.

@@ -89,7 +89,7 @@ def predicted_runs(
 ) -> Iterator[tuple[int, Result]]:
     """Yield the position of each wanted launch and what the models say of it.
 
-    Each run begins with an empty L2, so that neither the order of the runs nor the machine that
+    Each run begins with the same in L2, so that neither the order of the runs nor the machine that
     computes one changes a result.
 
     Parameters
@@ -128,8 +128,13 @@ def _predicted(
     run: Run,
 ) -> Iterator[tuple[int, Result]]:
     pipeline = Pipeline(launches, options)
-    system = MemorySystem(gpu, access_order=options.access_order) if needs.profiles else None
-    simulator = IntervalSimulator(gpu) if needs.simulation else None
+    written = options.written_share
+    system = (
+        MemorySystem(gpu, access_order=options.access_order, initial_l2=written)
+        if needs.profiles
+        else None
+    )
+    simulator = IntervalSimulator(gpu, written) if needs.simulation else None
     for number, position in enumerate(run.launches):
         kernel = launches[number]
         simulated = None

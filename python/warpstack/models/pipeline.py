@@ -203,7 +203,12 @@ class Pipeline:
             for core, kernel in zip(kept, self.kernels, strict=True):
                 yield MemoryProfile(core, kernel, gpu, options.access_order)
             return
-        system = MemorySystem(gpu, access_order=options.access_order, workers=num_threads or None)
+        system = MemorySystem(
+            gpu,
+            access_order=options.access_order,
+            workers=num_threads or None,
+            initial_l2=options.written_share,
+        )
         cores: list[_core.MemoryProfile] = []
         for number, kernel in enumerate(self.kernels):
             observed = self.warp(number, num_threads) if options.observes else None
@@ -259,13 +264,13 @@ class Pipeline:
         memo = self._memo
         settings = {
             "gpu": values_of(gpu, interval_simulation.FIELDS),
-            "flush_l2": self.options.flush_l2,
+            **self.options.l2_identity,
         }
         kept = None if memo is None else memo.get(interval_simulation.NAME, settings)
         if kept is not None:
             yield from kept
             return
-        simulator = IntervalSimulator(gpu)
+        simulator = IntervalSimulator(gpu, self.options.written_share)
         launches = []
         for kernel in self.kernels:
             if self.options.flush_l2:
@@ -307,6 +312,6 @@ class Pipeline:
         return {
             "gpu": values_of(gpu, self.memory_fields),
             "access_order": options.access_order,
-            "flush_l2": options.flush_l2,
+            **options.l2_identity,
             "observed": tuple(self.warps(num_threads)) if options.observes else (),
         }

@@ -85,7 +85,7 @@ def roofline(
         Add the cycle-level simulation of each kernel.
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``, ``profiler``.
+        ``access_order``, ``flush_l2``, ``initial_l2``, ``profiler``.
         The simulation empties its L2 between kernels, too.
     progress
         Show a progress bar on standard error.
@@ -112,7 +112,7 @@ def roofline(
     gpu = profiled(as_gpu(gpu), how.profiler)
     roofs = ceilings(gpu)
     pipeline = Pipeline(app, how)
-    simulator = simulation.Simulator(gpu) if simulate else None
+    simulator = simulation.Simulator(gpu, initial_l2=how.written_share) if simulate else None
     rows = []
     with progress_bar(progress, len(pipeline.kernels), "roofline", "kernel") as bar:
         for launch in pipeline.found(gpu, prediction.needs_of(wanted)):

@@ -60,7 +60,7 @@ def sampled_predictions(
             one_each = [evaluate(Found(kernel, simulated=simulated), gpu, m) for m in models]
             yield 0, [(one, one.ipc, one.ipc) for one in one_each]
         return
-    system = MemorySystem(gpu, access_order=options.access_order)
+    system = MemorySystem(gpu, access_order=options.access_order, initial_l2=options.written_share)
     needed: dict[str, float] = {}
     for number, (kernel, simulated) in enumerate(zip(pipeline.kernels, launches, strict=True)):
         observed = pipeline.warp(number) if options.observes else None

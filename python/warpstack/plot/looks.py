@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -85,9 +84,7 @@ def look_of(style: str = "notebook", width_inches: float | None = None) -> Look:
     if width_inches is None:
         return found
     is_number = isinstance(width_inches, (int, float)) and not isinstance(width_inches, bool)
-    if not (is_number and math.isfinite(width_inches)) or not (
-        _LEAST_WIDTH <= width_inches <= _MOST_WIDTH
-    ):
+    if not (is_number and _LEAST_WIDTH <= width_inches <= _MOST_WIDTH):
         raise InputError(
             f"width_inches = {shown(width_inches)} is not a number from {_LEAST_WIDTH:g} to "
             f"{_MOST_WIDTH:g}; a column of a paper has 3.3, a page 7"

@@ -69,7 +69,7 @@ class Explorer:
         Names of models, or ``all``.
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``.
+        ``access_order``, ``flush_l2``, ``initial_l2``.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def explore(
         Fields of `Gpu`; or the values of each slider by field, the GPU's own being added.
     options, **changes
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``.
+        ``access_order``, ``flush_l2``, ``initial_l2``.
 
     Returns
     -------

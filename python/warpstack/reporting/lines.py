@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warpstack._core import SECTOR_BYTES
 from warpstack._util.checked import strictly_checked
-from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.choices import DEFAULT_MODEL, InitialL2
 from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
@@ -69,7 +69,8 @@ def lines(
     per_instruction
         One row per instruction instead, with its ``pc`` and ``opcode``.
     options, **changes
-        What is shared with other functions; see `warpstack.Options`: ``flush_l2``.
+        What is shared with other functions; see `warpstack.Options`: ``flush_l2``,
+        ``initial_l2``.
     progress
         Show a progress bar on standard error.
 
@@ -109,6 +110,7 @@ def lines(
         model=model,
         simulate=simulate,
         flush_l2=how.flush_l2,
+        initial_l2=how.initial_l2,
         progress=progress,
     )
     return result_table(by_instruction if per_instruction else by_line)
@@ -121,18 +123,24 @@ def lines_and_instructions(
     model: str = DEFAULT_MODEL,
     simulate: bool = True,
     flush_l2: bool = False,
+    initial_l2: InitialL2 | float | None = None,
     progress: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `lines`, and the same with one row per instruction."""
     target = as_gpu(gpu)
-    pipeline = Pipeline(app, Options(flush_l2=flush_l2))
+    pipeline = Pipeline(app, Options(flush_l2=flush_l2, initial_l2=initial_l2))
     kernels = pipeline.kernels
     results: list[SimulationResult | None] = [None] * len(kernels)
     if simulate:
         whole = App(kernels)
         results = list(
             simulate_kernels(
-                whole, target, flush_l2=flush_l2, per_instruction=True, progress=progress
+                whole,
+                target,
+                flush_l2=flush_l2,
+                initial_l2=initial_l2,
+                per_instruction=True,
+                progress=progress,
             )
         )
     tables, instructions = [], []

@@ -15,11 +15,11 @@ from warpstack import _core
 from warpstack._util import notebook
 from warpstack._util.arguments import as_integer, thread_count
 from warpstack._util.checked import checked
-from warpstack._util.choices import Profiler
+from warpstack._util.choices import InitialL2, Profiler
 from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.options import Options, SimulationChanges, options_of
+from warpstack._util.options import Options, SimulationChanges, options_of, written_share
 from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack._util.same import same
 from warpstack.errors import InputError
@@ -392,22 +392,31 @@ class Simulator(Handle):
     profiler
         Whose time results have, as for `warpstack.predict`: under ``ncu`` the GPU runs at its
         ``base_clock_ghz``.
+    initial_l2
+        What L2 holds before the first kernel and after each `flush_l2`; see `warpstack.Options`.
 
     Raises
     ------
     InputError
-        If the description cannot be simulated.
+        If the description cannot be simulated, or `initial_l2` is neither a name nor a share.
     """
 
     _what = "holds the L2 of a running application"
     _remedy = "make another one of its gpu"
 
     @checked
-    def __init__(self, gpu: GpuLike, *, profiler: Profiler = "nsys") -> None:
+    def __init__(
+        self,
+        gpu: GpuLike,
+        *,
+        profiler: Profiler = "nsys",
+        initial_l2: InitialL2 | float | None = None,
+    ) -> None:
         self.gpu = gpu = profiled(as_gpu(gpu), profiler)
         self.profiler = profiler
+        self._written = written_share(initial_l2, profiler)
         with named_memory_error(gpu):
-            self._core = _core.Simulator(gpu._core)
+            self._core = _core.Simulator(gpu._core, self._written)
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.gpu.title}>"
@@ -475,15 +484,15 @@ class Simulator(Handle):
         return SimulationResult(result, kernel, self.gpu, self.profiler)
 
     def flush_l2(self) -> None:
-        """Empty L2, as profilers do before they replay a kernel."""
+        """Empty L2, as profilers do before they replay a kernel: it holds `initial_l2` again."""
         self._core.flush_l2()
 
     def _with_own_l2(self) -> Simulator:
-        """Return a simulator of the same GPU with an empty L2."""
+        """Return a simulator of the same GPU whose L2 no kernel has used."""
         other = object.__new__(Simulator)
         other.__dict__.update(self.__dict__)
         with named_memory_error(self.gpu):
-            other._core = _core.Simulator(self.gpu._core)
+            other._core = _core.Simulator(self.gpu._core, self._written)
         return other
 
 
@@ -548,7 +557,8 @@ def simulate(
     gpu
         The GPU: a description, its name, or the path of one.
     options, **changes
-        What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``profiler``.
+        What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``initial_l2``,
+        ``profiler``.
     timeline_cycles, max_cycles, per_instruction, timeline
         As for `Simulator.run`.
     client
@@ -582,7 +592,7 @@ def simulate(
     """
     settings = options_of("simulate", options, changes, SimulationChanges)
     flush_l2, profiler = settings.flush_l2, settings.profiler
-    simulator = Simulator(gpu, profiler=profiler)
+    simulator = Simulator(gpu, profiler=profiler, initial_l2=settings.written_share)
     how: dict[str, Any] = {
         "timeline_cycles": timeline_cycles,
         "max_cycles": max_cycles,
@@ -601,7 +611,7 @@ def simulate(
             kernels,
             simulated_apart(
                 kernels,
-                partial(_run_alone, simulator.gpu, profiler, how),
+                partial(_run_alone, simulator.gpu, profiler, settings.written_share, how),
                 client,
                 progress=progress,
             ),
@@ -657,10 +667,11 @@ def run_kernels(
 def _run_alone(
     gpu: Gpu,
     profiler: Profiler,
+    written: float,
     how: dict[str, Any],
     kernel: KernelTrace,
 ) -> _core.SimulationResult | ResultValues:
-    simulator = Simulator(gpu, profiler=profiler)
+    simulator = Simulator(gpu, profiler=profiler, initial_l2=written)
     return simulator.run(kernel, **how)._core
 
 

@@ -120,8 +120,8 @@ def what_if(
         GPU as it is and once more for each change.
     options, **settings
         How the stages work; see `warpstack.Options`: ``selection``, ``misses``, ``merge_threshold``,
-        ``access_order``, ``flush_l2``.
-        ``flush_l2`` is for the simulations, too.
+        ``access_order``, ``flush_l2``, ``initial_l2``.
+        The last two are for the simulations, too.
     progress
         Show a progress bar on standard error.
 
@@ -163,7 +163,9 @@ def what_if(
                 said = [prediction_of(found, one, model) for found in launches]
                 cycles[model, change] = sum(prediction.cycles for prediction in said)
             if simulate:
-                results = simulation.simulate(whole, one, flush_l2=how.flush_l2)
+                results = simulation.simulate(
+                    whole, one, flush_l2=how.flush_l2, initial_l2=how.written_share
+                )
                 total = float(sum(result.cycles for result in results))
                 cycles[simulation.MODEL_NAME, change] = total
             bar.update(1)

@@ -17,10 +17,13 @@ __all__ = ["TIMED", "warn_of_other_profilers"]
 TIMED = ("cycles", "time_s", "time_us")
 #: By what ``launch_us`` of predictions is for: those that take the driver's records of start and end
 #: are alike.
-_KINDS = {"nsys": "traced", "nvprof": "traced", "torch": "traced", "ncu": "ncu", "events": "events"}
+_KINDS = {
+    **{"nsys": "traced", "nvprof": "traced", "torch": "traced", "ncu": "ncu"},
+    **{"events": "events", "do_bench": "events"},
+}
 _NAMES = {
     **{"nsys": "Nsight Systems", "nvprof": "nvprof", "torch": "PyTorch's profiler"},
-    **{"ncu": "Nsight Compute", "events": "CUDA events"},
+    **{"ncu": "Nsight Compute", "events": "CUDA events", "do_bench": "Triton's do_bench"},
 }
 
 

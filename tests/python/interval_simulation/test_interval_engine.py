@@ -37,8 +37,9 @@ def comparable(gpu):
 def test_equals_plain_definition(seed):
     rng = np.random.default_rng([seed, 99])
     kernel, gpu = trace(fitting(random_recipe(rng, size=300))), comparable(random_gpu(rng))
-    result = _core.IntervalSimulator(gpu._core).run(kernel._core)
-    plain = Machine(simulator_config(gpu)).run(kernel)
+    written = float(rng.choice([0, 0.4, 1]))
+    result = _core.IntervalSimulator(gpu._core, 1, written).run(kernel._core)
+    plain = Machine(simulator_config(gpu, written)).run(kernel)
     assert result.instructions == plain["instructions"]
     # Within one cycle, the two may take events in another order.
     assert result.cycles == pytest.approx(plain["cycles"], rel=0.005, abs=2)

@@ -16,21 +16,28 @@ from python_reference.memory import ALL_BYTES, PlainCache, PlainMemorySystem
 from strategies import POLICIES, gpus, kernels
 from warpstack import _core
 
+#: Of the lines of L2 that strangers have written.
+SHARES = st.sampled_from([0.0, 0.0, 0.3, 0.5, 1.0]) | st.floats(0, 1)
+
 
 @pytest.mark.slow
 @settings(max_examples=rounds(150))
-@given(kernels(), gpus())
-def test_equals_plain_definition(kernel, gpu):
-    profile = ws.simulate_caches(kernel, gpu, access_order="round_robin")
-    assert_same(profile, plain_system(gpu, access_order="round_robin").run(kernel))
+@given(kernels(), gpus(), SHARES)
+def test_equals_plain_definition(kernel, gpu, written):
+    profile = ws.simulate_caches(kernel, gpu, access_order="round_robin", initial_l2=written)
+    plain = plain_system(gpu, access_order="round_robin", written=written)
+    assert_same(profile, plain.run(kernel))
 
 
 @pytest.mark.slow
 @settings(max_examples=rounds(40))
-@given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), gpus())
-def test_l2_persists_between_kernels(launches, gpu):
-    plain = plain_system(gpu)
-    for profile in ws.simulate_caches(ws.App(launches), gpu):
+@given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), gpus(), SHARES, st.booleans())
+def test_l2_persists_between_kernels(launches, gpu, written, flush_l2):
+    plain = plain_system(gpu, written=written)
+    how = {"initial_l2": written, "flush_l2": flush_l2}
+    for profile in ws.simulate_caches(ws.App(launches), gpu, **how):
+        if flush_l2:
+            plain.l2.flush()
         assert_same(profile, plain.run(profile.kernel))
 
 
@@ -126,6 +133,7 @@ def cache_configs(draw):
         "slices": slices,
         "slice_interleave_bytes": line * 2,
         "slice_index": draw(indexings),
+        "written_by_strangers": draw(SHARES),
     }
 
 
@@ -163,6 +171,8 @@ def test_cache_equals_plain_definition(config, seed, num_accesses):
             assert (hit, fetch) == (bits(expected[0]), bits(expected[1]))
             assert evicted == expected[-1]
     assert core.dirty_sectors == plain.dirty_sectors()
+    if config["written_by_strangers"] > 0:  # caches of an SM alone are flushed, and have none
+        return
     assert core.flush() == plain.flush()
     assert core.dirty_sectors == core.read(1, 1)[0] == 0
 

@@ -14,19 +14,20 @@ from warpstack._util.choices import order_of
 from warpstack.memory.caches import MemorySystem
 
 
-def record(kernel, gpu, order):
-    return _core.record_order(MemorySystem(gpu, access_order=order)._core, kernel._core)
+def record(kernel, gpu, order, written=0.0):
+    system = MemorySystem(gpu, access_order=order, initial_l2=written)
+    return _core.record_order(system._core, kernel._core)
 
 
-def replay(kernel, recording, gpu, order, share=1.0):
-    return replay_all([kernel], [recording], [gpu], order, share)[0][0]
+def replay(kernel, recording, gpu, order, share=1.0, written=0.0):
+    return replay_all([kernel], [recording], [gpu], order, share, written=written)[0][0]
 
 
-def replay_all(kernels, recordings, gpus, order, share=1.0, flush_l2=False):
+def replay_all(kernels, recordings, gpus, order, share=1.0, flush_l2=False, written=0.0):
     """Return the profiles of each GPU and kernel."""
     traces = [kernel._core for kernel in kernels]
     distinct, of_configs = _core.replay_order(
-        traces, recordings, [gpu._core for gpu in gpus], order_of(order), share, flush_l2
+        traces, recordings, [gpu._core for gpu in gpus], order_of(order), share, flush_l2, written
     )
     return [
         [profiles[number] for profiles, number in zip(distinct, numbers, strict=True)]
@@ -49,8 +50,14 @@ def assert_same(profile, exact):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(200))
-@given(kernels(), gpus(), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 5]))
-def test_an_order_without_caches_in_it_is_exact(kernel, gpu, l1_times, l2_times):
+@given(
+    kernels(),
+    gpus(),
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from([0.0, 0.4, 1.0]),
+)
+def test_an_order_without_caches_in_it_is_exact(kernel, gpu, l1_times, l2_times, written):
     """Round robin does not depend on hits: other sizes do what an exact run of them does."""
     assume(gpu.l1_allocation == "on_miss")  # else the lines of an access wait for those in L1
     if gpu.shared_memory_carve_outs_kib:
@@ -58,9 +65,10 @@ def test_an_order_without_caches_in_it_is_exact(kernel, gpu, l1_times, l2_times)
     other = gpu.replace(
         l1_size_kib=l1_times * gpu.l1_size_kib, l2_size_kib=l2_times * gpu.l2_size_kib
     )
-    recording = record(kernel, gpu, "round_robin")
-    exact = ws.simulate_caches(kernel, other, access_order="round_robin")._core
-    assert_same(replay(kernel, recording, other, "round_robin"), exact)
+    recording = record(kernel, gpu, "round_robin", written)
+    how = {"access_order": "round_robin", "initial_l2": written}
+    exact = ws.simulate_caches(kernel, other, **how)._core
+    assert_same(replay(kernel, recording, other, "round_robin", written=written), exact)
 
 
 @settings(max_examples=rounds(60))
@@ -115,7 +123,7 @@ def test_a_replay_can_be_given_up():
     recordings = [record(kernel, gpu, "timed")]
     arguments = ([kernel._core], recordings, [gpu._core], "timed", 1.0, False)
     with pytest.raises(InterruptedError):
-        _core.replay_order(*arguments, give_up)
+        _core.replay_order(*arguments, interrupt=give_up)
 
 
 @settings(max_examples=rounds(60))

@@ -190,6 +190,7 @@ def calls(given: Given) -> dict[str, Call]:
         merge_threshold=1.0,
         access_order="greedy",
         flush_l2=True,
+        initial_l2=0.5,
         sample_sms=0.5,
         sample_launches=0.5,
         profiler="ncu",
@@ -252,6 +253,7 @@ def calls(given: Given) -> dict[str, Call]:
         access_order="greedy",
         filter_l1_hits=True,
         workers=1,
+        initial_l2="dirty",
     )
     add(
         ws.memory.MemorySystem.run,
@@ -278,7 +280,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.SimulationResult.hit_rates, self=g.result)
     add(ws.SimulationResult.to_frame, self=g.result)
     add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
-    add(ws.timing.Simulator, gpu=g.gpu)
+    add(ws.timing.Simulator, gpu=g.gpu, initial_l2=0.5)
     simulator = ws.timing.Simulator(g.gpu)
     add(
         ws.timing.Simulator.run, self=simulator, kernel=g.kernel, timeline_cycles=9, max_cycles=9999
@@ -625,6 +627,7 @@ def calls(given: Given) -> dict[str, Call]:
         ws.simulate,
         **app,
         flush_l2=True,
+        initial_l2="dirty",
         timeline_cycles=10,
         max_cycles=100_000,
         client=None,
@@ -634,6 +637,7 @@ def calls(given: Given) -> dict[str, Call]:
         ws.simulate_caches,
         **app,
         flush_l2=True,
+        initial_l2="clean",
         observe=(0, 0),
         blocks="round_robin",
         access_order="greedy",

@@ -94,6 +94,10 @@ def test_flags_may_be_0_or_1():
 def test_commands_have_paths_and_numbers(tmp_path):
     with pytest.raises(ws.InputError, match="program does not load libcudart"):
         ws.cuda.host.trace_program([Path("/bin/true"), 1000], tmp_path / "out")
+    with pytest.raises(
+        ws.InputError, match="command: expected words, paths and numbers, got an object"
+    ):
+        ws.cuda.host.trace_program([object()], "traced")
     with pytest.raises(ws.InputError, match="no program is given"):
         ws.cuda.host.trace_program(np.array([]), tmp_path / "out")
 

@@ -101,8 +101,11 @@ def test_options_are_written_once():
 
 
 def test_equal_settings_are_equal_options():
-    options = ws.Options(access_order="auto", merge_threshold=10, flush_l2=np.True_, sample_sms=1)
-    same = ws.Options(access_order="timed", merge_threshold=10.0, flush_l2=1)
+    options = ws.Options(
+        access_order="auto", merge_threshold=10, flush_l2=np.True_, sample_sms=1, initial_l2=0
+    )
+    same = ws.Options(access_order="timed", merge_threshold=10.0, flush_l2=1, initial_l2="clean")
+    assert ws.Options(initial_l2=np.float64(1)) == ws.Options(initial_l2="dirty")
     assert options == same
     assert hash(options) == hash(same)
     assert pickle.loads(pickle.dumps(options)) == options
@@ -124,10 +127,17 @@ def test_equal_settings_are_equal_options():
         ({"merge_threshold": True}, "merge_threshold = True is not a number of cycles"),
         ({"access_order": np.ones(3)}, "access_order = .* is not one of auto, round_robin"),
         ({"flush_l2": "yes"}, "flush_l2: expected True or False, got 'yes'"),
+        (
+            {"initial_l2": "full"},
+            "initial_l2 = 'full' is not what L2 can hold; give empty, clean, dirty",
+        ),
+        ({"initial_l2": 1.5}, r"initial_l2 = 1\.5 is not what L2 can hold"),
+        ({"initial_l2": float("nan")}, "initial_l2 = nan is not"),
+        ({"initial_l2": True}, "initial_l2 = True is not"),
         ({"sample_sms": 0}, "sample_sms = 0 is not a share of the SMs"),
         ({"sample_sms": "most"}, "sample_sms = 'most' is not a share of the SMs"),
         ({"sample_launches": 1.0}, "sample_launches = 1.0 is not True, False or a relative error"),
-        ({"profiler": "gprof"}, "profiler = 'gprof' is not one of nsys, ncu, nvprof, events"),
+        ({"profiler": "gprof"}, "profiler = 'gprof' is not one of nsys, ncu, nvprof, events, do_"),
     ],
 )
 def test_wrong_options_are_refused(wrong, message, kernel):
@@ -250,7 +260,8 @@ class Asked:
         pass
 
 
-#: As version 0.2 wrote them: stores and caches on disk are found by these.
+#: As version 0.2 wrote them: stores and caches on disk are found by these. Where strangers have written to
+#: L2 they have an entry more.
 IDENTITIES = [
     (
         {},
@@ -270,6 +281,24 @@ IDENTITIES = [
         '"flush_l2": false}',
         '{"access_order": "greedy", "flush_l2": false, "observed": [[0, 0], [0, 0]]}',
     ),
+    (
+        {"initial_l2": "clean", "flush_l2": True},  # nothing is written, as before
+        '"selection": "clustering", "misses": "per_pc", "merge_threshold": 0.0, "access_order": "timed", '
+        '"flush_l2": true}',
+        '{"access_order": "timed", "flush_l2": true, "observed": []}',
+    ),
+    (
+        {"initial_l2": 0.25},
+        '"selection": "clustering", "misses": "per_pc", "merge_threshold": 0.0, "access_order": "timed", '
+        '"flush_l2": false, "initial_l2": 0.25}',
+        '{"access_order": "timed", "flush_l2": false, "initial_l2": 0.25, "observed": []}',
+    ),
+    (
+        {"profiler": "do_bench"},
+        '"selection": "clustering", "misses": "per_pc", "merge_threshold": 0.0, "access_order": "timed", '
+        '"flush_l2": false, "initial_l2": 1.0}',
+        '{"access_order": "timed", "flush_l2": false, "initial_l2": 1.0, "observed": []}',
+    ),
 ]
 
 
@@ -282,7 +311,7 @@ def test_identities_on_disk_stay(given, identity, memory, app):
     asked = Asked()
     list(Pipeline(app, options, memo=asked).memory(ws.gpu(GPU)))
     settings = asked.settings["memory"]
-    assert list(settings) == ["gpu", "access_order", "flush_l2", "observed"]
+    assert list(settings)[:3] == ["gpu", "access_order", "flush_l2"]
     del settings["gpu"]
     assert json.dumps(settings) == memory
     if options.observes:

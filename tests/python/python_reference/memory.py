@@ -174,6 +174,7 @@ class PlainCache:
         slices,
         slice_interleave_bytes,
         slice_index,
+        written_by_strangers=0,
     ):
         self.ways = ways
         self.per_line = line_bytes // 32
@@ -186,7 +187,9 @@ class PlainCache:
         self.lines_per_chunk = slice_interleave_bytes // line_bytes
         self.sets_per_slice = size_bytes // line_bytes // ways // slices
         self.set_index, self.slice_index = set_index, slice_index
-        self.sets = {}
+        self.line_bytes = line_bytes
+        self.written_by_strangers = 0 if self.through else written_by_strangers
+        self.sets, self.strangers = {}, {}
 
     def place(self, line):
         """Return where the set of a line is: (slice, set in the slice)."""
@@ -243,7 +246,36 @@ class PlainCache:
         """Make room for a line. Return it and what must be written back."""
         line = Line(number)
         evicted = self.set_of(number).insert(line)
+        if evicted is None:  # an empty way, which a stranger had
+            evicted = self.strangers_of(self.place(number)).pop(0)
         return line, evicted.written_back() if evicted else None
+
+    def strangers_of(self, place):
+        """Return the strangers' lines of a set that are left, the next one to make room first.
+
+        In fixed point, so that the shares are those of the caches: of each set, the number of written
+        lines among the first n is n times their share, rounded to an integer next to it.
+        """
+        if place not in self.strangers:
+            which_slice, one = place
+            each = int(self.written_by_strangers * 2**32 + 0.5)
+            phase = (which_slice * self.sets_per_slice + one) * 0x9E3779B9 % 2**32
+            # One piece of memory from 2 to the 61 on, divided among the slices.
+            first = 2**61 // self.line_bytes // self.slices
+            first -= first % self.lines_per_chunk
+            lines = []
+            for turn in range(self.ways):
+                local = first + turn * self.sets_per_slice + one
+                chunk, rest = divmod(local, self.lines_per_chunk)
+                line = Line((chunk * self.slices + which_slice) * self.lines_per_chunk + rest)
+                before, after = phase + turn * each, phase + (turn + 1) * each
+                if after // 2**32 > before // 2**32:
+                    line.bytes = dict.fromkeys(range(self.per_line), ALL_BYTES)
+                    line.dirty = set(line.bytes)
+                    line.writer = 0
+                lines.append(line)
+            self.strangers[place] = lines
+        return self.strangers[place]
 
     def unit(self, sector):
         """Return the sectors that are filled together with this one."""
@@ -303,7 +335,7 @@ class PlainCache:
     def flush(self):
         """Return what is written back when everything must go, and forget everything."""
         lines = [line for place in sorted(self.sets) for line in self.sets[place].flush_order()]
-        self.sets = {}
+        self.sets, self.strangers = {}, {}
         return [line.written_back() for line in lines if line.dirty]
 
     def dirty_sectors(self):

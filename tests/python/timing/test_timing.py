@@ -20,9 +20,14 @@ from warpstack.cli import main
 
 @pytest.mark.slow
 @settings(max_examples=rounds(50, costly=True))
-@given(st.one_of(kernels(), copying_kernels(), waiting_kernels()), timed_gpus())
-def test_equals_plain_definition(kernel, gpu):
-    assert_same(ws.simulate(kernel, gpu), Machine(simulator_config(gpu)).run(kernel))
+@given(
+    st.one_of(kernels(), copying_kernels(), waiting_kernels()),
+    timed_gpus(),
+    st.sampled_from([0.0, 0.4, 1.0]),
+)
+def test_equals_plain_definition(kernel, gpu, written):
+    result = ws.simulate(kernel, gpu, initial_l2=written)
+    assert_same(result, Machine(simulator_config(gpu, written)).run(kernel))
 
 
 @pytest.mark.slow
@@ -35,10 +40,17 @@ def test_block_starts_equal_plain_definition(kernel, changes):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(8))
-@given(st.lists(kernels(max_blocks=3), min_size=2, max_size=3), timed_gpus())
-def test_l2_persists_between_kernels(launches, gpu):
-    plain = Machine(simulator_config(gpu))
-    for result in ws.simulate(ws.App(launches), gpu):
+@given(
+    st.lists(kernels(max_blocks=3), min_size=2, max_size=3),
+    timed_gpus(),
+    st.sampled_from([0.0, 0.4, 1.0]),
+    st.booleans(),
+)
+def test_l2_persists_between_kernels(launches, gpu, written, flush_l2):
+    plain = Machine(simulator_config(gpu, written))
+    for result in ws.simulate(ws.App(launches), gpu, initial_l2=written, flush_l2=flush_l2):
+        if flush_l2:
+            plain.l2.flush()
         assert_same(result, plain.run(result.kernel))
 
 

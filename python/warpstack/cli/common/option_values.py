@@ -18,6 +18,7 @@ _PLACES = {
     "merge_threshold": "merge_threshold",
     "access_order": "access_order",
     "flush_l2": "flush_l2",
+    "initial_l2": "initial_l2",
     "sample_sms": "sampling",
     "sample_launches": "sample_launches",
     "profiler": "profiler",

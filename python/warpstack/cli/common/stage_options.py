@@ -6,14 +6,16 @@ import argparse
 import os
 from collections.abc import Sequence
 from functools import partial
+from typing import get_args
 
-from warpstack._util.choices import DEFAULT_MODEL
+from warpstack._util.choices import DEFAULT_MODEL, InitialL2
 from warpstack.cli.common.parser import CommandParser
 
 __all__ = [
     "DEFAULT_MODELS",
     "add_access_order",
     "add_flush_l2",
+    "add_initial_l2",
     "add_models",
     "add_profiler",
     "add_representative",
@@ -41,6 +43,30 @@ def add_access_order(parser: argparse.ArgumentParser) -> None:
 def add_flush_l2(parser: argparse.ArgumentParser) -> None:
     """Add ``--flush-l2``."""
     parser.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
+
+
+def add_initial_l2(parser: argparse.ArgumentParser) -> None:
+    """Add ``--initial-l2``."""
+    parser.add_argument(
+        "--initial-l2",
+        type=_initial_l2,
+        default=None,
+        metavar="empty|clean|dirty|SHARE",
+        help="what L2 holds before the first kernel, with --flush-l2 before each: nothing, lines that nobody "
+        "has written, lines that all are written, or this share of them (default: empty; under do_bench "
+        "dirty)",
+    )
+
+
+def _initial_l2(text: str) -> float | str:
+    if text in get_args(InitialL2):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither empty, clean or dirty nor a share such as 0.5"
+        ) from None
 
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +152,7 @@ def add_profiler(parser: argparse.ArgumentParser) -> None:
         choices=PROFILERS,
         default=PROFILERS[0],
         help="whose time to predict, launch included: Nsight Systems, Nsight Compute (which holds the "
-        "base clock), nvprof, or CUDA events (default: nsys)",
+        "base clock), nvprof, CUDA events, or Triton's do_bench, which fills L2 before (default: nsys)",
     )
 
 

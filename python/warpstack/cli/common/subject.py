@@ -79,7 +79,7 @@ def simulated(
     subject, gpu
         What is simulated, and on which GPU.
     settings
-        ``flush_l2`` and ``profiler``, as for `warpstack.simulate`.
+        ``flush_l2``, ``initial_l2`` and ``profiler``, as for `warpstack.simulate`.
     how
         What `warpstack.timing.Simulator.run` is to record of the launches that are reported.
     """
@@ -88,7 +88,9 @@ def simulated(
     if len(subject.places) == len(subject.ran):
         return simulation.simulate(subject.app, gpu, **settings, **how, progress=True)
     subject.say_what_is_simulated()
-    simulator = simulation.Simulator(gpu, profiler=settings["profiler"])
+    simulator = simulation.Simulator(
+        gpu, profiler=settings["profiler"], initial_l2=settings["initial_l2"]
+    )
     wanted, results = set(subject.places), []
     before = {"max_cycles": how.get("max_cycles")}
     total = sum(kernel.num_instructions for kernel in subject.ran)

@@ -439,7 +439,7 @@ def _range(field: str, given: Any) -> Any:
     return (*bounds, "log") if scale == "log" else bounds
 
 
-_OPTIONS = ("selection", "misses", "merge_threshold", "access_order", "flush_l2")
+_OPTIONS = ("selection", "misses", "merge_threshold", "access_order", "flush_l2", "initial_l2")
 
 
 def _options(given: Any) -> Options:
@@ -456,4 +456,7 @@ def _options(given: Any) -> Options:
         if flush not in _TRUTHS:
             raise InputError(f"options: flush_l2 = {shown(flush)} is not true or false")
         values["flush_l2"] = _TRUTHS[flush]
+    if isinstance(values.get("initial_l2"), str):
+        value = value_of_text("", values["initial_l2"])  # a share, or a name
+        values["initial_l2"] = value if isinstance(value, (int, float)) else str(value)
     return Options(**values)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <set>
 
@@ -42,6 +43,52 @@ TEST(Cache, SectorsAreFetchedOneByOne) {
   const Cache::ReadResult second = read(cache, 1, 0b0011, eviction);
   EXPECT_EQ(second.hit, 0b0001);
   EXPECT_EQ(second.fetch, 0b0010);
+}
+
+/// Of each set and of all sets about the same share is written, wherever a set begins.
+TEST(Strangers, AreSpreadEvenly) {
+  constexpr std::uint32_t ways = 16;
+  constexpr std::uint64_t sets = 1000;
+  for (const double share : {0.0, 0.1, 1.0 / 3, 0.5, 0.77, 1.0}) {
+    const Strangers strangers(share);
+    EXPECT_EQ(strangers.have_written(), share > 0);
+    std::uint64_t all = 0;
+    for (std::uint64_t set = 0; set < sets; ++set) {
+      std::uint32_t written = 0;
+      for (std::uint32_t turn = 0; turn < ways; ++turn) {
+        written += strangers.have_written(set, turn);
+        EXPECT_LT(std::abs(written - share * (turn + 1)), 1 + 1e-6) << set << ' ' << turn;
+      }
+      all += written;
+    }
+    EXPECT_NEAR(static_cast<double>(all), share * ways * sets, 8);
+  }
+}
+
+TEST(Cache, StrangersMakeRoomFirstAndAreNeverFound) {
+  CacheConfig dirty = config(WritePolicy::write_back, WriteMiss::fetch_on_write);
+  dirty.written_by_strangers = 1;
+  Cache cache(dirty);
+  EXPECT_EQ(cache.dirty_sectors(), 0u) << "their sectors are not the application's";
+  for (int round = 0; round < 2; ++round) {
+    std::set<std::uint64_t> strangers;
+    for (const std::uint64_t line : {1, 2}) {
+      Cache::Eviction eviction;
+      // Even a line that is to be evicted first is younger than they are.
+      EXPECT_EQ(read(cache, line, 1, eviction, true).hit, 0);
+      EXPECT_EQ(eviction.dirty, 0b1111) << "a whole line";
+      strangers.insert(eviction.line);
+    }
+    EXPECT_EQ(strangers.size(), 2u) << "each is a line of its own";
+    Cache::Eviction eviction;
+    EXPECT_EQ(read(cache, 1, 1, eviction).hit, 1);
+    read(cache, 3, 1, eviction);
+    EXPECT_EQ(eviction.dirty, 0) << "there are no more of them";
+    for (const std::uint64_t line : strangers) {
+      EXPECT_FALSE(cache.contains(cache.set_of(line), line));
+    }
+    cache.clear();
+  }
 }
 
 TEST(Cache, WithoutSectorsTheLineIsFetched) {

@@ -59,8 +59,10 @@ TEST(RepeatedLaunches, IterationsDoWhatTheyWouldDoIfEachWasSimulated) {
                                           {Replacement::lru, 64u}}) {
     for (const WriteMiss write_miss : {WriteMiss::fetch_on_write, WriteMiss::write_validate}) {
       for (const std::uint64_t lines : {60u, 300u}) {
-        MemorySystem system(config(replacement, ways, write_miss));
-        MemorySystem reference(config(replacement, ways, write_miss));
+        MemoryConfig own = config(replacement, ways, write_miss);
+        own.l2.written_by_strangers = lines == 60 ? 0.5 : 0;
+        MemorySystem system(own);
+        MemorySystem reference(own);
         std::size_t simulated = 0;
         const auto count = [&] { ++simulated; };
         std::size_t last = 0;

@@ -113,6 +113,7 @@ TEST(CacheBundle, DoesWhatEachCacheDoesAlone) {
         config.write_miss = miss;
         config.slices = 1 + seed % 3;
         config.set_index = seed % 2 ? Indexing::modulo : Indexing::ipoly;
+        config.written_by_strangers = seed % 4 * 0.37 - (seed % 4 == 3 ? 0.11 : 0);
         SCOPED_TRACE("policy " + std::to_string(static_cast<int>(policy)) + ", write miss " +
                      std::to_string(static_cast<int>(miss)) + ", sectors of " +
                      std::to_string(sector_bytes) + " bytes");

@@ -110,6 +110,27 @@ TEST(MemorySystem, StreamMissesEverywhereOnce) {
   EXPECT_EQ(system.run(trace).totals[Total::dram_read_sectors], 32u);
 }
 
+TEST(MemorySystem, WhoTakesThePlaceOfAStrangerWritesItsLineBack) {
+  const trace::KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
+  MemoryConfig dirty = config();
+  dirty.l2.written_by_strangers = 1;
+  dirty.l2.write_policy = WritePolicy::write_back;
+  MemorySystem system(dirty);
+  for (const bool is_flushed : {false, true}) {
+    if (is_flushed) system.flush_l2();
+    const MemoryProfile first = system.run(trace);
+    EXPECT_EQ(first.totals[Total::dram_read_sectors], 32u) << "no request finds a stranger";
+    EXPECT_EQ(first.totals[Total::dram_write_sectors], 32u) << "a line for each line";
+    EXPECT_EQ(first.totals[Total::l2_dirty_sectors], 0u) << "nothing of the kernel's";
+    EXPECT_EQ(system.run(trace).totals[Total::dram_write_sectors], 0u) << "its lines are there";
+  }
+  dirty.l2.write_policy = WritePolicy::write_through;
+  EXPECT_EQ(MemorySystem(dirty).run(trace).totals[Total::dram_write_sectors], 0u)
+      << "it holds no written lines";
+  dirty.l2.written_by_strangers = 1.5;
+  EXPECT_THROW(MemorySystem{dirty}, InputError);
+}
+
 TEST(MemorySystem, ThreadsDoNotChangeTheResult) {
   // Scattered loads and stores, a third of a million sectors: enough for several threads.
   const auto scattered = [](std::uint64_t factor) {

@@ -49,6 +49,33 @@ TEST(Latency, OfOneLoadIsExactAtEachLevel) {
   EXPECT_EQ(simulator.run(twice).cycles, 120 + 25);
 }
 
+TEST(Strangers, CostTheTrafficOfTheirWriteBacks) {
+  std::vector<Step> steps;  // eight lines for each slice
+  for (std::uint16_t i = 0; i < 12; ++i) {
+    steps.push_back({"LDG.E", {static_cast<std::uint16_t>(4 + i)}, {2}, own_lines(i, 12)});
+  }
+  const trace::KernelTrace loads = make_kernel(4, 128, steps);
+  gpu::Gpu narrow = small_gpu();
+  narrow.l2_write_policy = gpu::WritePolicy::write_back;
+  narrow.dram_bandwidth_gbs = 8;
+  Simulator empty(narrow);
+  Simulator half(narrow, 0.5);
+  Simulator dirty(narrow, 1);
+  const SimulationResult of_empty = empty.run(loads);
+  const SimulationResult of_dirty = dirty.run(loads);
+  EXPECT_EQ(of_empty.totals[memory::Total::dram_write_sectors], 0u);
+  EXPECT_EQ(of_dirty.totals[memory::Total::dram_write_sectors], 4u * 16 * 12);
+  EXPECT_EQ(of_dirty.totals[memory::Total::dram_read_sectors],
+            of_empty.totals[memory::Total::dram_read_sectors]);
+  EXPECT_GT(of_dirty.cycles, 1.5 * of_empty.cycles);
+  const SimulationResult of_half = half.run(loads);
+  EXPECT_LT(of_half.cycles, of_dirty.cycles);
+  EXPECT_GT(of_half.cycles, of_empty.cycles);
+  EXPECT_EQ(dirty.run(loads).totals[memory::Total::dram_write_sectors], 0u) << "L2 has its lines";
+  dirty.flush_l2();
+  EXPECT_EQ(dirty.run(loads).cycles, of_dirty.cycles);
+}
+
 TEST(Latency, OfWholeCyclesStaysExactWhenItIsOdd) {
   gpu::Gpu odd = small_gpu();
   odd.l2_latency = 121;
