@@ -418,6 +418,15 @@ double end_of_services(const interval::PhaseList& launch, const interval::Resour
   return end;
 }
 
+/// The most instructions that follow one another in a place.
+double deepest_place(const interval::PhaseList& launch) {
+  double deepest = 0;
+  for (const interval::SmWork& sm : launch.sms) {
+    deepest = std::max(deepest, std::accumulate(sm.depth.begin(), sm.depth.end(), 0.0));
+  }
+  return deepest;
+}
+
 /// The latest end of the launch: all warps as if alone, and each resource serves everybody
 /// meanwhile without anything else going on. MSHRs and places of lines are held one after the
 /// other.
@@ -510,8 +519,13 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double own_issue = parameters.schedulers / parameters.issue_rate;
   // A place that is empty between two blocks is a place whose warps wait.
   const double replaced = launch.replacements * parameters.block_replacement_cycles;
-  const double think = std::max(launch.alone_cycles - own_issue, 0.0) + replaced;
-  const double for_stores = std::min(launch.store_cycles, think);
+  // The launch waits for its last stores as the last block of a place would: time that a place
+  // stands still, so that more of it never ends earlier. L2 acknowledges them, whatever DRAM does.
+  const double after_stores = std::min(launch.after_stores, parameters.l2_latency);
+  const double deepest = deepest_place(launch);
+  const double at_the_end = deepest > 0 ? after_stores / deepest : 0;
+  const double think = std::max(launch.alone_cycles - own_issue, 0.0) + replaced + at_the_end;
+  const double for_stores = std::min(launch.store_cycles + at_the_end, think);
   const TimeAlone alone{think - for_stores, for_stores, &lengths};
 
   const double of_places = place_waits(demands, parameters);
@@ -559,10 +573,6 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double to_issue = launch.first_warps * issue_cycles;
   const double beside = std::max(think + own_issue, to_issue) + to_issue * demands.loads;
   // Who is alone meets the burst, too.
-  double deepest = 0;  // instructions of a place
-  for (const interval::SmWork& sm : launch.sms) {
-    deepest = std::max(deepest, std::accumulate(sm.depth.begin(), sm.depth.end(), 0.0));
-  }
   const double at_burst =
       burst.cycles > 0 ? burst.cycles * std::min(1 / demands.loads, deepest) : 0;
   double of_burst = 0;
@@ -579,7 +589,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     in_phases = std::max(in_phases, cycles + longer);
     // Where those of the start are soon gone, it takes no longer than all that the SM does.
     const double in_company = std::min(sm.drain_instructions * paced, cycles);
-    const double drain = std::max(sm.drain_cycles, in_company);
+    const double drain = std::max(sm.drain_cycles + after_stores, in_company);
     const double with_burst = std::min(drain + at_burst, std::max(drain, cycles + longer));
     draining = std::max(draining, sm.instructions * issue_cycles + with_burst);
   }
@@ -588,20 +598,17 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   // What the launch takes of the time that its phases would.
   double shorter = 1;
   if (launch.has_latest_end) {
-    const double latest = end_one_after_another(launch, demands, trips_alone, parameters);
+    const double latest =
+        end_one_after_another(launch, demands, trips_alone, parameters) + after_stores;
     shorter = in_phases > latest ? latest / in_phases : 1;
     in_phases = std::min(in_phases, latest);
     draining = std::min(draining, latest + at_burst);
   }
-  double cycles = std::max(in_phases, launch.span + at_burst);
+  const double served = end_of_services(launch, demands, parameters);
+  double cycles = std::max(in_phases, std::max(launch.span + at_burst, served) + after_stores);
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
-  cycles = std::max(cycles, end_of_services(launch, demands, parameters));
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, alone.by_cause(1), result.stack);
-  // L2 acknowledges them, whatever DRAM does.
-  const double after_stores = std::min(launch.after_stores, parameters.l2_latency);
-  cycles += after_stores;
-  result.stack[StackComponent::l2] += after_stores;
   // No SM ends before its port has moved what it reads.
   if (parameters.noc_sm_bytes_per_cycle > 0) {
     cycles = std::max(

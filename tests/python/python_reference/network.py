@@ -359,7 +359,12 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     schedulers = gpu["schedulers_per_sm"]
     think = max(launch["alone"] - schedulers * issue, 0)
     think += launch.get("replacements", 0) * gpu["block_replacement_cycles"]
-    for_stores = min(store_cycles, think)
+    # The launch waits for its last stores as the last block of each place would.
+    deepest = max((sum(depth.values()) for depth, *_ in launch["sms"]), default=0)
+    after_stores = min(launch.get("after_stores", 0), gpu["l2_latency"])
+    at_the_end = after_stores / deepest if deepest else 0
+    think += at_the_end
+    for_stores = min(store_cycles + at_the_end, think)
     places = d["place_wait_l2"] * gpu["l2_latency"] / REFERENCE_L2
     beyond = gpu["l2_latency"] + gpu["dram_latency"]
     places += d["place_wait_dram"] * beyond / (REFERENCE_L2 + REFERENCE_DRAM)
@@ -489,21 +494,20 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
                 first = min(launch["at_start"].get(phase, 0) / d["loads"], deep)
                 longer += first * max(first_access + beside - solved[phase][0], 0)
         works.append((sum(deep * solved[phase][0] for phase, deep in depth.items()), longer))
-    deepest = max(sum(depth.values()) for depth, *_ in sms)
     at_burst = first_access * min(1 / d["loads"], deepest) if first_access else 0
     in_phases, of_burst = max((sum(work), work[1]) for work in works)
-    latest = one_after_another(launch, d, gpu, places)
+    latest = one_after_another(launch, d, gpu, places) + after_stores
     shorter = min(1, latest / in_phases)
     in_phases *= shorter
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
-    cycles = max(in_phases, launch["span"] + at_burst)
+    served = end_of_services(launch, d, gpu, places)
+    cycles = max(in_phases, max(launch["span"] + at_burst, served) + after_stores)
     if gpu["scheduler"] == "gto":
         pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
         for (_, n, alone_, most, *_), (work, longer) in zip(sms, works, strict=True):
-            drain = max(alone_, min(most * pace, work))
+            drain = max(alone_ + after_stores, min(most * pace, work))
             drained = n * issue + min(drain + at_burst, max(drain, work + longer))
             cycles = max(cycles, min(drained, latest + at_burst))
-    cycles = max(cycles, end_of_services(launch, d, gpu, places))
     stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
 
     def divide(value, where):
@@ -520,9 +524,6 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         divide(depth * max(time * shorter - phase[0] * issue, 0), where)
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
-    after_stores = min(launch.get("after_stores", 0), gpu["l2_latency"])
-    cycles += after_stores
-    stack["l2"] += after_stores
     if port := gpu["noc_sm_bytes_per_cycle"]:
         cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
     if first_access:
