@@ -18,7 +18,7 @@ ControlClock::ControlClock(const trace::KernelTrace& trace) {
     });
     if (!has_groups && !has_phases_) return;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-      rows_.push_back(row_of(instructions[i], effects[i]));
+      rows_.push_back(row_of(effects[i]));
     }
     return;
   }
@@ -34,8 +34,7 @@ ControlClock::ControlClock(const trace::KernelTrace& trace) {
   }
 }
 
-ControlClock::Row ControlClock::row_of(const trace::StaticInstruction& instruction,
-                                       const trace::Effects& effects) {
+ControlClock::Row ControlClock::row_of(const trace::Effects& effects) {
   using Kind = trace::CopyGroupStep::Kind;
   const trace::CopyGroupStep& step = effects.groups;
   // All groups of copies hold one barrier, those of products and of bulk stores others.

@@ -58,7 +58,7 @@ class ControlClock {
   [[nodiscard]] Hold& last(Of of) { return last_[static_cast<std::size_t>(of)]; }
 
   /// A row of code without control fields.
-  static Row row_of(const trace::StaticInstruction& instruction, const trace::Effects& effects);
+  static Row row_of(const trace::Effects& effects);
   [[nodiscard]] const PhaseTimes& phases() const {
     if (known_ != nullptr) return *known_;
     return shared_ != nullptr ? *shared_ : own_;

@@ -204,7 +204,7 @@ def _row(each: dict[str, Any]) -> Row:
         measured=each["measured"] * 1000,
         unit="us",
         flag=each["flag"],
-        profiler="events" if cold else "",
+        profiler="events" if cold else "batch",
         settings=(Setting("cold" if cold else "repeated", CLOCKS[each["gpu"]]),),
         run=make(numbers_of(each["application"])) if make else None,
         reason=reason,

@@ -23,10 +23,8 @@ class Divisor {
   [[nodiscard]] std::uint64_t remainder(std::uint64_t n) const {
     return is_power_ ? n & (value_ - 1) : n - quotient(n) * value_;
   }
-
- private:
   /// Upper 64 bits of a product.
-  static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
+  [[nodiscard]] static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #if defined(__SIZEOF_INT128__)
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>(Wide{a} * b >> 64);
@@ -39,6 +37,7 @@ class Divisor {
 #endif
   }
 
+ private:
   std::uint64_t value_;
   bool is_power_;
   unsigned shift_;
@@ -64,11 +63,20 @@ class AddressMap {
 
   [[nodiscard]] std::uint64_t hash(std::uint64_t n) const {
     if (indexing_ == Indexing::ipoly) {
-      return divide(n) | (is_split_ ? by_odd_.remainder(n >> bits_) << bits_ : 0);
+      return divide(n) | (is_split_ ? turned(n >> bits_) << bits_ : 0);
     }
     n = fold(n);
     // Less than twice the number of buckets.
     return n < buckets_ ? n : n - buckets_;
+  }
+  /// The remainder by the odd factor, turned on with each run of that many numbers by the golden
+  /// ratio, so that strides that are multiples of the factor spread over all remainders, too.
+  [[nodiscard]] std::uint64_t turned(std::uint64_t n) const {
+    constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // of 2^64
+    const std::uint64_t odd = by_odd_.value();
+    const std::uint64_t run = by_odd_.quotient(n);
+    const std::uint64_t result = n - run * odd + Divisor::high_product(run * golden, odd);
+    return result < odd ? result : result - odd;
   }
   [[nodiscard]] std::uint64_t fold(std::uint64_t n) const {
     if (bits_ == 0) return 0;

@@ -33,9 +33,9 @@ CacheRuns = Literal["exact", "recorded"]
 MissSource = Literal["per_pc", "representative"]
 #: What L2 holds before the first launch; `warpstack.Options` defines them.
 InitialL2 = Literal["empty", "clean", "dirty"]
-#: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, CUDA events around the launch, or those
-#: that Triton's do_bench records.
-Profiler = Literal["nsys", "ncu", "nvprof", "events", "do_bench"]
+#: What measures a kernel: Nsight Systems, Nsight Compute, nvprof, CUDA events around the launch, a batch of
+#: launches that follow one another, or the events that Triton's do_bench records.
+Profiler = Literal["nsys", "ncu", "nvprof", "events", "batch", "do_bench"]
 #: What L2 holds before the first launch that a profiler measures, where nothing else is said. Nsight
 #: Compute empties L2 before each launch. The others leave it as the program did, which is not known.
 #: Triton's do_bench, as NVBench, writes zeros to a buffer larger than L2 before each run.
@@ -44,6 +44,7 @@ INITIAL_L2: Final[Mapping[Profiler, InitialL2]] = {
     "ncu": "empty",
     "nvprof": "empty",
     "events": "empty",
+    "batch": "empty",
     "do_bench": "dirty",
 }
 #: How `warpstack.interval.representative_warp` chooses (GPUMech, Section III-C and Figure 7).

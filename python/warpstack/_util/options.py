@@ -87,7 +87,8 @@ class Options:
     profiler
         Whose time is told: ``nsys`` (Nsight Systems), ``ncu`` (Nsight Compute, which holds the
         clock of the SMs at ``base_clock_ghz``), ``nvprof``, ``events`` (CUDA events around the
-        launch), or ``do_bench`` (the events of Triton's benchmarks, which fill L2 before each run).
+        launch), ``batch`` (many launches that follow one another in a stream, per launch), or
+        ``do_bench`` (the events of Triton's benchmarks, which fill L2 before each run).
 
     Raises
     ------

@@ -12,7 +12,6 @@ TYPES: dict[str, str]
 def short(value: Any) -> str: ...
 def shown_name(name: str) -> str: ...
 def checked_value(field: GpuField, value: Any, gpu_name: str) -> Any: ...
-
 @dataclass(frozen=True, kw_only=True)
 class GpuValues:
     name: str
@@ -24,6 +23,7 @@ class GpuValues:
     launch_us_ncu: float = ...
     launch_us_nvprof: float = ...
     launch_us_events: float = ...
+    launch_us_batch: float = ...
     block_interval_cycles: float = ...
     block_replacement_ns: float = ...
     warp_start_cycles: float = ...
@@ -157,6 +157,7 @@ class GpuChanges(TypedDict, total=False):
     launch_us_ncu: float
     launch_us_nvprof: float
     launch_us_events: float
+    launch_us_batch: float
     block_interval_cycles: float
     block_replacement_ns: float
     warp_start_cycles: float
@@ -182,13 +183,7 @@ class GpuChanges(TypedDict, total=False):
     l1_latency_place: Literal["after_tags", "before_tags"]
     lines_under_way: Literal["replaceable", "reserved"]
     l1_write_policy: Literal["write_through", "write_back"]
-    l1_write_miss: Literal[
-        "no_allocate",
-        "fetch_on_write",
-        "write_validate",
-        "fetch_on_partial_write",
-        "write_and_fetch",
-    ]
+    l1_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
     l1_replacement: str | type[Any]
     l1_allocation: Literal["on_miss", "on_fill"]
     l1_set_index: Literal["modulo", "xor", "ipoly"]
@@ -217,13 +212,7 @@ class GpuChanges(TypedDict, total=False):
     l2_latency: float
     l2_clock_ghz: float
     l2_write_policy: Literal["write_through", "write_back"]
-    l2_write_miss: Literal[
-        "no_allocate",
-        "fetch_on_write",
-        "write_validate",
-        "fetch_on_partial_write",
-        "write_and_fetch",
-    ]
+    l2_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
     l2_replacement: str | type[Any]
     l2_set_index: Literal["modulo", "xor", "ipoly"]
     l2_slice_index: Literal["modulo", "xor", "ipoly"]

@@ -19,11 +19,12 @@ TIMED = ("cycles", "time_s", "time_us")
 #: are alike.
 _KINDS = {
     **{"nsys": "traced", "nvprof": "traced", "torch": "traced", "ncu": "ncu"},
-    **{"events": "events", "do_bench": "events"},
+    **{"events": "events", "do_bench": "events", "batch": "batch"},
 }
 _NAMES = {
     **{"nsys": "Nsight Systems", "nvprof": "nvprof", "torch": "PyTorch's profiler"},
     **{"ncu": "Nsight Compute", "events": "CUDA events", "do_bench": "Triton's do_bench"},
+    "batch": "batches of launches",
 }
 
 

@@ -125,9 +125,8 @@ class TestAccelSim:
         # It describes the product, not what Accel-Sim does: DRAM has no banks, and so on.
         simulator = {"l1_latency_place", "lines_under_way", "atomic_requests", "kernel_end"}
         simulator |= {"store_acknowledgement", "l1_miss_queue_entries", "lsu_queue_entries"}
-        simulator |= {"l1_tags_per_cycle", "l2_partial_write_turns"}
+        simulator |= {"l1_tags_per_cycle", "l2_partial_write_turns", "l2_slice_index"}
         simulator |= {"l2_slice_bytes_per_cycle", "dram_clock_ghz", "dram_efficiency"}
-        simulator |= {"l1_tags_per_cycle"}
         simulator |= fields_of(Stage.LAUNCH) | {"l2_atomic_lane_turns"} | MEASURED
         banks = {k for k in shipped if k.startswith("dram_t")} | {"dram_cl", "dram_wl"}
         simulator |= banks | {"dram_row_bytes"}

@@ -121,6 +121,7 @@ LAUNCHES = {
     "launch_us_ncu": 3,
     "launch_us_nvprof": 2,
     "launch_us_events": 6,
+    "launch_us_batch": 1,
 }
 
 
@@ -132,7 +133,7 @@ def gpu():
 
 class TestTime:
     @pytest.mark.parametrize(
-        ("profiler", "clock"), [("nsys", 2), ("ncu", 1), ("nvprof", 2), ("events", 2)]
+        ("profiler", "clock"), [("nsys", 2), ("ncu", 1), ("nvprof", 2), ("events", 2), ("batch", 2)]
     )
     def test_contains_the_launch_at_the_profilers_clock(self, gpu, profiler, clock):
         kernel = ws.patterns.stream(blocks=8)

@@ -84,7 +84,9 @@ TEST(RepeatedLaunches, IterationsDoWhatTheyWouldDoIfEachWasSimulated) {
           }
         }
         // From the first one that finds L2 as one before did, nothing is simulated.
-        if (replacement != Replacement::plru) EXPECT_EQ(simulated, last);
+        if (replacement != Replacement::plru) {
+          EXPECT_EQ(simulated, last);
+        }
         EXPECT_GT(simulated, 0u);
         // What was not simulated has left what it would have left.
         const trace::KernelTrace other = launch(2048, lines, "other");
