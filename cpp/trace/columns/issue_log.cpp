@@ -6,6 +6,19 @@
 #include "trace/instructions/coalescing.h"
 
 namespace warpstack::trace {
+namespace {
+
+/// What the column keeps of an access to global or local memory.
+std::uint8_t kept_passes(const LaneAddresses& lanes, MemorySpace space, std::uint32_t width,
+                         std::span<const std::uint64_t> sectors) {
+  const std::uint32_t implied = implied_passes(sectors);
+  // Lanes of local memory have a bank each.
+  const std::uint32_t passes = space == MemorySpace::local ? std::max(width / 4, 1u)
+                                                           : l1_passes(lanes, width, implied);
+  return passes == implied ? 0 : static_cast<std::uint8_t>(std::min(passes, 0xffu));
+}
+
+}  // namespace
 
 void IssueLog::count_access(std::uint32_t row, std::uint32_t count) {
   if (count > 0) ++row_counts_[row].active;
@@ -66,6 +79,16 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
     }
   }
   columns.fill_lanes();
+  if (instruction.space != MemorySpace::shared && instruction.space != MemorySpace::generic &&
+      !instruction.is_atomic()) {
+    const std::uint8_t passes =
+        kept_passes(lanes, instruction.space, instruction.width,
+                    std::span<const std::uint64_t>(columns.sector).last(count));
+    if (passes != 0) {
+      columns.l1_passes.resize(columns.memory_static.size());
+      columns.l1_passes.push_back(passes);
+    }
+  }
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   count_access(row, count);
   return row;
@@ -80,6 +103,7 @@ void IssueLog::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uin
       columns.memory_count.push_back(0);
     }
     columns.memory_static.push_back(row);
+    columns.fill_passes();
   }
   append_plain(columns, row, active_mask);
 }
@@ -89,6 +113,7 @@ void IssueLog::append_touched(ColumnBuffers& columns, std::uint32_t row, std::ui
   const std::uint32_t count = coalesce(addresses, instructions_[row].width, columns.sector);
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   columns.memory_static.push_back(row);
+  columns.fill_passes();
   count_access(row, count);
   append_plain(columns, row, active_mask);
 }
@@ -106,6 +131,7 @@ void IssueLog::append_moved(ColumnBuffers& columns, std::uint32_t row, std::uint
   columns.fill_lanes();
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   columns.memory_static.push_back(row);
+  columns.fill_passes();
   count_access(row, count);
   append_plain(columns, row, active_mask);
 }
@@ -114,6 +140,7 @@ void IssueLog::append_wavefronts(ColumnBuffers& columns, std::uint32_t row,
                                  std::uint32_t active_mask, std::uint32_t count) {
   columns.memory_count.push_back(static_cast<std::uint16_t>(std::min(count, 0xffffu)));
   columns.memory_static.push_back(row);
+  columns.fill_passes();
   count_access(row, columns.memory_count.back());
   append_plain(columns, row, active_mask);
 }

@@ -227,6 +227,61 @@ std::uint32_t implied_passes(std::span<const std::uint64_t> sectors) {
   return *std::ranges::max_element(wanted);
 }
 
+namespace {
+
+/// A set of up to 65 words, which counts them by bank. Nothing is cleared but two words of bits.
+class WordsOfBanks {
+ public:
+  void add(std::uint64_t word) {
+    for (std::uint64_t slot = word * 0x9e3779b97f4a7c15u >> 57;; slot = (slot + 1) % num_slots) {
+      std::uint64_t& used = used_[slot / 64];
+      const std::uint64_t bit = std::uint64_t{1} << slot % 64;
+      if ((used & bit) == 0) {
+        used |= bit;
+        words_[slot] = word;
+        most_ = std::max<std::uint32_t>(most_, ++of_bank_[word % of_bank_.size()]);
+        return;
+      }
+      if (words_[slot] == word) return;
+    }
+  }
+  [[nodiscard]] std::uint32_t most() const { return most_; }
+
+ private:
+  static constexpr std::size_t num_slots = 128;
+  std::array<std::uint64_t, num_slots> words_;
+  std::array<std::uint64_t, 2> used_{};
+  std::array<std::uint8_t, 32> of_bank_{};
+  std::uint32_t most_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t l1_passes(const LaneAddresses& lanes, std::uint32_t width, std::uint32_t implied) {
+  constexpr std::uint32_t most_bytes = 32;
+  if (width == 0 || width > most_bytes) return implied;
+  // One sector at each place in a line: words of different sectors are on different banks.
+  if (width <= 4 && implied <= 1) return implied;
+  if (lanes.mask == ~std::uint32_t{0} && width % 4 == 0 && warp_size % (width / 4) == 0 &&
+      lanes.address[0] % 4 == 0 && is_consecutive(lanes, width)) {
+    return width / 4;
+  }
+  const std::uint32_t lanes_per_group = shared_group_lanes(width, false);
+  std::uint32_t passes = 0;
+  for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
+    const std::uint64_t group = ((std::uint64_t{1} << lanes_per_group) - 1) << first;
+    WordsOfBanks words;
+    for (auto rest = static_cast<std::uint32_t>(lanes.mask & group); rest != 0; rest &= rest - 1) {
+      const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+      for (std::uint64_t word = address / 4; word <= (address + width - 1) / 4; ++word) {
+        words.add(word);
+      }
+    }
+    passes += words.most();
+  }
+  return passes;
+}
+
 std::uint32_t shared_group_lanes(std::uint32_t width, bool is_paired) {
   const std::uint32_t words_per_lane = std::max((width + 3) / 4, 1u);
   const std::uint32_t lanes = std::max(warp_size / words_per_lane, 1u);

@@ -51,6 +51,11 @@ inline constexpr std::uint64_t local_region_sector = std::uint64_t{1} << 58;
 /// aligned neighbouring words and for distances of a power of two; else at least what it takes.
 std::uint32_t implied_passes(std::span<const std::uint64_t> sectors);
 
+/// Passes over these banks that the lanes of a load or store take: the most different words on one
+/// bank. Lanes that want the same word share a pass. Accesses of 8 and 16 bytes take their passes
+/// for each half or quarter of the warp. `implied` is what the sectors of the access imply.
+std::uint32_t l1_passes(const LaneAddresses& lanes, std::uint32_t width, std::uint32_t implied);
+
 /// Size of the windows through which generic addresses reach shared and local memory (24-bit
 /// offsets).
 inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 24;
