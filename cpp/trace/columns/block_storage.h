@@ -49,7 +49,8 @@ struct ColumnView {
   std::span<const std::uint32_t> store_bytes;  ///< byte mask of each written sector
   /// The lanes of each written sector, none for stores; empty if no atomic was executed.
   std::span<const AtomicLanes> atomic_lanes;
-  /// Per memory instruction: passes over the banks of L1, 0: as its sectors imply; empty if all are.
+  /// Per memory instruction: passes over the banks of L1, 0: as its sectors imply; empty if all
+  /// are.
   std::span<const std::uint8_t> l1_passes;
 };
 

@@ -6,20 +6,6 @@
 #include "trace/instructions/coalescing.h"
 
 namespace warpstack::trace {
-namespace {
-
-/// What the column keeps of an access to global or local memory.
-std::uint8_t kept_passes(const LaneAddresses& lanes, MemorySpace space, std::uint32_t width,
-                         std::span<const std::uint64_t> sectors) {
-  const std::uint32_t implied = implied_passes(sectors);
-  // Lanes of local memory have a bank each.
-  const std::uint32_t passes = space == MemorySpace::local ? std::max(width / 4, 1u)
-                                                           : l1_passes(lanes, width, implied);
-  return passes == implied ? 0 : static_cast<std::uint8_t>(std::min(passes, 0xffu));
-}
-
-}  // namespace
-
 void IssueLog::count_access(std::uint32_t row, std::uint32_t count) {
   if (count > 0) ++row_counts_[row].active;
   if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
@@ -43,6 +29,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
   const StaticInstruction& instruction = instructions_[row];
   std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
   std::uint32_t count = 0;
+  std::uint32_t passes = 0;     // over the banks of L1; 0: as the sectors imply
   std::uint32_t num_local = 0;  // sectors of local memory, which follow the others
   switch (instruction.space) {
     case MemorySpace::shared:
@@ -52,6 +39,8 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
       count = num_local =
           coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
                          instruction.width, warp_id, columns.sector, bytes);
+      // Lanes have a bank each.
+      passes = std::max(instruction.width / 4, 1u);
       break;
     case MemorySpace::generic:
       // The lanes are in several spaces: accesses through the caches are kept, shared lanes are
@@ -63,7 +52,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
       count += num_local;
       break;
     default:
-      count = coalesce(lanes, instruction.width, columns.sector, bytes);
+      count = coalesce(lanes, instruction.width, columns.sector, bytes, &passes);
       break;
   }
   if (bytes != nullptr && instruction.is_atomic()) {
@@ -79,15 +68,10 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
     }
   }
   columns.fill_lanes();
-  if (instruction.space != MemorySpace::shared && instruction.space != MemorySpace::generic &&
-      !instruction.is_atomic()) {
-    const std::uint8_t passes =
-        kept_passes(lanes, instruction.space, instruction.width,
-                    std::span<const std::uint64_t>(columns.sector).last(count));
-    if (passes != 0) {
-      columns.l1_passes.resize(columns.memory_static.size());
-      columns.l1_passes.push_back(passes);
-    }
+  if (passes != 0 && !instruction.is_atomic() &&
+      passes != implied_passes(std::span<const std::uint64_t>(columns.sector).last(count))) {
+    columns.l1_passes.resize(columns.memory_static.size());
+    columns.l1_passes.push_back(static_cast<std::uint8_t>(std::min(passes, 0xffu)));
   }
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   count_access(row, count);

@@ -199,8 +199,7 @@ class ReadsInPasses {
 void place_reads(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
                  std::uint32_t passes, LaneAddresses& lanes) {
   spread_reads(mask, width, sectors, lanes);
-  if (passes == 0 || (width & (width - 1)) != 0 ||
-      l1_passes(lanes, width, implied_passes(sectors)) == passes) {
+  if (passes == 0 || (width & (width - 1)) != 0 || l1_passes(lanes, width) == passes) {
     return;
   }
   LaneAddresses others = lanes;

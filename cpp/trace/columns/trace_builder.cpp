@@ -264,15 +264,15 @@ void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const War
   require(!warps.empty(), "it has no warp");
   ColumnCounts total;
   for (const WarpEntry& warp : warps) total += warp.counts();
-  require(total == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
-                                columns.sector.size(), columns.store_bytes.size()} &&
-              columns.active_mask.size() == columns.instruction.size() &&
-              columns.memory_count.size() == columns.memory_static.size() &&
-              (columns.atomic_lanes.empty() ||
-               columns.atomic_lanes.size() == columns.store_bytes.size()) &&
-              (columns.l1_passes.empty() ||
-               columns.l1_passes.size() == columns.memory_static.size()),
-          "its columns have other lengths than its warps say");
+  require(
+      total == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
+                            columns.sector.size(), columns.store_bytes.size()} &&
+          columns.active_mask.size() == columns.instruction.size() &&
+          columns.memory_count.size() == columns.memory_static.size() &&
+          (columns.atomic_lanes.empty() ||
+           columns.atomic_lanes.size() == columns.store_bytes.size()) &&
+          (columns.l1_passes.empty() || columns.l1_passes.size() == columns.memory_static.size()),
+      "its columns have other lengths than its warps say");
   ColumnCounts end;
   ColumnCounts found;
   for (std::size_t w = 0; w < warps.size(); ++w) {

@@ -84,7 +84,7 @@ def even_lanes(active, masks, width):
 
 def implied_passes(sectors):
     """Return the most sectors that share eight of the 32 banks of L1."""
-    return max([list(s % 4 for s in sectors).count(place) for place in range(4)])
+    return max([[s % 4 for s in sectors].count(place) for place in range(4)])
 
 
 def l1_passes(lanes, width):

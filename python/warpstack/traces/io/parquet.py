@@ -363,9 +363,7 @@ def _build(
     for row in rows:
         builder.intern_row(dict(zip(columns, row, strict=True)))
     has_passes = entry.has_passes and "l1_passes" in files["memory"].schema_arrow.names
-    all_fields = _files(
-        has_lanes=entry.has_lanes and builder.has_atomics, has_passes=has_passes
-    )
+    all_fields = _files(has_lanes=entry.has_lanes and builder.has_atomics, has_passes=has_passes)
     groups = {name: files[name].num_row_groups for name in _FILES}
     if len(set(groups.values())) != 1:
         raise InputError(f"the files have different numbers of row groups: {groups}")
