@@ -96,6 +96,17 @@ py::array_t<std::uint8_t> lanes_of(std::span<const trace::AtomicLanes> lanes,
   return result;
 }
 
+/// Passes of L1 of each memory instruction, also where sectors imply all of them.
+py::array_t<std::uint8_t> passes_of(const trace::ColumnView& view) {
+  py::array_t<std::uint8_t> result(static_cast<py::ssize_t>(view.memory_static.size()));
+  if (view.l1_passes.empty()) {
+    std::fill_n(result.mutable_data(), result.size(), std::uint8_t{0});
+  } else {
+    std::ranges::copy(view.l1_passes, result.mutable_data());
+  }
+  return result;
+}
+
 /// Columns of one warp: NumPy views of the trace, or of a copy when it lives in a file.
 py::dict warp_columns(const py::object& self, const trace::WarpPosition& position) {
   const auto& trace = self.cast<const trace::KernelTrace&>();
@@ -117,6 +128,7 @@ py::dict warp_columns(const py::object& self, const trace::WarpPosition& positio
   columns["store_bytes"] = view_of(view.store_bytes, owner);
   columns["sector_lanes"] = lanes_of(view.atomic_lanes, &trace::AtomicLanes::sector);
   columns["word_lanes"] = lanes_of(view.atomic_lanes, &trace::AtomicLanes::word);
+  columns["l1_passes"] = passes_of(view);
   return columns;
 }
 
@@ -136,6 +148,7 @@ py::dict batch_to_dict(trace::BlockBatch&& batch) {
   result["store_bytes"] = array_of(std::move(batch.columns.store_bytes));
   result["sector_lanes"] = lanes_of(batch.columns.atomic_lanes, &trace::AtomicLanes::sector);
   result["word_lanes"] = lanes_of(batch.columns.atomic_lanes, &trace::AtomicLanes::word);
+  result["l1_passes"] = array_of(std::move(batch.columns.l1_passes));
   return result;
 }
 
@@ -163,6 +176,8 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch) {
       lanes.push_back({in_sector.data()[i], in_word.data()[i]});
     }
   }
+  Contiguous<std::uint8_t> passes;
+  if (batch.contains("l1_passes")) passes = batch["l1_passes"].cast<Contiguous<std::uint8_t>>();
   const trace::BlockBatchView view{
       span_of(block),
       span_of(warp),
@@ -171,7 +186,7 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch) {
       span_of(sectors),
       span_of(stores),
       {span_of(instruction), span_of(mask), span_of(memory_static), span_of(memory_count),
-       span_of(sector), span_of(store_bytes), lanes}};
+       span_of(sector), span_of(store_bytes), lanes, span_of(passes)}};
   const py::gil_scoped_release unlocked;
   add_batch(builder, view);
 }
@@ -334,6 +349,8 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("digest", &trace::KernelTrace::digest)
       .def_property_readonly("digest_without_lanes", &trace::KernelTrace::digest_without_lanes)
       .def_property_readonly("has_atomics", &trace::KernelTrace::has_atomics)
+      .def_property_readonly("has_passes",
+                             [](const trace::KernelTrace& t) { return t.blocks().has_passes(); })
       .def_property_readonly("num_registers", &trace::KernelTrace::num_registers)
       .def_property_readonly("num_warps", &trace::KernelTrace::num_warps)
       .def_property_readonly("num_instructions",

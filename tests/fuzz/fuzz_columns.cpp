@@ -69,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         batch.columns.atomic_lanes.push_back({static_cast<std::uint8_t>(source.next(34)),
                                               static_cast<std::uint8_t>(source.next(34))});
       }
+      if (source.next(2) != 0) batch.columns.l1_passes = source.column<std::uint8_t>(3);
       trace::add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory,
                                  batch.sectors, batch.stores, batch.columns.view()});
     }

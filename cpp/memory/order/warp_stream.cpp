@@ -71,6 +71,7 @@ bool WarpStream::load_window() {
   sectors_ = window.sector.data();
   stores_ = window.store_bytes.data();
   lanes_ = window.atomic_lanes.empty() ? nullptr : window.atomic_lanes.data();
+  passes_ = window.l1_passes.empty() ? nullptr : window.l1_passes.data();
   window_end_ = last;
   return true;
 }
@@ -88,9 +89,10 @@ void WarpStream::advance() {
     const std::size_t count = *counts_;
     rows_ = rows_.subspan(1);
     ++counts_;
+    current_.kept_passes = passes_ != nullptr ? *passes_++ : 0;
     if (count == 0 || !flags_->uses_caches[row]) {
       if (count == 0 || !with_shared_) continue;
-      current_ = {row, {}, {}, {}, static_cast<std::uint32_t>(count)};
+      current_ = {row, {}, {}, {}, static_cast<std::uint32_t>(count), 0};
       return;
     }
     current_.row = row;

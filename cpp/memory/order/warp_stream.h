@@ -17,9 +17,12 @@ struct MemoryAccess {
   std::span<const std::uint32_t> store_bytes;   ///< byte masks of written sectors; empty for loads
   std::span<const trace::AtomicLanes> atomics;  ///< of its sectors; empty unless it is an atomic
   std::uint32_t wavefronts = 0;                 ///< of an access to shared memory; else 0
+  std::uint32_t kept_passes = 0;                ///< of the trace; 0: as the sectors imply
 
   /// Passes over the banks of L1.
-  [[nodiscard]] std::uint32_t l1_passes() const { return trace::implied_passes(sectors); }
+  [[nodiscard]] std::uint32_t l1_passes() const {
+    return kept_passes != 0 ? kept_passes : trace::implied_passes(sectors);
+  }
 };
 
 /// Which rows of the instruction table a WarpStream yields, and which have store masks and lanes.
@@ -71,6 +74,7 @@ class WarpStream {
   const std::uint64_t* sectors_ = nullptr;
   const std::uint32_t* stores_ = nullptr;
   const trace::AtomicLanes* lanes_ = nullptr;  ///< of the stores; null in blocks without atomics
+  const std::uint8_t* passes_ = nullptr;       ///< null in blocks where sectors imply them all
 
   const trace::KernelTrace* trace_;
   trace::ColumnCounts window_end_;  ///< one past the window, within the block

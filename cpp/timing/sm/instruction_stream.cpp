@@ -49,6 +49,7 @@ memory::MemoryAccess InstructionStream::access() const {
   memory::MemoryAccess result;
   result.row = row_;
   result.sectors = window_.sector.subspan(sector_, memory_count_);
+  if (!window_.l1_passes.empty()) result.kept_passes = window_.l1_passes[memory_];
   if (flags_->writes[row_]) result.store_bytes = window_.store_bytes.subspan(store_, memory_count_);
   if (flags_->is_atomic[row_]) result.atomics = window_.atomic_lanes.subspan(store_, memory_count_);
   return result;

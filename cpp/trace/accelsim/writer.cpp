@@ -322,6 +322,7 @@ void AccelSimWriter::append_block(std::size_t block, std::string& text) {
       access.mask = columns.active_mask[i];
       if (rows[row].is_memory()) {
         access.row = row;
+        access.passes = columns.l1_passes.empty() ? 0 : columns.l1_passes[memory];
         access.count = columns.memory_count[memory++];
         if (access.count == 0) access.mask = 0;
         access.sectors = {};
@@ -330,6 +331,7 @@ void AccelSimWriter::append_block(std::size_t block, std::string& text) {
         if (rows[row].uses_caches()) {
           access.sectors = columns.sector.subspan(sector, access.count);
           sector += access.count;
+          if (access.passes == 0) access.passes = implied_passes(access.sectors);
         }
         if (rows[row].writes_memory()) {
           access.store_bytes = columns.store_bytes.subspan(store, access.count);
@@ -439,7 +441,7 @@ void AccelSimWriter::place(const Access& access, LaneAddresses& lanes) const {
       [[fallthrough]];
     default:
       found = place_lanes(access.mask, instruction.width, access.sectors, access.store_bytes, lanes,
-                          access.atomics);
+                          access.atomics, access.passes);
       break;
   }
   if (needs_window) {

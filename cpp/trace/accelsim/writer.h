@@ -54,6 +54,7 @@ class AccelSimWriter {
     std::span<const std::uint64_t> sectors;
     std::span<const std::uint32_t> store_bytes;
     std::span<const AtomicLanes> atomics;
+    std::uint32_t passes = 0;  ///< over the banks of L1
   };
 
   void find_returns(const InterruptCheck& interrupt);

@@ -23,9 +23,9 @@ constexpr std::uint64_t max_chunk_bytes = StorageBudget::chunk_bytes;
 /// aligned.
 struct Layout {
   std::uint64_t sector, instruction, active_mask, memory_static, store_bytes, memory_count,
-      atomic_lanes, end;
+      atomic_lanes, l1_passes, end;
 
-  Layout(const ColumnCounts& counts, bool has_lanes) {
+  Layout(const ColumnCounts& counts, bool has_lanes, bool has_passes) {
     std::uint64_t next = 0;
     const auto place = [&next](std::uint64_t elements, std::uint64_t size) {
       return std::exchange(next, next + elements * size);
@@ -37,6 +37,7 @@ struct Layout {
     store_bytes = place(counts.stores, 4);
     memory_count = place(counts.memory, 2);
     atomic_lanes = place(has_lanes ? counts.stores : 0, sizeof(AtomicLanes));
+    l1_passes = place(has_passes ? counts.memory : 0, 1);
     end = (next + 7) / 8 * 8;
   }
 };
@@ -58,21 +59,23 @@ void transfer_all(std::uint64_t bytes, const char* what, Call call) {
   }
 }
 
-/// Packs the lanes of a block's atomics; pieces without atomics have no lanes for their stores.
-std::span<const AtomicLanes> pack_lanes(std::span<const ColumnView> pieces, std::byte* target) {
+/// Packs a column that pieces may lack, and that then is zero for each entry of `others`.
+template <typename T, typename Other>
+std::span<const T> pack_optional(std::span<const ColumnView> pieces,
+                                 std::span<const T> ColumnView::* column,
+                                 std::span<const Other> ColumnView::* others, std::byte* target) {
   const std::byte* const begin = target;
   for (const ColumnView& piece : pieces) {
-    const std::size_t bytes = piece.store_bytes.size() * sizeof(AtomicLanes);
+    const std::size_t bytes = (piece.*others).size() * sizeof(T);
     if (bytes == 0) continue;
-    if (piece.atomic_lanes.empty()) {
+    if ((piece.*column).empty()) {
       std::memset(target, 0, bytes);
     } else {
-      std::memcpy(target, piece.atomic_lanes.data(), bytes);
+      std::memcpy(target, (piece.*column).data(), bytes);
     }
     target += bytes;
   }
-  return {reinterpret_cast<const AtomicLanes*>(begin),
-          reinterpret_cast<const AtomicLanes*>(target)};
+  return {reinterpret_cast<const T*>(begin), reinterpret_cast<const T*>(target)};
 }
 
 }  // namespace
@@ -171,7 +174,8 @@ std::byte* BlockStorage::allocate(std::uint64_t bytes) {
 void BlockStorage::move_to_file() {
   SpillFile& file = budget_->spill_file();
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    blocks_[b].offset = file.append(blocks_[b].data, Layout(counts(b), blocks_[b].has_lanes).end);
+    const Layout layout(counts(b), blocks_[b].has_lanes, blocks_[b].has_passes);
+    blocks_[b].offset = file.append(blocks_[b].data, layout.end);
   }
   spilled_ = true;
   leave_chunks();
@@ -185,7 +189,10 @@ ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const Warp
   const bool has_lanes = std::ranges::any_of(pieces, [](const ColumnView& piece) {
     return std::ranges::any_of(piece.atomic_lanes, &AtomicLanes::word);
   });
-  const Layout layout(counts, has_lanes);
+  const bool has_passes = std::ranges::any_of(pieces, [](const ColumnView& piece) {
+    return std::ranges::any_of(piece.l1_passes, [](std::uint8_t passes) { return passes != 0; });
+  });
+  const Layout layout(counts, has_lanes, has_passes);
   if (!spilled_ && budget_->try_take(layout.end)) {
     bytes_in_memory_ += layout.end;
   } else if (!spilled_) {
@@ -210,9 +217,17 @@ ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const Warp
   stored.memory_static = pack(layout.memory_static, &ColumnView::memory_static);
   stored.store_bytes = pack(layout.store_bytes, &ColumnView::store_bytes);
   stored.memory_count = pack(layout.memory_count, &ColumnView::memory_count);
-  if (has_lanes) stored.atomic_lanes = pack_lanes(pieces, target + layout.atomic_lanes);
+  if (has_lanes) {
+    stored.atomic_lanes = pack_optional(pieces, &ColumnView::atomic_lanes, &ColumnView::store_bytes,
+                                        target + layout.atomic_lanes);
+  }
+  if (has_passes) {
+    stored.l1_passes = pack_optional(pieces, &ColumnView::l1_passes, &ColumnView::memory_static,
+                                     target + layout.l1_passes);
+    has_passes_ = true;
+  }
 
-  BlockEntry block{linear_index, warps_.size(), has_lanes, {target}};
+  BlockEntry block{linear_index, warps_.size(), has_lanes, has_passes, {target}};
   if (spilled_) block.offset = budget_->spill_file().append(target, layout.end);
   bytes_ += layout.end;
   blocks_.push_back(block);
@@ -223,7 +238,8 @@ ColumnView BlockStorage::append(std::uint64_t linear_index, std::span<const Warp
 ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
                               const ColumnCounts& last, std::vector<std::byte>& scratch) const {
   const bool has_lanes = blocks_[block].has_lanes;
-  const Layout layout(counts(block), has_lanes);
+  const bool has_passes = blocks_[block].has_passes;
+  const Layout layout(counts(block), has_lanes, has_passes);
   struct Range {
     std::uint64_t offset, bytes;
     const std::byte* data;
@@ -232,7 +248,7 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
                         std::uint64_t to) {
     return Range{column + from * size, (to - from) * size, nullptr};
   };
-  std::array<Range, 7> ranges{
+  std::array<Range, 8> ranges{
       range(layout.sector, 8, first.sectors, last.sectors),
       range(layout.instruction, 4, first.instructions, last.instructions),
       range(layout.active_mask, 4, first.instructions, last.instructions),
@@ -240,6 +256,7 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
       range(layout.store_bytes, 4, first.stores, last.stores),
       range(layout.memory_count, 2, first.memory, last.memory),
       range(layout.atomic_lanes, has_lanes ? sizeof(AtomicLanes) : 0, first.stores, last.stores),
+      range(layout.l1_passes, has_passes ? 1 : 0, first.memory, last.memory),
   };
   if (!spilled_) {
     for (Range& r : ranges) r.data = blocks_[block].data + r.offset;
@@ -261,7 +278,7 @@ ColumnView BlockStorage::read(std::size_t block, const ColumnCounts& first,
   return {as(ranges[1], std::uint32_t{}), as(ranges[2], std::uint32_t{}),
           as(ranges[3], std::uint32_t{}), as(ranges[5], std::uint16_t{}),
           as(ranges[0], std::uint64_t{}), as(ranges[4], std::uint32_t{}),
-          as(ranges[6], AtomicLanes{})};
+          as(ranges[6], AtomicLanes{}),   as(ranges[7], std::uint8_t{})};
 }
 
 }  // namespace warpstack::trace

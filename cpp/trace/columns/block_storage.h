@@ -37,8 +37,8 @@ constexpr std::uint64_t bytes_of(const ColumnCounts& counts) {
 }
 
 /// The dynamic columns of one or several consecutive warps. An instruction costs 8 bytes; each
-/// memory instruction 6 more, each sector 8, each written sector 4 more, and 2 in blocks with
-/// atomics.
+/// memory instruction 6 more, and 1 in blocks with passes of L1 other than implied; each sector 8,
+/// each written sector 4 more, and 2 in blocks with atomics.
 struct ColumnView {
   std::span<const std::uint32_t> instruction;    ///< row of the static instruction table
   std::span<const std::uint32_t> active_mask;    ///< active lanes that pass the guard predicate
@@ -49,6 +49,9 @@ struct ColumnView {
   std::span<const std::uint32_t> store_bytes;  ///< byte mask of each written sector
   /// The lanes of each written sector, none for stores; empty if no atomic was executed.
   std::span<const AtomicLanes> atomic_lanes;
+  /// Per memory instruction: passes over the banks of L1, 0: as its sectors imply; empty if all
+  /// are.
+  std::span<const std::uint8_t> l1_passes;
 };
 
 /// The same columns under construction.
@@ -60,13 +63,14 @@ struct ColumnBuffers {
   std::vector<std::uint64_t> sector;
   std::vector<std::uint32_t> store_bytes;
   std::vector<AtomicLanes> atomic_lanes;  ///< empty, or as long as store_bytes
+  std::vector<std::uint8_t> l1_passes;    ///< empty, or as long as memory_static
 
   [[nodiscard]] ColumnCounts counts() const {
     return {instruction.size(), memory_static.size(), sector.size(), store_bytes.size()};
   }
   [[nodiscard]] ColumnView view() const {
     return {instruction, active_mask, memory_static, memory_count,
-            sector,      store_bytes, atomic_lanes};
+            sector,      store_bytes, atomic_lanes,  l1_passes};
   }
   /// Entries `first` to `last` (per column).
   [[nodiscard]] ColumnView view(const ColumnCounts& first, const ColumnCounts& last) const {
@@ -80,11 +84,17 @@ struct ColumnBuffers {
             part(sector, first.sectors, last.sectors),
             part(store_bytes, first.stores, last.stores),
             atomic_lanes.empty() ? std::span<const AtomicLanes>()
-                                 : part(atomic_lanes, first.stores, last.stores)};
+                                 : part(atomic_lanes, first.stores, last.stores),
+            l1_passes.empty() ? std::span<const std::uint8_t>()
+                              : part(l1_passes, first.memory, last.memory)};
   }
   /// Makes the lanes as long as the stores, if there are any.
   void fill_lanes() {
     if (!atomic_lanes.empty()) atomic_lanes.resize(store_bytes.size());
+  }
+  /// Makes the passes as long as the memory instructions, if there are any.
+  void fill_passes() {
+    if (!l1_passes.empty()) l1_passes.resize(memory_static.size());
   }
   void append(const ColumnView& columns) {
     const auto extend = [](auto& target, const auto& source) {
@@ -92,6 +102,10 @@ struct ColumnBuffers {
     };
     extend(instruction, columns.instruction);
     extend(active_mask, columns.active_mask);
+    if (!columns.l1_passes.empty()) {
+      l1_passes.resize(memory_static.size());
+      extend(l1_passes, columns.l1_passes);
+    }
     extend(memory_static, columns.memory_static);
     extend(memory_count, columns.memory_count);
     extend(sector, columns.sector);
@@ -101,6 +115,7 @@ struct ColumnBuffers {
     }
     extend(store_bytes, columns.store_bytes);
     fill_lanes();
+    fill_passes();
   }
   void clear() {
     instruction.clear();
@@ -110,6 +125,7 @@ struct ColumnBuffers {
     sector.clear();
     store_bytes.clear();
     atomic_lanes.clear();
+    l1_passes.clear();
   }
 };
 
@@ -215,6 +231,8 @@ class BlockStorage {
     return begin(block, warps(block).size());
   }
   [[nodiscard]] bool spilled() const { return spilled_; }
+  /// Whether an access takes other passes over the banks of L1 than its sectors imply.
+  [[nodiscard]] bool has_passes() const { return has_passes_; }
   /// Bytes of all columns.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
@@ -226,8 +244,9 @@ class BlockStorage {
  private:
   struct BlockEntry {
     std::uint64_t linear_index;
-    std::uint64_t first_warp : 63;
-    std::uint64_t has_lanes : 1;  ///< of atomics
+    std::uint64_t first_warp : 62;
+    std::uint64_t has_lanes : 1;   ///< of atomics
+    std::uint64_t has_passes : 1;  ///< of L1, other than implied
     /// The packed columns: an address in memory, or an offset in the file.
     union {
       const std::byte* data;
@@ -250,6 +269,7 @@ class BlockStorage {
   std::uint64_t bytes_ = 0;
   std::uint64_t bytes_in_memory_ = 0;
   bool spilled_ = false;
+  bool has_passes_ = false;
   std::vector<std::byte> packed_;  ///< the last block on its way into the file
 };
 

@@ -18,8 +18,11 @@ BlockBatch read_batch(const KernelTrace& trace, std::size_t first, std::size_t l
     }
     batch.columns.append(trace.block(b, scratch));
   }
-  // The form does not depend on whether atomics of these blocks were executed.
+  // The form does not depend on what these blocks executed.
   if (trace.has_atomics()) batch.columns.atomic_lanes.resize(batch.columns.store_bytes.size());
+  if (trace.blocks().has_passes()) {
+    batch.columns.l1_passes.resize(batch.columns.memory_static.size());
+  }
   return batch;
 }
 
@@ -32,7 +35,9 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
   if (batch.columns.active_mask.size() != batch.columns.instruction.size() ||
       batch.columns.memory_count.size() != batch.columns.memory_static.size() ||
       (!batch.columns.atomic_lanes.empty() &&
-       batch.columns.atomic_lanes.size() != batch.columns.store_bytes.size())) {
+       batch.columns.atomic_lanes.size() != batch.columns.store_bytes.size()) ||
+      (!batch.columns.l1_passes.empty() &&
+       batch.columns.l1_passes.size() != batch.columns.memory_static.size())) {
     throw InputError("the columns of one table differ in length");
   }
   const ColumnCounts available{batch.columns.instruction.size(), batch.columns.memory_static.size(),
@@ -66,7 +71,8 @@ void add_batch(TraceBuilder& builder, const BlockBatchView& batch) {
          part(all.sector, first.sectors, next.sectors),
          part(all.store_bytes, first.stores, next.stores),
          all.atomic_lanes.empty() ? all.atomic_lanes
-                                  : part(all.atomic_lanes, first.stores, next.stores)});
+                                  : part(all.atomic_lanes, first.stores, next.stores),
+         all.l1_passes.empty() ? all.l1_passes : part(all.l1_passes, first.memory, next.memory)});
   }
   if (next != available) {
     throw InputError("the columns have more entries than the warp table announces");

@@ -6,7 +6,6 @@
 #include "trace/instructions/coalescing.h"
 
 namespace warpstack::trace {
-
 void IssueLog::count_access(std::uint32_t row, std::uint32_t count) {
   if (count > 0) ++row_counts_[row].active;
   if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
@@ -30,6 +29,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
   const StaticInstruction& instruction = instructions_[row];
   std::vector<std::uint32_t>* bytes = instruction.writes_memory() ? &columns.store_bytes : nullptr;
   std::uint32_t count = 0;
+  std::uint32_t passes = 0;     // over the banks of L1; 0: as the sectors imply
   std::uint32_t num_local = 0;  // sectors of local memory, which follow the others
   switch (instruction.space) {
     case MemorySpace::shared:
@@ -39,6 +39,8 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
       count = num_local =
           coalesce_local(is_generic ? header_.lanes_in(MemorySpace::local, lanes) : lanes,
                          instruction.width, warp_id, columns.sector, bytes);
+      // Lanes have a bank each.
+      passes = std::max(instruction.width / 4, 1u);
       break;
     case MemorySpace::generic:
       // The lanes are in several spaces: accesses through the caches are kept, shared lanes are
@@ -50,7 +52,7 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
       count += num_local;
       break;
     default:
-      count = coalesce(lanes, instruction.width, columns.sector, bytes);
+      count = coalesce(lanes, instruction.width, columns.sector, bytes, &passes);
       break;
   }
   if (bytes != nullptr && instruction.is_atomic()) {
@@ -66,6 +68,11 @@ std::uint32_t IssueLog::append_access(ColumnBuffers& columns, std::uint64_t warp
     }
   }
   columns.fill_lanes();
+  if (passes != 0 && !instruction.is_atomic() &&
+      passes != implied_passes(std::span<const std::uint64_t>(columns.sector).last(count))) {
+    columns.l1_passes.resize(columns.memory_static.size());
+    columns.l1_passes.push_back(static_cast<std::uint8_t>(std::min(passes, 0xffu)));
+  }
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   count_access(row, count);
   return row;
@@ -80,6 +87,7 @@ void IssueLog::append_to(ColumnBuffers& columns, std::uint64_t warp_id, std::uin
       columns.memory_count.push_back(0);
     }
     columns.memory_static.push_back(row);
+    columns.fill_passes();
   }
   append_plain(columns, row, active_mask);
 }
@@ -89,6 +97,7 @@ void IssueLog::append_touched(ColumnBuffers& columns, std::uint32_t row, std::ui
   const std::uint32_t count = coalesce(addresses, instructions_[row].width, columns.sector);
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   columns.memory_static.push_back(row);
+  columns.fill_passes();
   count_access(row, count);
   append_plain(columns, row, active_mask);
 }
@@ -106,6 +115,7 @@ void IssueLog::append_moved(ColumnBuffers& columns, std::uint32_t row, std::uint
   columns.fill_lanes();
   columns.memory_count.push_back(static_cast<std::uint16_t>(count));
   columns.memory_static.push_back(row);
+  columns.fill_passes();
   count_access(row, count);
   append_plain(columns, row, active_mask);
 }
@@ -114,6 +124,7 @@ void IssueLog::append_wavefronts(ColumnBuffers& columns, std::uint32_t row,
                                  std::uint32_t active_mask, std::uint32_t count) {
   columns.memory_count.push_back(static_cast<std::uint16_t>(std::min(count, 0xffffu)));
   columns.memory_static.push_back(row);
+  columns.fill_passes();
   count_access(row, columns.memory_count.back());
   append_plain(columns, row, active_mask);
 }

@@ -105,6 +105,107 @@ void spread_reads(std::uint32_t mask, std::uint32_t width, std::span<const std::
   }
 }
 
+/// Deals the sectors of an aligned load to lanes that take a given number of passes over the banks
+/// of L1. Groups of lanes that proceed together get successive sectors, one lane each; their passes
+/// are as many of these as lie at one place of their lines, the others lie at further places. Lanes
+/// that are left go back to earlier sectors of the group's longest column, or stay at the last one.
+class ReadsInPasses {
+ public:
+  ReadsInPasses(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
+                LaneAddresses& lanes)
+      : sectors_(sectors),
+        lanes_(lanes),
+        bytes_(std::max(width, word_bytes)),
+        failed_((most_groups + 1) * (warp_size + 1) * (warp_size + 1)) {
+    const std::uint32_t size = shared_group_lanes(width, false);
+    for (std::uint32_t first = 0; first < warp_size; first += size) {
+      const auto group = static_cast<std::uint32_t>(((std::uint64_t{1} << size) - 1) << first);
+      if ((mask & group) != 0) groups_.push_back(mask & group);
+    }
+  }
+
+  bool place(std::uint32_t passes) { return passes <= warp_size && place_from(0, 0, passes); }
+
+ private:
+  static constexpr std::size_t columns = 4;  // of sectors that share their banks
+  static constexpr std::size_t most_groups = 8;
+
+  /// Places the groups from `group` on, which touch the sectors from `first` on for the first time.
+  bool place_from(std::size_t group, std::size_t first, std::uint32_t passes) {
+    if (group == groups_.size()) return first == sectors_.size() && passes == 0;
+    const std::size_t state = (group * (warp_size + 1) + first) * (warp_size + 1) + passes;
+    if (failed_[state]) return false;
+    const auto lanes = static_cast<std::size_t>(std::popcount(groups_[group]));
+    for (std::size_t count = std::min(lanes, sectors_.size() - first) + 1; count-- > 0;) {
+      if (first + count == 0) continue;
+      for (std::uint32_t here = passes; here > 0; --here) {
+        const std::optional<std::size_t> column = column_of(first, count, lanes, here);
+        if (!column || !place_from(group + 1, first + count, passes - here)) continue;
+        place_group(groups_[group], first, count, here, *column);
+        return true;
+      }
+    }
+    failed_[state] = true;
+    return false;
+  }
+
+  /// How many of these sectors lie in each column.
+  [[nodiscard]] std::array<std::size_t, columns> counts(std::size_t first, std::size_t end) const {
+    std::array<std::size_t, columns> result{};
+    for (std::size_t s = first; s < end; ++s) ++result[sectors_[s] % columns];
+    return result;
+  }
+
+  /// The column whose sectors can make a group of lanes take just so many passes.
+  [[nodiscard]] std::optional<std::size_t> column_of(std::size_t first, std::size_t count,
+                                                     std::size_t lanes,
+                                                     std::uint32_t passes) const {
+    const auto fresh = counts(first, first + count);
+    const auto before = counts(0, first);
+    if (*std::ranges::max_element(fresh) > passes * (sector_bytes / bytes_)) return std::nullopt;
+    for (std::size_t column = 0; column < columns; ++column) {
+      if (fresh[column] >= passes) return column;
+      const std::size_t again = passes - fresh[column];
+      if (again <= before[column] && count + again <= lanes) return column;
+    }
+    return std::nullopt;
+  }
+
+  void place_group(std::uint32_t group, std::size_t first, std::size_t count, std::uint32_t passes,
+                   std::size_t column) {
+    std::array<std::size_t, columns> seen{};
+    std::uint64_t address = 0;
+    for (std::size_t s = first; s < first + count; ++s) {
+      address = sectors_[s] * sector_bytes + seen[sectors_[s] % columns]++ / passes * bytes_;
+      lanes_.address[take_lane(group)] = address;
+    }
+    for (std::size_t s = 0; s < first && seen[column] < passes; ++s) {
+      if (sectors_[s] % columns != column) continue;
+      ++seen[column];
+      address = sectors_[s] * sector_bytes;
+      lanes_.address[take_lane(group)] = address;
+    }
+    while (group != 0) lanes_.address[take_lane(group)] = address;
+  }
+
+  std::span<const std::uint64_t> sectors_;
+  LaneAddresses& lanes_;
+  std::uint32_t bytes_;  ///< of a lane, at least a word
+  std::vector<std::uint32_t> groups_;
+  std::vector<bool> failed_;  ///< by group, sectors and passes that are left
+};
+
+/// Reads that take `passes` passes over the banks of L1 if any lanes do (0: any).
+void place_reads(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
+                 std::uint32_t passes, LaneAddresses& lanes) {
+  spread_reads(mask, width, sectors, lanes);
+  if (passes == 0 || (width & (width - 1)) != 0 || l1_passes(lanes, width) == passes) {
+    return;
+  }
+  LaneAddresses others = lanes;
+  if (ReadsInPasses(mask, width, sectors, others).place(passes)) lanes = others;
+}
+
 /// The aligned pieces of `width` bytes that make up the byte masks, sector by sector; false if the
 /// masks do not consist of such pieces.
 bool aligned_pieces(std::uint32_t width, std::span<const std::uint64_t> sectors,
@@ -263,7 +364,7 @@ std::uint32_t writers(const LocalGroup& group, std::size_t index) {
 
 bool place_lanes(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
                  std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes,
-                 std::span<const AtomicLanes> atomics) {
+                 std::span<const AtomicLanes> atomics, std::uint32_t passes) {
   lanes.mask = mask;
   const auto num_lanes = static_cast<std::size_t>(std::popcount(mask));
   if (sectors.empty() || num_lanes == 0 || width == 0) return false;
@@ -272,7 +373,7 @@ bool place_lanes(std::uint32_t mask, std::uint32_t width, std::span<const std::u
   }
   if (store_bytes.empty()) {
     if (sectors.size() <= num_lanes && width <= sector_bytes) {
-      spread_reads(mask, width, sectors, lanes);
+      place_reads(mask, width, sectors, passes, lanes);
     } else if (!assign(mask, shortest_reads(sectors, width, sector_bytes), lanes)) {
       return false;
     }

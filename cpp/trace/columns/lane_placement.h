@@ -17,9 +17,11 @@ namespace warpstack::trace {
 /// are any, they are always found for a load, and for a store or atomic whose lanes are aligned to
 /// their width. A misaligned store, which no GPU executes, may find none. For an atomic, each
 /// sector and its first word have as many lanes as `atomics` says; a misaligned one may differ.
+/// Lanes of an aligned load take `passes` passes over the banks of L1 if any lanes do that (0:
+/// any); those of stores of more than 4 bytes may take others.
 bool place_lanes(std::uint32_t mask, std::uint32_t width, std::span<const std::uint64_t> sectors,
                  std::span<const std::uint32_t> store_bytes, LaneAddresses& lanes,
-                 std::span<const AtomicLanes> atomics = {});
+                 std::span<const AtomicLanes> atomics = {}, std::uint32_t passes = 0);
 
 /// The same for local memory: private offsets that coalesce_local() maps to `sectors` of warp
 /// `warp`.

@@ -193,11 +193,17 @@ void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> 
   digest_.add_bytes(stored.memory_count.data(), stored.memory_count.size_bytes());
   digest_.add_bytes(stored.sector.data(), stored.sector.size_bytes());
   digest_.add_bytes(stored.store_bytes.data(), stored.store_bytes.size_bytes());
-  if (stored.atomic_lanes.empty()) return;
-  // Lanes have their own digest, because files of older versions have the digest of the rest.
-  has_lanes_ = true;
-  lanes_digest_.add(linear_index);
-  lanes_digest_.add_bytes(stored.atomic_lanes.data(), stored.atomic_lanes.size_bytes());
+  // Lanes and passes have digests of their own, because files of older versions have the digest of
+  // the rest.
+  if (!stored.atomic_lanes.empty()) {
+    has_lanes_ = true;
+    lanes_digest_.add(linear_index);
+    lanes_digest_.add_bytes(stored.atomic_lanes.data(), stored.atomic_lanes.size_bytes());
+  }
+  if (!stored.l1_passes.empty()) {
+    passes_digest_.add(linear_index);
+    passes_digest_.add_bytes(stored.l1_passes.data(), stored.l1_passes.size_bytes());
+  }
 }
 
 void TraceBuilder::add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
@@ -258,13 +264,15 @@ void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const War
   require(!warps.empty(), "it has no warp");
   ColumnCounts total;
   for (const WarpEntry& warp : warps) total += warp.counts();
-  require(total == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
-                                columns.sector.size(), columns.store_bytes.size()} &&
-              columns.active_mask.size() == columns.instruction.size() &&
-              columns.memory_count.size() == columns.memory_static.size() &&
-              (columns.atomic_lanes.empty() ||
-               columns.atomic_lanes.size() == columns.store_bytes.size()),
-          "its columns have other lengths than its warps say");
+  require(
+      total == ColumnCounts{columns.instruction.size(), columns.memory_static.size(),
+                            columns.sector.size(), columns.store_bytes.size()} &&
+          columns.active_mask.size() == columns.instruction.size() &&
+          columns.memory_count.size() == columns.memory_static.size() &&
+          (columns.atomic_lanes.empty() ||
+           columns.atomic_lanes.size() == columns.store_bytes.size()) &&
+          (columns.l1_passes.empty() || columns.l1_passes.size() == columns.memory_static.size()),
+      "its columns have other lengths than its warps say");
   ColumnCounts end;
   ColumnCounts found;
   for (std::size_t w = 0; w < warps.size(); ++w) {
@@ -279,6 +287,10 @@ void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const War
       require(
           found.memory < columns.memory_static.size() && columns.memory_static[found.memory] == row,
           "the memory columns do not match the instructions");
+      require(columns.l1_passes.empty() || columns.l1_passes[found.memory] == 0 ||
+                  (columns.memory_count[found.memory] > 0 && instruction.uses_caches() &&
+                   !instruction.is_atomic()),
+              "an access without passes over the banks of L1 has some");
       const std::uint16_t count = columns.memory_count[found.memory++];
       if (!instruction.uses_caches()) continue;
       found.sectors += count;
@@ -369,6 +381,8 @@ KernelTrace TraceBuilder::finish() {
   add_to(without_lanes, header_);
   // Kernels without atomics keep their former digests.
   if (has_lanes_) digest_.add_text(lanes_digest_.hex());
+  // So do kernels whose accesses take the passes that their sectors imply.
+  if (blocks_->has_passes()) digest_.add_text(passes_digest_.hex());
   Digest content = digest_;
   add_to(content, of_any_launch);
   add_to(digest_, header_);

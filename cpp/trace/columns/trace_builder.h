@@ -103,7 +103,8 @@ class TraceBuilder final : public IssueLog {
   std::uint64_t open_warp_id_ = 0;
   std::uint64_t next_block_ = 0;
   Digest digest_;
-  Digest lanes_digest_;  ///< of the lanes of atomics, if has_lanes_
+  Digest lanes_digest_;   ///< of the lanes of atomics, if has_lanes_
+  Digest passes_digest_;  ///< of the passes of L1, if the blocks have some
   bool has_lanes_ = false;
 };
 

@@ -23,6 +23,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "columns are written as they are");
 
 constexpr std::string_view magic = "WSTRACE\n";
+constexpr std::uint64_t oldest_version = 5;
+/// Accesses of older files take the passes over the banks of L1 that their sectors imply.
+constexpr std::uint64_t version_with_passes = 6;
 /// Target size of a piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
 
@@ -245,7 +248,7 @@ void write_piece(Writer& file, const BlockBatch& batch) {
   const ColumnCounts counts = batch.columns.counts();
   for (const std::uint64_t count :
        {batch.block.size(), counts.instructions, counts.memory, counts.sectors, counts.stores,
-        batch.columns.atomic_lanes.size()}) {
+        batch.columns.atomic_lanes.size(), batch.columns.l1_passes.size()}) {
     file.number(count);
   }
   file.column(batch.block);
@@ -258,16 +261,18 @@ void write_piece(Writer& file, const BlockBatch& batch) {
   file.column(batch.columns.sector);
   file.column(batch.columns.store_bytes);
   file.column(batch.columns.atomic_lanes);
+  file.column(batch.columns.l1_passes);
 }
 
 /// Reads the columns of a piece with `num_warps` warps.
-BlockBatch read_piece(Reader& file, std::uint64_t num_warps) {
+BlockBatch read_piece(Reader& file, std::uint64_t num_warps, std::uint64_t version) {
   ColumnCounts counts;
   for (std::uint64_t* count :
        {&counts.instructions, &counts.memory, &counts.sectors, &counts.stores}) {
     *count = file.number();
   }
   const std::uint64_t num_lanes = file.number();
+  const std::uint64_t num_passes = version >= version_with_passes ? file.number() : 0;
   BlockBatch batch;
   batch.block = file.column<std::uint64_t>(num_warps);
   for (auto* column :
@@ -281,6 +286,9 @@ BlockBatch read_piece(Reader& file, std::uint64_t num_warps) {
   batch.columns.sector = file.column<std::uint64_t>(counts.sectors);
   batch.columns.store_bytes = file.column<std::uint32_t>(counts.stores);
   batch.columns.atomic_lanes = file.column<AtomicLanes>(num_lanes);
+  if (version >= version_with_passes) {
+    batch.columns.l1_passes = file.column<std::uint8_t>(num_passes);
+  }
   return batch;
 }
 
@@ -352,10 +360,11 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
   if (std::memcmp(file.bytes(magic.size()), magic.data(), magic.size()) != 0) {
     file.fail("it does not begin like a trace file");
   }
-  if (const std::uint64_t version = file.number(); version != trace_file_version) {
+  const std::uint64_t version = file.number();
+  if (version < oldest_version || version > trace_file_version) {
     throw InputError(file_name + ": format version " + std::to_string(version) +
-                     ", this warpstack reads version " + std::to_string(trace_file_version) +
-                     "; trace the program again");
+                     ", this warpstack reads versions " + std::to_string(oldest_version) + " to " +
+                     std::to_string(trace_file_version) + "; trace the program again");
   }
   try {
     TraceBuilder builder(read_header(file), std::move(budget));
@@ -366,7 +375,7 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
       }
     }
     while (const std::uint64_t num_warps = file.number()) {
-      const BlockBatch batch = read_piece(file, num_warps);
+      const BlockBatch batch = read_piece(file, num_warps, version);
       add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory, batch.sectors,
                           batch.stores, batch.columns.view()});
     }

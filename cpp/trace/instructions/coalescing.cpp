@@ -106,11 +106,60 @@ std::uint32_t coalesce_simple(const LaneAddresses& lanes, std::uint32_t width,
   return static_cast<std::uint32_t>(end_sector - begin_sector);
 }
 
+/// Passes over the banks of L1 of lanes with `unit` bytes each, or less of a word, if all are
+/// active, aligned, and one distance apart; else 0.
+std::uint32_t passes_of_stride(const LaneAddresses& lanes, std::uint32_t unit) {
+  const std::uint64_t stride = lanes.address[1] - lanes.address[0];
+  if (lanes.mask != ~std::uint32_t{0} || ((stride | lanes.address[0]) & (unit - 1)) != 0) return 0;
+  std::uint64_t bits = 0;
+  for (std::uint64_t lane = 0; lane < warp_size; ++lane) {
+    bits |= lanes.address[lane] ^ (lanes.address[0] + lane * stride);
+  }
+  if (bits != 0) return 0;
+  // So many lanes of a group, a power of two, come back to the first one's place in a line.
+  const std::uint64_t places = warp_size / (unit / 4);
+  const std::uint64_t step = stride / unit;
+  const std::uint64_t at_one_place = stride == 0 ? 1 : std::min(step & -step, places);
+  return static_cast<std::uint32_t>(at_one_place * (unit / 4));
+}
+
+/// For each mask of the eight words of a sector: a byte per word, 1 if it is in the mask.
+constexpr std::array<std::uint64_t, 256> spread_words = [] {
+  std::array<std::uint64_t, 256> result{};
+  for (std::uint32_t mask = 0; mask < result.size(); ++mask) {
+    for (std::uint32_t word = 0; word < 8; ++word) {
+      result[mask] |= std::uint64_t{mask >> word & 1} << 8 * word;
+    }
+  }
+  return result;
+}();
+
+/// Passes over the banks of L1 of lanes that proceed together, from the bytes that they want of
+/// each sector: the most sectors at one place in a line of which one word is wanted.
+std::uint32_t passes_of_bytes(std::span<const std::uint64_t> sectors,
+                              std::span<const std::uint32_t> bytes) {
+  std::array<std::uint64_t, 4> wanted{};  // a byte per bank
+  for (std::size_t i = 0; i < sectors.size(); ++i) {
+    // A bit for each word: the lowest of its four, then the eight bits side by side.
+    std::uint32_t words = bytes[i] | bytes[i] >> 1;
+    words = (words | words >> 2) & 0x11111111u;
+    words = (words | words >> 3) & 0x03030303u;
+    words = (words | words >> 6) & 0x000f000fu;
+    words = (words | words >> 12) & 0xffu;
+    wanted[sectors[i] % wanted.size()] += spread_words[words];
+  }
+  std::uint64_t most = 0;
+  for (const std::uint64_t banks : wanted) {
+    for (std::uint32_t bank = 0; bank < 8; ++bank) most = std::max(most, banks >> 8 * bank & 0xff);
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
 /// Accesses that lie in one sector each, as naturally aligned ones do, wherever that is. Returns 0
-/// when one of them does not.
+/// when one of them does not. `passes` gets those of lanes that proceed together, if they do.
 std::uint32_t coalesce_scattered(const LaneAddresses& lanes, std::uint32_t width,
                                  std::vector<std::uint64_t>& sectors,
-                                 std::vector<std::uint32_t>* store_bytes) {
+                                 std::vector<std::uint32_t>* store_bytes, std::uint32_t* passes) {
   if (width == 0 || width > sector_bytes) return 0;
   std::array<std::uint64_t, warp_size> found;
   std::array<std::uint32_t, warp_size> bytes;
@@ -139,6 +188,9 @@ std::uint32_t coalesce_scattered(const LaneAddresses& lanes, std::uint32_t width
     }
     bytes[i] |= static_cast<std::uint32_t>(pattern << place);
   }
+  if (passes != nullptr && width <= 4) {
+    *passes = count == 1 ? 1 : passes_of_bytes({found.data(), count}, {bytes.data(), count});
+  }
   sectors.insert(sectors.end(), found.begin(), found.begin() + count);
   if (store_bytes != nullptr) {
     store_bytes->insert(store_bytes->end(), bytes.begin(), bytes.begin() + count);
@@ -149,11 +201,20 @@ std::uint32_t coalesce_scattered(const LaneAddresses& lanes, std::uint32_t width
 }  // namespace
 
 std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
-                       std::vector<std::uint64_t>& sectors,
-                       std::vector<std::uint32_t>* store_bytes) {
+                       std::vector<std::uint64_t>& sectors, std::vector<std::uint32_t>* store_bytes,
+                       std::uint32_t* passes) {
   const std::uint32_t simple = coalesce_simple(lanes, width, sectors, store_bytes);
-  if (simple != 0) return simple;
-  const std::uint32_t scattered = coalesce_scattered(lanes, width, sectors, store_bytes);
+  if (simple != 0) {
+    // Neighbouring or equal words do not conflict.
+    if (passes != nullptr) *passes = std::max(width / 4, 1u);
+    return simple;
+  }
+  if (passes != nullptr)
+    *passes = width <= 4 ? passes_of_stride(lanes, 4) : l1_passes(lanes, width);
+  const bool is_open = passes != nullptr && *passes == 0;
+  const std::uint32_t scattered =
+      coalesce_scattered(lanes, width, sectors, store_bytes, is_open ? passes : nullptr);
+  if (is_open && *passes == 0) *passes = l1_passes(lanes, width);
   if (scattered != 0) return scattered;
   SectorCollector collector(sectors, store_bytes);
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
@@ -222,9 +283,81 @@ bool are_pairs(const LaneAddresses& lanes, std::uint32_t distance) {
 
 std::uint32_t implied_passes(std::span<const std::uint64_t> sectors) {
   constexpr std::size_t sectors_per_pass = 4;
+  if (sectors.size() <= 0xff) {  // a byte per place in a line
+    std::uint32_t counts = 0;
+    for (const std::uint64_t sector : sectors) counts += 1u << 8 * (sector % sectors_per_pass);
+    return std::max({counts & 0xff, counts >> 8 & 0xff, counts >> 16 & 0xff, counts >> 24});
+  }
   std::array<std::uint32_t, sectors_per_pass> wanted{};
   for (const std::uint64_t sector : sectors) ++wanted[sector % sectors_per_pass];
   return *std::ranges::max_element(wanted);
+}
+
+namespace {
+
+/// A set of up to 65 units, which counts them by their places in a line. Nothing is cleared but two
+/// words of bits and the counts.
+class UnitsOfPlaces {
+ public:
+  explicit UnitsOfPlaces(std::uint32_t places) : last_place_(places - 1) {}
+
+  void add(std::uint64_t unit) {
+    for (std::uint64_t slot = unit * 0x9e3779b97f4a7c15u >> 57;; slot = (slot + 1) % num_slots) {
+      std::uint64_t& used = used_[slot / 64];
+      const std::uint64_t bit = std::uint64_t{1} << slot % 64;
+      if ((used & bit) == 0) {
+        used |= bit;
+        units_[slot] = unit;
+        most_ = std::max<std::uint32_t>(most_, ++at_place_[unit & last_place_]);
+        return;
+      }
+      if (units_[slot] == unit) return;
+    }
+  }
+  [[nodiscard]] std::uint32_t most() const { return most_; }
+
+ private:
+  static constexpr std::size_t num_slots = 128;
+  std::uint64_t last_place_;
+  std::array<std::uint64_t, num_slots> units_;
+  std::array<std::uint64_t, 2> used_{};
+  std::array<std::uint8_t, 32> at_place_{};
+  std::uint32_t most_ = 0;
+};
+
+bool are_aligned(const LaneAddresses& lanes, std::uint32_t width) {
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    if ((lanes.address[std::countr_zero(rest)] & (width - 1)) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint32_t l1_passes(const LaneAddresses& lanes, std::uint32_t width) {
+  constexpr std::uint32_t most_bytes = 32;
+  if (width == 0 || width > most_bytes) return 0;
+  const bool is_power = (width & (width - 1)) == 0;
+  const std::uint32_t unit = is_power && width > 4 ? width : 4;
+  if (width <= unit) {
+    if (const std::uint32_t passes = passes_of_stride(lanes, unit); passes != 0) return passes;
+  }
+  const std::uint32_t lanes_per_group = shared_group_lanes(width, false);
+  // Aligned lanes conflict with all their words or none.
+  const std::uint32_t bytes = unit > 4 && are_aligned(lanes, unit) ? unit : 4;
+  std::uint32_t passes = 0;
+  for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
+    const std::uint64_t group = ((std::uint64_t{1} << lanes_per_group) - 1) << first;
+    UnitsOfPlaces units(4 * warp_size / bytes);
+    for (auto rest = static_cast<std::uint32_t>(lanes.mask & group); rest != 0; rest &= rest - 1) {
+      const std::uint64_t address = lanes.address[std::countr_zero(rest)];
+      for (std::uint64_t next = address / bytes; next <= (address + width - 1) / bytes; ++next) {
+        units.add(next);
+      }
+    }
+    passes += units.most();
+  }
+  return passes;
 }
 
 std::uint32_t shared_group_lanes(std::uint32_t width, bool is_paired) {

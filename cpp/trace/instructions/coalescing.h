@@ -23,10 +23,10 @@ inline constexpr std::uint64_t max_address = ~std::uint64_t{0} - 64;
 /// Coalesces a warp's accesses of `width` bytes per lane: appends each touched 32-byte sector
 /// (address / 32) once, in lane order of first touch, and returns how many there are. With
 /// `store_bytes` it also appends the byte mask of each of these sectors (bit b: byte b is
-/// accessed).
+/// accessed). `passes` gets l1_passes().
 std::uint32_t coalesce(const LaneAddresses& lanes, std::uint32_t width,
-                       std::vector<std::uint64_t>& sectors,
-                       std::vector<std::uint32_t>* store_bytes);
+                       std::vector<std::uint64_t>& sectors, std::vector<std::uint32_t>* store_bytes,
+                       std::uint32_t* passes = nullptr);
 
 /// The same of addresses whose lanes do not matter, more than one of a lane among them.
 std::uint32_t coalesce(std::span<const std::uint64_t> addresses, std::uint32_t width,
@@ -50,6 +50,11 @@ inline constexpr std::uint64_t local_region_sector = std::uint64_t{1} << 58;
 /// its lanes want all of their words: the most sectors that share eight banks. That is exact for
 /// aligned neighbouring words and for distances of a power of two; else at least what it takes.
 std::uint32_t implied_passes(std::span<const std::uint64_t> sectors);
+
+/// Passes over these banks that the lanes of a load or store take: the most different words on one
+/// bank. Lanes that want the same word share a pass. Accesses of 8 and 16 bytes take their passes
+/// for each half or quarter of the warp. 0: unknown, of lanes with more than 32 bytes.
+std::uint32_t l1_passes(const LaneAddresses& lanes, std::uint32_t width);
 
 /// Size of the windows through which generic addresses reach shared and local memory (24-bit
 /// offsets).

@@ -224,8 +224,9 @@ class KernelTrace:
         -------
         dict
             Read-only arrays. ``instruction`` (row of `instructions`) and ``active_mask`` have an
-            entry per issued instruction; ``memory_static`` (row) and ``memory_count`` (touched
-            sectors, or shared-memory wavefronts) one per instruction with an address operand;
+            entry per issued instruction; ``memory_static`` (row), ``memory_count`` (touched
+            sectors, or shared-memory wavefronts) and ``l1_passes`` (over the banks of L1; 0: as the
+            sectors imply, or none) one per instruction with an address operand;
             ``sector`` (address / 32) and ``store_bytes`` (byte mask) one per touched and per
             written sector; ``sector_lanes`` and ``word_lanes`` one per written sector, or none in
             thread blocks without atomics: how many lanes of an atomic want the sector, and the most

@@ -601,6 +601,7 @@ TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
       if (!flags.uses_caches[found.row()]) continue;
       ASSERT_TRUE(std::ranges::equal(found.access().sectors, expected.access().sectors));
       ASSERT_TRUE(std::ranges::equal(found.access().store_bytes, expected.access().store_bytes));
+      ASSERT_EQ(found.access().l1_passes(), expected.access().l1_passes());
     }
     EXPECT_TRUE(found.done());
     EXPECT_EQ(count, 300u);

@@ -31,6 +31,16 @@ def byte_mask(touched_bytes):
     return sum(1 << byte for byte in touched_bytes)
 
 
+class Sectors(list):
+    """The sectors of an access, with what the trace keeps of its passes over the banks of L1."""
+
+    kept_passes = 0
+
+    @property
+    def l1_passes(self):
+        return self.kept_passes or implied_passes(self)
+
+
 class AtomicMask(int):
     """The bytes of a sector that an atomic touches, with its lanes there and the most of one word."""
 
@@ -70,6 +80,29 @@ def even_lanes(active, masks, width):
         [n for s, n in zip(words, counts, strict=True) if s == i] for i in range(len(masks))
     ]
     return [(sum(found), max([1, *found])) for found in by_sector]
+
+
+def implied_passes(sectors):
+    """Return the most sectors that share eight of the 32 banks of L1."""
+    return max([[s % 4 for s in sectors].count(place) for place in range(4)])
+
+
+def l1_passes(lanes, width):
+    """Return the passes of a load or store over the 32 banks of L1: the most words on one bank.
+
+    The lanes of half a warp proceed together where they have 8 bytes each, those of a quarter where
+    they have 16.
+    """
+    together = min(32 * 4 // width, 32)
+    total = 0
+    for first in range(0, 32, together):
+        banks = {}
+        for lane, address in lanes:
+            if first <= lane < first + together:
+                for byte in range(address, address + width):
+                    banks.setdefault(byte // 4 % 32, set()).add(byte // 4)
+        total += max(map(len, banks.values()), default=0)
+    return total
 
 
 def are_paired(lanes, distance):

@@ -589,7 +589,7 @@ class PlainSm:
         """Return passes over the banks of L1; 0: they do not count."""
         if not self.config["l1_tags_per_cycle"]:
             return 0
-        return max(Counter(sector % 4 for sector in sectors).values())
+        return sectors.l1_passes
 
     def begin(self, entry, now):
         entry["begun"] = now

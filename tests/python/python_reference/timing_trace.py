@@ -1,6 +1,6 @@
 """What the plain timing stage reads of a trace, and how it divides lines among those of the next level."""
 
-from python_reference.access import store_masks
+from python_reference.access import Sectors, store_masks
 
 
 def parts_of(line, sectors, per_line, per_next_line):
@@ -22,12 +22,13 @@ def instructions_of(kernel, table, block, warp):
     for row, mask in zip(
         columns["instruction"].tolist(), columns["active_mask"].tolist(), strict=True
     ):
-        count, sectors, masks = 0, [], None
+        count, sectors, masks = 0, Sectors(), None
         if table[row]["op_class"] == "memory":
             count = int(columns["memory_count"][memory])
             memory += 1
             if table[row]["space"] != "shared":
-                sectors = columns["sector"][sector : sector + count].tolist()
+                sectors = Sectors(columns["sector"][sector : sector + count].tolist())
+                sectors.kept_passes = int(columns["l1_passes"][memory - 1])
                 sector += count
                 if table[row]["kind"] in ("store", "atomic", "reduction"):
                     masks = stores[store : store + count]

@@ -68,6 +68,9 @@ def test_several_passes_take_their_time(opcode, spread, fields, expected):
         ("LDG.E", 1, {"lsu_interval": 2}, 2),
         ("LDG.E", 4, {"lsu_interval": 2}, 4),
         ("LDG.E", 8, {}, 8),
+        ("LDG.E", 3, {}, 1),  # 12 sectors, no conflict
+        ("LDG.E", 3, {"l1_tags_per_cycle": 1}, 3),
+        ("LDG.E.64", 6, {}, 2),
         ("LDG.E", 32, {}, 32),  # all lanes in one bank
         ("LDG.E", 33, {}, 8),  # 32 lines, no conflict
         ("LDG.E", 48, {}, 16),

@@ -223,6 +223,16 @@ def saved(tmp_path):
     return path
 
 
+@pytest.fixture
+def saved_plainly(tmp_path):
+    """Return a folder that older versions would have written but for the manifest."""
+    path = tmp_path / "app"
+    kernel = ws.patterns.stream(blocks=4)
+    assert not kernel._core.has_passes
+    ws.save(ws.App([kernel]), path)
+    return path
+
+
 def rewrite(path, change):
     table = pq.read_table(path)
     pq.write_table(change(table), path)
@@ -369,28 +379,28 @@ class TestDamage:
 
     def test_future_version(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())
-        manifest["version"] = 5
+        manifest["version"] = 6
         (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
-        self.refuse(saved, "format version 5; this warpstack reads versions 1 to 4")
+        self.refuse(saved, "format version 6; this warpstack reads versions 1 to 5")
 
-    def test_the_version_without_control_fields(self, saved):
-        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+    def test_the_version_without_control_fields(self, saved_plainly):
+        manifest = json.loads((saved_plainly / parquet.MANIFEST).read_text())
         manifest["version"] = 2
         del manifest["digest"]
-        (saved / parquet.MANIFEST).write_text(sealed(manifest))
-        (kernel,) = ws.load(saved)
+        (saved_plainly / parquet.MANIFEST).write_text(sealed(manifest))
+        (kernel,) = ws.load(saved_plainly)
         assert not kernel.has_control_fields
 
-    def test_the_version_without_digests(self, saved):
-        digest = ws.load(saved).digest
-        manifest = json.loads((saved / parquet.MANIFEST).read_text())
+    def test_the_version_without_digests(self, saved_plainly):
+        digest = ws.load(saved_plainly).digest
+        manifest = json.loads((saved_plainly / parquet.MANIFEST).read_text())
         manifest["version"] = 1
         del manifest["digest"], manifest["kernels"][0]["files"]
-        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
-        assert ws.load(saved).digest == digest
+        (saved_plainly / parquet.MANIFEST).write_text(json.dumps(manifest))
+        assert ws.load(saved_plainly).digest == digest
         manifest["kernels"][0]["header"]["launch_id"] = 7
-        (saved / parquet.MANIFEST).write_text(json.dumps(manifest))
-        self.refuse(saved, "its content has digest")
+        (saved_plainly / parquet.MANIFEST).write_text(json.dumps(manifest))
+        self.refuse(saved_plainly, "its content has digest")
 
     def test_an_edited_manifest(self, saved):
         manifest = json.loads((saved / parquet.MANIFEST).read_text())

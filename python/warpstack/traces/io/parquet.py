@@ -26,10 +26,11 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 4 has the lanes of atomics. Version 3 may have control fields. Version 2 has digests of its
-#: files and of the manifest. Version 1 has the digest of what the stages read only.
-FORMAT_VERSION = 4
-_READ_VERSIONS = (1, 2, 3, 4)
+#: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may
+#: have control fields. Version 2 has digests of its files and of the manifest. Version 1 has the
+#: digest of what the stages read only.
+FORMAT_VERSION = 5
+_READ_VERSIONS = (1, 2, 3, 4, 5)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -54,6 +55,8 @@ _FILES = {
 }
 #: Further columns of `stores` of kernels with atomics.
 _LANES = {"sector_lanes": "uint8", "word_lanes": "uint8"}
+#: Further columns of `memory` of kernels with passes other than their sectors imply.
+_PASSES = {"l1_passes": "uint8"}
 _FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
 _TABLE = {
     "pc": "uint32",
@@ -162,13 +165,14 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
         pq.write_table(pa.table(columns), file, compression="zstd")
     with contextlib.ExitStack() as stack:
         writers = {}
-        for name, fields in _files(core.has_atomics).items():
+        all_fields = _files(has_lanes=core.has_atomics, has_passes=core.has_passes)
+        for name, fields in all_fields.items():
             file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
             schema = pa.schema([(field, _type(kind)) for field, kind in fields.items()])
             writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
         for first, last in block_ranges(core, _BATCH_BYTES):
             batch = core.read_batch(first, last)
-            for name, fields in _files(core.has_atomics).items():
+            for name, fields in all_fields.items():
                 arrays = {
                     field: pa.array(batch[field], _type(kind)) for field, kind in fields.items()
                 }
@@ -176,9 +180,14 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
                 writers[name].write_table(part, row_group_size=max(len(part), 1))
 
 
-def _files(has_lanes: bool) -> dict[str, dict[str, str]]:
-    """Return the columns of each file of a kernel with or without lanes of atomics."""
-    return _FILES | {"stores": _FILES["stores"] | _LANES} if has_lanes else _FILES
+def _files(*, has_lanes: bool, has_passes: bool) -> dict[str, dict[str, str]]:
+    """Return the columns of each file of a kernel with or without lanes of atomics and passes of L1."""
+    files = dict(_FILES)
+    if has_lanes:
+        files["stores"] = files["stores"] | _LANES
+    if has_passes:
+        files["memory"] = files["memory"] | _PASSES
+    return files
 
 
 def read(path: Path, options: LoadOptions) -> App:
@@ -230,6 +239,8 @@ class _Entry:
     files: dict[str, str] | None
     #: Whether the version knows the lanes of atomics.
     has_lanes: bool
+    #: Whether the version knows passes over the banks of L1.
+    has_passes: bool
 
     @property
     def launch_id(self) -> int:
@@ -299,7 +310,7 @@ def _entry(kernel: Any, where: str, version: int) -> _Entry:
         files = _member(kernel, "files", dict, f"{where}.")
         for name in _FILE_NAMES:
             _member(files, name, str, f"{where}.files.")
-    return _Entry(folder, digest, checked, files, version >= 4)
+    return _Entry(folder, digest, checked, files, version >= 4, version >= 5)
 
 
 def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
@@ -351,13 +362,14 @@ def _build(
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     for row in rows:
         builder.intern_row(dict(zip(columns, row, strict=True)))
-    has_lanes = entry.has_lanes and builder.has_atomics
+    has_passes = entry.has_passes and "l1_passes" in files["memory"].schema_arrow.names
+    all_fields = _files(has_lanes=entry.has_lanes and builder.has_atomics, has_passes=has_passes)
     groups = {name: files[name].num_row_groups for name in _FILES}
     if len(set(groups.values())) != 1:
         raise InputError(f"the files have different numbers of row groups: {groups}")
     for group in range(groups["warps"]):
         batch = {}
-        for name, fields in _files(has_lanes).items():
+        for name, fields in all_fields.items():
             part = files[name].read_row_group(group, columns=list(fields))
             arrays = _columns(name, part, fields)
             batch.update(

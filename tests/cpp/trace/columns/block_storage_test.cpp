@@ -29,6 +29,7 @@ Block make_block(std::uint32_t seed) {
       if (i % 2 == 0) {
         block.columns.memory_static.push_back(seed + i);
         block.columns.memory_count.push_back(static_cast<std::uint16_t>(i + 1));
+        if (seed % 3 == 1) block.columns.l1_passes.push_back(static_cast<std::uint8_t>(i + 1));
         for (std::uint32_t s = 0; s <= i; ++s) block.columns.sector.push_back(seed * 1000ull + s);
         block.columns.store_bytes.push_back(seed ^ i);
         if (seed % 2 == 1) {
@@ -81,6 +82,12 @@ void expect_contents(const BlockStorage& storage, std::uint32_t count) {
         EXPECT_TRUE(view.atomic_lanes.empty());
       } else {
         expect_equal(view.atomic_lanes, expected.columns.atomic_lanes, first.stores, last.stores);
+      }
+      // Nor have others passes.
+      if (b % 3 != 1) {
+        EXPECT_TRUE(view.l1_passes.empty());
+      } else {
+        expect_equal(view.l1_passes, expected.columns.l1_passes, first.memory, last.memory);
       }
     }
   }

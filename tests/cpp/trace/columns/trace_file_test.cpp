@@ -33,9 +33,11 @@ class TraceFile : public ::testing::Test {
 KernelTrace sample(std::uint64_t blocks) {
   const auto strided = [](std::uint64_t thread) { return 0x1000 + 4096 * thread; };
   const auto dense = [](std::uint64_t thread) { return 0x9000'0000 + 4 * thread; };
+  const auto apart = [](std::uint64_t thread) { return 0x1000 + 12 * thread; };
   return make_kernel(blocks, 64,
                      {{"MOV", {9}, {}, nullptr},
                       {"LDG.E", {4}, {2}, strided},
+                      {"LDG.E", {6}, {2}, apart},
                       {"LDS", {5}, {3}, dense},
                       {"RED.E.ADD", {}, {2, 4}, strided},
                       {"STG.E.64", {}, {2, 4}, dense}});
@@ -61,6 +63,8 @@ TEST_F(TraceFile, ReadsBackWhatItWrites) {
     EXPECT_EQ(after.columns.sector, before.columns.sector);
     EXPECT_EQ(after.columns.store_bytes, before.columns.store_bytes);
     EXPECT_EQ(after.columns.atomic_lanes, before.columns.atomic_lanes);
+    EXPECT_EQ(after.columns.l1_passes, before.columns.l1_passes);
+    EXPECT_TRUE(trace.blocks().has_passes());
     EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
   }
 }
