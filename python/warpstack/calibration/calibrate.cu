@@ -290,7 +290,11 @@ extern "C" __global__ void turnover(float* sink, int iterations, int stores) {
 #pragma unroll
     for (int k = 0; k < length; ++k) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x));
   }
-  if (stores != 0) sink[blockIdx.x % blocks * blockDim.x + threadIdx.x] = x;
+  // The same instructions in both.
+  asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.f32 [%0], %1; }"
+               :
+               : "l"(sink + blockIdx.x % blocks * blockDim.x + threadIdx.x), "f"(x), "r"(stores)
+               : "memory");
 }
 
 // All threads together write `sectors` sectors, of a line each, `passes` times: all their bytes, or

@@ -21,8 +21,10 @@ __all__ = ["memory_rates", "notes_on_memory", "wait_for_stores"]
 _WARP = 32
 #: Loads of one iteration of the kernels `loads` and `shared_loads`.
 _AT_ONCE = 32
-#: How far a measured number of cycles may be from a whole one.
-_OFF = 0.25
+#: How far a number of cycles, turns or latencies may be from a whole one.
+_OFF = 0.3
+#: How far a measured rate may be from a whole one, as a share of it.
+_OFF_RATE = 0.15
 #: A time is longer than another one if it is at least this many times as long.
 _LONGER = 1.15
 #: Round trips to L2 by which a wait for one lengthens a time, at least and at most.
@@ -121,7 +123,7 @@ def _cycles_per_load(card: _Card, key: str) -> dict[int, float]:
 def _whole(cycles: float, of: str) -> int | str:
     """Return a whole number of cycles, at least 1, or why it is none."""
     near = max(round(cycles), 1)
-    if not abs(cycles - near) <= _OFF * near:
+    if not abs(cycles - near) <= _OFF:
         return _cannot(f"{cycles:.3g} cycles per {of} are no whole number")
     return near
 
@@ -140,7 +142,7 @@ def _load_store_unit(card: _Card) -> Iterator[tuple[str, Estimate | str]]:
         interval = max(by_lines[1], 1.0)
     # Where the tags take longer than what every instruction takes.
     tags = {lines: cycles for lines, cycles in by_lines.items() if lines > 1}
-    seen = {lines: cycles for lines, cycles in tags.items() if cycles > 1.5 * interval}
+    seen = {lines: cycles for lines, cycles in tags.items() if cycles > _LONGER * interval}
     if tags:
         yield "l1_tags_per_cycle", _tags(card, seen, max(tags))
     by_passes = _cycles_per_load(card, "loads.shared")
@@ -161,7 +163,7 @@ def _tags(card: _Card, seen: Mapping[int, float], most: int) -> Estimate | str:
         return _cannot(f"loads of {most} lines take no longer than loads of fewer")
     lines = 1 / each
     near = max(round(lines), 1)
-    if abs(lines - near) > _OFF * near:
+    if abs(lines - near) > _OFF_RATE * near:
         return _cannot(f"{lines:.3g} lines per cycle are no whole number")
     how = f"loads of {min(seen)} to {most} lines that L1 has: {lines:.3g} lines per cycle"
     if near == 1 and card.base.l1_tags_per_cycle == 0:
@@ -179,12 +181,16 @@ def _more_with_stores(card: _Card, key: str) -> float:
     return (with_them - without) * card.number("clock_ghz") / card.number("l2_latency")
 
 
+def _trips(number: float) -> str:
+    return f"{round(number, 2) + 0.0:g} round trips to L2"
+
+
 def _ends_of_blocks(card: _Card) -> Iterator[tuple[str, Estimate | str]]:
     least, most = _WAIT
     is_awaited = card.word("store_acknowledgement") == "awaited"
     trips = _more_with_stores(card, "turnover.waves")
     if not math.isnan(trips):
-        how = f"blocks that end with a store give their place away {trips:.2g} round trips to L2 later"
+        how = f"blocks that end with a store give their place away {_trips(trips)} later"
         field = "store_acknowledgement"
         if abs(trips) <= _NO_WAIT:
             is_awaited = False
@@ -197,7 +203,7 @@ def _ends_of_blocks(card: _Card) -> Iterator[tuple[str, Estimate | str]]:
     trips = _more_with_stores(card, "turnover.launches")
     if math.isnan(trips):
         return
-    how = f"kernels that end with a store take {trips:.2g} round trips to L2 longer"
+    how = f"kernels that end with a store take {_trips(trips)} longer"
     if is_awaited:
         yield "kernel_end", _cannot("blocks wait for their stores, so that kernels need not")
     elif least <= trips <= most:

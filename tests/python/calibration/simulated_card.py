@@ -33,11 +33,12 @@ class SimulatedCard:
         )
 
     def cycles(self, *launch, **options):
-        """Return the simulated cycles up to the end of the last warp, as the SM's counter has them."""
-        return self.simulated(self.gpu.replace(kernel_end="last_warp"), *launch, **options)
+        """Return the cycles up to the end of the last warp, whose counter does not see its stores' end."""
+        gpu = self.gpu.replace(kernel_end="last_warp", store_acknowledgement="none")
+        return self.simulated(gpu, *launch, **options)
 
     def simulated(self, gpu, kernel, grid, block, *arguments, shared=0, warm=False, behind=None):
-        """Return the cycles of a launch; `warm`: L2 has what it reads; `behind`: the trace that ran before."""
+        """Return the cycles of a launch; `warm`: it runs twice; `behind`: behind another trace."""
         trace = self.trace(kernel, grid, block, *arguments, shared=shared)
         simulator = ws.timing.Simulator(gpu)
         if warm:
