@@ -174,6 +174,9 @@ def output(**changes: Any) -> str:
         for requests in (20_000, 60_000):
             time = launch + requests * turn * max(of_request, lanes * of_lane)
             sample("reductions.lines", time, "ns", lanes=lanes, requests=requests)
+    for requests in (20_000, 60_000):
+        time = launch + requests * turn * of_request
+        sample("reductions.stores", time, "ns", lanes=32, requests=requests)
     for lanes in (65536, 262_144):
         time = launch + lanes * max(t["word_turns"] or of_lane, 1 / 32) / t["clock_ghz"]
         sample("reductions.word", time, "ns", lanes=lanes)

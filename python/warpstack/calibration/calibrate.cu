@@ -336,17 +336,21 @@ extern "C" __global__ void fill(char* data, unsigned count) {
   }
 }
 
-// All threads together add to `count` words, `spread` bytes apart (0: to one), `passes` times.
-extern "C" __global__ void reductions(char* data, unsigned count, unsigned spread, int passes) {
+// All threads together add to `count` words, `spread` bytes apart (0: to one), `passes` times, or
+// store to them, which takes the same of everything on the way to L2.
+extern "C" __global__ void reductions(char* data, unsigned count, unsigned spread, int passes,
+                                      int adds) {
   const unsigned threads = gridDim.x * blockDim.x;
 #pragma unroll 1
   for (int pass = 0; pass < passes; ++pass) {
 #pragma unroll 1
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
-      asm volatile("red.global.add.u32 [%0], 1;"
-                   :
-                   : "l"(data + static_cast<size_t>(i) * spread)
-                   : "memory");
+      asm volatile(
+          "{ .reg .pred p; setp.ne.s32 p, %1, 0; @p red.global.add.u32 [%0], 1; "
+          "@!p st.global.u32 [%0], 1; }"
+          :
+          : "l"(data + static_cast<size_t>(i) * spread), "r"(adds)
+          : "memory");
     }
   }
 }
@@ -839,21 +843,27 @@ void Calibration::memory_instructions() {
 void Calibration::atomics() {
   const unsigned lines = some_lines();
   const Buffer<char> data(static_cast<size_t>(lines) * 128);
-  for (const unsigned lanes : {1, 4, 8, 16, 32}) {  // of a warp in each line
-    for (const int passes : {quick_ ? 1 : 4, quick_ ? 2 : 12}) {
-      for (int repeat = -1; repeat < repeats_; ++repeat) {
-        const double time = nanoseconds([&] {
-          reductions<<<full_grid(), 256>>>(data.get(), lines * lanes, 128 / lanes, passes);
-        });
+  const auto time_of = [&](unsigned lanes, int passes, int adds) {  // of a warp in each line
+    return nanoseconds([&] {
+      reductions<<<full_grid(), 256>>>(data.get(), lines * lanes, 128 / lanes, passes, adds);
+    });
+  };
+  for (const int passes : {quick_ ? 1 : 4, quick_ ? 2 : 12}) {
+    for (int repeat = -1; repeat < repeats_; ++repeat) {
+      for (const unsigned lanes : {1, 4, 8, 16, 32}) {
+        const double time = time_of(lanes, passes, 1);
         if (repeat < 0) continue;
         emit("reductions.lines lanes=%u requests=%u %.1f ns", lanes, lines * passes, time);
       }
+      const double time = time_of(32, passes, 0);
+      if (repeat < 0) continue;
+      emit("reductions.stores lanes=32 requests=%u %.1f ns", lines * passes, time);
     }
   }
   for (const unsigned count : {quick_ ? 1u << 10 : 1u << 16, quick_ ? 1u << 11 : 1u << 18}) {
     for (int repeat = -1; repeat < repeats_; ++repeat) {
       const double time =
-          nanoseconds([&] { reductions<<<full_grid(), 256>>>(data.get(), count, 0, 1); });
+          nanoseconds([&] { reductions<<<full_grid(), 256>>>(data.get(), count, 0, 1, 1); });
       if (repeat >= 0) emit("reductions.word lanes=%u %.1f ns", count, time);
     }
   }

@@ -53,6 +53,7 @@ _KEYS: dict[str, tuple[tuple[str, ...], str]] = {
     "loads.global": (("lines", "warps", "iterations"), "cycles"),
     "loads.shared": (("passes", "warps", "iterations"), "cycles"),
     "reductions.lines": (("lanes", "requests"), "ns"),
+    "reductions.stores": (("lanes", "requests"), "ns"),
     "reductions.word": (("lanes",), "ns"),
     "atomic.beside": (("length", "iterations"), "cycles"),
     "stores.whole": (("sectors",), "ns"),

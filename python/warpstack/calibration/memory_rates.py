@@ -158,10 +158,9 @@ def _load_store_unit(card: _Card) -> Iterator[tuple[str, Estimate | str]]:
 
 def _tags(card: _Card, seen: Mapping[int, float], most: int) -> Estimate | str:
     """Return the lines that are looked up per cycle, from the cycles of loads by lines."""
-    each = slope(seen)
-    if not each > 0:
-        return _cannot(f"loads of {most} lines take no longer than loads of fewer")
-    lines = 1 / each
+    if not seen:
+        return _cannot(f"loads of {most} lines take no longer than what each load takes")
+    lines = median(lines / cycles for lines, cycles in seen.items())
     near = max(round(lines), 1)
     if abs(lines - near) > _OFF_RATE * near:
         return _cannot(f"{lines:.3g} lines per cycle are no whole number")
@@ -257,7 +256,7 @@ def _atomics(card: _Card) -> Iterator[tuple[str, Estimate | str]]:
         for (lanes,), curve in card.curves("reductions.lines").items()
     }
     by_lanes = {lanes: turns for lanes, turns in sorted(by_lanes.items()) if turns > 0}
-    if len(by_lanes) > 1:
+    if by_lanes:
         yield "l2_atomic_lane_turns", _lane_turns(card, by_lanes)
     beside = {length: slope(curve) for (length,), curve in card.curves("atomic.beside").items()}
     each = slope(beside)
@@ -283,13 +282,15 @@ def _word_turns(card: _Card) -> float:
 
 def _lane_turns(card: _Card, by_lanes: Mapping[int, float]) -> Estimate | str:
     """Return the turns of a lane, from the times of a request by its lanes."""
-    fewer, most = sorted(by_lanes)[-2:]
+    most = max(by_lanes)
     each = by_lanes[most] / most
-    seen = f"requests of {most} lanes take {by_lanes[most]:.3g} times of one"
-    if by_lanes[most] >= _LONGER * by_lanes[fewer]:
-        return Estimate(float(f"{each:.3g}"), f"{seen}, of {fewer} {by_lanes[fewer]:.3g}")
+    stores = card.slice_cycles(slope(card.curves("reductions.stores").get((most,), {})))
+    seen = f"requests of {most} lanes take {by_lanes[most]:.3g} times of one, stores {stores:.3g}"
+    if math.isnan(stores):
+        return _cannot("stores to the same words were not measured")
+    if by_lanes[most] >= _LONGER * stores:
+        return Estimate(float(f"{each:.3g}"), seen)
     # What brings requests to L2 is slower than L2, except where all of them are for one slice.
-    seen += f", no more than of {fewer}"
     word = _word_turns(card)
     if word * _WARP <= 1 + _OFF:
         return Estimate(0.0, f"{seen}, and all lanes of a warp in one word no longer")

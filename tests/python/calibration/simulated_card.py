@@ -240,13 +240,16 @@ class SimulatedCard:
     def atomics(self):
         lines = 512 * self.gpu.num_sms
         data = ws.cuda.zeros(lines * 128, np.uint8)
-        for lanes in (1, 4, 8, 16, 32):
+        for lanes, what, adds in (
+            *((lanes, "lines", 1) for lanes in (1, 4, 8, 16, 32)),
+            (32, "stores", 0),
+        ):
             for passes in (1, 2):
-                arguments = (data, np.uint32(lines * lanes), np.uint32(128 // lanes), passes)
+                arguments = (data, np.uint32(lines * lanes), np.uint32(128 // lanes), passes, adds)
                 time = self.nanoseconds("reductions", self.full_grid, 256, *arguments, warm=True)
-                self.emit("reductions.lines", time, "ns", lanes=lanes, requests=lines * passes)
+                self.emit(f"reductions.{what}", time, "ns", lanes=lanes, requests=lines * passes)
         for count in (8192, 24576):
-            arguments = (data, np.uint32(count), np.uint32(0), 1)
+            arguments = (data, np.uint32(count), np.uint32(0), 1, 1)
             time = self.nanoseconds("reductions", self.full_grid, 256, *arguments, warm=True)
             self.emit("reductions.word", time, "ns", lanes=count)
         for length in (8, 24):

@@ -213,7 +213,7 @@ def test_a_line_per_cycle_is_what_the_base_calls_it(tmp_path):
         (
             "l1_tags_per_cycle",
             {"lsu_interval": 32, "l1_tags_per_cycle": 4},
-            "loads of 32 lines take no longer than loads of fewer",
+            "loads of 32 lines take no longer than what each load takes",
         ),
         ("shared_wavefront_cycles", {"shared_wavefront_cycles": 0.5}, "0.5 cycles per pass are no"),
         ("store_acknowledgement", {"stores_trips": 0.4}, "0.4 round trips to L2 later"),

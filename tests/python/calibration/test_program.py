@@ -94,6 +94,7 @@ def test_stores_atomics_and_code_are_what_they_should_be(opcodes):
     assert opcodes["turnover"]["STG"] == opcodes["fill"]["STG"] == 1
     assert opcodes["stores"]["STG"] == 2
     assert opcodes["reductions"]["RED"] + opcodes["reductions"]["REDG"] == 1
+    assert opcodes["reductions"]["STG"] == 1
     for length in (8, 24):
         kernel = opcodes[f"beside_atomic_{length}"]
         assert (kernel["ATOMG"], kernel["FFMA"]) == (1, length)
