@@ -256,23 +256,30 @@ def _atomics(card: _Card) -> Iterator[tuple[str, Estimate | str]]:
         for (lanes,), curve in card.curves("reductions.lines").items()
     }
     by_lanes = {lanes: turns for lanes, turns in sorted(by_lanes.items()) if turns > 0}
+    wait = _atomic_wait(card)
     if by_lanes:
-        yield "l2_atomic_lane_turns", _lane_turns(card, by_lanes)
+        waits = isinstance(wait, Estimate) and wait.value == "until_done"
+        yield "l2_atomic_lane_turns", _lane_turns(card, by_lanes, waits)
+    if wait is not None:
+        yield "atomic_wait", wait
+
+
+def _atomic_wait(card: _Card) -> Estimate | str | None:
+    """Return whether a warp goes on behind an atomic; None where it was not measured."""
     beside = {length: slope(curve) for (length,), curve in card.curves("atomic.beside").items()}
     each = slope(beside)
     if math.isnan(each):
-        return
+        return None
     latency = max(card.number("fp32_latency"), 1.0)
     share = each / latency
     how = f"an instruction that does not need an atomic's result lengthens the wait by {each:.3g} cycles"
     if beside[min(beside)] < _LONGER * max(beside) * latency:
-        yield "atomic_wait", _cannot("the instructions beside an atomic take longer than it")
-    elif share <= _OFF:
-        yield "atomic_wait", Estimate("for_data", how)
-    elif abs(share - 1) <= _OFF:
-        yield "atomic_wait", Estimate("until_done", how)
-    else:
-        yield "atomic_wait", _cannot(how)
+        return _cannot("the instructions beside an atomic take longer than it")
+    if share <= _OFF:
+        return Estimate("for_data", how)
+    if abs(share - 1) <= _OFF:
+        return Estimate("until_done", how)
+    return _cannot(how)
 
 
 def _word_turns(card: _Card) -> float:
@@ -280,15 +287,18 @@ def _word_turns(card: _Card) -> float:
     return card.slice_cycles(card.slope("reductions.word")) / card.base.l2_slices
 
 
-def _lane_turns(card: _Card, by_lanes: Mapping[int, float]) -> Estimate | str:
-    """Return the turns of a lane, from the times of a request by its lanes."""
+def _lane_turns(card: _Card, by_lanes: Mapping[int, float], waits: bool) -> Estimate | str:
+    """Return the turns of a lane, from the times of a request by its lanes.
+
+    Warps that wait for each atomic (`waits`) may be slower than L2.
+    """
     most = max(by_lanes)
     each = by_lanes[most] / most
     stores = card.slice_cycles(slope(card.curves("reductions.stores").get((most,), {})))
     seen = f"requests of {most} lanes take {by_lanes[most]:.3g} times of one, stores {stores:.3g}"
     if math.isnan(stores):
         return _cannot("stores to the same words were not measured")
-    if by_lanes[most] >= _LONGER * stores:
+    if by_lanes[most] >= _LONGER * stores and not waits:
         return Estimate(float(f"{each:.3g}"), seen)
     # What brings requests to L2 is slower than L2, except where all of them are for one slice.
     word = _word_turns(card)
