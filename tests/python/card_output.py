@@ -50,12 +50,32 @@ TRUTH: dict[str, Any] = {
     "block_interval_cycles": 1.5,
     "block_replacement_ns": 400.0,
     "warp_start_cycles": 3.0,
+    "lsu_interval": 1,
+    "shared_wavefront_cycles": 2,
+    "l1_tags_per_cycle": 2,
+    "store_acknowledgement": "none",
+    "kernel_end": "last_acknowledgement",
+    "l2_partial_write_turns": 1.5,
+    "l2_atomic_lane_turns": 0.5,
+    "atomic_wait": "for_data",
+}
+#: What no field has, or only the base.
+BESIDE: dict[str, Any] = {
+    "conversion_latency": 14.0,
+    "conversion_interval": 2,
+    "l2_slices": 40,
+    "request_turns": 1.0,  # of what brings requests to L2
+    "word_turns": None,  # of a lane where all use one word; by default as in distinct ones
+    "stores_trips": None,  # that a place waits; by default as store_acknowledgement says
+    "end_trips": None,  # that a kernel waits
+    "l2_kept_kib": 4160,
+    "code_kept": 4096,
 }
 
 
 def output(**changes: Any) -> str:
     """Return the text that the program prints on a card with these numbers, some of them changed."""
-    t = {**TRUTH, "conversion_latency": 14.0, "conversion_interval": 2, **changes}
+    t = {**TRUTH, **BESIDE, **changes}
     lines: list[str] = []
 
     def emit(key: str, value: Any, unit: str, **parameters: int) -> None:
@@ -137,6 +157,68 @@ def output(**changes: Any) -> str:
             cycles = 80 + rounds * (turns * t["l2_latency"] + misses)
             sample("misses", cycles, "cycles", lines=misses, rounds=rounds)
 
+    for warps in (16, 32):
+        for iterations in (8, 24):
+            point = {"warps": warps, "iterations": iterations}
+            for touched in (1, 8, 16, 24, 32):
+                each = max(t["lsu_interval"], touched / (t["l1_tags_per_cycle"] or 1))
+                cycles = 70 + iterations * (90 + 32 * warps * each)
+                sample("loads.global", cycles, "cycles", lines=touched, **point)
+            for passes in (1, 2, 4, 8, 16, 32):
+                each = max(t["lsu_interval"], passes * t["shared_wavefront_cycles"])
+                cycles = 70 + iterations * (90 + 32 * warps * each)
+                sample("loads.shared", cycles, "cycles", passes=passes, **point)
+    turn = 1 / t["clock_ghz"] / t["l2_slices"]  # of all slices, in ns
+    of_lane, of_request = t["l2_atomic_lane_turns"], t["request_turns"]
+    for lanes in (1, 4, 8, 16, 32):
+        for requests in (20_000, 60_000):
+            time = launch + requests * turn * max(of_request, lanes * of_lane)
+            sample("reductions.lines", time, "ns", lanes=lanes, requests=requests)
+    for requests in (20_000, 60_000):
+        time = launch + requests * turn * of_request
+        sample("reductions.stores", time, "ns", lanes=32, requests=requests)
+    for lanes in (65536, 262_144):
+        time = launch + lanes * max(t["word_turns"] or of_lane, 1 / 32) / t["clock_ghz"]
+        sample("reductions.word", time, "ns", lanes=lanes)
+    for length in (8, 24):
+        for iterations in (64, 192):
+            beside = length * t["fp32_latency"]
+            each = 250 + beside if t["atomic_wait"] == "until_done" else max(250, beside)
+            point = {"length": length, "iterations": iterations}
+            sample("atomic.beside", 60 + iterations * each, "cycles", **point)
+    for sectors in (200_000, 600_000):
+        for what, turns in (("whole", 1), ("partial", 1 + t["l2_partial_write_turns"])):
+            time = launch + sectors * turn * max(of_request, turns)
+            sample(f"stores.{what}", time, "ns", sectors=sectors)
+    for sixteenths in range(4, 25):
+        footprint = sixteenths * eighth // 2
+        speed = t["noc_bandwidth_gbs"] if footprint <= t["l2_kept_kib"] * KIB else reached
+        for launches in (4, 12):
+            time = launch + launches * (1100 + footprint / speed)
+            sample("stream.curve", time, "ns", footprint=footprint, launches=launches)
+    for written in (0, 1):
+        time = launch + (1 + written) * 4 * eighth / reached
+        sample("stream.behind", time, "ns", written=written, footprint=4 * eighth)
+
+    trip = t["l2_latency"] / t["clock_ghz"]
+    is_awaited = t["store_acknowledgement"] == "awaited"
+    place = t["stores_trips"] if t["stores_trips"] is not None else float(is_awaited)
+    is_acknowledged = is_awaited or t["kernel_end"] == "last_acknowledgement"
+    end = t["end_trips"] if t["end_trips"] is not None else float(is_acknowledged)
+    for stores in (0, 1):
+        for waves in (4, 16, 64):
+            time = launch + waves * (7000 + stores * place * trip)
+            sample("turnover.waves", time, "ns", stores=stores, waves=waves)
+        for launches in (100, 300):
+            time = launch + launches * (20_000 + stores * end * trip)
+            sample("turnover.launches", time, "ns", stores=stores, launches=launches)
+    for instructions in range(1024, 10241, 1024):
+        each = 4 if instructions <= t["code_kept"] else 5.5
+        for iterations in (4, 12):
+            cycles = 300 + iterations * instructions * each
+            point = {"instructions": instructions, "iterations": iterations}
+            sample("code.straight", cycles, "cycles", **point)
+
     sample("launch.events", launch, "ns")
     for launches in (200, 600):
         sample("launch.rate", 900 + 1700 * launches, "ns", launches=launches)
@@ -150,7 +232,7 @@ def output(**changes: Any) -> str:
         sample("dispatch.warps", (warps - 1) * t["warp_start_cycles"], "cycles", warps=warps)
     block = 12_500.0
     for waves in (2, 4, 8):
-        wave = block / t["clock_ghz"] + t["block_replacement_ns"]
+        wave = block / t["clock_ghz"] + t["block_replacement_ns"] + place * trip
         sample("dispatch.waves", launch + waves * wave, "ns", iterations=200, waves=waves)
     sample("dispatch.block", block, "cycles", iterations=200)
     for number in range(t["num_sms"]):

@@ -222,6 +222,181 @@ extern "C" __global__ void stream(const char* data, unsigned* sink, unsigned cou
   if (passes < 0) sink[threadIdx.x] = sum;
 }
 
+// Every warp loads 32 times per iteration from L1: a line as it is (`lines` = 1), or a word of each
+// of several lines, all in banks and as evenly as possible in sectors of their own. Lanes beyond
+// them load the word of the last one.
+extern "C" __global__ void loads(long long* clocks, unsigned* sink, const char* data,
+                                 unsigned lines, int iterations) {
+  constexpr int at_once = 32;
+  constexpr int line_bytes = 128;
+  const unsigned lane = threadIdx.x % warp_threads;
+  const unsigned own = lane < lines ? lane : lines - 1;
+  const char* place =
+      data + (lines == 1 ? lane * 4 : own * line_bytes + own % 4 * 32 + own / 4 * 4);
+  unsigned sum = 0;
+  const long long start = clock64();
+#pragma unroll 1
+  for (int i = 0; i < iterations; ++i) {
+    unsigned word[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      asm volatile("ld.global.ca.u32 %0, [%1];"
+                   : "=r"(word[k])
+                   : "l"(place + k * line_bytes)
+                   : "memory");
+    }
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) sum ^= word[k];
+    // The sum is never that large; the compiler cannot know, and loads anew.
+    place += sum == 0xffffffffu ? 4 : 0;
+  }
+  record(clocks, start, clock64());
+  if (iterations < 0) sink[threadIdx.x] = sum;
+}
+
+// The same from shared memory: `passes` lanes, a power of two, meet in each bank.
+extern "C" __global__ void shared_loads(long long* clocks, unsigned* sink, unsigned passes,
+                                        int iterations) {
+  constexpr int at_once = 32;
+  constexpr int most_passes = 32;
+  __shared__ unsigned words[warp_threads * most_passes];
+  for (unsigned i = threadIdx.x; i < warp_threads * most_passes; i += blockDim.x) words[i] = i;
+  __syncthreads();
+  const unsigned lane = threadIdx.x % warp_threads;
+  const auto place = static_cast<unsigned>(__cvta_generic_to_shared(&words[lane * passes]));
+  unsigned sum = 0;
+  const long long start = clock64();
+#pragma unroll 1
+  for (int i = 0; i < iterations; ++i) {
+    unsigned word[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(word[k]) : "r"(place) : "memory");
+    }
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) sum ^= word[k];
+  }
+  record(clocks, start, clock64());
+  if (iterations < 0) sink[threadIdx.x] = sum;
+}
+
+// A chain, and a store at its end or none.
+extern "C" __global__ void turnover(float* sink, int iterations, int stores) {
+  constexpr int length = 64;
+  constexpr int blocks = 256;  // with places of their own, all of which L2 holds
+  auto x = static_cast<float>(threadIdx.x);
+#pragma unroll 1
+  for (int i = 0; i < iterations; ++i) {
+#pragma unroll
+    for (int k = 0; k < length; ++k) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x));
+  }
+  // The same instructions in both.
+  asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.f32 [%0], %1; }"
+               :
+               : "l"(sink + blockIdx.x % blocks * blockDim.x + threadIdx.x), "f"(x), "r"(stores)
+               : "memory");
+}
+
+// All threads together write `sectors` sectors, of a line each, `passes` times: all their bytes, or
+// one word of each.
+extern "C" __global__ void stores(char* data, unsigned sectors, int passes, int whole) {
+  constexpr unsigned apart = 160;  // another sector of each line, so that they share no bank of L1
+  const unsigned threads = gridDim.x * blockDim.x;
+  const unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll 1
+  for (int pass = 0; pass < passes; ++pass) {
+    if (whole != 0) {  // by two lanes
+#pragma unroll 1
+      for (unsigned i = first; i < 2 * sectors; i += threads) {
+        char* place = data + static_cast<size_t>(i / 2) * apart + i % 2 * 16;
+        asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};"
+                     :
+                     : "l"(place), "r"(pass)
+                     : "memory");
+      }
+    } else {
+#pragma unroll 1
+      for (unsigned i = first; i < sectors; i += threads) {
+        char* place = data + static_cast<size_t>(i) * apart;
+        asm volatile("st.global.u32 [%0], %1;" : : "l"(place), "r"(pass) : "memory");
+      }
+    }
+  }
+}
+
+// All threads together write `count` times 16 bytes once.
+extern "C" __global__ void fill(char* data, unsigned count) {
+  const unsigned threads = gridDim.x * blockDim.x;
+#pragma unroll 1
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};"
+                 :
+                 : "l"(data + static_cast<size_t>(i) * 16), "r"(0)
+                 : "memory");
+  }
+}
+
+// All threads together add to `count` words, `spread` bytes apart (0: to one), `passes` times, or
+// store to them, which takes the same of everything on the way to L2.
+extern "C" __global__ void reductions(char* data, unsigned count, unsigned spread, int passes,
+                                      int adds) {
+  const unsigned threads = gridDim.x * blockDim.x;
+#pragma unroll 1
+  for (int pass = 0; pass < passes; ++pass) {
+#pragma unroll 1
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
+      asm volatile(
+          "{ .reg .pred p; setp.ne.s32 p, %1, 0; @p red.global.add.u32 [%0], 1; "
+          "@!p st.global.u32 [%0], 1; }"
+          :
+          : "l"(data + static_cast<size_t>(i) * spread), "r"(adds)
+          : "memory");
+    }
+  }
+}
+
+// An atomic, LENGTH dependent instructions that do not need its result, and one that needs both.
+#define BESIDE_ATOMIC(LENGTH)                                                                    \
+  extern "C" __global__ void beside_atomic_##LENGTH(long long* clocks, unsigned* words, float a, \
+                                                    int iterations) {                            \
+    auto x = static_cast<float>(threadIdx.x);                                                    \
+    unsigned* place = words;                                                                     \
+    const long long start = clock64();                                                           \
+    _Pragma("unroll 1") for (int i = 0; i < iterations; ++i) {                                   \
+      unsigned old;                                                                              \
+      asm volatile("atom.global.add.u32 %0, [%1], 0;" : "=r"(old) : "l"(place) : "memory");      \
+      _Pragma("unroll") for (int k = 0; k < LENGTH; ++k) {                                       \
+        asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(a));                           \
+      }                                                                                          \
+      place += (old ^ __float_as_uint(x)) == 0xffffffffu ? 1 : 0; /* it never is */              \
+    }                                                                                            \
+    record(clocks, start, clock64());                                                            \
+    if (iterations < 0) *place = __float_as_uint(x);                                             \
+  }
+BESIDE_ATOMIC(8)
+BESIDE_ATOMIC(24)
+
+// `parts` times 1024 dependent instructions in a row, of at most 10, without a jump back before the
+// end of them: more than an instruction cache holds.
+#define FOUR(TEXT) TEXT TEXT TEXT TEXT
+#define STRAIGHT FOUR(FOUR(FOUR(FOUR(FOUR("mad.lo.u32 %0, %0, %1, %2;\n")))))
+extern "C" __global__ void straight(long long* clocks, unsigned* sink, unsigned a, unsigned b,
+                                    int parts, int iterations) {
+  constexpr int most_parts = 10;
+  unsigned x = threadIdx.x;
+  const long long start = clock64();
+#pragma unroll 1
+  for (int i = 0; i < iterations; ++i) {
+#pragma unroll
+    for (int part = 0; part < most_parts; ++part) {
+      if (part >= parts) break;
+      asm volatile(STRAIGHT : "+r"(x) : "r"(a), "r"(b));
+    }
+  }
+  record(clocks, start, clock64());
+  if (iterations < 0) sink[threadIdx.x] = x;
+}
+
 extern "C" __global__ void nothing() {}
 
 // When each warp starts.
@@ -334,16 +509,28 @@ class Calibration {
   void l2_and_dram_latency();
   void bandwidth();
   void misses_in_flight();
+  void memory_instructions();
+  void atomics();
+  void l2_writes();
+  void l2_contents();
   void launch();
   void dispatch();
+  void ends_of_blocks();
+  void straight_code();
   void map();
 
  private:
   static constexpr size_t most_warps = 1 << 16;
+  static constexpr int shared_bytes = 48 << 10;  // of blocks of which few are resident
 
-  // Nanoseconds between two events around what `work` launches.
+  // Nanoseconds between two events around what `work` launches. `ahead` iterations of a chain run
+  // before, so that all launches of short kernels wait in the queue when the first one begins.
   template <typename Work>
-  double nanoseconds(Work work) {
+  double nanoseconds(Work work, int ahead = 0) {
+    if (ahead > 0) {
+      fp32_64<<<1, warp_threads>>>(clocks_.get(), sink<float>(), 0.5f, 0.25f, ahead);
+      CHECK(cudaGetLastError());
+    }
     CHECK(cudaEventRecord(begin_));
     work();
     CHECK(cudaGetLastError());
@@ -380,6 +567,13 @@ class Calibration {
              Chain<Type> long_one, Type a, Type b);
 
   void make_ring(char* data, size_t bytes, unsigned stride);
+  // Blocks of 256 threads that fill the GPU.
+  int full_grid() const { return device_.sms * std::max(device_.threads_per_sm / 256, 1); }
+  // Lines of a quarter of L2, as many for each thread of a block of 256 per SM.
+  unsigned some_lines() const {
+    const unsigned threads = 256 * device_.sms;
+    return threads * std::max(1u, quick_ ? 1u : device_.l2_bytes / 4 / 128 / threads);
+  }
   template <typename T>
   T* sink() const {
     return reinterpret_cast<T*>(sink_.get());
@@ -558,7 +752,7 @@ void Calibration::bandwidth() {
   const auto eighth = static_cast<size_t>(device_.l2_bytes) / 8 / 4096 * 4096;
   const size_t most = eighth * 32;
   const Buffer<char> data(most);
-  const int blocks = device_.sms * std::max(device_.threads_per_sm / 256, 1);
+  const int blocks = full_grid();
   const int repeats = std::min(repeats_, 3);
   const auto read = [&](size_t bytes, int passes) {
     return nanoseconds([&] {
@@ -613,6 +807,136 @@ void Calibration::misses_in_flight() {
   }
 }
 
+// How many instructions and passes the load-store unit takes: more warps than it needs, of two
+// numbers, so that what the last ones wait for when the others are done does not count.
+void Calibration::memory_instructions() {
+  const Buffer<char> data(64 << 10);
+  CHECK(cudaFuncSetAttribute(loads, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             cudaSharedmemCarveoutMaxL1));
+  for (const int warps : {16, 32}) {
+    for (const int iterations : {quick_ ? 1 : 8, quick_ ? 2 : 24}) {
+      for (int repeat = -1; repeat < repeats_; ++repeat) {
+        for (const unsigned lines : {1, 8, 16, 24, 32}) {
+          const long long taken = cycles(warps, [&] {
+            loads<<<1, warps * warp_threads>>>(clocks_.get(), sink<unsigned>(), data.get(), lines,
+                                               iterations);
+          });
+          if (repeat < 0) continue;
+          emit("loads.global lines=%u warps=%d iterations=%d %lld cycles", lines, warps, iterations,
+               taken);
+        }
+        for (const unsigned passes : {1, 2, 4, 8, 16, 32}) {
+          const long long taken = cycles(warps, [&] {
+            shared_loads<<<1, warps * warp_threads>>>(clocks_.get(), sink<unsigned>(), passes,
+                                                      iterations);
+          });
+          if (repeat < 0) continue;
+          emit("loads.shared passes=%u warps=%d iterations=%d %lld cycles", passes, warps,
+               iterations, taken);
+        }
+      }
+    }
+  }
+}
+
+// What a lane of an atomic takes of L2, and whether a warp goes on behind one.
+void Calibration::atomics() {
+  const unsigned lines = some_lines();
+  const Buffer<char> data(static_cast<size_t>(lines) * 128);
+  const auto time_of = [&](unsigned lanes, int passes, int adds) {  // of a warp in each line
+    return nanoseconds([&] {
+      reductions<<<full_grid(), 256>>>(data.get(), lines * lanes, 128 / lanes, passes, adds);
+    });
+  };
+  for (const int passes : {quick_ ? 1 : 4, quick_ ? 2 : 12}) {
+    for (int repeat = -1; repeat < repeats_; ++repeat) {
+      for (const unsigned lanes : {1, 4, 8, 16, 32}) {
+        const double time = time_of(lanes, passes, 1);
+        if (repeat < 0) continue;
+        emit("reductions.lines lanes=%u requests=%u %.1f ns", lanes, lines * passes, time);
+      }
+      const double time = time_of(32, passes, 0);
+      if (repeat < 0) continue;
+      emit("reductions.stores lanes=32 requests=%u %.1f ns", lines * passes, time);
+    }
+  }
+  for (const unsigned count : {quick_ ? 1u << 10 : 1u << 16, quick_ ? 1u << 11 : 1u << 18}) {
+    for (int repeat = -1; repeat < repeats_; ++repeat) {
+      const double time =
+          nanoseconds([&] { reductions<<<full_grid(), 256>>>(data.get(), count, 0, 1, 1); });
+      if (repeat >= 0) emit("reductions.word lanes=%u %.1f ns", count, time);
+    }
+  }
+  for (const int length : {8, 24}) {
+    const auto kernel = length == 8 ? beside_atomic_8 : beside_atomic_24;
+    for (const int iterations : {quick_ ? 2 : 64, quick_ ? 4 : 192}) {
+      for (int repeat = -1; repeat < repeats_; ++repeat) {
+        const long long taken = cycles(1, [&] {
+          kernel<<<1, warp_threads>>>(clocks_.get(), sink<unsigned>(), 0.5f, iterations);
+        });
+        if (repeat < 0) continue;
+        emit("atomic.beside length=%d iterations=%d %lld cycles", length, iterations, taken);
+      }
+    }
+  }
+}
+
+// Sectors that are written as a whole and in part, all in L2.
+void Calibration::l2_writes() {
+  const unsigned sectors = some_lines();
+  const Buffer<char> data(static_cast<size_t>(sectors) * 160);
+  const auto time_of = [&](int passes, int whole) {
+    return nanoseconds([&] { stores<<<device_.sms, 256>>>(data.get(), sectors, passes, whole); });
+  };
+  for (const int passes : {quick_ ? 1 : 32, quick_ ? 2 : 96}) {
+    for (int repeat = -1; repeat < repeats_; ++repeat) {
+      const double whole = time_of(passes, 1);
+      const double partial = time_of(passes, 0);
+      if (repeat < 0) continue;
+      emit("stores.whole sectors=%u %.1f ns", sectors * passes, whole);
+      emit("stores.partial sectors=%u %.1f ns", sectors * passes, partial);
+    }
+  }
+}
+
+// Which footprints L2 keeps from one launch to the next, and what written lines in it cost.
+void Calibration::l2_contents() {
+  const auto sixteenth = static_cast<size_t>(device_.l2_bytes) / 16 / 4096 * 4096;
+  const size_t most = sixteenth * 24;
+  const Buffer<char> data(most);
+  const Buffer<char> other(most);
+  const int repeats = std::min(repeats_, 3);
+  const auto read = [&](const Buffer<char>& from, size_t bytes) {
+    stream<<<device_.sms, 512>>>(from.get(), sink<unsigned>(), static_cast<unsigned>(bytes / 16),
+                                 1);
+  };
+  for (size_t part = 4; part <= 24; part += quick_ ? 10 : 1) {
+    for (const int launches : {quick_ ? 1 : 4, quick_ ? 2 : 12}) {
+      for (int repeat = -1; repeat < repeats; ++repeat) {
+        const double time = nanoseconds(
+            [&] {
+              for (int i = 0; i < launches; ++i) read(data, part * sixteenth);
+            },
+            quick_ ? 1 : 600);
+        if (repeat < 0) continue;
+        emit("stream.curve footprint=%zu launches=%d %.1f ns", part * sixteenth, launches, time);
+      }
+    }
+  }
+  for (const int written : {0, 1}) {
+    for (int repeat = -1; repeat < repeats_; ++repeat) {
+      if (written == 0) read(other, most);
+      if (written == 1) {
+        fill<<<full_grid(), 256>>>(other.get(), static_cast<unsigned>(most / 16));
+      }
+      CHECK(cudaGetLastError());
+      const double time = nanoseconds([&] { read(data, 8 * sixteenth); });
+      if (repeat < 0) continue;
+      emit("stream.behind written=%d footprint=%zu %.1f ns", written, 8 * sixteenth, time);
+    }
+  }
+}
+
 void Calibration::launch() {
   const auto empty = [] { nothing<<<1, warp_threads>>>(); };
   for (int repeat = -10; repeat < (quick_ ? 1 : 50); ++repeat) {
@@ -649,7 +973,6 @@ void Calibration::dispatch() {
   }
   // One block after the other in the same place: blocks of one warp with so much shared memory that
   // few are resident. What a wave takes beyond the block itself is the replacement.
-  constexpr int shared_bytes = 48 << 10;
   const int iterations = quick_ ? 4 : 20;
   int resident = 0;
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, fp32_64, warp_threads,
@@ -669,6 +992,55 @@ void Calibration::dispatch() {
       for (size_t i = 0; i + 1 < clocks.size(); i += 2) taken.push_back(clocks[i + 1] - clocks[i]);
       std::nth_element(taken.begin(), taken.begin() + taken.size() / 2, taken.end());
       emit("dispatch.block iterations=%d %lld cycles", iterations, taken[taken.size() / 2]);
+    }
+  }
+}
+
+// Blocks that end with a store or without one: when another takes their place, and when a kernel
+// ends. The kernels take longer than it takes to launch one.
+void Calibration::ends_of_blocks() {
+  const int iterations = quick_ ? 2 : 20;
+  int resident = 0;
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, turnover, warp_threads,
+                                                      shared_bytes));
+  const int wave = std::max(resident, 1) * device_.sms;
+  for (const int stores : {0, 1}) {
+    for (const int waves : {4, quick_ ? 8 : 16, quick_ ? 12 : 64}) {
+      for (int repeat = -1; repeat < repeats_; ++repeat) {
+        const double time = nanoseconds([&] {
+          turnover<<<waves * wave, warp_threads, shared_bytes>>>(sink<float>(), iterations, stores);
+        });
+        if (repeat >= 0) emit("turnover.waves stores=%d waves=%d %.1f ns", stores, waves, time);
+      }
+    }
+  }
+  for (const int launches : {quick_ ? 2 : 100, quick_ ? 4 : 300}) {
+    for (int repeat = -1; repeat < repeats_; ++repeat) {
+      for (const int stores : {0, 1}) {  // in turn, so that a drift of the clock meets both
+        const double time = nanoseconds([&] {
+          for (int i = 0; i < launches; ++i) {
+            turnover<<<1, warp_threads>>>(sink<float>(), 4 * iterations, stores);
+          }
+        });
+        if (repeat < 0) continue;
+        emit("turnover.launches stores=%d launches=%d %.1f ns", stores, launches, time);
+      }
+    }
+  }
+}
+
+void Calibration::straight_code() {
+  constexpr int part_length = 1024;
+  for (int parts = 1; parts <= 10; parts += quick_ ? 9 : 1) {
+    for (const int iterations : {quick_ ? 1 : 4, quick_ ? 2 : 12}) {
+      for (int repeat = -1; repeat < repeats_; ++repeat) {
+        const long long taken = cycles(1, [&] {
+          straight<<<1, warp_threads>>>(clocks_.get(), sink<unsigned>(), 3u, 5u, parts, iterations);
+        });
+        if (repeat < 0) continue;
+        emit("code.straight instructions=%d iterations=%d %lld cycles", parts * part_length,
+             iterations, taken);
+      }
     }
   }
 }
@@ -740,8 +1112,14 @@ int main(int count, char** arguments) {
   calibration.l2_and_dram_latency();
   calibration.bandwidth();
   calibration.misses_in_flight();
+  calibration.memory_instructions();
+  calibration.atomics();
+  calibration.l2_writes();
+  calibration.l2_contents();
   calibration.launch();
   calibration.dispatch();
+  calibration.ends_of_blocks();
+  calibration.straight_code();
   calibration.map();
   emit("end %d lines", num_lines);
   CHECK(cudaDeviceSynchronize());

@@ -170,7 +170,7 @@ def calibrate(
     )
     blocks = sorted((s.parameters[0], int(s.value)) for s in run.samples.get("map.block", ()))
     measured = tuple(field for field in gpu.values() if field in found)
-    notes = tuple(observations(run, based_on))
+    notes = tuple(observations(run, based_on, found))
     return Calibration(gpu, based_on, measured, notes, tuple(sm for _, sm in blocks))
 
 

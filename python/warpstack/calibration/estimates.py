@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
 
-from warpstack.calibration.fitting import Bracket, curves, medians, roundest, slope
+from warpstack.calibration.fitting import Bracket, Estimate, curves, medians, roundest, slope
 from warpstack.calibration.measurements import CLASSES, Measurements
+from warpstack.calibration.memory_rates import (
+    memory_rates,
+    notes_on_memory,
+    wait_for_stores,
+)
 from warpstack.hardware.description import Gpu
 
 __all__ = ["Estimate", "estimates", "observations"]
@@ -27,14 +31,6 @@ _HIDDEN = 1.05
 _EXPLAINED = 1.5
 #: A bandwidth from clock and bus that the measured one is outside of is not that of the pins.
 _PINS = (0.5, 1.02)
-
-
-class Estimate(NamedTuple):
-    """A value of a field, how it was found, and how well it is known."""
-
-    value: int | float | str
-    how: str
-    confidence: str = "measured"
 
 
 def estimates(run: Measurements, base: Gpu) -> dict[str, Estimate]:
@@ -67,12 +63,16 @@ def estimates(run: Measurements, base: Gpu) -> dict[str, Estimate]:
     found.update(_mshrs(run))
     found.update(_launch(run))
     if clock:
-        found.update(_dispatch(run, base, clock))
+        found.update(_dispatch(run, base, clock, wait_for_stores(run, base, found)))
+    found.update(memory_rates(run, base, found))
     return found
 
 
-def observations(run: Measurements, base: Gpu) -> list[str]:
-    """Return what a run says that no field has, as sentences."""
+def observations(run: Measurements, base: Gpu, found: Mapping[str, Estimate]) -> list[str]:
+    """Return what a run says that no field has, as sentences.
+
+    `found` are the fields that it has.
+    """
     said = []
     latency, rate = _latency(run, "conversion"), _rate(run, "conversion")
     if latency and rate:
@@ -89,6 +89,7 @@ def observations(run: Measurements, base: Gpu) -> list[str]:
             f"L2 holds footprints of {knee.low >> 10} KiB, and not those of {knee.high >> 10} KiB; the "
             f"driver says {run.properties['device.l2_size'] >> 10} KiB"
         )
+    said.extend(notes_on_memory(run, base, found))
     blocks = sorted(
         (sample.parameters, int(sample.value)) for sample in run.samples.get("map.block", ())
     )
@@ -359,7 +360,10 @@ def _launch(run: Measurements) -> Iterator[tuple[str, Estimate]]:
         yield "launch_us_events", Estimate(round(between, 3), how)
 
 
-def _dispatch(run: Measurements, base: Gpu, clock: float) -> Iterator[tuple[str, Estimate]]:
+def _dispatch(
+    run: Measurements, base: Gpu, clock: float, wait: float
+) -> Iterator[tuple[str, Estimate]]:
+    """Yield what starts of blocks take; `wait`: how long a place waits for its block's stores."""
     sms = run.properties["device.sms"]
     issue = 1 / base.issue_width
     warps = curves(medians(run.samples.get("dispatch.warps", ())))
@@ -374,7 +378,8 @@ def _dispatch(run: Measurements, base: Gpu, clock: float) -> Iterator[tuple[str,
     blocks = medians(run.samples.get("dispatch.block", ()))
     replacement = math.nan
     for iterations in waves.keys() & blocks.keys():
-        replacement = slope(waves[iterations]) - blocks[iterations] / clock
+        # A block ends with a store of its clocks.
+        replacement = slope(waves[iterations]) - blocks[iterations] / clock - wait
     if replacement == replacement:
         how = "waves of blocks, one after the other in the same places, less the blocks themselves"
         yield "block_replacement_ns", Estimate(max(round(replacement, 1), 0.0), how)

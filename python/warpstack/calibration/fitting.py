@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 from warpstack.calibration.measurements import Sample
 
-__all__ = ["Bracket", "curves", "medians", "roundest", "slope"]
+__all__ = ["Bracket", "Estimate", "curves", "medians", "roundest", "slope"]
+
+
+class Estimate(NamedTuple):
+    """A value of a field, how it was found, and how well it is known."""
+
+    value: int | float | str
+    how: str
+    confidence: str = "measured"
 
 
 class Bracket(NamedTuple):

@@ -32,36 +32,55 @@ class SimulatedCard:
             grid, block, *arguments, shared_memory_bytes=shared
         )
 
-    def cycles(self, kernel, grid, block, *arguments, shared=0, warm=False):
-        """Return the simulated cycles of a launch; `warm`: L2 has what it reads."""
+    def cycles(self, *launch, **options):
+        """Return the cycles up to the end of the last warp, whose counter does not see its stores' end."""
+        gpu = self.gpu.replace(kernel_end="last_warp", store_acknowledgement="none")
+        return self.simulated(gpu, *launch, **options)
+
+    def simulated(self, gpu, kernel, grid, block, *arguments, shared=0, warm=False, behind=None):
+        """Return the cycles of a launch; `warm`: it runs twice; `behind`: behind another trace."""
         trace = self.trace(kernel, grid, block, *arguments, shared=shared)
-        simulator = ws.timing.Simulator(self.gpu)
+        simulator = ws.timing.Simulator(gpu)
         if warm:
             simulator.run(trace)
+        if behind is not None:
+            simulator.run(behind)
         return simulator.run(trace).cycles
 
     def nanoseconds(self, *launch, **options):
-        return self.between_events(self.cycles(*launch, **options))
+        return self.between_events(self.simulated(self.gpu, *launch, **options))
 
     def between_events(self, cycles):
         return cycles / self.gpu.clock_ghz + self.gpu.launch_us_events * 1e3
 
-    def run(self):
-        """Measure everything, and return the text that the program would print."""
+    PARTS = (
+        "clock",
+        "chains",
+        "near_memories",
+        "l1",
+        "l2_and_dram_latency",
+        "bandwidth",
+        "misses_in_flight",
+        "memory_instructions",
+        "atomics",
+        "l2_writes",
+        "l2_contents",
+        "launch",
+        "dispatch",
+        "ends_of_blocks",
+        "straight_code",
+    )
+
+    @property
+    def full_grid(self):
+        return self.gpu.num_sms * (self.gpu.threads_per_sm // 256)
+
+    def run(self, parts=PARTS):
+        """Measure everything, or some parts, and return the text that the program would print."""
         self.emit("warpstack-calibration", 1, "format")
         self.describe()
-        for part in (
-            self.clock,
-            self.chains,
-            self.near_memories,
-            self.l1,
-            self.l2_and_dram_latency,
-            self.bandwidth,
-            self.misses_in_flight,
-            self.launch,
-            self.dispatch,
-        ):
-            part()
+        for part in parts:
+            getattr(self, part)()
         self.emit("end", len(self.lines), "lines")
         return "\n".join(self.lines) + "\n"
 
@@ -204,3 +223,92 @@ class SimulatedCard:
         for waves in (2, 4):
             time = self.nanoseconds("fp32_64", wave * waves, 32, *arguments, shared=48 << 10)
             self.emit("dispatch.waves", time, "ns", iterations=16, waves=waves)
+
+    def memory_instructions(self):
+        data = ws.cuda.zeros(64 << 10, np.uint8)
+        points = [("global", "lines", of) for of in (1, 8, 16, 24, 32)]
+        points += [("shared", "passes", of) for of in (1, 2, 4, 8, 16, 32)]
+        for what, name, of in points:
+            kernel, where = ("loads", (data,)) if what == "global" else ("shared_loads", ())
+            for warps in (16, 32):
+                for iterations in (1, 3):
+                    arguments = (self.clocks, self.sink, *where, np.uint32(of), iterations)
+                    taken = self.cycles(kernel, 1, 32 * warps, *arguments)
+                    point = {name: of, "warps": warps, "iterations": iterations}
+                    self.emit(f"loads.{what}", taken, "cycles", **point)
+
+    def atomics(self):
+        lines = 512 * self.gpu.num_sms
+        data = ws.cuda.zeros(lines * 128, np.uint8)
+        for lanes, what, adds in (
+            *((lanes, "lines", 1) for lanes in (1, 4, 8, 16, 32)),
+            (32, "stores", 0),
+        ):
+            for passes in (1, 2):
+                arguments = (data, np.uint32(lines * lanes), np.uint32(128 // lanes), passes, adds)
+                time = self.nanoseconds("reductions", self.full_grid, 256, *arguments, warm=True)
+                self.emit(f"reductions.{what}", time, "ns", lanes=lanes, requests=lines * passes)
+        for count in (8192, 24576):
+            arguments = (data, np.uint32(count), np.uint32(0), 1, 1)
+            time = self.nanoseconds("reductions", self.full_grid, 256, *arguments, warm=True)
+            self.emit("reductions.word", time, "ns", lanes=count)
+        for length in (8, 24):
+            for iterations in (2, 6):
+                arguments = (self.clocks, self.sink, np.float32(0.5), iterations)
+                taken = self.cycles(f"beside_atomic_{length}", 1, 32, *arguments, warm=True)
+                self.emit("atomic.beside", taken, "cycles", length=length, iterations=iterations)
+
+    def l2_writes(self):
+        sectors = 512 * self.gpu.num_sms
+        data = ws.cuda.zeros(sectors * 160, np.uint8)
+        for what, whole in (("whole", 1), ("partial", 0)):
+            for passes in (2, 4):
+                arguments = (data, np.uint32(sectors), passes, whole)
+                time = self.nanoseconds("stores", self.gpu.num_sms, 256, *arguments, warm=True)
+                self.emit(f"stores.{what}", time, "ns", sectors=sectors * passes)
+
+    def l2_contents(self):
+        sixteenth = int(self.gpu.l2_size_kib * 1024) // 16 // 4096 * 4096
+        data = ws.cuda.zeros(sixteenth * 24, np.uint8)
+        other = ws.cuda.zeros(sixteenth * 24, np.uint8)
+        for part in (4, 8, 12, 14, 16, 17, 18, 24):
+            count = np.uint32(sixteenth * part // 16)
+            arguments = (data, self.sink, count, 1)
+            time = self.nanoseconds("stream", self.gpu.num_sms, 512, *arguments, warm=True)
+            for launches in (1, 3):
+                point = {"footprint": sixteenth * part, "launches": launches}
+                self.emit("stream.curve", launches * time, "ns", **point)
+        count = np.uint32(sixteenth * 24 // 16)
+        before = (
+            self.trace("stream", self.gpu.num_sms, 512, other, self.sink, count, 1),
+            self.trace("fill", self.gpu.num_sms, 512, other, count),
+        )
+        for written, behind in enumerate(before):
+            count = np.uint32(sixteenth * 8 // 16)
+            arguments = (data, self.sink, count, 1)
+            time = self.nanoseconds("stream", self.gpu.num_sms, 512, *arguments, behind=behind)
+            self.emit("stream.behind", time, "ns", written=written, footprint=sixteenth * 8)
+
+    def ends_of_blocks(self):
+        gpu = self.gpu
+        shared = (48 << 10) + gpu.shared_memory_reserved_bytes
+        wave = gpu.num_sms * int(gpu.shared_memory_kib_per_sm * 1024 // shared)
+        for stores in (0, 1):
+            for waves in (2, 4):
+                arguments = (self.sink, 4, stores)
+                time = self.nanoseconds(
+                    "turnover", wave * waves, 32, *arguments, shared=48 << 10, warm=True
+                )
+                self.emit("turnover.waves", time, "ns", stores=stores, waves=waves)
+            time = self.nanoseconds("turnover", 1, 32, self.sink, 8, stores, warm=True)
+            for launches in (1, 3):
+                point = {"stores": stores, "launches": launches}
+                self.emit("turnover.launches", launches * time, "ns", **point)
+
+    def straight_code(self):
+        for parts in (1, 5, 10):
+            for iterations in (1, 2):
+                arguments = (self.clocks, self.sink, np.uint32(3), np.uint32(5), parts, iterations)
+                taken = self.cycles("straight", 1, 32, *arguments)
+                point = {"instructions": 1024 * parts, "iterations": iterations}
+                self.emit("code.straight", taken, "cycles", **point)

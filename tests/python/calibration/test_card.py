@@ -162,6 +162,120 @@ def test_experiments_that_were_left_out_leave_the_base(tmp_path):
     assert found.gpu.fp16_latency == found.base.fp16_latency
 
 
+# --- memory instructions, stores and atomics ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lsu_interval": 2},
+        {"lsu_interval": 4, "shared_wavefront_cycles": 1, "l1_tags_per_cycle": 4},
+        {"l1_tags_per_cycle": 1},
+        {"l1_tags_per_cycle": 8},
+        {"store_acknowledgement": "awaited"},
+        {"kernel_end": "last_store"},
+        {"l2_partial_write_turns": 0.0},
+        {"l2_partial_write_turns": 4.0},
+        {"l2_atomic_lane_turns": 0.0},
+        {"l2_atomic_lane_turns": 2.0},
+        {"l2_atomic_lane_turns": 0.25, "request_turns": 9.0},  # only one word shows it
+        {"atomic_wait": "until_done"},
+    ],
+)
+def test_other_values_are_recovered(tmp_path, changes):
+    base = ws.gpu("rtx3080").replace(lsu_interval=7, l2_partial_write_turns=7)
+    found = measured(tmp_path, base, **changes)
+    for field in changes.keys() - {"request_turns"}:
+        expected = changes[field]
+        if not isinstance(expected, str):
+            expected = pytest.approx(expected, rel=2e-3)
+        assert getattr(found.gpu, field) == expected, field
+        assert field in found.measured
+    assert found.gpu.block_replacement_ns == pytest.approx(400, rel=2e-3)
+
+
+def test_a_line_per_cycle_is_what_the_base_calls_it(tmp_path):
+    """With 1 and with 0 they take the same time: a load never has more passes than lines."""
+    for tags in (0, 4):
+        base = ws.gpu("rtx3080").replace(l1_tags_per_cycle=tags)
+        found = measured(tmp_path, base, l1_tags_per_cycle=0)
+        assert "l1_tags_per_cycle" in found.measured
+        assert found.gpu.l1_tags_per_cycle == (0 if tags == 0 else 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "why"),
+    [
+        ("lsu_interval", {"lsu_interval": 1.5}, "1.5 cycles per load are no whole number"),
+        ("lsu_interval", {"l1_global_loads": "bypassed"}, "loads do not go through L1"),
+        ("l1_tags_per_cycle", {"l1_global_loads": "bypassed"}, "loads do not go through L1"),
+        ("l1_tags_per_cycle", {"l1_tags_per_cycle": 1.4}, "1.4 lines per cycle are no whole"),
+        (
+            "l1_tags_per_cycle",
+            {"lsu_interval": 32, "l1_tags_per_cycle": 4},
+            "loads of 32 lines take no longer than what each load takes",
+        ),
+        ("shared_wavefront_cycles", {"shared_wavefront_cycles": 0.5}, "0.5 cycles per pass are no"),
+        ("store_acknowledgement", {"stores_trips": 0.4}, "0.4 round trips to L2 later"),
+        ("store_acknowledgement", {"stores_trips": 40}, "40 round trips to L2 later"),
+        ("kernel_end", {"end_trips": 0.4}, "take 0.4 round trips to L2 longer"),
+        ("kernel_end", {"store_acknowledgement": "awaited"}, "blocks wait for their stores"),
+        ("l2_partial_write_turns", {"request_turns": 3.0}, "up to 2 turns cannot be seen"),
+        (
+            "l2_atomic_lane_turns",
+            {"request_turns": 9.0, "l2_atomic_lane_turns": 0.25, "word_turns": 1},
+            "up to 0.281 turns of a lane cannot be seen",
+        ),
+        ("atomic_wait", {"fp32_latency": 12.0}, "beside an atomic take longer than it"),
+    ],
+)
+def test_what_makes_no_sense_leaves_the_base(tmp_path, field, changes, why):
+    found = measured(tmp_path, **changes)
+    assert field not in found.measured
+    assert getattr(found.gpu, field) == getattr(found.base, field)
+    (note,) = (note for note in found.notes if note.startswith(f"{field}: the base's value stays"))
+    assert why in note
+
+
+NEW = (
+    "loads",
+    "reductions",
+    "atomic",
+    "stores",
+    "turnover",
+    "code",
+    "stream.curve",
+    "stream.behind",
+)
+
+
+def test_an_output_of_an_older_program(tmp_path):
+    lines = [line for line in output().splitlines() if not line.startswith(NEW)]
+    lines[-1] = f"end {len(lines) - 1} lines"
+    (tmp_path / "run.txt").write_text("\n".join(lines))
+    found = ws.calibration.calibrate(tmp_path / "run.txt", base="rtx3080")
+    new = [*TRUTH][[*TRUTH].index("lsu_interval") :]
+    assert {*found.measured} == {*TRUTH} - {*new}
+    assert not [note for note in found.notes if re.search("base's value|atomics|keeps|code", note)]
+
+
+def test_notes_on_l2_and_code(tmp_path):
+    said = "; ".join(measured(tmp_path).notes)
+    assert "atomics of one word: 2 lanes per cycle" in said
+    assert "L2 keeps 4160 of 5120 KiB from one launch to the next" in said
+    assert "are 1500 of up to half of it, 1500 of 4160, 392 of 4480, 392 of 4800 KiB" in said
+    assert "2560 KiB takes 16.87 us where L2 is full of written lines, 10.19 us" in said
+    assert "by its length: 1024 4, 2048 4," in said
+    assert "instruction caches hold 4096 of them, and not 5120" in said
+
+
+def test_notes_without_a_knee(tmp_path):
+    said = "; ".join(measured(tmp_path, l2_kept_kib=99_999, code_kept=99_999).notes)
+    assert "L2 keeps 7680 of 5120 KiB and more from one launch to the next" in said
+    assert "10240 4" in said
+    assert "instruction caches hold" not in said
+
+
 # --- caches that do not divide ------------------------------------------------------------------
 
 

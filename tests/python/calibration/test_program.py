@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
+from card_output import output
 from warpstack.calibration.measurements import read_measurements
 from warpstack.calibration.program import program_source
 from warpstack.cuda.disassembly import find_nvdisasm
@@ -84,6 +85,21 @@ def test_loads_are_where_they_should_be(opcodes):
     assert opcodes["chase_shared"]["LDS"] >= 8
     assert opcodes["chase_constant"]["LDC"] >= 8
     assert opcodes["chase_ca"]["LDG"] == opcodes["chase_cg"]["LDG"] >= 8
+    assert opcodes["loads"]["LDG"] == opcodes["shared_loads"]["LDS"] == 32
+
+
+@needs_disassembly
+@pytest.mark.slow
+def test_stores_atomics_and_code_are_what_they_should_be(opcodes):
+    assert opcodes["turnover"]["STG"] == opcodes["fill"]["STG"] == 1
+    assert opcodes["stores"]["STG"] == 2
+    assert opcodes["reductions"]["RED"] + opcodes["reductions"]["REDG"] == 1
+    assert opcodes["reductions"]["STG"] == 1
+    for length in (8, 24):
+        kernel = opcodes[f"beside_atomic_{length}"]
+        assert (kernel["ATOMG"], kernel["FFMA"]) == (1, length)
+    assert opcodes["straight"]["IMAD"] == pytest.approx(10 * 1024, abs=10)
+    assert sum(opcodes["straight"].values()) < 10 * 1024 + 100
 
 
 GPU = """
@@ -112,6 +128,7 @@ def test_it_runs_to_its_end_without_a_gpu(program, tmp_path):
     run = read_measurements(tmp_path / "run.txt")
     assert run.texts["device.name"] == "warpstack_small"
     assert run.properties["device.sms"] == 4
+    assert {*run.samples} == {line.split()[0] for line in output().splitlines()[16:-1]}
     source = program_source()
     for key in run.samples:
         kind, _, name = key.partition(".")

@@ -4,6 +4,7 @@ Two GPUs as different as a Hopper and a Pascal, with values of their own and few
 are short. The bases differ from them in everything that is measured.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,93 @@ def test_a_known_gpu_is_recovered(name, module, tmp_path):
     assert knee.startswith(
         f"L2 holds footprints of {size:g} KiB, and not those of {size * 9 / 8:g}"
     )
+
+
+#: The part of the program that measures a field, values of it, and how far the found one may be off.
+ONE_BY_ONE = [
+    ("memory_instructions", "lsu_interval", (1, 2, 3), 1e-6),
+    ("memory_instructions", "shared_wavefront_cycles", (1, 2, 3), 1e-6),
+    ("memory_instructions", "l1_tags_per_cycle", (0, 2, 4), 1e-6),
+    (
+        "l2_writes",
+        "l2_partial_write_turns",
+        (5, 9),
+        0.12,
+    ),  # slices do not get alike many of the stores
+    ("atomics", "l2_atomic_lane_turns", (0, 1, 2), 0.05),
+    ("atomics", "atomic_wait", ("for_data", "until_done"), None),
+    ("ends_of_blocks", "store_acknowledgement", ("none", "awaited"), None),
+    ("ends_of_blocks", "kernel_end", ("last_store", "last_acknowledgement"), None),
+]
+
+
+def recovered(tmp_path, module, known, base, parts):
+    (tmp_path / "run.txt").write_text(SimulatedCard(module, known).run(("clock", *parts)))
+    # These are measured by other parts.
+    base = base.replace(l1_global_loads="cached", fp32_latency=known.fp32_latency)
+    return ws.calibration.calibrate(tmp_path / "run.txt", base=base)
+
+
+@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize(
+    ("part", "field", "value", "tolerance"),
+    [(part, field, v, tolerance) for part, field, values, tolerance in ONE_BY_ONE for v in values],
+)
+def test_one_field_is_recovered(name, part, field, value, tolerance, module, tmp_path):
+    card, base = CARDS[name]
+    others = next(values for _, known, values, _ in ONE_BY_ONE if known == field)
+    if field == "l1_tags_per_cycle":
+        base = base.replace(l1_tags_per_cycle=value and 1)  # whether a line per cycle is 0 or 1
+    else:
+        base = base.replace(**{field: next(v for v in others if v != value)})
+    found = recovered(tmp_path, module, card.replace(**{field: value}), base, [part])
+    assert field in found.measured, found.notes
+    expected = value if tolerance is None else pytest.approx(value, rel=tolerance)
+    assert getattr(found.gpu, field) == expected, found.gpu.sources[field]
+
+
+def test_turns_of_stores_that_the_network_hides_leave_the_base(module, tmp_path):
+    card, base = CARDS["pascal"]
+    card = card.replace(l2_partial_write_turns=1)
+    found = recovered(tmp_path, module, card, base, ["l2_writes"])
+    assert "l2_partial_write_turns" not in found.measured
+    assert [note for note in found.notes if "turns cannot be seen" in note]
+
+
+@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("acknowledgement", ["none", "awaited"])
+def test_replacement_does_not_contain_the_wait_for_stores(name, acknowledgement, module, tmp_path):
+    card, base = CARDS[name]
+    card = card.replace(store_acknowledgement=acknowledgement)
+    parts = ["l2_and_dram_latency", "dispatch", "ends_of_blocks"]
+    found = recovered(tmp_path, module, card, base, parts)
+    assert found.gpu.block_replacement_ns == pytest.approx(card.block_replacement_ns, abs=10)
+
+
+@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_l2_keeps_and_what_written_lines_cost(name, size, module, tmp_path):
+    card, base = CARDS[name]
+    card = card.replace(l2_size_kib=size * card.l2_size_kib)
+    times = {}
+    for policy in ("write_back", "write_through"):
+        changed = card.replace(l2_write_policy=policy)
+        found = recovered(tmp_path, module, changed, base, ["l2_contents"])
+        said = "; ".join(found.notes)
+        kept, whole = re.search(r"L2 keeps (\d+) of (\d+) KiB from one launch", said).groups()
+        assert int(whole) == card.l2_size_kib
+        assert 7 / 8 <= int(kept) / int(whole) <= 1  # sets are not filled alike
+        half = f"reading {card.l2_size_kib / 2:g} KiB takes"
+        times[policy] = re.search(rf"{half} ([\d.]+) us .* lines, ([\d.]+) us", said).groups()
+    dirty, clean = map(float, times["write_back"])
+    assert dirty > 1.2 * clean
+    dirty, clean = map(float, times["write_through"])
+    assert dirty == pytest.approx(clean, rel=0.05)
+
+
+def test_straight_code_takes_its_latency(module, tmp_path):
+    card, base = CARDS["hopper"]
+    said = "; ".join(recovered(tmp_path, module, card, base, ["straight_code"]).notes)
+    each = [float(number) for number in re.findall(r"(?:1024|5120|10240) ([\d.]+)", said)]
+    assert each == pytest.approx(3 * [card.integer_latency], rel=0.02)
+    assert "instruction caches" not in said  # the simulated GPU fetches without delay
