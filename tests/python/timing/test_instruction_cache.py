@@ -57,21 +57,21 @@ def test_code_that_fits_costs_nothing(changes):
         (10, {}, {"instruction_fetch_cycles": 32}, 0),
         # Of what the cache could hold, two lines are there.
         (10, {}, {"cache": 10, "instruction_preload_kib": 0.25}, 8 * 18),
-        # The second time, too, where the code does not fit.
-        (10, {"rounds": 3}, {}, 26 * 18),
+        # The next times, too, where the code does not fit; nobody fetches the first line ahead.
+        (10, {"rounds": 3}, {}, 26 * 18 + 2 * 32),
         (10, {"rounds": 3}, {"cache": 10, "instruction_preload_kib": 0.25}, 8 * 18),
         # Warps go through the code together.
-        (10, {"warps": 4}, {}, 6 * 18),
+        (10, {"warps": 4}, {"issue_width": 4, "schedulers_per_sm": 4}, 6 * 18),
         # Those of the next block come later.
         (10, {"grid": 2}, {"blocks_per_sm": 1}, 16 * 18),
     ],
 )
 def test_lines_beyond_the_cache_take_their_time(lines, more, fields, expected):
     kernel = chain(lines, **more)
-    found = zip(cycles(kernel, **fields), cycles(kernel, cache=0, **fields), strict=True)
+    found = zip(cycles(kernel, **fields), cycles(kernel, **fields | {"cache": 0}), strict=True)
     for model, (with_cache, without) in zip(["simulate", *MODELS], found, strict=True):
         # Half a line is on its way when the walk ends or begins.
-        assert with_cache - without == pytest.approx(expected, abs=60), model
+        assert with_cache - without == pytest.approx(expected, abs=70), model
 
 
 def test_rtx_5090_is_what_was_measured():
