@@ -72,6 +72,10 @@ interval::Latencies latencies_of(const trace::KernelTrace& trace,
 
 /// What warps ask of the resources, and how a launch runs.
 void bind_work(py::module_& module) {
+  py::class_<memory::CodeWalk>(module, "CodeWalk")
+      .def_readwrite("share", &memory::CodeWalk::share)
+      .def_readwrite("share_after", &memory::CodeWalk::share_after)
+      .def_readwrite("fetch_cycles", &memory::CodeWalk::fetch_cycles);
   py::class_<interval::ResourceDemands>(module, "ResourceDemands")
       .def_readwrite("loads", &interval::ResourceDemands::loads)
       .def_readwrite("lsu_cycles", &interval::ResourceDemands::lsu_cycles)
@@ -96,7 +100,8 @@ void bind_work(py::module_& module) {
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)
       .def_readwrite("tensor_cycles", &interval::ResourceDemands::tensor_cycles)
       .def_readwrite("unit_instructions", &interval::ResourceDemands::unit_instructions)
-      .def_readwrite("warps_in_step", &interval::ResourceDemands::warps_in_step);
+      .def_readwrite("warps_in_step", &interval::ResourceDemands::warps_in_step)
+      .def_readwrite("code", &interval::ResourceDemands::code);
   module.def(
       "demands_of",
       [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,

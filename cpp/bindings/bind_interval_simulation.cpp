@@ -45,6 +45,7 @@ py::list steps_to_list(const interval_simulation::WarpSteps& warp) {
     one["instructions"] = step.instructions;
     one["row"] = step.row;
     one["action"] = name_of_action(step.action);
+    one["comes_to_code"] = step.comes_to_code;
     one["waits"] = waits;
     one["uses"] = uses;
     steps.append(one);
@@ -125,7 +126,8 @@ void bind_interval_simulation(py::module_& module) {
          std::uint32_t warp) {
         const auto machine = interval_simulation::Machine::of(gpu);
         std::vector<std::byte> scratch;
-        interval_simulation::StepBuilder builder(trace, machine);
+        const memory::CodeLines code(trace, memory::CodeStorage::of(gpu));
+        interval_simulation::StepBuilder builder(trace, machine, code);
         return steps_to_list(builder.steps_of(trace.warp({block, warp}, scratch)));
       },
       py::arg("trace"), py::arg("gpu"), py::arg("block"), py::arg("warp"));

@@ -452,6 +452,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   demands.unit_instructions = unit_instructions_of(trace);
   demands.warps_in_step = warps_in_step_of(trace);
   demands.missing_lines = std::max(missing_lines, 1.0);
+  demands.code = memory::longest_walk(trace, options.code);
   return demands;
 }
 

@@ -7,6 +7,7 @@
 
 #include "interval/interval.h"
 #include "interval/waves.h"
+#include "memory/cache/instruction_cache.h"
 #include "memory/system/memory_system.h"
 
 namespace warpstack::interval {
@@ -45,6 +46,8 @@ struct ResourceDemands {
   /// kernels without matrix instructions 1.
   double warps_in_step = 1;
 
+  memory::CodeWalk code;
+
   /// Means per instruction, from sums over `instructions` instructions.
   [[nodiscard]] ResourceDemands per(double instructions) const;
 };
@@ -58,6 +61,7 @@ struct DemandOptions {
   double lsu_interval = 1;             ///< cycles of a memory instruction, at least
   double shared_wavefront_cycles = 1;  ///< of a pass through shared memory
   double l1_tags_per_cycle = 0;        ///< lines; 0: one, and no passes over the banks of L1
+  memory::CodeStorage code{};
 
   static DemandOptions of(const gpu::Gpu& gpu) {
     return {gpu::TensorUnit::of(gpu),
@@ -66,7 +70,8 @@ struct DemandOptions {
             gpu::WarpWaits::of(gpu),
             static_cast<double>(gpu.lsu_interval),
             static_cast<double>(gpu.shared_wavefront_cycles),
-            static_cast<double>(gpu.l1_tags_per_cycle)};
+            static_cast<double>(gpu.l1_tags_per_cycle),
+            memory::CodeStorage::of(gpu)};
   }
 };
 

@@ -30,7 +30,8 @@ class Run {
         l2_(l2),
         interrupt_(interrupt),
         flags_(trace.instructions()),
-        steps_(trace, machine, interrupt),
+        code_(trace, memory::CodeStorage::of(machine.gpu)),
+        steps_(trace, machine, code_, interrupt),
         num_sms_(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(machine.memory.num_sms, trace.header().num_blocks()))),
         memory_(machine, l2, num_sms_, [this](std::uint32_t s, Time now) {
@@ -42,7 +43,7 @@ class Run {
     const auto places = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(result_.occupancy.blocks_per_sm, trace.header().num_blocks()));
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
-      sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, l1, l2, places,
+      sms_.push_back(std::make_unique<Sm>(machine, trace, flags_, code_, l1, l2, places,
                                           result_.occupancy.warps_per_block, memory_.replies(s)));
     }
     // A thread needs enough work to be worth the others' waits for it.
@@ -222,6 +223,7 @@ class Run {
   memory::Cache& l2_;
   const InterruptCheck& interrupt_;
   memory::RowFlags flags_;
+  memory::CodeLines code_;
   KindSteps steps_;
   std::uint32_t num_sms_;
   MemorySide memory_;

@@ -15,11 +15,11 @@ namespace warpstack::interval_simulation {
 /// the kind are to come.
 class KindSteps {
  public:
-  KindSteps(const trace::KernelTrace& trace, const Machine& machine,
+  KindSteps(const trace::KernelTrace& trace, const Machine& machine, const memory::CodeLines& code,
             const InterruptCheck& interrupt)
       : trace_(trace),
         kinds_(trace, interrupt),
-        builder_(trace, machine),
+        builder_(trace, machine, code),
         made_(kinds_.size()),
         left_(kinds_.size()) {
     for (const std::uint32_t kind : kinds_.of_warps()) ++left_[kind];

@@ -21,11 +21,12 @@ Cycle ceil_of(double time) {
 }  // namespace
 
 Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::RowFlags& flags,
-       const memory::CacheConfig& l1, const memory::Cache& l2, std::uint32_t blocks,
-       std::uint32_t warps_per_block, Fifo<Reply>& arrivals)
+       const memory::CodeLines& code, const memory::CacheConfig& l1, const memory::Cache& l2,
+       std::uint32_t blocks, std::uint32_t warps_per_block, Fifo<Reply>& arrivals)
     : machine_(machine),
       trace_(trace),
       flags_(flags),
+      code_(code),
       l1_(l1),
       l2_(l2),
       l1_sectors_(l1.line_bytes / trace::sector_bytes),
@@ -44,6 +45,7 @@ Sm::Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::Ro
       arrivals_(arrivals),
       departures_(machine.noc_queue_entries),
       most_queued_(machine.noc_queue_entries + static_cast<std::size_t>(machine.pipeline)) {
+  if (!code.is_all_there()) instruction_cache_.emplace(code);
   for (std::uint32_t b = blocks; b > 0; --b) free_blocks_.push_back(b - 1);
   for (const trace::Effects& effects : trace.effects()) {
     const trace::CopyGroupStep& step = effects.groups;
@@ -233,7 +235,12 @@ void Sm::look_at_waits(std::uint32_t id, Cycle now) {
   }
   if (warp.is_blocked) return;
   if (last != nullptr) lose(*last, ready - warp.ready);
-  const Cycle head = std::max(ceil_of(ready), now);
+  Cycle head = std::max(ceil_of(ready), now);
+  if (step.comes_to_code) {
+    const Cycle there = instruction_cache_->come_to(code_.of_row(step.row), now_);
+    waited_[StackComponent::dep] += static_cast<double>(std::max(there - head, Cycle{0}));
+    head = std::max(head, there);
+  }
   if (head <= now_) return head_is_ready(id, now_);
   wakes_.add(static_cast<std::uint64_t>(head), id);
 }

@@ -14,6 +14,7 @@
 #include "interval_simulation/steps.h"
 #include "interval_simulation/under_way.h"
 #include "memory/cache/cache.h"
+#include "memory/cache/instruction_cache.h"
 #include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
 #include "memory/order/wake_times.h"
@@ -27,8 +28,8 @@ namespace warpstack::interval_simulation {
 class Sm {
  public:
   Sm(const Machine& machine, const trace::KernelTrace& trace, const memory::RowFlags& flags,
-     const memory::CacheConfig& l1, const memory::Cache& l2, std::uint32_t blocks,
-     std::uint32_t warps_per_block, Fifo<Reply>& arrivals);
+     const memory::CodeLines& code, const memory::CacheConfig& l1, const memory::Cache& l2,
+     std::uint32_t blocks, std::uint32_t warps_per_block, Fifo<Reply>& arrivals);
 
   /// A block starts at `now`, which is not before what the SM has done.
   /// Its data are `offset` bytes behind those of the trace.
@@ -192,6 +193,8 @@ class Sm {
   const Machine& machine_;
   const trace::KernelTrace& trace_;
   const memory::RowFlags& flags_;
+  const memory::CodeLines& code_;
+  std::optional<memory::InstructionCache> instruction_cache_;  ///< none: all of the code is there
   memory::Cache l1_;
   const memory::Cache& l2_;
   std::uint32_t l1_sectors_;

@@ -6,8 +6,13 @@
 
 namespace warpstack::interval_simulation {
 
-StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine)
-    : trace_(trace), machine_(machine), has_control_(trace.has_control()), has_groups_(false) {
+StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine,
+                         const memory::CodeLines& code)
+    : trace_(trace),
+      machine_(machine),
+      code_(code),
+      has_control_(trace.has_control()),
+      has_groups_(false) {
   const bool has_product_waits = trace::has_product_waits(trace.effects());
   for (std::size_t r = 0; r < trace.instructions().size(); ++r) {
     const trace::StaticInstruction& instruction = trace.instructions()[r];
@@ -263,15 +268,19 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
     const bool is_barrier = row.is_block_barrier && is_active;
     const bool is_last = k + 1 == warp.instruction.size();
     const bool steps_phase = has_phases_ && row.steps_phase && is_active;
+    const bool comes_to_code =
+        !code_.is_all_there() &&
+        (k == 0 || code_.of_row(number) != code_.of_row(warp.instruction[k - 1]));
     if (accesses) {
       close(row.uses_caches ? Step::Action::access : Step::Action::shared, number, steps_phase);
     } else if (steps_phase) {
       close(Step::Action::none, number, true);
     } else if (is_barrier && !is_last) {
       close(Step::Action::barrier, number);
-    } else if (!pending_.empty()) {
+    } else if (!pending_.empty() || comes_to_code) {
       close(Step::Action::none, number);
     }
+    if (comes_to_code) made_.steps.back().comes_to_code = true;
     if (row.interval > 0) unit_free_[row.unit] = now_plus(row.interval);
     if (accesses) {
       Ready ready;

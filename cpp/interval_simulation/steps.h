@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "interval_simulation/machine.h"
+#include "memory/cache/instruction_cache.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::interval_simulation {
@@ -24,6 +25,7 @@ struct Step {
   std::uint16_t num_waits = 0;
   Action action = Action::none;
   bool steps_phase = false;     ///< the head waits at an mbarrier, or completes something there
+  bool comes_to_code = false;   ///< the head is the first of a line of code, which may not be there
   std::uint32_t first_use = 0;  ///< in WarpSteps::uses
   std::uint16_t num_uses = 0;
 };
@@ -54,7 +56,8 @@ struct WarpSteps {
 /// registers.
 class StepBuilder {
  public:
-  StepBuilder(const trace::KernelTrace& trace, const Machine& machine);
+  StepBuilder(const trace::KernelTrace& trace, const Machine& machine,
+              const memory::CodeLines& code);
 
   WarpSteps steps_of(const trace::ColumnView& warp);
 
@@ -115,6 +118,7 @@ class StepBuilder {
 
   const trace::KernelTrace& trace_;
   const Machine& machine_;
+  const memory::CodeLines& code_;
   bool has_control_;
   bool has_groups_;
   bool has_phases_ = false;  ///< somebody waits at one

@@ -427,6 +427,25 @@ double deepest_place(const interval::PhaseList& launch) {
   return deepest;
 }
 
+/// What fetching code costs: a share of the instructions goes no faster than its lines come, which
+/// all warps of an SM go through together.
+struct CodeFetches {
+  double share = 0;
+  double cycles = 0;  ///< of a warp for an instruction of them, at least
+
+  static CodeFetches of(const memory::CodeWalk& code, const interval::PhaseList& launch) {
+    double rounds = 1;
+    for (const interval::SmWork& sm : launch.sms) rounds = std::max(rounds, sm.rounds);
+    // Blocks that come later find what is left of the code.
+    const double share = (code.share + (rounds - 1) * code.share_after) / rounds;
+    return {share, code.fetch_cycles};
+  }
+  /// Cycles that they add to those between two instructions of a warp.
+  [[nodiscard]] double beyond(double time) const {
+    return share > 0 ? share * std::max(cycles - time, 0.0) : 0;
+  }
+};
+
 /// The latest end of the launch: all warps as if alone, and each resource serves everybody
 /// meanwhile without anything else going on. MSHRs and places of lines are held one after the
 /// other.
@@ -531,6 +550,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double of_places = place_waits(demands, parameters);
   const Services awaited = services_of(without_posted(demands), parameters);
   const RoundTrips trips_alone = round_trips(demands, 1, parameters);
+  const CodeFetches code = CodeFetches::of(demands.code, launch);
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
     const double warps = std::max(launch.phases[p].warps, 1.0);
@@ -565,7 +585,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const double warps = std::max(launch.phases[p].warps, 1.0);
     const double root = solution.of_warps.root;
     const double issuing = residence(solution.stations[issue], root);
-    paced += launch.at_start[p] * (warps / root - issuing + own_issue);
+    const double time = warps / root - issuing + own_issue;
+    paced += launch.at_start[p] * (time + code.beyond(time));
   }
   const Burst burst = first_burst(demands, launch, parameters);
   // Before its first access has passed the burst, the last warp waits for the SM to issue all
@@ -580,7 +601,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     double cycles = 0;
     double longer = 0;
     for (std::size_t p = 0; p < solutions.size(); ++p) {
-      const double time = std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
+      const double running = std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
+      const double time = running + code.beyond(running);
       cycles += sm.depth[p] * time;
       const double first = std::min(launch.at_start[p] / demands.loads, sm.depth[p]);
       if (burst.cycles > 0) longer += first * std::max(burst.cycles + beside - time, 0.0);
@@ -598,8 +620,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   // What the launch takes of the time that its phases would.
   double shorter = 1;
   if (launch.has_latest_end) {
-    const double latest =
-        end_one_after_another(launch, demands, trips_alone, parameters) + after_stores;
+    const double latest = end_one_after_another(launch, demands, trips_alone, parameters) +
+                          deepest * code.share * code.cycles + after_stores;
     shorter = in_phases > latest ? latest / in_phases : 1;
     in_phases = std::min(in_phases, latest);
     draining = std::min(draining, latest + at_burst);
@@ -624,6 +646,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     result.stack[StackComponent::base] += instructions * issue_cycles;
     const CpiStack<double> shares = lost_to(demands, solutions[p], warps, alone, issue_cycles);
     divide(instructions * std::max(shorter / rate - issue_cycles, 0.0), shares, result.stack);
+    result.stack[StackComponent::dep] += launch.mean_depth[p] * code.beyond(warps / rate) * shorter;
     result.sm_instructions += instructions;
   }
   result.stack[burst.shown] += of_burst * shorter;

@@ -374,6 +374,11 @@ class IntervalColumns:
     def columns(self) -> _Columns: ...
     def __len__(self) -> int: ...
 
+class CodeWalk:
+    share: float
+    share_after: float
+    fetch_cycles: float
+
 class ResourceDemands:
     loads: float
     lsu_cycles: float
@@ -399,6 +404,7 @@ class ResourceDemands:
     tensor_cycles: float
     unit_instructions: list[float]
     warps_in_step: float
+    code: CodeWalk
 
 def demands_of(
     trace: KernelTrace, memory: MemoryProfile, gpu: Gpu | None = None

@@ -55,6 +55,14 @@ PRODUCT = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
 #: What completes something at an mbarrier, without its address.
 COMPLETIONS = ["mbarrier.arrive", "cp.async.mbarrier.arrive", "LDGSTS.E.BYPASS.128"]
 registers = st.integers(0, 12)
+#: Instruction caches of a few lines: code of kernels(spread_code=True) does not fit.
+CODES = st.fixed_dictionaries(
+    {
+        "instruction_cache_kib": st.sampled_from([0.125, 0.25, 0.5]),
+        "instruction_preload_kib": st.sampled_from([0, 0.125, 0.25]),
+        "instruction_fetch_cycles": st.sampled_from([1, 13, 120]),
+    }
+)
 
 
 @st.composite
@@ -66,6 +74,7 @@ def kernels(
     memory=True,
     arithmetic=tuple(ARITHMETIC),
     mbarriers=False,
+    spread_code=False,
 ):
     """Draw a kernel: arithmetic and accesses of every space, with idle lanes and warps, and ways back."""
     blocks = draw(st.integers(1, max_blocks))
@@ -126,7 +135,9 @@ def kernels(
             rng.random(shape) < draw(st.sampled_from([0.05, 0.6])) if draw(st.booleans()) else None
         )
         if not again:
-            again = k.instruction(opcode, dst=dst, src=draw(st.lists(registers, max_size=3)))
+            pc = draw(st.integers(0, 9)) * 112 if spread_code else None
+            sources = draw(st.lists(registers, max_size=3))
+            again = k.instruction(opcode, dst=dst, src=sources, pc=pc)
             declared.append(again)
         k.issue(again, address=address, where=where, predicate=predicate)
     try:

@@ -17,7 +17,9 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 }  // namespace
 
 RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
-    : trace_(trace), flags_(trace.instructions()) {
+    : trace_(trace),
+      code_(trace, memory::CodeStorage::of(config.gpu)),
+      flags_(trace.instructions()) {
   const bool has_product_waits = trace::has_product_waits(trace.effects());
   for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
     const trace::StaticInstruction& instruction = trace.instructions()[index];
@@ -113,6 +115,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
   waits_until_.resize(slots, idle);
   lost_.resize(slots);
   unit_.resize(slots);
+  if (!rows.code().is_all_there()) instruction_cache_.emplace(rows.code());
   if (has_control_) return;  // nobody looks up registers
   register_ready_.resize(slots * num_registers_);
   register_cause_.resize(slots * num_registers_);
@@ -139,6 +142,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     warp.is_at_barrier = warp.has_exited = false;
     warp.barrier_until = start;
     warp.finish = start;
+    warp.code_line = rows_.code().size();
     ++warp.number;
     if (has_control_) {
       warp.stalls_until = start;
@@ -158,6 +162,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     ++num_warps_;
     by_age_.push_back(slot);
     schedulers_[scheduler_of(slot)].add(slot);
+    if (instruction_cache_) come_to_code(slot, start);
     look_ahead(slot);
     ++slot;
   }
@@ -384,6 +389,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   }
   if (has_control_) warp.stalls_until = now + rows_.control(row_number).distance;
   warp.stream.advance();
+  if (instruction_cache_ && !warp.stream.done()) come_to_code(slot, now);
   if (warp.stream.done()) {
     warp.has_exited = true;
     ready_[slot] = never;
@@ -538,6 +544,14 @@ void Sm::drain(std::uint32_t slot) {
   wait_for(slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never);
 }
 
+void Sm::come_to_code(std::uint32_t slot, Cycle now) {
+  ResidentWarp& warp = warps_[slot];
+  const std::uint32_t line = rows_.code().of_row(warp.stream.row());
+  if (line == warp.code_line) return;
+  warp.code_line = line;
+  warp.code_ready = instruction_cache_->come_to(line, now);
+}
+
 void Sm::look_ahead(std::uint32_t slot) {
   ResidentWarp& warp = warps_[slot];
   const RowTable::Row& row = rows_[warp.stream.row()];
@@ -574,6 +588,10 @@ void Sm::look_ahead(std::uint32_t slot) {
   }
   if (warp.barrier_until > ready) {
     ready = warp.barrier_until;
+    cause = static_cast<std::uint32_t>(StackComponent::dep);
+  }
+  if (warp.code_ready > ready) {
+    ready = warp.code_ready;
     cause = static_cast<std::uint32_t>(StackComponent::dep);
   }
   if (warp.atomic != LoadStoreUnit::no_load) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/cache/instruction_cache.h"
 #include "timing/memory/load_store_unit.h"
 #include "timing/sm/bulk_groups.h"
 #include "timing/sm/control_barriers.h"
@@ -71,6 +72,7 @@ class RowTable {
     return registers(row).subspan(row.num_sources);
   }
   [[nodiscard]] const trace::KernelTrace& trace() const { return trace_; }
+  [[nodiscard]] const memory::CodeLines& code() const { return code_; }
   [[nodiscard]] const memory::RowFlags& flags() const { return flags_; }
   [[nodiscard]] const std::vector<std::uint8_t>& is_memory() const { return is_memory_; }
 
@@ -79,6 +81,7 @@ class RowTable {
   void read_waits();
 
   const trace::KernelTrace& trace_;
+  memory::CodeLines code_;
   memory::RowFlags flags_;
   std::vector<std::uint8_t> is_memory_;
   std::vector<Row> rows_;
@@ -150,6 +153,8 @@ class Sm {
     std::uint32_t number = 0;  ///< among all that have had the slot
     std::uint32_t row = 0;     ///< of the instruction that it waits at, or issued last
     Cycle barrier_until = 0;
+    std::uint32_t code_line = 0;       ///< of its next instruction
+    Cycle code_ready = -1;             ///< since when that is there
     Cycle stalls_until = 0;            ///< its control fields say so
     Cycle products_done = 0;           ///< the asynchronous ones
     Cycle finish = 0;                  ///< when what it has issued is done, without its loads
@@ -192,6 +197,8 @@ class Sm {
   void free_readers(Cycle now);
   /// Lets the block's warps go on when all of them wait.
   void check_barrier(std::uint32_t block, Cycle now);
+  /// The warp comes to its next instruction, whose code may not be there.
+  void come_to_code(std::uint32_t slot, Cycle now);
   /// Finds out when the warp's next instruction may issue: when its registers are ready or, where
   /// it has control fields, when these say so.
   void look_ahead(std::uint32_t slot);
@@ -264,6 +271,7 @@ class Sm {
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
   PacketPool& packets_;
 
+  std::optional<memory::InstructionCache> instruction_cache_;  ///< none: all of the code is there
   LoadStoreUnit lsu_;
   std::vector<WarpScheduler> schedulers_;
   std::vector<ResidentWarp> warps_;

@@ -31,6 +31,9 @@ class GpuValues:
     issue_width: float
     scheduler: str
     schedulers_per_sm: int = ...
+    instruction_cache_kib: float = ...
+    instruction_preload_kib: float = ...
+    instruction_fetch_cycles: int = ...
     warps_per_sm: int
     threads_per_sm: int
     blocks_per_sm: int
@@ -165,6 +168,9 @@ class GpuChanges(TypedDict, total=False):
     issue_width: float
     scheduler: Literal["gto", "lrr", "oldest", "gty"]
     schedulers_per_sm: int
+    instruction_cache_kib: float
+    instruction_preload_kib: float
+    instruction_fetch_cycles: int
     warps_per_sm: int
     threads_per_sm: int
     blocks_per_sm: int

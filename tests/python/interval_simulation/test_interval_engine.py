@@ -49,6 +49,25 @@ def test_equals_plain_definition(seed):
             assert value == plain["totals"][name], name
 
 
+@pytest.mark.parametrize("seed", range(rounds(30)))
+def test_with_code_that_does_not_fit_equals_plain_definition(seed):
+    rng = np.random.default_rng([seed, 98])
+    kernel, gpu = trace(fitting(random_recipe(rng, size=300))), comparable(random_gpu(rng))
+    gpu = gpu.replace(
+        instruction_cache_kib=float(rng.choice([0.125, 0.25, 0.5])),
+        instruction_preload_kib=0.125,
+        instruction_fetch_cycles=int(rng.choice([1, 13, 120])),
+    )
+    result = _core.IntervalSimulator(gpu._core, 1, 0.0).run(kernel._core)
+    plain = Machine(simulator_config(gpu)).run(kernel)
+    assert result.instructions == plain["instructions"]
+    # Within one cycle, warps may come to their code in another order.
+    assert result.cycles == pytest.approx(plain["cycles"], rel=0.005, abs=10)
+    for name, value in result.totals.items():
+        if name.startswith("l1_") and name.endswith("_requests"):
+            assert value == plain["totals"][name], name
+
+
 EXTREMES = {
     "l1_mshrs": 1,
     "l1_mshr_targets": 1,

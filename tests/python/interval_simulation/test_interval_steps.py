@@ -11,7 +11,7 @@ from configurations import simulator_config
 from effort import rounds
 from kernel_recipes import random_gpu, random_recipe, trace
 from python_reference.interval_steps import steps
-from strategies import controlled_kernels, copying_kernels, gpus, kernels
+from strategies import CODES, controlled_kernels, copying_kernels, gpus, kernels
 from warpstack import _core
 
 LATENCIES = st.fixed_dictionaries(
@@ -58,6 +58,17 @@ def assert_same_steps(kernel, gpu):
 @given(st.one_of(kernels(max_instructions=24), copying_kernels()), gpus(), LATENCIES)
 def test_equal_plain_definition(kernel, gpu, changes):
     assert_same_steps(kernel, gpu.replace(**changes))
+
+
+@settings(max_examples=rounds(100))
+@given(
+    st.one_of(kernels(max_instructions=24, spread_code=True), controlled_kernels()),
+    gpus(),
+    LATENCIES,
+    CODES,
+)
+def test_with_code_that_does_not_fit_equal_plain_definition(kernel, gpu, changes, code):
+    assert_same_steps(kernel, gpu.replace(**changes, **code))
 
 
 @settings(max_examples=rounds(200))

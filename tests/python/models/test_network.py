@@ -11,10 +11,10 @@ import warpstack as ws
 from configurations import model_parameters, tensor_unit
 from effort import rounds
 from machines import plain_pascal
+from python_reference import instruction_cache, tensor
 from python_reference import interval as plain_interval
 from python_reference import network as plain
-from python_reference import tensor
-from strategies import gpus, kernels
+from strategies import CODES, gpus, kernels
 from warpstack import _core
 
 BLOCK_STARTS = ("block_interval_cycles", "block_replacement_ns", "warp_start_cycles")
@@ -157,8 +157,8 @@ def machines():
 @pytest.mark.slow
 @settings(max_examples=rounds(60))
 @given(
-    kernels(),
-    gpus(),
+    st.one_of(kernels(), kernels(spread_code=True)),
+    st.builds(lambda gpu, code: gpu.replace(**code), gpus(), st.one_of(st.just({}), CODES)),
     st.sampled_from(["gto", "lrr"]),
     st.sampled_from([1, 2, 7]),
     st.sampled_from(["none", "awaited", "by the launch"]),
@@ -253,6 +253,9 @@ def test_equals_plain_definition(
     )
     assert core.tensor_cycles == pytest.approx(busy / kernel.num_instructions, rel=1e-12)
     demands = {name: getattr(core, name) for name in DEMANDS}
+    demands["code"] = instruction_cache.longest_walk(kernel, gpu.values())
+    of_code = (core.code.share, core.code.share_after, core.code.fetch_cycles)
+    assert of_code == pytest.approx(demands["code"], rel=1e-12)
     demands["unit_instructions"] = {
         name: count / kernel.num_instructions
         for name, count in kernel._core.unit_instructions().items()

@@ -39,7 +39,8 @@ class Scheduler:
                 speeds[age] = 0.0
                 continue
             by_units = [units.get(unit, 1.0) / share for unit, share in step["uses"].items()]
-            speed = max(min([1.0, slots / step["slots"], *by_units]), 0.0)
+            by_units += [slots / step["slots"]] if step["slots"] else []
+            speed = max(min([1.0, *by_units]), 0.0)
             slots -= speed * step["slots"]
             for unit, share in step["uses"].items():
                 units[unit] = units.get(unit, 1.0) - speed * share

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from python_reference import timing
+from python_reference.instruction_cache import Code
 from python_reference.interval_scheduler import Scheduler
 from python_reference.interval_steps import issue_step, steps
 from python_reference.memory import resident_blocks, store_turns
@@ -60,6 +61,7 @@ class Machine(timing.Machine):
     def run(self, kernel):
         config, self.kernel = self.config, kernel
         self.table = kernel.instructions.to_dict("records")
+        self.code = Code(kernel, config)
         self.totals = timing.Counter()
         self.blocks = [
             (block, len(warps))
@@ -256,6 +258,9 @@ class Sm(timing.PlainSm):
             warp["is_blocked"] |= any(load["left"] for load in loads)
             ready = max([ready, warp["all_done"], *(load["done"] for load in loads)])
         if not warp["is_blocked"]:
+            if step["comes_to_code"]:
+                line = self.machine.code.of_row[step["row"]]
+                ready = max(ready, self.instruction_cache.come_to(line, now))
             heapq.heappush(self.wakes, (max(up(ready), now), warp["age"], warp))
 
     def arrive(self, load, done, latency):

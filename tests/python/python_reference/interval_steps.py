@@ -9,6 +9,7 @@ import math
 import re
 
 from python_reference import tensor
+from python_reference.instruction_cache import Code
 from python_reference.timing import BLOCK_BARRIER
 from python_reference.timing_control import NO_BARRIER, unit_of
 from python_reference.timing_trace import instructions_of
@@ -110,8 +111,9 @@ def steps(kernel, config, block, number):
     alone = [0.0]
     issue, must, results = Need({0: 0.0}), [], []
     accesses, awaited, instructions, used = 0, {}, 0, {}
+    code = Code(kernel, config)
 
-    def close(action, row, when, waits):
+    def close(action, row, when, waits, comes_to_code=False):
         last = len(alone) - 1
         fresh, carried = max(when.after.get(last, 0.0), 0.0), 0.0
         for head, time in when.after.items():
@@ -126,6 +128,7 @@ def steps(kernel, config, block, number):
                 "action": action,
                 "waits": waits,
                 "uses": dict(used),
+                "comes_to_code": comes_to_code,
             }
         )
         used.clear()
@@ -153,13 +156,15 @@ def steps(kernel, config, block, number):
         access = bool(is_memory and mask and count)
         barrier = bool(mask and not is_memory and BLOCK_BARRIER.match(opcode))
         barrier = barrier and k + 1 < len(program)
-        if access or barrier or waits:
+        new_line = k == 0 or code.of_row[index] != code.of_row[program[k - 1][0]]
+        comes_to_code = new_line and not code.is_all_there()
+        if access or barrier or waits or comes_to_code:
             action = "none"
             if access:
                 action = "shared" if row["space"] == "shared" else "access"
             elif barrier:
                 action = "barrier"
-            close(action, index, issue, waits)
+            close(action, index, issue, waits, comes_to_code)
             instructions = 0
             issue = Need({len(alone) - 1: 0.0})
         if barrier:

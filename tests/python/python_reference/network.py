@@ -370,6 +370,14 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     places += d["place_wait_dram"] * beyond / (REFERENCE_L2 + REFERENCE_DRAM)
     of_places = places / (own["lsu"] + places) if places else 0
 
+    first_share, later_share, fetch_cycles = d.get("code", (0, 0, 0))
+    rounds = max([1, *(sm[4] for sm in launch["sms"])])
+    fetched = (first_share + (rounds - 1) * later_share) / rounds
+
+    def with_code(time):
+        """Return cycles per instruction of a warp when some instructions wait for their code."""
+        return (1 - fetched) * time + fetched * max(time, fetch_cycles)
+
     def alone(share):
         """Return the time alone by cause when others leave a share of it uncovered."""
         parts = uncovered(stalls, share)
@@ -492,18 +500,20 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         for phase, deep in depth.items():
             if first_access:
                 first = min(launch["at_start"].get(phase, 0) / d["loads"], deep)
-                longer += first * max(first_access + beside - solved[phase][0], 0)
-        works.append((sum(deep * solved[phase][0] for phase, deep in depth.items()), longer))
+                longer += first * max(first_access + beside - with_code(solved[phase][0]), 0)
+        work = sum(deep * with_code(solved[phase][0]) for phase, deep in depth.items())
+        works.append((work, longer))
     at_burst = first_access * min(1 / d["loads"], deepest) if first_access else 0
     in_phases, of_burst = max((sum(work), work[1]) for work in works)
     latest = one_after_another(launch, d, gpu, places) + after_stores
+    latest += deepest * fetched * fetch_cycles
     shorter = min(1, latest / in_phases)
     in_phases *= shorter
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
     served = end_of_services(launch, d, gpu, places)
     cycles = max(in_phases, max(launch["span"] + at_burst, served) + after_stores)
     if gpu["scheduler"] == "gto":
-        pace = sum(share * solved[p][1] for p, share in launch["at_start"].items())
+        pace = sum(share * with_code(solved[p][1]) for p, share in launch["at_start"].items())
         for (_, n, alone_, most, *_), (work, longer) in zip(sms, works, strict=True):
             drain = max(alone_ + after_stores, min(most * pace, work))
             drained = n * issue + min(drain + at_burst, max(drain, work + longer))
@@ -522,6 +532,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         depth = depths[phase]
         stack["base"] += depth * phase[0] * issue
         divide(depth * max(time * shorter - phase[0] * issue, 0), where)
+        stack["dep"] += depth * (with_code(time) - time) * shorter
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
     if port := gpu["noc_sm_bytes_per_cycle"]:

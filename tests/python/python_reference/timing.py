@@ -8,6 +8,7 @@ import re
 from collections import Counter
 
 from python_reference import memory, phases, tensor
+from python_reference.instruction_cache import Code, InstructionCache, WarpCode
 from python_reference.memory import ALL_BYTES, LOCAL, PlainCache, grouped, resident_blocks
 from python_reference.timing_control import ControlledWarp, unit_of
 from python_reference.timing_memory import TICKS, Channel, Link, Slice, ticks
@@ -49,6 +50,7 @@ class Machine:
         config = self.config
         self.kernel = kernel
         self.table = kernel.instructions.to_dict("records")
+        self.code = Code(kernel, config)
         self.totals = Counter()
         self.waiting_blocks = [
             position
@@ -286,6 +288,7 @@ class PlainSm:
             {"warps": [], "last": None, "last_age": -1}
             for _ in range(self.config["schedulers_per_sm"])
         ]
+        self.instruction_cache = InstructionCache(machine.code)
         self.units = {}
         self.next_warp_start = 0
         self.num_warps = self.instructions = self.end = self.age = 0
@@ -323,8 +326,10 @@ class PlainSm:
                 "age": self.age,
                 "launched": start,
                 "control": ControlledWarp(start),
+                "code": WarpCode(self.instruction_cache),
                 "scheduler": warp_slot % len(self.schedulers),
             }
+            warp["code"].come_to(program[0][0], start)
             self.age += 1
             warp_slot += 1
             block["warps"].append(warp)
@@ -414,6 +419,8 @@ class PlainSm:
                     ready, cause = time, why
         if warp["barrier_until"] > ready:
             ready, cause = warp["barrier_until"], "dep"
+        if warp["code"].ready > ready:
+            ready, cause = warp["code"].ready, "dep"
         for load in warp["loads"]:
             if load["stops_warp"]:
                 ready, cause = NEVER, load
@@ -466,6 +473,8 @@ class PlainSm:
         op_class = instruction["op_class"]
         self.instructions += 1
         warp["next"] += 1
+        if warp["next"] < len(warp["program"]):
+            warp["code"].come_to(warp["program"][warp["next"]][0], now)
         warp["finish"] = max(warp["finish"], now + 1)
         barrier = False
         unit, interval = unit_of(instruction), 0
