@@ -61,8 +61,9 @@ enum class Indexing : std::uint8_t {
   xor_hash,  ///< the bits above the index are folded onto it by exclusive or
   ipoly,     ///< remainder of the division by an irreducible polynomial over GF(2) (Rau, ISCA 1991)
              ///< of the factor that is a power of two, beside the number above it modulo the other
+  scatter,   ///< as if by chance: sets are used unequally
 };
-constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly"); }
+constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly", "scatter"); }
 
 /// Whether loads of global memory go through L1.
 enum class GlobalLoads : std::uint8_t { cached, bypassed };

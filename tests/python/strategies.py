@@ -213,7 +213,7 @@ def gpus(draw):
     l2_line = draw(st.sampled_from([32, 64, 128, 256]))
     slices = draw(st.integers(1, 3))
     replacements = ["lru", "lru", "fifo", "plru"]
-    indexings = ["modulo", "modulo", "xor", "ipoly"]
+    indexings = ["modulo", "modulo", "xor", "ipoly", "scatter"]
     l1_replacement, l2_replacement = (draw(st.sampled_from(replacements)) for _ in range(2))
     # 33 ways have another search and another order than few ones.
     l1_ways = draw(st.sampled_from([1, 2, 4] if l1_replacement == "plru" else [1, 2, 3, 4, 33]))

@@ -62,12 +62,19 @@ class AddressMap {
   using Remainders = std::array<std::array<std::uint32_t, 256>, 8>;
 
   [[nodiscard]] std::uint64_t hash(std::uint64_t n) const {
+    if (indexing_ == Indexing::scatter) return Divisor::high_product(mix(n), buckets_);
     if (indexing_ == Indexing::ipoly) {
       return divide(n) | (is_split_ ? turned(n >> bits_) << bits_ : 0);
     }
     n = fold(n);
     // Less than twice the number of buckets.
     return n < buckets_ ? n : n - buckets_;
+  }
+  /// Each bit of the result depends on all of the number (two steps of multiply and fold).
+  [[nodiscard]] static std::uint64_t mix(std::uint64_t n) {
+    n = (n + 1) * 0x9e3779b97f4a7c15;
+    n = (n ^ (n >> 32)) * 0xbf58476d1ce4e5b9;
+    return (n ^ (n >> 29)) * 0x94d049bb133111eb;
   }
   /// The remainder by the odd factor, turned on with each run of that many numbers by the golden
   /// ratio, so that strides that are multiples of the factor spread over all remainders, too.

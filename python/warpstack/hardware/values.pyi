@@ -12,6 +12,7 @@ TYPES: dict[str, str]
 def short(value: Any) -> str: ...
 def shown_name(name: str) -> str: ...
 def checked_value(field: GpuField, value: Any, gpu_name: str) -> Any: ...
+
 @dataclass(frozen=True, kw_only=True)
 class GpuValues:
     name: str
@@ -189,10 +190,16 @@ class GpuChanges(TypedDict, total=False):
     l1_latency_place: Literal["after_tags", "before_tags"]
     lines_under_way: Literal["replaceable", "reserved"]
     l1_write_policy: Literal["write_through", "write_back"]
-    l1_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
+    l1_write_miss: Literal[
+        "no_allocate",
+        "fetch_on_write",
+        "write_validate",
+        "fetch_on_partial_write",
+        "write_and_fetch",
+    ]
     l1_replacement: str | type[Any]
     l1_allocation: Literal["on_miss", "on_fill"]
-    l1_set_index: Literal["modulo", "xor", "ipoly"]
+    l1_set_index: Literal["modulo", "xor", "ipoly", "scatter"]
     l1_global_loads: Literal["cached", "bypassed"]
     unified_l1_kib: float
     shared_memory_carve_outs_kib: Sequence[float]
@@ -218,10 +225,16 @@ class GpuChanges(TypedDict, total=False):
     l2_latency: float
     l2_clock_ghz: float
     l2_write_policy: Literal["write_through", "write_back"]
-    l2_write_miss: Literal["no_allocate", "fetch_on_write", "write_validate", "fetch_on_partial_write", "write_and_fetch"]
+    l2_write_miss: Literal[
+        "no_allocate",
+        "fetch_on_write",
+        "write_validate",
+        "fetch_on_partial_write",
+        "write_and_fetch",
+    ]
     l2_replacement: str | type[Any]
-    l2_set_index: Literal["modulo", "xor", "ipoly"]
-    l2_slice_index: Literal["modulo", "xor", "ipoly"]
+    l2_set_index: Literal["modulo", "xor", "ipoly", "scatter"]
+    l2_slice_index: Literal["modulo", "xor", "ipoly", "scatter"]
     l2_mshrs: int
     l2_mshr_targets: int
     l2_queue_entries: int

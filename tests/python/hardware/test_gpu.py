@@ -207,7 +207,6 @@ class TestShipped:
             ("l2_write_policy", "write_back"),
             ("l2_write_miss", "write_validate"),
             ("l2_replacement", "lru"),
-            ("l2_set_index", "xor"),
         ],
     )
     def test_titan_v_of_the_cache_paper(self, field, value):

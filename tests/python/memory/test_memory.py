@@ -119,7 +119,7 @@ def cache_configs(draw):
     ways = draw(st.sampled_from([1, 2, 4, 8, 64] if replacement == "plru" else [1, 3, 8, 17, 40]))
     line = draw(st.sampled_from([32, 64, 128, 256]))
     slices = draw(st.integers(1, 3))
-    indexings = st.sampled_from(["modulo", "xor", "ipoly"])
+    indexings = st.sampled_from(["modulo", "xor", "ipoly", "scatter"])
     return {
         "size_bytes": ways * draw(st.integers(1, 5)) * line * slices,
         "ways": ways,

@@ -155,6 +155,11 @@ def spread(number, buckets, how):
         while bits and number >= twos:
             number ^= POLYNOMIALS[bits] << (number.bit_length() - 1 - bits)
         return (number if bits else 0) + twos * above
+    elif how == "scatter":
+        mixed = (number + 1) * 0x9E3779B97F4A7C15 % 2**64
+        mixed = (mixed ^ mixed >> 32) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ mixed >> 29) * 0x94D049BB133111EB % 2**64
+        return mixed * buckets // 2**64
     return number % buckets
 
 

@@ -381,6 +381,19 @@ TEST(AddressMap, IpolyUsesAllBucketsAlikeWhateverTheStride) {
   }
 }
 
+TEST(AddressMap, ScatterUsesSetsAsIfByChance) {
+  constexpr std::uint64_t sets = 1000;
+  const AddressMap map(sets, Indexing::scatter);
+  for (const std::uint64_t stride : {1, 4, 1000, 4096}) {
+    std::vector<int> uses(sets);
+    for (std::uint64_t i = 0; i < sets * 16; ++i) ++uses[map(i * stride)];
+    double variance = 0;
+    for (const int each : uses) variance += (each - 16.0) * (each - 16.0) / sets;
+    EXPECT_GT(variance, 13) << stride << ": 16 where chance decides (Poisson)";
+    EXPECT_LT(variance, 19) << stride;
+  }
+}
+
 TEST(CacheConfig, ImpossibleGeometry) {
   const auto attempt = [](auto change) {
     CacheConfig c = config(WritePolicy::write_back, WriteMiss::fetch_on_write);
