@@ -75,7 +75,17 @@ STEPS = (
     Step("greedy scheduler", (("scheduler", "lrr"),)),
     Step("rates of units", tuple((f"{name}_interval", 1) for name in INTERVALS)),
     Step("cost of barriers", (("barrier_latency", 0),)),
-    Step("awaited stores", (("store_acknowledgement", "none"),)),
+    Step("waits for the last stores", (("kernel_end", "last_warp"),)),
+    Step(
+        "places free before stores are acknowledged",
+        (("store_acknowledgement", "awaited"), ("kernel_end", "last_warp")),
+    ),
+    Step(
+        "slower load-store units", (("lsu_interval", 1), ("shared_wavefront_cycles", 1))
+    ),
+    Step("tags and banks of L1", (("l1_tags_per_cycle", 0),)),
+    Step("sectors written in part", (("l2_partial_write_turns", 0),)),
+    Step("sets of L2 by chance", (("l2_set_index", "xor"),)),
     Step("slices of L2", (("l2_slice_bytes_per_cycle", 0), ("l2_slice_index", "modulo"))),
     Step("empty L2", warm=True),
     Step("sustained DRAM", (("dram_efficiency", 1),)),
