@@ -125,8 +125,9 @@ def _vector_row(each: dict[str, Any]) -> Row:
 _SIDE = 4096
 #: SMs of the card.
 _SMS = 84
-#: How far the sums of the two launches go that a whole product is extrapolated from.
-DEPTHS = (32, 64)
+#: How far the sums of the two launches go that a whole product is extrapolated from, of versions with an
+#: element per thread and with several: these wait longer for the last of C.
+_DEPTHS = {**dict.fromkeys((1, 2, 3), (32, 64)), **dict.fromkeys(range(4, 11), (96, 192))}
 #: Of each version: the side of a block's tile, its threads, and how many blocks fit on an SM.
 _TILES = {
     **dict.fromkeys((1, 2, 3), (32, 1024, 1)),
@@ -151,7 +152,8 @@ def _blocks(version: int) -> tuple[int, int]:
 
 
 @program(
-    _PRODUCTS, lambda version: _SMS * _TILES[version][2] * (_STEP_COSTS[version] * DEPTHS[1] + 4000)
+    _PRODUCTS,
+    lambda version: _SMS * _TILES[version][2] * (_STEP_COSTS[version] * _DEPTHS[version][1] + 4000),
 )
 def products_of_floats(bench: Bench, version: int) -> Launches:
     """Multiply two matrices: a wave of blocks to two depths, then the blocks that are left."""
@@ -159,7 +161,7 @@ def products_of_floats(bench: Bench, version: int) -> Launches:
     tile, threads, _ = _TILES[version]
     block = (32, 32) if version == 1 else threads
     for grid in (_WAVE_GRIDS[_SIDE // tile], (_blocks(version)[1], 1)):
-        for depth in DEPTHS:
+        for depth in _DEPTHS[version]:
             factors = (np.float32(0.5), a, b, np.float32(3))
             yield bench.launch(f"sgemm_{version}", grid, block, _SIDE, depth, *factors, c)
 
@@ -176,7 +178,7 @@ def _product_row(each: dict[str, Any]) -> Row:
     if version.isdigit() and int(version) in _TILES and each["size"] == str(_SIDE):
         run = Run.of("products_of_floats", version=int(version))
         waves, _ = _blocks(int(version))
-        line = straight(*DEPTHS, _SIDE)
+        line = straight(*_DEPTHS[int(version)], _SIDE)
         weights = (*(waves * share for share in line), *line)
     return _row(
         each | {"measured": 2 * _SIDE**3 / each["measured"] / 1000},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 from pathlib import Path
@@ -147,7 +148,16 @@ def tiled_product(
 
 def rows(reference: Path) -> list[Row]:
     """Return the rows of kernels in Triton."""
-    return [_row(each) for each in read(reference / "triton-kernels.csv", "measured_us")]
+    found: list[Row] = []
+    known = set()
+    for each in read(reference / "triton-kernels.csv", "measured_us"):
+        row = _row(each)
+        key = (row.run, row.gpu, row.measured)
+        if row.run and key in known:
+            row = dataclasses.replace(row, run=None, reason="a row again under another name")
+        known.add(key)
+        found.append(row)
+    return found
 
 
 def _run_of(kernel: str, size: str, note: str, target: int) -> tuple[Run | None, str]:
