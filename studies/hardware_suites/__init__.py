@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from . import card_sweeps, course, h100, microbenchmarks, samples
+from . import (
+    caches,
+    card_sweeps,
+    course,
+    h100,
+    microbenchmarks,
+    newest,
+    samples,
+    steps,
+    triton_kernels,
+)
 
 #: The sets, in the order of the page, and who reads them.
 SUITES = {
@@ -12,4 +22,11 @@ SUITES = {
     "accelwattch": samples.rows,
     "pmpp": course.rows,
     "kpp": card_sweeps.rows,
+    "strides": caches.stride_rows,
+    "streams": caches.stream_rows,
+    "reductions": steps.reduction_rows,
+    "vectors": steps.vector_rows,
+    "sgemm": steps.product_rows,
+    "triton": triton_kernels.rows,
+    "newest": newest.rows,
 }

@@ -16,7 +16,7 @@ import pandas as pd
 import warpstack as ws
 
 from .launch import clock_ghz, launch_us
-from .program import PROGRAMS, Bench
+from .program import PROGRAMS, bench_of
 from .row import Row, Run, Setting, State
 
 SIMULATOR = "simulator"
@@ -29,7 +29,9 @@ _CODES = {
     "rtx2060": "sm_75",
     "rtx2080ti": "sm_75",
     **dict.fromkeys(("rtx3060", "rtx3060-laptop", "rtx3060ti", "rtx3070", "rtx3070ti"), "sm_86"),
-    **dict.fromkeys(("rtx3080", "rtx-a4000"), "sm_86"),
+    **dict.fromkeys(("rtx3080", "rtx-a4000", "a40", "rtx-a6000"), "sm_86"),
+    **dict.fromkeys(("a100", "a100-pcie"), "sm_80"),
+    "h200": "sm_90",
 }
 #: Counters of the simulator that are kept, in sectors of 32 bytes.
 COUNTERS = (
@@ -46,6 +48,7 @@ class Condition:
     gpu: str
     ghz: float
     state: State
+    changes: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Task:
 def condition_of(row: Row, setting: Setting) -> Condition:
     """Return how a row is simulated under a setting."""
     ghz = setting.clock_ghz or clock_ghz(row.gpu, row.profiler)
-    return Condition(row.gpu, ghz, setting.state)
+    return Condition(row.gpu, ghz, setting.state, setting.changes)
 
 
 def size_of(run: Run) -> float:
@@ -71,9 +74,10 @@ def size_of(run: Run) -> float:
     return PROGRAMS[run.program].size(**dict(run.parameters))
 
 
-def code_of(gpu: str, choice: str) -> str | None:
-    """Return the architecture whose machine code a GPU runs, or None for PTX."""
-    return _CODES.get(gpu) if choice == "machine" else None
+def code_of(run: Run, gpu: str, choice: str) -> str | None:
+    """Return the architecture whose machine code a GPU runs, or None for PTX, as Triton's always is."""
+    is_cuda = PROGRAMS[run.program].source.suffix == ".cu"
+    return _CODES.get(gpu) if is_cuda and choice == "machine" else None
 
 
 def traced(run: Run, code: str | None, cache: Path) -> ws.App:
@@ -82,15 +86,16 @@ def traced(run: Run, code: str | None, cache: Path) -> ws.App:
     key = hashlib.sha256(program.source.read_bytes()).hexdigest()[:8]
     folder = cache / f"{run.label}-{code or 'ptx'}-{key}"
     if not folder.exists():
-        bench = Bench(program.source, code)
+        bench = bench_of(program.source, code)
         ws.save(ws.App(list(program.launches(bench, **dict(run.parameters)))), folder)
     return ws.load(folder)
 
 
-def _results(app: ws.App, gpu: ws.Gpu, *, flush: bool) -> list[pd.DataFrame]:
+def _results(app: ws.App, gpu: ws.Gpu, *, flush: bool, written: bool = False) -> list[pd.DataFrame]:
     """Return a table per launch: a row for the simulator and for each model."""
-    simulated = ws.simulate(app, gpu, flush_l2=flush)
-    predicted = ws.predict(app, gpu, MODELS, flush_l2=flush)
+    how = ws.Options(flush_l2=flush, initial_l2="dirty" if written else None)
+    simulated = ws.simulate(app, gpu, options=how)
+    predicted = ws.predict(app, gpu, MODELS, options=how)
     tables = []
     for number, result in enumerate(simulated):
         first = {"model": SIMULATOR, "cycles": result.cycles, "instructions": result.instructions}
@@ -104,23 +109,34 @@ def evaluated(task: Task) -> pd.DataFrame:
     """Return a row per condition, launch and model."""
     app = traced(task.run, task.code, task.cache)
     found: dict[Condition, list[pd.DataFrame]] = {}
-    places = {(condition.gpu, condition.ghz) for condition in task.conditions}
-    for name, ghz in sorted(places):
-        plain = ws.gpu(name).replace(**dict(task.changes))
+    states: dict[tuple[str, float, tuple[tuple[str, Any], ...]], set[State]] = defaultdict(set)
+    for each in task.conditions:
+        states[each.gpu, each.ghz, each.changes].add(each.state)
+    for (name, ghz, changes), wanted in states.items():
+        plain = ws.gpu(name).replace(**dict(changes), **dict(task.changes))
         gpu = plain if plain.clock_ghz == ghz else plain.replace(clock_ghz=ghz)
-        states = {each.state for each in task.conditions if (each.gpu, each.ghz) == (name, ghz)}
-        if states & {"repeated", "in order"} or len(app) == 1:
-            twice = ws.App([*app, *app]) if "repeated" in states else app
+        in_order, repeated, cold, written = (
+            Condition(name, ghz, state, changes)
+            for state in ("in order", "repeated", "cold", "written")
+        )
+        if wanted & {"repeated", "in order"} or (len(app) == 1 and "cold" in wanted):
+            twice = ws.App([*app, *app]) if "repeated" in wanted else app
             tables = _results(twice, gpu, flush=False)
-            found[Condition(name, ghz, "repeated")] = tables[-len(app) :]
-            found[Condition(name, ghz, "in order")] = tables[: len(app)]
-        if "cold" in states:
-            cold = Condition(name, ghz, "cold")
-            single = len(app) == 1
-            one = found.get(Condition(name, ghz, "in order")) if single else None
+            found[repeated] = tables[-len(app) :]
+            found[in_order] = tables[: len(app)]
+        if "cold" in wanted:
+            one = found.get(in_order) if len(app) == 1 else None
             found[cold] = one or _results(app, gpu, flush=True)
+        if "written" in wanted:
+            found[written] = _results(app, gpu, flush=True, written=True)
     parts = [
-        table.assign(launch=number, gpu=condition.gpu, ghz=condition.ghz, state=condition.state)
+        table.assign(
+            launch=number,
+            gpu=condition.gpu,
+            ghz=condition.ghz,
+            state=condition.state,
+            changes=str(condition.changes),
+        )
         for condition in task.conditions
         for number, table in enumerate(found[condition])
     ]
@@ -144,7 +160,7 @@ def tasks_of(rows: Iterable[Row], choice: str, cache: Path) -> list[Task]:
     wanted: dict[tuple[Run, str | None], set[Condition]] = defaultdict(set)
     for row in rows:
         if row.run:
-            places = wanted[row.run, code_of(row.gpu, choice)]
+            places = wanted[row.run, code_of(row.run, row.gpu, choice)]
             places |= {condition_of(row, setting) for setting in row.settings}
     order = sorted(wanted, key=lambda key: (size_of(key[0]), key[0].label, key[1] or ""))
     sort = dataclasses.astuple
@@ -160,7 +176,7 @@ def rows_with_times(
 
     A row that is not evaluated has one row, with its reason.
     """
-    keys = ["run", "code", "gpu", "ghz", "state", "launch"]
+    keys = ["run", "code", "gpu", "ghz", "state", "changes", "launch"]
     by_place = {place: table for each in results for place, table in each.groupby(keys, sort=False)}
     found: list[dict[str, object]] = []
     for row in rows:
@@ -170,15 +186,18 @@ def rows_with_times(
         if reason or row.run is None:
             found.append(base | {"reason": reason, "measured_us": _us(row, row.measured, 1.0)})
             continue
-        code = code_of(row.gpu, choice) or "PTX"
+        code = code_of(row.run, row.gpu, choice) or "PTX"
         for setting in row.settings:
             place = condition_of(row, setting)
-            start = (row.run.label, code, place.gpu, place.ghz, place.state)
-            tables = [by_place[(*start, launch)] for launch in row.launches]
-            total = pd.concat(tables).groupby("model", sort=False).sum(numeric_only=True)
-            if row.combine == "mean":
-                total = total / len(tables)
-            launches = 1 if row.combine == "mean" else len(tables)
+            start = (row.run.label, code, place.gpu, place.ghz, place.state, str(place.changes))
+            weights = weights_of(row)
+            total = pd.concat(
+                by_place[(*start, launch)].groupby("model", sort=False).sum(numeric_only=True)
+                * weight
+                for launch, weight in zip(row.launches, weights, strict=True)
+            )
+            total = total.groupby("model", sort=False).sum()
+            launches = len(row.launches) if row.combine == "sum" and not row.weights else 1
             launch = launches * launch_us(row.gpu, row.profiler)
             counted = base | {
                 **{"reason": "", "setting": setting.label, "state": setting.state, "code": code},
@@ -191,6 +210,12 @@ def rows_with_times(
                 kept = {name: values[name] for name in ("instructions", *COUNTERS)}
                 found.append(counted | time | (kept if model == SIMULATOR else {}))
     return pd.DataFrame(found)
+
+
+def weights_of(row: Row) -> tuple[float, ...]:
+    """Return what each launch of a row counts in its time."""
+    equal = 1 / len(row.launches) if row.combine == "mean" else 1.0
+    return row.weights or (equal,) * len(row.launches)
 
 
 def _us(row: Row, value: float, ghz: float) -> float:

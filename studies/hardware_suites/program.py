@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import runpy
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,37 @@ class Bench:
         return found.launch(grid, block, *taken, shared_memory_bytes=shared)
 
 
+class TritonBench:
+    """The functions of a file of Triton, on a device of its own, and how to launch them."""
+
+    def __init__(self, source: Path) -> None:
+        self.device = ws.cuda.Device(2)
+        self.functions = runpy.run_path(str(source))
+
+    def zeros(self, *shape: int, dtype: Any = np.float32) -> ws.cuda.DeviceArray:
+        """Allocate zeros."""
+        return self.device.zeros(shape, dtype)
+
+    def random(self, *shape: int, dtype: Any = np.float32) -> ws.cuda.DeviceArray:
+        """Allocate numbers between 0 and 1."""
+        return self.device.array(np.random.default_rng(1).random(shape, np.float32).astype(dtype))
+
+    def launch(
+        self, kernel: str, grid: Any, target: int, *arguments: Any, **options: Any
+    ) -> ws.KernelTrace:
+        """Trace a launch of a kernel compiled for an architecture, 80 for ``sm_80``."""
+        trace = ws.triton.launch(
+            self.functions[kernel], grid, *arguments, target=f"sm_{target}", **options
+        )
+        assert trace is not None
+        return trace
+
+
+def bench_of(source: Path, code: str | None) -> Any:
+    """Return the bench of a source: of CUDA C++, or of Triton."""
+    return TritonBench(source) if source.suffix == ".py" else Bench(source, code)
+
+
 @functools.cache
 def text_of(source: Path, code: str | None) -> str:
     """Return PTX, or the listing of machine code."""
@@ -57,6 +89,7 @@ class Program:
 
     source: Path
     size: Callable[..., float]
+    #: Its first argument is the bench of the source.
     launches: Callable[..., Launches]
 
 

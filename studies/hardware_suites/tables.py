@@ -20,13 +20,22 @@ ALL = (SIMULATOR, *MODELS)
 #: Our own model.
 OURS = "closed_network"
 #: Metrics that are times; the others are cycles that the profiler counts around a launch.
-TIMES = ("duration_us*", "cycles_nsys", "gpu_time_ms_*", "mean_ms", "median_ms", "elapsed_cycles")
+TIMES = (
+    "duration_us*",
+    "cycles_nsys",
+    "gpu_time_ms_*",
+    "mean_ms",
+    "median_ms",
+    "elapsed_cycles",
+    "cycles_per_load",
+)
 #: Remarks with which a row counts like one without: it is above twice the least time of its card.
 HARMLESS = frozenset({"", "caution:near_launch_floor"})
 #: The sets, in the order of the page.
 SETS = (
     *("H100 ffma grid", "H100 empty grid", "H100 vectoradd", "H100 polybench", "microbenchmarks"),
-    *("Rodinia", "GV100", "pmpp, cold", "pmpp, batch", "kpp"),
+    *("Rodinia", "GV100", "pmpp, cold", "pmpp, batch", "kpp", "L1 strides", "L2 streams"),
+    *("reductions", "vectors", "SGEMM", "Triton", "newest cards"),
 )
 #: Sets with several kernels a card, whose times are compared.
 RATIO_SUITES = ("pmpp, cold", "pmpp, batch", "kpp")
@@ -132,6 +141,8 @@ VERSIONS = {
     **dict.fromkeys(("course_histogram", "course_product"), ("shared", "kind", "block")),
     **dict.fromkeys(("course_vector", "simple_transpose"), ("shared", "block")),
     **dict.fromkeys(("transposes", "matrix_product"), ()),
+    **dict.fromkeys(("reductions", "products_of_floats"), ("version",)),
+    "vector_widths": ("width",),
 }
 
 

@@ -13,14 +13,18 @@ import warpstack as ws
 
 STUDIES = Path(__file__).resolve().parents[3] / "studies"
 sys.path.insert(0, str(STUDIES))
-from hardware_suites import SUITES, evaluate, samples, tables  # noqa: E402
-from hardware_suites.program import KERNELS, PROGRAMS, Bench  # noqa: E402
-from hardware_suites.row import Run  # noqa: E402
+from hardware_suites import SUITES, caches, evaluate, samples, tables, triton_kernels  # noqa: E402
+from hardware_suites.program import KERNELS, PROGRAMS, Bench, TritonBench, bench_of  # noqa: E402
+from hardware_suites.row import Row, Run, Setting, gpu_of, straight  # noqa: E402
 
 sys.path.pop(0)
 
 needs_compiler = pytest.mark.skipif(
     not ws.cuda.compilers(), reason="neither nvcc nor NVRTC is installed"
+)
+
+needs_triton = pytest.mark.skipif(
+    not triton_kernels.HAS_TRITON, reason="Triton or ml_dtypes is not installed"
 )
 
 
@@ -244,18 +248,244 @@ SMALL = {
     "simple_transpose": {"shared": 1, "rows": 64, "columns": 96},
     "simple_convolution": {"side": 3, "rows": 64, "columns": 64},
     "simple_counter": {"n": 512, "iters": 10},
+    "loads_at_strides": {"kind": 3, "size": 8},
+    "streams_in_l2": {
+        **{"kind": 2, "threads": 96, "blocks": 2, "sms": 4, "first": 2, "second": 6, "length": 3000}
+    },
+    "vector_widths": {"width": 4},
+    "matrix_vector": {"version": 1, "rows": 1024, "columns": 128},
+    "read_memory": {"blocks": 4},
 }
+#: The same of kernels in Triton.
+SMALL_TRITON = {
+    "rms_norm": {"rows": 8, "columns": 1024, "target": 80},
+    "layer_norm": {"rows": 8, "columns": 1024, "target": 80},
+    "gates": {"rows": 8, "columns": 1024, "target": 80},
+    "rotations": {"length": 4, "head": 64, "target": 80},
+    "tables_of_rows": {"entries": 40, "count": 128, "width": 256, "target": 80},
+    "row_softmax": {"rows": 8, "columns": 1024, "target": 80},
+    "cross_entropy": {"rows": 2, "columns": 5000, "target": 80},
+    "tiled_product": {"size": 128, "rows": 64, "columns": 32, "depth": 32, "target": 80},
+}
+
+
+def check_estimated_sizes(small):
+    """What is too long to simulate is told before it is traced."""
+    for name, parameters in small.items():
+        program = PROGRAMS[name]
+        traces = program.launches(bench_of(program.source, None), **parameters)
+        largest = max(trace.num_instructions for trace in traces)
+        estimate = program.size(**parameters)
+        assert 0.3 < estimate / largest < 3, (name, estimate, largest)
 
 
 @needs_compiler
 def test_estimated_sizes_are_near_the_traced_ones():
-    """What is too long to simulate is told before it is traced."""
-    for name, parameters in SMALL.items():
-        program = PROGRAMS[name]
-        traces = program.launches(Bench(program.source, None), **parameters)
-        largest = max(trace.num_instructions for trace in traces)
-        estimate = program.size(**parameters)
-        assert 0.3 < estimate / largest < 3, (name, estimate, largest)
+    check_estimated_sizes(SMALL)
+
+
+@needs_triton
+def test_estimated_sizes_of_triton_kernels():
+    check_estimated_sizes(SMALL_TRITON)
+
+
+@needs_compiler
+def test_loads_and_streams_of_caches(bench):
+    b = bench("caches.cu")
+    # The sum is -1 for the one thread that writes it: 4 products, of which the first counts.
+    given = np.zeros(4096, np.float32)
+    given[[0, 4]] = 1, -0.125
+    out = b.zeros(64)
+    b.launch("stride_float", 1, 64, out, b.device.array(given), 0, 40, 64)
+    assert np.asarray(out).nonzero()[0].tolist() == [0]
+    given = np.zeros(40 * 33, np.float64)
+    given[[2 * 40 + 3, 2 * 40 + 7]] = 1, -1
+    out = b.zeros(64, dtype=np.float64)
+    b.launch("block_double", 1, (4, 2), out, b.device.array(given), 0, 40, 8)
+    assert np.asarray(out).nonzero()[0].tolist() == [3]
+
+    length, rng = 97, np.random.default_rng(3)
+    arrays = [b.device.array(rng.random(length)) for _ in range(3)]
+    shift = length.bit_length() - 1
+    divisor = (length, np.uint32(-(-(2 ** (32 + shift)) // length)), shift)
+    x, y, z = (np.asarray(each) for each in arrays)
+    for name, expected in (
+        ("write", np.full(length, 0.25)),
+        ("scale", 1.5 * x),
+        ("triad", x * z + y),
+    ):
+        out = b.zeros(length, dtype=np.float64)
+        b.launch(f"stream_{name}", 10, 32, out, *arrays, *divisor)
+        assert np.allclose(np.asarray(out), expected), name
+
+
+@needs_compiler
+def test_reductions_vectors_and_products_step_by_step(bench):
+    b = bench("reductions.cu")
+    values = np.random.default_rng(3).integers(0, 9, 2**17).astype(np.float32)
+    given = b.device.array(values)
+    for version, each in enumerate((1, 1, 1, 2, 2, 2, 128, 128)):
+        blocks = len(values) // (256 * each)
+        out = b.zeros(blocks)
+        b.launch(f"reduce_{version}", blocks, 256, given, out)
+        assert np.array_equal(np.asarray(out), values.reshape(blocks, -1).sum(1)), version
+    out = b.zeros(3)
+    b.launch("reduce_8", 3, 256, given, out, np.uint32(len(values)))
+    assert np.asarray(out).sum() == values.sum()
+
+    b = bench("vectors.cu")
+    x, y = random(1024), random(1024)
+    for width in (1, 2, 4):
+        out = b.zeros(1024)
+        arrays = (b.device.array(x), b.device.array(y), out)
+        b.launch(f"add_{width}", 1024 // (256 * width), 256, *arrays)
+        assert np.array_equal(np.asarray(out), x + y)
+    for version, columns in ((0, 64), (1, 256), (2, 16)):
+        matrix, vector, out = random(32, columns), random(columns), b.zeros(32)
+        arrays = (b.device.array(matrix), b.device.array(vector), out)
+        b.launch(f"matvec_{version}", 8, (32, 4), *arrays, 32, columns)
+        assert np.allclose(np.asarray(out), matrix @ vector, rtol=1e-5), version
+
+    b = bench("sgemm.cu")
+    left, right, old = (random(128, 128) for _ in range(3))
+    for version in range(1, 11):
+        tile = {1: 32, 2: 32, 3: 32, 4: 64}.get(version, 128)
+        threads = {1: (32, 32), 2: 1024, 3: 1024, 4: 512, 10: 128}.get(version, 256)
+        out = b.device.array(old)
+        arrays = (b.device.array(left), b.device.array(right), np.float32(3), out)
+        grid = (128 // tile, 128 // tile)
+        b.launch(f"sgemm_{version}", grid, threads, 128, 128, np.float32(0.5), *arrays)
+        expected = 0.5 * left @ right + 3 * old
+        assert np.allclose(np.asarray(out), expected, rtol=1e-4), version
+
+
+@needs_triton
+def test_kernels_in_triton():
+    import ml_dtypes
+
+    b = TritonBench(KERNELS / "rows.py")
+    x, w, v = random(3, 100), random(100), random(100)
+    arrays = [b.device.array(each) for each in (x, w, v)]
+    out, means, scales = b.zeros(3, 100), b.zeros(3), b.zeros(3)
+    b.launch("rms_norm", 3, 80, out, *arrays[:2], scales, 100, 1e-6, BLOCK=128)
+    root = np.sqrt((x**2).mean(1, keepdims=True))
+    assert np.allclose(np.asarray(out), x / root * w, rtol=1e-4)
+    b.launch("layer_norm", 3, 80, out, *arrays, means, scales, 100, 1e-6, BLOCK=128)
+    expected = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True) * w + v
+    assert np.allclose(np.asarray(out), expected, rtol=1e-3, atol=1e-4)
+    b.launch("softmax", 2, 80, out, arrays[0], 3, 100, BLOCK=128, STAGES=4)
+    powers = np.exp(x)
+    assert np.allclose(np.asarray(out), powers / powers.sum(1, keepdims=True), rtol=1e-4)
+    half = b.zeros(3, 50)
+    b.launch("gate", 3, 80, half, arrays[0], n=50, BLOCK=64)
+    left, right = x[:, :50], x[:, 50:]
+    assert np.allclose(np.asarray(half), left / (1 + np.exp(-left)) * right, rtol=1e-4)
+
+    chosen, found = b.device.array(np.array([2, 0, 1, 2])), b.zeros(4, 100)
+    shape = {"width": 100, "ROWS": 16, "COLUMNS": 64}
+    b.launch("look_up", (1, 2), 80, arrays[0], chosen, found, 4, **shape)
+    assert np.array_equal(np.asarray(found), x[[2, 0, 1, 2]])
+
+    q, k, cosine, sine = random(2, 4, 32), random(2, 2, 32), random(2, 32), random(2, 32)
+    given = [b.device.array(each) for each in (q, k, cosine, sine)]
+    b.launch("rotate", 2, 80, *given, 2, Q_HEADS=4, K_HEADS=2, HEAD=32)
+    for heads, now in ((q, given[0]), (k, given[1])):
+        left, right, c, s = (
+            heads[..., :16],
+            heads[..., 16:],
+            cosine[:, None, :16],
+            sine[:, None, :16],
+        )
+        expected = np.concatenate([left * c - right * s, right * c + left * s], axis=-1)
+        assert np.allclose(np.asarray(now), expected, rtol=1e-4, atol=1e-6)
+
+    targets, losses = b.device.array(np.array([5, 99, 0])), b.zeros(3)
+    b.launch("cross_entropy", 3, 80, arrays[0], targets, losses, 100, 0.5, BLOCK=64)
+    chances = powers / powers.sum(1, keepdims=True)
+    rows = np.arange(3)
+    assert np.allclose(np.asarray(losses), -0.5 * np.log(chances[rows, [5, 99, 0]]), rtol=1e-4)
+    chances[rows, [5, 99, 0]] -= 1
+    assert np.allclose(np.asarray(arrays[0]), 0.5 * chances, rtol=1e-3, atol=1e-6)
+    assert ml_dtypes.bfloat16
+
+
+def row_of(run, **changes):
+    """Make a row of a run."""
+    values = {"suite": "kpp", "gpu": "a40", "application": run.label, "kernel_index": "0"}
+    values |= {"kernel": "k", "metric": "duration_us", "measured": 10.0, "unit": "us", "run": run}
+    return Row(**(values | changes))
+
+
+@needs_compiler
+def test_rows_of_slopes_and_of_changed_gpus(tmp_path):
+    """The time of a row is the weighted sum of its launches'; a setting may change the GPU."""
+    run = Run.of("loads_at_strides", kind=0, size=8)
+    rows = [
+        row_of(run, launches=(0, 1), weights=(-0.5, 2.0), settings=(Setting("in order"),)),
+        row_of(run, launches=(0,), settings=(Setting("in order"),)),
+        row_of(run, launches=(1,), settings=(Setting("in order"),)),
+        row_of(run, launches=(1,), settings=(Setting("in order", changes=(("lsu_interval", 9),)),)),
+    ]
+    tasks = evaluate.tasks_of(rows, "ptx", tmp_path)
+    assert len(tasks) == 1
+    results = [evaluate.evaluated(task) for task in tasks]
+    times = evaluate.rows_with_times(rows, results, "ptx", 1e9)
+    both, first, second, slow = times.loc[times["model"] == evaluate.SIMULATOR, "us"]
+    assert both == pytest.approx(2 * second - 0.5 * first)
+    assert slow > 1.1 * second
+    # Eight words apart, lanes meet in the banks of eight: eight cycles a load, of 32 warps.
+    per_load = (second - first) * 1000 * ws.gpu("a40").clock_ghz / (32 * 256)
+    assert per_load == pytest.approx(8, rel=0.05)
+
+
+@needs_triton
+def test_rows_of_triton_start_with_a_written_l2(tmp_path):
+    run = Run.of("rms_norm", rows=400, columns=4096, target=80)
+    rows = [
+        row_of(run, gpu="a100", profiler="do_bench", settings=(Setting(state),))
+        for state in ("cold", "written")
+    ]
+    tasks = evaluate.tasks_of(rows, "machine", tmp_path)
+    results = [evaluate.evaluated(task) for task in tasks]
+    times = evaluate.rows_with_times(rows, results, "machine", 1e9)
+    assert set(times["code"]) == {"PTX"}
+    cold, written = times.loc[times["model"] == evaluate.SIMULATOR, "us"]
+    assert written > cold
+
+
+def test_straight_lines_and_names_of_gpus():
+    assert straight(2, 4, 10) == (-3, 4)
+    assert gpu_of("a100-pcie@0.765") == ("a100-pcie", 0.765)
+    assert gpu_of("a6000 (a40, 768 GB/s, 1.8 GHz)") == ("rtx-a6000", 0)
+    assert gpu_of("A100-SXM4-80GB (a100 with 2039 GB/s)") == ("a100-80gb", 0)
+
+
+def measured(folder, name, head, line):
+    """Write a table of one measurement, and return the folder."""
+    (folder / name).write_text(f"{head}\n{line}\n")
+    return folder
+
+
+def test_measured_rates_are_times_of_the_same_work(tmp_path):
+    head = "source,gpu,program,kernel,size,measured,unit,note"
+    size = '"128x2 threads/SM, 1919 kB"'
+    line = f'RRZE,a100,L2 streams,triad,{size},1000.0,GB/s,"slope over waves (10, 40), L2 warm"'
+    (row,) = caches.stream_rows(measured(tmp_path, "microbenchmarks-2026.csv", head, line))
+    # 2^30 elements of four arrays of eight bytes, at a thousand bytes per nanosecond.
+    assert row.measured == pytest.approx(2**30 * 32 / 1e6)
+    assert dict(row.run.parameters)["length"] == 122849
+    assert sum(row.weights) == 0
+    # A wave is of 108 SMs with two blocks of 128 elements.
+    assert row.weights[1] * 30 * 108 * 2 * 128 == pytest.approx(2**30)
+
+
+def test_rows_of_triton_without_triton(tmp_path, monkeypatch):
+    monkeypatch.setattr(triton_kernels, "HAS_TRITON", False)
+    head = "kernel,size,gpu,measured_us,source,note"
+    line = "Liger rms_norm fwd,2048x2048 bf16,a100,20.0,x,"
+    (row,) = triton_kernels.rows(measured(tmp_path, "triton-kernels.csv", head, line))
+    assert row.run is None
+    assert row.reason == "Triton or ml_dtypes is not installed"
 
 
 def test_rows_of_the_measurements(shared):
