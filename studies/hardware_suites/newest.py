@@ -54,7 +54,7 @@ def _row(each: dict[str, Any]) -> Row:
             "run": Run.of("vector_add", size=int(each["shape"].split()[0])),
         }
     elif "IMAD" in kernel:
-        base["reason"] = "bound by the instruction cache"
+        base["reason"] = "what the rate of instruction fetches was read from"
     else:
         base["reason"] = "no kernel"
     return Row(**base)

@@ -43,6 +43,7 @@ AddressMap::AddressMap(std::uint64_t buckets, Indexing indexing)
       bits_(static_cast<unsigned>(indexing == Indexing::ipoly ? std::countr_zero(buckets)
                                                               : std::bit_width(buckets - 1))),
       by_odd_(buckets >> std::countr_zero(buckets)),
+      turn_(0x9e3779b97f4a7c15 / by_odd_.value()),
       is_split_(!std::has_single_bit(buckets)),
       first_fold_(std::max(bits_, 1u)) {
   while (2 * first_fold_ < 64) first_fold_ *= 2;

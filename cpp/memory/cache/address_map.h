@@ -77,12 +77,12 @@ class AddressMap {
     return (n ^ (n >> 29)) * 0x94d049bb133111eb;
   }
   /// The remainder by the odd factor, turned on with each run of that many numbers by the golden
-  /// ratio, so that strides that are multiples of the factor spread over all remainders, too.
+  /// ratio, so that strides that are multiples of the factor spread over all remainders, too. It
+  /// goes on by none or one, so that neighbours never meet.
   [[nodiscard]] std::uint64_t turned(std::uint64_t n) const {
-    constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // of 2^64
     const std::uint64_t odd = by_odd_.value();
     const std::uint64_t run = by_odd_.quotient(n);
-    const std::uint64_t result = n - run * odd + Divisor::high_product(run * golden, odd);
+    const std::uint64_t result = n - run * odd + Divisor::high_product(run * turn_, odd);
     return result < odd ? result : result - odd;
   }
   [[nodiscard]] std::uint64_t fold(std::uint64_t n) const {
@@ -100,8 +100,9 @@ class AddressMap {
   Indexing indexing_;
   std::uint64_t buckets_;
   Divisor by_buckets_;
-  unsigned bits_;   ///< of the next power of two; ipoly: of the greatest that divides `buckets`
-  Divisor by_odd_;  ///< the other factor, of ipoly
+  unsigned bits_;       ///< of the next power of two; ipoly: of the greatest that divides `buckets`
+  Divisor by_odd_;      ///< the other factor, of ipoly
+  std::uint64_t turn_;  ///< of 2^64, with each run of as many numbers: the golden ratio of one
   bool is_split_;
   unsigned first_fold_;  ///< the greatest bits_ * 2^k below 64; unused without bits
   std::shared_ptr<const Remainders> remainders_;

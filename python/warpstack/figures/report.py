@@ -306,7 +306,7 @@ def _section(report: Report, place: str) -> list[str]:
     return [
         *lines,
         *([""] if held < len(claims) else []),
-        f"![{figure.title}]({report.picture.name})",
+        f"![{figure.name}]({report.picture.name})",  # the title stands above
     ]
 
 

@@ -149,8 +149,8 @@ def spread(number, buckets, how):
         twos = buckets // odd
         bits = twos.bit_length() - 1
         run, above = divmod(number // twos, odd)
-        # Each run of as many numbers begins at another remainder, by the golden ratio.
-        above = (above + (run * 0x9E3779B97F4A7C15 % 2**64) * odd // 2**64) % odd
+        # Each run of as many numbers begins on by the golden ratio of one.
+        above = (above + (run * (0x9E3779B97F4A7C15 // odd) % 2**64) * odd // 2**64) % odd
         # Long division of polynomials.
         while bits and number >= twos:
             number ^= POLYNOMIALS[bits] << (number.bit_length() - 1 - bits)
