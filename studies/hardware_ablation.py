@@ -80,9 +80,7 @@ STEPS = (
         "places free before stores are acknowledged",
         (("store_acknowledgement", "awaited"), ("kernel_end", "last_warp")),
     ),
-    Step(
-        "slower load-store units", (("lsu_interval", 1), ("shared_wavefront_cycles", 1))
-    ),
+    Step("slower load-store units", (("lsu_interval", 1), ("shared_wavefront_cycles", 1))),
     Step("tags and banks of L1", (("l1_tags_per_cycle", 0),)),
     Step("sectors written in part", (("l2_partial_write_turns", 0),)),
     Step("sets of L2 by chance", (("l2_set_index", "xor"),)),

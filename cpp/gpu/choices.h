@@ -63,7 +63,9 @@ enum class Indexing : std::uint8_t {
              ///< of the factor that is a power of two, beside the number above it modulo the other
   scatter,   ///< as if by chance: sets are used unequally
 };
-constexpr auto names_of(Indexing) { return enum_names("indexing", "modulo", "xor", "ipoly", "scatter"); }
+constexpr auto names_of(Indexing) {
+  return enum_names("indexing", "modulo", "xor", "ipoly", "scatter");
+}
 
 /// Whether loads of global memory go through L1.
 enum class GlobalLoads : std::uint8_t { cached, bypassed };

@@ -340,7 +340,7 @@ def test_the_index_says_what_holds_and_what_does_not(tmp_path):
     assert text.count("\n## A paper\n") == 1
     assert "A line (Figure 1). Agrees: 1 of 1 claims hold." in text
     assert "A line (Figure 1). Does not agree: 0 of 1 claims hold." in text
-    assert text.count("- **Does not hold**: it rises. The paper: 1; here: 2.\n\n![fake]") == 1
+    assert text.count("- **Does not hold**: it rises. The paper: 1; here: 2.\n\n![a-fig1]") == 1
     claims = pd.read_csv(tmp_path / "claims.csv")
     assert claims[["claim", "paper", "ours", "holds"]].to_numpy().tolist() == [
         ["it rises", 1, 2, True],

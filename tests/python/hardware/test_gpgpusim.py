@@ -40,7 +40,9 @@ class TestValues:
             "issue_width": 2.0,
             "scheduler": "gto",
             "base_clock_ghz": 0,  # no options for launches
-            **dict.fromkeys((f"launch_us_{p}" for p in ("nsys", "ncu", "nvprof", "events", "batch")), 0),
+            **dict.fromkeys(
+                (f"launch_us_{p}" for p in ("nsys", "ncu", "nvprof", "events", "batch")), 0
+            ),
             **dict.fromkeys(("block_interval_cycles", "block_replacement_ns"), 0),
             **dict.fromkeys((f for f in Gpu.__dataclass_fields__ if f.endswith("_rate")), 0),
             "warp_start_cycles": 0,
