@@ -152,8 +152,8 @@ def add_profiler(parser: argparse.ArgumentParser) -> None:
         choices=PROFILERS,
         default=PROFILERS[0],
         help="whose time to predict, launch included: Nsight Systems, Nsight Compute (which holds the "
-        "base clock), nvprof, CUDA events, a batch of launches in a stream, or Triton's do_bench, which fills L2 before "
-        "(default: nsys)",
+        "base clock), nvprof, CUDA events, a batch of launches in a stream, or Triton's do_bench, which "
+        "fills L2 before (default: nsys)",
     )
 
 
