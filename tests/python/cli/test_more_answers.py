@@ -168,7 +168,7 @@ class TestSettings:
     def test_an_unknown_gpu_has_a_short_answer(self, small, capfd):
         assert main(["predict", small, "--gpu", "h100"]) == 2
         err = capfd.readouterr().err
-        assert "did you mean h100-pcie, h100-sxm, h200 or a100?" in err
+        assert "did you mean h100-pcie, h100-sxm, p100 or h200?" in err
         assert "warpstack gpus" in err
         assert len(err) < 250
         with pytest.raises(InputError, match=r"there is no GPU 'xyzzy'; warpstack gpus \(ws.gpus"):
