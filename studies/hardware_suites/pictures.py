@@ -14,14 +14,14 @@ from .tables import SETS
 
 #: Half the width of the band, as a share of the measured time.
 BAND = 0.25
-COLUMNS = 3
+COLUMNS = 4
 
 
 def draw(found: pd.DataFrame) -> Figure:
     """Draw a panel per set: time predicted over time measured, a colour per GPU."""
     suites = [suite for suite in SETS if suite in set(found["suite"])]
     lines = -(-len(suites) // COLUMNS)
-    figure = Figure(figsize=(10, 3.4 * lines), layout="constrained")
+    figure = Figure(figsize=(10, 2.6 * lines), layout="constrained")
     axes = np.atleast_1d(figure.subplots(lines, COLUMNS, squeeze=False)).ravel()
     for ax, suite in zip(axes, suites, strict=False):
         group = found[found["suite"] == suite]
@@ -49,7 +49,8 @@ def draw(found: pd.DataFrame) -> Figure:
         ax.set_title(suite, fontsize=sheet.TITLE)
         ax.set_xlabel("measured (µs)", fontsize=sheet.LABEL)
         ax.set_ylabel("predicted (µs)", fontsize=sheet.LABEL)
-        subs = (1, 2, 5) if ends[1] < 100 * ends[0] else (1,)
+        span = ends[1] / ends[0]
+        subs = (1, 2, 5) if span < 15 else (1, 3) if span < 100 else (1,)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(subs=subs))
             axis.set_major_formatter(FormatStrFormatter("%g"))
