@@ -137,7 +137,10 @@ def test_equal_settings_are_equal_options():
         ({"sample_sms": 0}, "sample_sms = 0 is not a share of the SMs"),
         ({"sample_sms": "most"}, "sample_sms = 'most' is not a share of the SMs"),
         ({"sample_launches": 1.0}, "sample_launches = 1.0 is not True, False or a relative error"),
-        ({"profiler": "gprof"}, "profiler = 'gprof' is not one of nsys, ncu, nvprof, events, batch, do_"),
+        (
+            {"profiler": "gprof"},
+            "profiler = 'gprof' is not one of nsys, ncu, nvprof, events, batch, do_",
+        ),
     ],
 )
 def test_wrong_options_are_refused(wrong, message, kernel):
