@@ -23,7 +23,8 @@ struct AtomicRule {
   /// A sector has a request for each of the lanes that meet in one of its words; otherwise a line
   /// has one.
   bool per_lane = false;
-  double lane_turns = 0;  ///< of an L2 slice, per lane; 0: one turn per request
+  double lane_turns = 0;     ///< of an L2 slice, per lane; 0: one turn per request
+  double words_at_once = 1;  ///< different words that it serves in these turns
 
   /// Whether a request may take other than one turn.
   [[nodiscard]] bool counts_lanes() const { return per_lane || lane_turns > 0; }
@@ -35,15 +36,17 @@ struct AtomicRule {
   [[nodiscard]] double turns_of_request(double lanes) const {
     return std::max(1.0, lane_turns * lanes);
   }
-  /// Lanes per request for some sectors of a line. With `per_lane`, the lanes of a sector are
-  /// shared out among its requests.
+  /// Lanes per request for some sectors of a line, one after the other. With `per_lane`, the lanes
+  /// of a sector are shared out among its requests, in each of which they have words of their own.
   [[nodiscard]] double lanes_of_request(const SectorLanes& lanes, SectorMask mask) const {
     double sum = 0;
+    double in_word = 0;  // the most that meet
     for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
       const trace::AtomicLanes sector = lanes[static_cast<std::size_t>(std::countr_zero(rest))];
       sum += static_cast<double>(sector.sector) / (per_lane ? requests_of(sector) : 1);
+      in_word = std::max(in_word, per_lane ? 1.0 : static_cast<double>(sector.word));
     }
-    return sum;
+    return sum > 0 ? std::max(sum / words_at_once, in_word) : 0;
   }
   /// Turns of all requests for some sectors of a line.
   [[nodiscard]] double turns(const SectorLanes& lanes, SectorMask mask) const {

@@ -67,6 +67,7 @@ MemoryConfig MemoryConfig::of(const gpu::Gpu& gpu, const CacheOptions& options) 
   config.l1_mshrs = gpu.has_streaming_l1() ? gpu.noc_queue_entries : gpu.l1_mshrs;
   config.atomics_per_lane = gpu.atomic_requests == gpu::AtomicRequests::per_lane;
   config.atomic_lane_turns = gpu.l2_atomic_lane_turns;
+  config.atomic_words_at_once = gpu.l2_atomic_words_at_once;
   config.partial_write_turns = gpu.l2_partial_write_turns;
   config.scheduler = gpu.scheduler;
   config.issue_width = gpu.issue_width;

@@ -36,10 +36,11 @@ struct MemoryConfig {
   bool filter_l1_hits = true;        ///< false: L2 sees what hits in L1 too, as in PPT-GPU-Mem
   BlockOrder block_order;
   AccessOrder access_order = AccessOrder::round_robin;
-  std::uint32_t l1_mshrs = 1;      ///< per SM; only for the greedy and the timed order
-  bool atomics_per_lane = false;   ///< lanes that share a word have a request each
-  double atomic_lane_turns = 0;    ///< of an L2 slice per lane of an atomic; 0: one per request
-  double partial_write_turns = 0;  ///< of an L2 slice per sector that a store writes in part
+  std::uint32_t l1_mshrs = 1;       ///< per SM; only for the greedy and the timed order
+  bool atomics_per_lane = false;    ///< lanes that share a word have a request each
+  double atomic_lane_turns = 0;     ///< of an L2 slice per lane of an atomic; 0: one per request
+  double atomic_words_at_once = 1;  ///< different words of an atomic that it serves meanwhile
+  double partial_write_turns = 0;   ///< of an L2 slice per sector that a store writes in part
   // Only for the timed order:
   gpu::Scheduler scheduler = gpu::Scheduler::gto;
   double issue_width = 1;               ///< warp instructions per cycle per SM

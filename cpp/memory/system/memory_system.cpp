@@ -424,14 +424,15 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
       return std::make_unique<SmCaches>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm,
                                         config_, l1, l2_, 1);
     };
-    const Followers::Launch launch{trace,
-                                   flags,
-                                   l1,
-                                   l2_,
-                                   config_.l1_caches_global,
-                                   keeps_bytes(l2_.config()) || config_.partial_write_turns > 0,
-                                   {config_.atomics_per_lane, config_.atomic_lane_turns},
-                                   {config_.partial_write_turns}};
+    const Followers::Launch launch{
+        trace,
+        flags,
+        l1,
+        l2_,
+        config_.l1_caches_global,
+        keeps_bytes(l2_.config()) || config_.partial_write_turns > 0,
+        {config_.atomics_per_lane, config_.atomic_lane_turns, config_.atomic_words_at_once},
+        {config_.partial_write_turns}};
     SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_);
     before_sampled_.emplace(l2_);
     if (simulation.run(observed, interrupt)) {

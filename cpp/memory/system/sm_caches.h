@@ -79,7 +79,7 @@ class alignas(128) SmCaches {
         keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
                      l2.config().write_miss == WriteMiss::fetch_on_partial_write ||
                      config.partial_write_turns > 0),
-        atomics_{config.atomics_per_lane, config.atomic_lane_turns},
+        atomics_{config.atomics_per_lane, config.atomic_lane_turns, config.atomic_words_at_once},
         stores_{config.partial_write_turns},
         sets_per_thread_((l2.config().num_sets() + num_threads - 1) / num_threads),
         outcomes_(num_threads) {

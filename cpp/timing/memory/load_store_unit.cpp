@@ -23,7 +23,7 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       counters_(counters),
       grouper_(l1.line_bytes),
       atomics_{config.gpu.atomic_requests == AtomicRequests::per_lane,
-               config.gpu.l2_atomic_lane_turns},
+               config.gpu.l2_atomic_lane_turns, config.gpu.l2_atomic_words_at_once},
       l1_sectors_(l1.line_bytes / trace::sector_bytes),
       l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
       first_local_line_(trace::local_region_sector / l1_sectors_),

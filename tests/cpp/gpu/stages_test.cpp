@@ -72,9 +72,9 @@ TEST(Stages, MemoryReadsWhatIsDeclared) {
                    c.sm.shared_memory_bytes, c.sm.register_allocation_unit,
                    c.sm.shared_memory_allocation_bytes, c.sm.shared_memory_reserved_bytes),
         std::tuple(c.unified_bytes, c.carve_outs, c.adaptive_keeps_ways, c.l1_caches_global,
-                   c.l1_mshrs, c.atomics_per_lane, c.atomic_lane_turns, c.partial_write_turns,
-                   c.scheduler, c.issue_width, c.lsu_queue_entries, c.reserves_lines,
-                   c.atomics_stop_warps));
+                   c.l1_mshrs, c.atomics_per_lane, c.atomic_lane_turns, c.atomic_words_at_once,
+                   c.partial_write_turns, c.scheduler, c.issue_width, c.lsu_queue_entries,
+                   c.reserves_lines, c.atomics_stop_warps));
   });
 }
 

@@ -27,6 +27,7 @@ def timed_gpus(draw):
         atomic_requests=draw(st.sampled_from(["per_line", "per_lane"])),
         l2_partial_write_turns=draw(st.sampled_from([0, 0, 1, 2.5])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
+        l2_atomic_words_at_once=draw(st.sampled_from([1, 2, 3.5])),
         atomic_wait=draw(st.sampled_from(["for_data", "until_done"])),
     )
 

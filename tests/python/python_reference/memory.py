@@ -766,10 +766,18 @@ class PlainMemorySystem:
     def atomic_turns(self, touched):
         """Return how often a slice is busy with an atomic's line of {sector: bytes}."""
         each = self.config["atomic_lane_turns"]
+        at_once = self.config["atomic_words_at_once"]
         if not self.config["atomics_per_lane"]:
-            return timed.in_parts(max(1, each * sum(mask.lanes for mask in touched.values())))
+            lanes = sum(mask.lanes for mask in touched.values())
+            in_word = max(mask.word for mask in touched.values()) if lanes else 0
+            return timed.in_parts(max(1, each * max(lanes / at_once, in_word)))
         # Lanes of one word have a request each, which has its share of the sector's lanes.
-        return timed.in_parts(sum(max(mask.word, each * mask.lanes) for mask in touched.values()))
+        turns = 0
+        for mask in touched.values():
+            share = mask.lanes / max(mask.word, 1)
+            one_by_one = max(share / at_once, 1) if mask.lanes else 0
+            turns += max(mask.word, 1) * max(1, each * one_by_one)
+        return timed.in_parts(turns)
 
     def count(self, request, outcome, seen, rows):
         """Count what L2 said about a request of an access."""

@@ -835,6 +835,14 @@ class PlainSm:
             "before": self.time_before_miss(entry, now),
         }
 
+    def lanes_in_turn(self, part, shared):
+        """Return how many lanes of an atomic's {sector: bytes} a slice serves one after the other."""
+        lanes = sum(mask.lanes / (1 if shared else mask.word) for mask in part.values())
+        if not lanes:
+            return 0
+        in_word = max(mask.word for mask in part.values()) if shared else 1
+        return max(lanes / self.config["l2_atomic_words_at_once"], in_word)
+
     def send(self, line, sectors, kind, evict_first, fetch, now):
         machine = self.machine
         shared = self.config["atomic_requests"] == "per_line"
@@ -848,11 +856,9 @@ class PlainSm:
                     "line": l2_line,
                     "slice": machine.l2.place(l2_line)[0],
                     "sectors": part,
-                    "lanes": sum(
-                        mask.lanes / (1 if shared else mask.word)
-                        for mask in part.values()
-                        if kind in ("atomic", "reduction")
-                    ),
+                    "lanes": self.lanes_in_turn(part, shared)
+                    if kind in ("atomic", "reduction")
+                    else 0,
                     "kind": kind,
                     "evict_first": evict_first,
                     "fetch": fetch,

@@ -86,6 +86,7 @@ def timed_gpus(draw):
         l2_partial_write_turns=draw(st.sampled_from([0, 0, 1, 2.5])),
         l1_tags_per_cycle=draw(st.sampled_from([0, 0, 1, 2, 4])),
         l2_atomic_lane_turns=draw(st.sampled_from([0, 0, 1, 0.3])),
+        l2_atomic_words_at_once=draw(st.sampled_from([1, 2, 3.5])),
         l2_slice_request_cycles=draw(st.sampled_from([1, 1, 1.2, 3])),
         l2_slice_bytes_per_cycle=draw(st.sampled_from([0, 0, 32, 20])),
     )

@@ -469,6 +469,29 @@ TEST(Atomics, TakeTheirSliceForEachLane) {
   EXPECT_EQ(cycles(0.01, 1), 1 + 120);  // at least one request
 }
 
+TEST(Atomics, SeveralWordsAtOnce) {
+  // 32 words; or 24 lanes of one and 8 of others.
+  const auto cycles = [](double at_once, bool is_hot) {
+    const trace::KernelTrace kernel =
+        make_kernel(1, 64, {{"ATOMG.E.ADD", {4}, {2}, [is_hot](std::uint64_t thread) {
+                               const std::uint64_t lane = thread % 32;
+                               return 0x10000 + 4 * (is_hot && lane < 24 ? 0 : lane);
+                             }}});
+    gpu::Gpu gpu = small_gpu();
+    gpu.l2_atomic_lane_turns = 1;
+    gpu.l2_atomic_words_at_once = at_once;
+    Simulator simulator(gpu);
+    simulator.run(kernel);
+    return simulator.run(kernel).cycles;
+  };
+  EXPECT_EQ(cycles(1, false), 32 + 120);
+  EXPECT_EQ(cycles(2, false), 16 + 120);
+  EXPECT_EQ(cycles(4, false), 8 + 120);
+  EXPECT_EQ(cycles(1, true), 32 + 120);
+  EXPECT_EQ(cycles(2, true), 24 + 120);  // those of one word
+  EXPECT_EQ(cycles(4, true), 24 + 120);
+}
+
 TEST(Atomics, StopTheirWarpWhereMachinesSaySo) {
   // Nothing needs their results.
   const trace::KernelTrace kernel = make_kernel(
