@@ -484,6 +484,22 @@ def computing():
     return k.build()
 
 
+def straight():
+    """Return a kernel of 512 instructions in a row."""
+    k = ws.patterns.KernelBuilder("straight", grid=8, block=64)
+    for row in [k.instruction("IADD3", dst=4, src=4) for _ in range(512)]:
+        k.issue(row)
+    return k.build()
+
+
+def counting():
+    """Return a kernel whose lanes add to words of their own."""
+    k = ws.patterns.KernelBuilder("counting", grid=8, block=64)
+    for _ in range(4):
+        k.emit("RED.E.ADD", src=[4, 5], address=0x10000 + 4 * (k.thread % 32))
+    return k.build()
+
+
 #: Seeds of random kernels, on GPUs with few SMs and some with little L2, that together show most fields.
 SHOWING = (*range(28), 59, 72)
 
@@ -499,6 +515,10 @@ def shown_cases():
                 gpu = gpu.replace(l2_size_kib=gpu.l2_size_kib / 8)
         yield kr.trace(rc._fitting(recipe, gpu)), gpu
     yield computing(), ws.gpu("h100-pcie")
+    # Code of 8 KiB, of which an SM holds a half, and a quarter when the kernel starts.
+    fetching = {"instruction_cache_kib": 4, "instruction_fetch_cycles": 500}
+    yield straight(), ws.gpu("pascal-mdm").replace(**fetching, instruction_preload_kib=2)
+    yield counting(), ws.gpu("pascal-mdm").replace(l2_atomic_lane_turns=1)
     # A miss that finds the queue of its channel full waits for it in a place of its own.
     full = {"dram_queue_entries": 1, "dram_bandwidth_gbs": 20}
     yield ws.patterns.stream(blocks=64), ws.gpu("pascal-mdm").replace(**full)

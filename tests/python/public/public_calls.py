@@ -697,7 +697,13 @@ def calls(given: Given) -> dict[str, Call]:
         classes={"a": "MD"},
     )
     add(ws.validation.validation_errors, table=g.validated, by="app", pairs="kernel")
-    add(ws.validation.pair_errors, table=g.validated, versions={"k": "k"}, least=0.1, within=0.15)
+    add(
+        ws.validation.pair_errors,
+        table=g.validated,
+        versions={"strided_gs32": "k"},
+        least=0.1,
+        within=0.15,
+    )
     more_sms = {"more": {"num_sms": 4}}
     add(
         ws.validation.what_if,
