@@ -597,17 +597,23 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double at_burst =
       burst.cycles > 0 ? burst.cycles * std::min(1 / demands.loads, deepest) : 0;
   double of_burst = 0;
+  double issued = 0;  // cycles of the last SM in which it issues
   for (const interval::SmWork& sm : launch.sms) {
     double cycles = 0;
     double longer = 0;
+    double issuing = 0;
     for (std::size_t p = 0; p < solutions.size(); ++p) {
       const double running = std::max(launch.phases[p].warps, 1.0) / solutions[p].rate;
       const double time = running + code.beyond(running);
       cycles += sm.depth[p] * time;
+      issuing += sm.depth[p] * std::max(launch.phases[p].warps, 1.0) * issue_cycles;
       const double first = std::min(launch.at_start[p] / demands.loads, sm.depth[p]);
       if (burst.cycles > 0) longer += first * std::max(burst.cycles + beside - time, 0.0);
     }
-    if (cycles + longer > in_phases) of_burst = longer;
+    if (cycles + longer > in_phases) {
+      of_burst = longer;
+      issued = issuing;
+    }
     in_phases = std::max(in_phases, cycles + longer);
     // Where those of the start are soon gone, it takes no longer than all that the SM does.
     const double in_company = std::min(sm.drain_instructions * paced, cycles);
@@ -617,12 +623,14 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   }
   ModelResult result;
   if (launch.sms.empty()) return result;
-  // What the launch takes of the time that its phases would.
+  // What the launch takes of the time that its phases would wait.
   double shorter = 1;
   if (launch.has_latest_end) {
     const double latest = end_one_after_another(launch, demands, trips_alone, parameters) +
                           deepest * code.share * code.cycles + after_stores;
-    shorter = in_phases > latest ? latest / in_phases : 1;
+    if (in_phases > latest) {
+      shorter = std::max(latest - issued, 0.0) / std::max(in_phases - issued, latest - issued);
+    }
     in_phases = std::min(in_phases, latest);
     draining = std::min(draining, latest + at_burst);
   }
@@ -645,7 +653,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const double rate = solutions[p].rate;
     result.stack[StackComponent::base] += instructions * issue_cycles;
     const CpiStack<double> shares = lost_to(demands, solutions[p], warps, alone, issue_cycles);
-    divide(instructions * std::max(shorter / rate - issue_cycles, 0.0), shares, result.stack);
+    divide(instructions * shorter * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.stack[StackComponent::dep] += launch.mean_depth[p] * code.beyond(warps / rate) * shorter;
     result.sm_instructions += instructions;
   }

@@ -124,6 +124,7 @@ class TestValues:
             "l2_miss_queue_entries": 0,
             "noc_topology": "shared",
             "l2_atomic_lane_turns": 0,
+            "l2_atomic_words_at_once": 1,
             "l2_partial_write_turns": 0,
             "compute_capability": 0,
             "store_acknowledgement": "awaited",

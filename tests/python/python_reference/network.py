@@ -494,7 +494,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     slowest, first_access = first_burst(launch["first"], d, gpu, share)
     to_issue = launch["first"][0] * issue
     beside = max(think + schedulers * issue, to_issue) + to_issue * d["loads"]
-    works = []  # of each SM: cycles, and by how much the first access makes them longer
+    works = []  # of each SM: cycles, by how much the first access makes them longer, and of issue
     for depth, *_ in sms:
         longer = 0
         for phase, deep in depth.items():
@@ -502,19 +502,22 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
                 first = min(launch["at_start"].get(phase, 0) / d["loads"], deep)
                 longer += first * max(first_access + beside - with_code(solved[phase][0]), 0)
         work = sum(deep * with_code(solved[phase][0]) for phase, deep in depth.items())
-        works.append((work, longer))
+        issued = sum(deep * phase[0] * issue for phase, deep in depth.items())
+        works.append((work, longer, issued))
     at_burst = first_access * min(1 / d["loads"], deepest) if first_access else 0
-    in_phases, of_burst = max((sum(work), work[1]) for work in works)
+    in_phases, of_burst, issued = max(((w + longer, longer, i) for w, longer, i in works))
     latest = one_after_another(launch, d, gpu, places) + after_stores
     latest += deepest * fetched * fetch_cycles
-    shorter = min(1, latest / in_phases)
-    in_phases *= shorter
+    shorter = 1
+    if in_phases > latest:
+        shorter = max(latest - issued, 0) / (in_phases - issued)
+    in_phases = min(in_phases, latest)
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
     served = end_of_services(launch, d, gpu, places)
     cycles = max(in_phases, max(launch["span"] + at_burst, served) + after_stores)
     if gpu["scheduler"] == "gto":
         pace = sum(share * with_code(solved[p][1]) for p, share in launch["at_start"].items())
-        for (_, n, alone_, most, *_), (work, longer) in zip(sms, works, strict=True):
+        for (_, n, alone_, most, *_), (work, longer, _) in zip(sms, works, strict=True):
             drain = max(alone_ + after_stores, min(most * pace, work))
             drained = n * issue + min(drain + at_burst, max(drain, work + longer))
             cycles = max(cycles, min(drained, latest + at_burst))
@@ -531,7 +534,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     for phase, (time, _, where) in solved.items():
         depth = depths[phase]
         stack["base"] += depth * phase[0] * issue
-        divide(depth * max(time * shorter - phase[0] * issue, 0), where)
+        divide(depth * shorter * max(time - phase[0] * issue, 0), where)
         stack["dep"] += depth * (with_code(time) - time) * shorter
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
