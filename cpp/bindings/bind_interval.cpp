@@ -119,7 +119,8 @@ void bind_work(py::module_& module) {
       .def_property_readonly("off_unit",
                              [](const interval::PhaseList& list) {
                                const interval::TimeOffUnit& off = list.off_unit;
-                               return std::array{off.before, off.after, off.of_parts};
+                               return std::array{off.before, off.after, off.for_stores,
+                                                 off.of_parts};
                              })
       .def_readonly("replacements", &interval::PhaseList::replacements)
       .def_readonly("first_warps", &interval::PhaseList::first_warps)

@@ -160,7 +160,9 @@ class LoneWarp {
     while (last > 0 && !accesses(warp, last - 1)) --last;
     if (last-- == 0) return off;
     off.accesses = true;
-    off.after = end_of(run(warp, last, size));
+    const Stretch to_end = run(warp, last, size);
+    off.after = end_of(to_end);
+    off.for_stores = std::max(to_end.stored - off.after, 0.0);
     std::size_t begin = 0;  // of the stretch
     bool is_first = true;   // of the part
     bool is_known = false;  // the first of all

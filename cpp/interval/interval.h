@@ -54,6 +54,7 @@ struct TimeOffUnit {
   bool accesses = false;  ///< it has memory instructions, shared memory included
   double before = 0;      ///< cycles until its first one issues
   double after = 0;       ///< cycles from the last one to the end
+  double for_stores = 0;  ///< cycles beyond, in which the launch waits for the last one, a store
   /// The same of each part between two barriers, in sum; a part without memory instructions as a
   /// whole.
   double of_parts = 0;

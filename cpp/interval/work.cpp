@@ -570,6 +570,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       ++accessing;
       launch.off_unit.before += warp.off_unit.before;
       launch.off_unit.after += warp.off_unit.after;
+      launch.off_unit.for_stores += warp.off_unit.for_stores;
       launch.off_unit.of_parts += warp.off_unit.of_parts;
     }
     most_warps = std::max(most_warps, static_cast<double>(warps.size()));
@@ -578,8 +579,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   launch.store_cycles /= instructions;
   launch.off_unit.accesses = accessing > 0;
   launch.accessing = accessing / num_warps;
-  for (double* sum : {&launch.off_unit.before, &launch.off_unit.after, &launch.off_unit.of_parts}) {
-    *sum /= std::max(accessing, 1.0);
+  for (double TimeOffUnit::* sum : {&TimeOffUnit::before, &TimeOffUnit::after,
+                                    &TimeOffUnit::for_stores, &TimeOffUnit::of_parts}) {
+    launch.off_unit.*sum /= std::max(accessing, 1.0);
   }
   // Repeats of the traced blocks differ from each other only at the start and at the end.
   constexpr std::uint64_t rounds = 64;

@@ -394,7 +394,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
 }
 
 /// The earliest end of the launch that each resource allows: somebody comes to it first, it serves
-/// everybody, and who it serves last goes on to its end.
+/// everybody, and who it serves last goes on to its end, or waits for its store.
 double end_of_services(const interval::PhaseList& launch, const interval::ResourceDemands& demands,
                        const ModelParameters& gpu) {
   double end = 0;
@@ -402,17 +402,20 @@ double end_of_services(const interval::PhaseList& launch, const interval::Resour
   Services cycles = services_of(demands, gpu);
   cycles[lsu] += place_waits(demands, gpu);
   const interval::TimeOffUnit& off = launch.off_unit;
+  const double for_stores = std::min(off.for_stores, gpu.l2_latency);
+  const double after = off.after + for_stores;
   for (std::size_t k = lsu; k < num_resources; ++k) {
     if (cycles[k] == 0) continue;
     if (k >= request_network) {
-      end = std::max(end, off.before + launch.instructions * cycles[k] + off.after);
+      end = std::max(end, off.before + launch.instructions * cycles[k] + after);
       continue;
     }
     for (const interval::SmWork& sm : launch.sms) {
-      end = std::max(end, off.before + sm.instructions * cycles[k] + off.after);
+      end = std::max(end, off.before + sm.instructions * cycles[k] + after);
       // The same holds for each block, between any two barriers, and blocks of one place follow
       // one another.
-      end = std::max(end, sm.rounds * off.of_parts + sm.round_instructions * cycles[k]);
+      end =
+          std::max(end, sm.rounds * off.of_parts + sm.round_instructions * cycles[k] + for_stores);
     }
   }
   return end;
@@ -635,7 +638,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     draining = std::min(draining, latest + at_burst);
   }
   const double served = end_of_services(launch, demands, parameters);
-  double cycles = std::max(in_phases, std::max(launch.span + at_burst, served) + after_stores);
+  double cycles = std::max({in_phases, launch.span + at_burst + after_stores, served});
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
   // Warps that are alone wait for their own results.
   divide(cycles - in_phases, alone.by_cause(1), result.stack);

@@ -256,7 +256,7 @@ TEST(ClosedNetworkModel, WhoIsServedLastGoesOnToItsEnd) {
   launch.sms = {{{1}, 64, 0, 0, 1, 64}};
   launch.instructions = 64;
   launch.alone_cycles = launch.span = 120;
-  launch.off_unit = {true, 20, 100, 120};
+  launch.off_unit = {true, 20, 100, 0, 120};
   EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 20 + 64 + 100, 1e-6);
   // Two blocks of 32 warps, one after the other.
   launch.sms = {{{1}, 64, 0, 0, 2, 64}};
@@ -268,6 +268,14 @@ TEST(ClosedNetworkModel, WhoIsServedLastGoesOnToItsEnd) {
   slow.dram_bandwidth_gbs = 1;
   launch.sms = {{{1}, 64, 0, 0, 1, 64}};
   EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, slow).cycles, 20 + 64 * 4 + 100, 1e-6);
+  // The launch waits for the last store, no longer than L2 takes. Of what any warp waits alone for
+  // its stores this is another part: work at the end hides as much of both.
+  slow.l2_latency = 7;
+  launch.off_unit.for_stores = 5;
+  launch.after_stores = 6;
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, slow).cycles, 20 + 64 * 4 + 105, 1e-6);
+  launch.off_unit.for_stores = 8;
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, slow).cycles, 20 + 64 * 4 + 107, 1e-6);
 }
 
 TEST(ClosedNetworkModel, WarpsGoOnWhileTheirStoresAreServed) {

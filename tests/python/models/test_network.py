@@ -217,8 +217,9 @@ def test_equals_plain_definition(
                     accesses,
                     [table["opcode"][row].startswith("BAR.") for row in executed],
                     results,
-                    [one and not by_launch for one in awaited],
+                    awaited,
                     gpu.issue_width / gpu.num_schedulers,
+                    by_launch,
                 )
                 works.append((len(executed), times[0][0], times[1][0], off))
                 for_stores += 0 if by_launch else times[0][1]
@@ -232,7 +233,7 @@ def test_equals_plain_definition(
     assert launch.replacements == pytest.approx(expected["replacements"], rel=1e-9)
     assert (launch.first_warps, launch.first_all_warps) == expected["first"]
     for_stores /= sum(n for block in blocks for n, *_ in block)
-    assert list(launch.off_unit) == pytest.approx(expected["off_unit"] or [0, 0, 0], rel=1e-9)
+    assert list(launch.off_unit) == pytest.approx(expected["off_unit"] or [0, 0, 0, 0], rel=1e-9)
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
     assert launch.after_stores == pytest.approx(after_stores, rel=1e-9)
     expected["after_stores"] = after_stores

@@ -195,11 +195,12 @@ def end_cycles(instructions, has_result, awaited, issue_rate, by_launch=False):
     return own if by_launch else max(own, stored), max(stored - own, 0)
 
 
-def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate):
-    """Return the cycles (before the first access, after the last, without any by parts) of a warp.
+def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate, by_launch):
+    """Return the cycles without an access: (before the first, after the last, for it, by parts).
 
-    Parts are between barriers. Each stretch runs with nothing under way. accesses, barriers: whether an
-    instruction is one; has_result, awaited: as of `end_cycles`. None without accesses.
+    After the last one the warp goes on to its end; `by_launch`, the launch then waits for it if it is a
+    store. Parts are between barriers. Each stretch runs with nothing under way. accesses, barriers:
+    whether an instruction is one; has_result, awaited: as of `end_cycles`. None without accesses.
     """
     made = [k for k, is_one in enumerate(accesses) if is_one]
     if not made:
@@ -213,7 +214,7 @@ def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate):
 
     def until_end(first):
         stretch = part_of(instructions, first, len(instructions))
-        return end_cycles(stretch, has_result[first:], awaited[first:], issue_rate)[0]
+        return end_cycles(stretch, has_result[first:], awaited[first:], issue_rate, by_launch)
 
     ends = [k for k, is_one in enumerate(barriers) if is_one]
     parts = 0
@@ -222,8 +223,9 @@ def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate):
         if inside:
             parts += until_issue(begin, inside[0])
         last = inside[-1] if inside else begin
-        parts += until_end(last) if end is None else until_issue(last, end)
-    return until_issue(0, made[0]), until_end(made[-1]), parts
+        parts += until_end(last)[0] if end is None else until_issue(last, end)
+    after, for_stores = until_end(made[-1])
+    return until_issue(0, made[0]), after, for_stores if by_launch else 0, parts
 
 
 def part_of(instructions, first, last):

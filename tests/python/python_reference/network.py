@@ -277,13 +277,15 @@ def end_of_services(launch, d, gpu, places):
     """
     if not launch["off_unit"]:
         return 0
-    before, after, parts = launch["off_unit"]
+    before, after, for_stores, parts = launch["off_unit"]
     own, shared = services(d, gpu)
     own = own | {"lsu": own["lsu"] + places}
+    stored = min(for_stores, gpu["l2_latency"])
+    after += stored
     ends = [before + launch["instructions"] * s + after for s in shared.values() if s]
     for _, n, _, _, rounds, of_rounds in launch["sms"]:
         for s in filter(None, own.values()):
-            ends += [before + n * s + after, rounds * parts + of_rounds * s]
+            ends += [before + n * s + after, rounds * parts + of_rounds * s + stored]
     return max(ends, default=0)
 
 
@@ -514,7 +516,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     in_phases = min(in_phases, latest)
     depths = {p: sum(sm[0].get(p, 0) for sm in sms) / len(sms) for p in solved}
     served = end_of_services(launch, d, gpu, places)
-    cycles = max(in_phases, max(launch["span"] + at_burst, served) + after_stores)
+    cycles = max(in_phases, launch["span"] + at_burst + after_stores, served)
     if gpu["scheduler"] == "gto":
         pace = sum(share * with_code(solved[p][1]) for p, share in launch["at_start"].items())
         for (_, n, alone_, most, *_), (work, longer, _) in zip(sms, works, strict=True):
