@@ -20,7 +20,7 @@ from typing import Any
 import pages
 import pandas as pd
 from hardware_suites import SUITES, evaluate
-from hardware_suites.row import Row, Setting
+from hardware_suites.row import Row, State
 
 PAGE = pages.DOCS / "quality" / "hardware.md"
 #: Warp instructions of the longest launch.
@@ -38,6 +38,19 @@ KERNELS: dict[str, tuple[str, ...]] = {
         *(f"{gpu} | transposeNaive | *dimx128* | 6" for gpu in ("gtx1080", "rtx3070")),
         "rtx3070 | triad_kernel | *10240* | 5",
     ),
+    "pmpp": (
+        "rtx2060 | array_add_not_coalesced | * axis_size=512 *",
+        "rtx3080 | simple_histogram | * array_size=8192 *",
+        "rtx3080 | mat_mat_mul | * num_rows_1=128 *",
+    ),
+    "kpp": (
+        "rtx2080ti | naive_transpose_kernel | * rows=1024 * data=predict-kernel-perf *",
+        "rtx2080ti | shared_transpose_kernel | * rows=512 *",
+        "rtx4070 | naive_transpose_kernel | * rows=1024 * data=predict-kernel-perf *",
+    ),
+    "strides": tuple(f"a40 | fstride | fstride {stride} |*" for stride in (1, 9, 33)),
+    "streams": ("a100 | write | * 96x1 threads/SM, *",),
+    "triton": ("a100-80gb | Liger rms_norm fwd | 2048x2048 bf16 |*",),
     "h100": (
         "h100-pcie | vectorAdd | * size=16384 | *",
         "h100-pcie | vectorAdd | * size=2097152 | *",
@@ -50,13 +63,13 @@ INTERVALS = ("integer", "fp32", "fp16", "fp64", "sfu", "tensor")
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is taken away: fields of the GPU, machine code, the launch, or an empty L2."""
+    """What is taken away: fields of the GPU, machine code, the launch, or what L2 held."""
 
     label: str
     changes: tuple[tuple[str, Any], ...] = ()
     code: str = "machine"
     launch: bool = True
-    warm: bool = False
+    state: State | None = None  #: another than that of the row
 
 
 STEPS = (
@@ -83,9 +96,11 @@ STEPS = (
     Step("slower load-store units", (("lsu_interval", 1), ("shared_wavefront_cycles", 1))),
     Step("tags and banks of L1", (("l1_tags_per_cycle", 0),)),
     Step("sectors written in part", (("l2_partial_write_turns", 0),)),
+    Step("atomics of several words", (("l2_atomic_words_at_once", 1),)),
     Step("sets of L2 by chance", (("l2_set_index", "xor"),)),
     Step("slices of L2", (("l2_slice_bytes_per_cycle", 0), ("l2_slice_index", "modulo"))),
-    Step("empty L2", warm=True),
+    Step("what L2 holds before", state="cold"),
+    Step("empty L2", state="repeated"),
     Step("sustained DRAM", (("dram_efficiency", 1),)),
 )
 
@@ -96,19 +111,18 @@ def chosen(reference: Path) -> list[Row]:
     for name, patterns in KERNELS.items():
         for row in SUITES[name](reference):
             text = f"{row.gpu} | {row.kernel} | {row.application} | {row.kernel_index}"
-            is_time = row.unit == "us" or row.metric == "cycles_nsys"
+            is_time = row.unit == "us" or row.metric in ("cycles_nsys", "cycles_per_load")
             if is_time and any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns):
                 found.append(row)
     return found
 
 
-def errors_of(step: Step, rows: Sequence[Row], cache: Path) -> pd.Series:
-    """Return the errors of the simulated times of the rows."""
-    if step.warm:
-        warm = [(Setting("repeated", row.settings[0].clock_ghz),) for row in rows]
-        rows = [dataclasses.replace(r, settings=s) for r, s in zip(rows, warm, strict=True)]
-    else:
-        rows = [dataclasses.replace(row, settings=row.settings[:1]) for row in rows]
+def simulated(step: Step, rows: Sequence[Row], cache: Path) -> pd.DataFrame:
+    """Return the simulated times of the rows, their ``error`` and ``measured_us``."""
+    firsts = [row.settings[0] for row in rows]
+    if step.state:
+        firsts = [dataclasses.replace(first, state=step.state) for first in firsts]
+    rows = [dataclasses.replace(r, settings=(s,)) for r, s in zip(rows, firsts, strict=True)]
     tasks = [
         dataclasses.replace(task, changes=step.changes)
         for task in evaluate.tasks_of(rows, step.code, cache)
@@ -117,20 +131,19 @@ def errors_of(step: Step, rows: Sequence[Row], cache: Path) -> pd.Series:
     times = evaluate.rows_with_times(rows, results, step.code, LARGEST)
     times = times[times["model"] == evaluate.SIMULATOR].reset_index(drop=True)
     predicted = times["us"] + (times["launch_us"] if step.launch else 0)
-    return predicted / times["measured_us"] - 1
+    return times.assign(error=predicted / times["measured_us"] - 1)
 
 
 def table(reference: Path, cache: Path) -> pd.DataFrame:
     """Return the errors without each step."""
     rows = chosen(reference)
-    errors = {step.label: errors_of(step, rows, cache) for step in STEPS}
+    times = [simulated(step, rows, cache) for step in STEPS]
     cells = []
     for number, row in enumerate(rows):
-        name = row.application.split(",")[0] if row.gpu == "h100-pcie" else row.kernel
-        ghz = 1.755 if row.unit == "cycles" else 0.001
-        us = row.measured / (1000 * ghz)
-        each = [f"{100 * errors[step.label][number]:+.0f} %" for step in STEPS]
-        cells.append([name, row.gpu, f"{us:.3g}", *each])
+        is_size = row.gpu == "h100-pcie" or row.suite == "L1 strides"
+        name = row.application.split(",")[0] if is_size else row.kernel
+        each = [f"{100 * of_step['error'][number]:+.0f} %" for of_step in times]
+        cells.append([name, row.gpu, f"{times[0]['measured_us'][number]:.3g}", *each])
     head = ["kernel", "GPU", "measured (us)", STEPS[0].label]
     head += [f"without {step.label}" for step in STEPS[1:]]
     return pd.DataFrame(cells, columns=head)

@@ -198,7 +198,7 @@ def rows_with_times(
             )
             total = total.groupby("model", sort=False).sum()
             launches = len(row.launches) if row.combine == "sum" and not row.weights else 1
-            launch = launches * launch_us(row.gpu, row.profiler)
+            launch = launches * launch_us(row.gpu, row.profiler, row.kernel_index)
             counted = base | {
                 **{"reason": "", "setting": setting.label, "state": setting.state, "code": code},
                 **{"ghz": place.ghz, "measured_us": _us(row, row.measured, place.ghz)},

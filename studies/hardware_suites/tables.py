@@ -45,7 +45,6 @@ MOST_ALIKE = 2
 #: Why rows are far off, where it is known: a pattern of what `described` says of a row, and the cause; the
 #: first that matches counts.
 CAUSES: tuple[tuple[str, str], ...] = (
-    ("* | gtx1080 | *launch 1", "the first launch of a process takes 1.3 to 1.7 µs more"),
     (
         "*istogram*",
         "which slices of L2 the bins lie on is not published; each takes a cycle for each lane",
