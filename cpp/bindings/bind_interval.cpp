@@ -116,12 +116,21 @@ void bind_work(py::module_& module) {
       .def_readonly("store_cycles", &interval::PhaseList::store_cycles)
       .def_readonly("after_stores", &interval::PhaseList::after_stores)
       .def_readonly("span", &interval::PhaseList::span)
-      .def_property_readonly("off_unit",
-                             [](const interval::PhaseList& list) {
-                               const interval::TimeOffUnit& off = list.off_unit;
-                               return std::array{off.before, off.after, off.for_stores,
-                                                 off.of_parts};
-                             })
+      .def_property_readonly(
+          "off_units",
+          [](const interval::PhaseList& list) {
+            py::dict result;
+            const auto of_unit = [&result](std::string_view name,
+                                           const interval::TimeOffUnit& off) {
+              result[py::str(std::string(name))] =
+                  py::make_tuple(off.warps, off.before, off.after, off.for_stores, off.of_parts);
+            };
+            of_unit("lsu", list.off_units[0]);
+            for (const trace::OpClass c : values_of<trace::OpClass>) {
+              of_unit(name_of(c), list.off_units[1 + static_cast<std::size_t>(c)]);
+            }
+            return result;
+          })
       .def_readonly("replacements", &interval::PhaseList::replacements)
       .def_readonly("first_warps", &interval::PhaseList::first_warps)
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
@@ -152,7 +161,9 @@ void bind_work(py::module_& module) {
               list.phases[p].busy_sms = (*busy_sms)[p];
             }
             list.has_latest_end = has_latest_end.value_or(list.has_latest_end);
-            list.off_unit.accesses = accesses.value_or(list.off_unit.accesses);
+            for (interval::TimeOffUnit& off : list.off_units) {
+              if (!accesses.value_or(true)) off.warps = 0;
+            }
             for (interval::SmWork& sm : list.sms) {
               sm.drain_instructions = drain_instructions.value_or(sm.drain_instructions);
             }

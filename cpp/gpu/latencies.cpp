@@ -60,4 +60,9 @@ std::array<std::uint32_t, trace::num_op_classes> class_intervals(const Gpu& gpu)
   return intervals;
 }
 
+bool has_interval(trace::OpClass op_class) {
+  return std::ranges::any_of(interval_fields,
+                             [op_class](const auto& each) { return each.first == op_class; });
+}
+
 }  // namespace warpstack::gpu

@@ -54,5 +54,7 @@ struct WarpWaits {
 
 /// Cycles from one instruction of a scheduler to the next, by class of operations; 0: no limit.
 std::array<std::uint32_t, trace::num_op_classes> class_intervals(const Gpu& gpu);
+/// Whether a GPU may have such a limit for a class.
+[[nodiscard]] bool has_interval(trace::OpClass op_class);
 
 }  // namespace warpstack::gpu

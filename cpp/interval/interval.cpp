@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "gpu/latencies.h"
 #include "gpu/reference_machine.h"
 #include "interval/control_clock.h"
 #include "interval/phase_times.h"
@@ -141,7 +142,13 @@ class LoneWarp {
                                       instruction.kind == trace::MemoryKind::async_copy),
                        .is_access = instruction.is_memory(),
                        .is_cached = instruction.uses_caches(),
-                       .is_barrier = trace.effects()[row].is_block_barrier});
+                       .is_barrier = trace.effects()[row].is_block_barrier,
+                       .unit = instruction.is_memory()
+                                   ? 0
+                                   : 1 + static_cast<std::size_t>(trace.effects()[row].unit)});
+      if (trace.row_counts()[row].issued == 0) continue;
+      units_[rows_.back().unit] =
+          instruction.is_memory() || gpu::has_interval(trace.effects()[row].unit);
     }
   }
 
@@ -152,14 +159,44 @@ class LoneWarp {
     return {end_of(whole), std::max(whole.stored - done, 0.0)};
   }
 
-  /// After run() of the same warp.
-  TimeOffUnit off_unit(const trace::ColumnView& warp) {
+  /// By unit, after run() of the same warp.
+  TimesOffUnits off_units(const trace::ColumnView& warp) {
+    TimesOffUnits off;
+    for (std::size_t unit = 0; unit < off.size(); ++unit) {
+      if (units_[unit]) off[unit] = off_unit(warp, unit);
+    }
+    return off;
+  }
+
+ private:
+  struct Row {
+    bool is_awaited;
+    bool has_result;
+    bool is_access;
+    bool is_cached;
+    bool is_barrier;
+    std::size_t unit;  ///< as in TimesOffUnits
+  };
+  struct Stretch {
+    double last_issue = 0;
+    // When the last one is there that the warp waits for at its end:
+    double results = 0;
+    double stored = 0;
+  };
+
+  /// Whether an instruction keeps a unit busy; the load-store unit only with active lanes.
+  [[nodiscard]] bool is_at(std::size_t unit, const trace::ColumnView& warp, std::size_t k) const {
+    const Row& row = rows_[warp.instruction[k]];
+    return row.unit == unit && (!row.is_access || warp.active_mask[k] != 0);
+  }
+
+  TimeOffUnit off_unit(const trace::ColumnView& warp, std::size_t unit) {
     TimeOffUnit off;
     const std::size_t size = warp.instruction.size();
-    std::size_t last = size;  // access
-    while (last > 0 && !accesses(warp, last - 1)) --last;
+    std::size_t last = size;  // instruction of the unit
+    while (last > 0 && !is_at(unit, warp, last - 1)) --last;
     if (last-- == 0) return off;
-    off.accesses = true;
+    off.warps = 1;
     const Stretch to_end = run(warp, last, size);
     off.after = end_of(to_end);
     off.for_stores = std::max(to_end.stored - off.after, 0.0);
@@ -172,7 +209,7 @@ class LoneWarp {
         begin = k;
         is_first = true;
       }
-      if (!accesses(warp, k)) continue;
+      if (!is_at(unit, warp, k)) continue;
       if (is_first) {
         const double before = run(warp, begin, k + 1).last_issue;
         off.of_parts += before;
@@ -185,25 +222,6 @@ class LoneWarp {
     }
     off.of_parts += begin == last ? off.after : end_of(run(warp, begin, size));
     return off;
-  }
-
- private:
-  struct Row {
-    bool is_awaited;
-    bool has_result;
-    bool is_access;
-    bool is_cached;
-    bool is_barrier;
-  };
-  struct Stretch {
-    double last_issue = 0;
-    // When the last one is there that the warp waits for at its end:
-    double results = 0;
-    double stored = 0;
-  };
-
-  [[nodiscard]] bool accesses(const trace::ColumnView& warp, std::size_t k) const {
-    return rows_[warp.instruction[k]].is_access && warp.active_mask[k] != 0;
   }
   [[nodiscard]] double end_of(const Stretch& stretch) const {
     const double done = std::max(stretch.last_issue + issue_step_, stretch.results);
@@ -253,7 +271,8 @@ class LoneWarp {
   ControlClock control_;
   bool ends_with_stores_;
   std::vector<Row> rows_;
-  std::vector<std::uint8_t> repeats_;  ///< by instruction of the warp
+  std::vector<std::uint8_t> repeats_;                           ///< by instruction of the warp
+  std::array<bool, std::tuple_size_v<TimesOffUnits>> units_{};  ///< that the kernel has
 };
 
 /// Groups warps by instructions and cycles.
@@ -384,6 +403,21 @@ WarpLatencies warp_latencies(const trace::KernelTrace& trace, const memory::Memo
   return result;
 }
 
+TimeOffUnit& TimeOffUnit::operator+=(const TimeOffUnit& other) {
+  warps += other.warps;
+  before += other.before;
+  after += other.after;
+  for_stores += other.for_stores;
+  of_parts += other.of_parts;
+  return *this;
+}
+
+TimeOffUnit TimeOffUnit::mean(double instructions) const {
+  const double count = std::max(warps, 1.0);
+  return {warps / instructions, before / count, after / count, for_stores / count,
+          of_parts / count};
+}
+
 void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
                  const WarpLatencies& latencies, double issue_rate, unsigned num_threads,
                  const InterruptCheck& interrupt,
@@ -391,7 +425,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
   const trace::BlockStorage& blocks = trace.blocks();
   const RegisterTable registers(trace, options.waits, options.barriers_stop_warps);
   std::vector<WarpCycles> cycles(kinds.size());
-  std::vector<TimeOffUnit> off_unit(options.off_unit ? kinds.size() : 0);
+  std::vector<TimesOffUnits> off_units(options.off_units ? kinds.size() : 0);
   std::atomic<std::size_t> next_kind{0};
   std::exception_ptr failure;
   std::mutex mutex;  // of `failure`
@@ -408,7 +442,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
         if (end == begin) continue;
         const trace::ColumnView warp = blocks.read(first.block, begin, end, scratch);
         cycles[kind] = lone.run(warp);
-        if (options.off_unit) off_unit[kind] = lone.off_unit(warp);
+        if (options.off_units) off_units[kind] = lone.off_units(warp);
       }
     } catch (...) {
       next_kind = kinds.size();
@@ -438,7 +472,7 @@ void visit_warps(const trace::KernelTrace& trace, const WarpKinds& kinds,
              found.all,
              1,
              found.for_stores,
-             options.off_unit ? off_unit[kind] : TimeOffUnit{}});
+             options.off_units ? &off_units[kind] : nullptr});
     }
   }
 }

@@ -47,18 +47,27 @@ WarpLatencies warp_latencies(const trace::KernelTrace& trace, const memory::Memo
 /// Shares of an instruction's waits that were for L1, L2 and DRAM; all 0 when it was never active.
 std::array<double, memory::num_miss_events> wait_shares(const memory::InstructionCounters& row);
 
-/// When a warp alone does nothing at the load-store unit. Stretches begin where the warp begins, at
-/// barriers of its block and at memory instructions, with nothing under way, and end where the warp
-/// ends, at such a barrier and at a memory instruction: so no latency makes the time shorter.
+/// When a warp alone does nothing at a unit: the load-store unit, or that of a class of
+/// instructions. Stretches begin where the warp begins, at barriers of its block and at
+/// instructions of the unit, with nothing under way, and end where the warp ends, at such a barrier
+/// and at an instruction of the unit: so no latency makes the time shorter.
 struct TimeOffUnit {
-  bool accesses = false;  ///< it has memory instructions, shared memory included
+  double warps = 0;       ///< that have such instructions: 0 or 1; of a launch, per instruction
   double before = 0;      ///< cycles until its first one issues
   double after = 0;       ///< cycles from the last one to the end
   double for_stores = 0;  ///< cycles beyond, in which the launch waits for the last one, a store
-  /// The same of each part between two barriers, in sum; a part without memory instructions as a
+  /// The same of each part between two barriers, in sum; a part without such instructions as a
   /// whole.
   double of_parts = 0;
+
+  TimeOffUnit& operator+=(const TimeOffUnit& other);
+  /// Of a sum over warps, the mean over those that have such instructions.
+  [[nodiscard]] TimeOffUnit mean(double instructions) const;
 };
+
+/// By unit: the load-store unit, then the classes of instructions; empty where no GPU limits a
+/// class.
+using TimesOffUnits = std::array<TimeOffUnit, 1 + trace::num_op_classes>;
 
 /// Warps that behave alike, each alone on an SM.
 struct WarpGroup {
@@ -68,14 +77,14 @@ struct WarpGroup {
   std::uint64_t count = 0;
   /// At the end, while it waits for its stores (of `cycles`), or the launch does (beyond these).
   double store_cycles = 0;
-  TimeOffUnit off_unit;
+  const TimesOffUnits* off_units = nullptr;  ///< null unless they are wanted
 };
 
 struct VisitOptions {
   bool awaits_results = false;  ///< a warp ends when the latencies of its results have passed
   gpu::WarpWaits waits{};
   bool barriers_stop_warps = false;  ///< for their latency
-  bool off_unit = false;             ///< WarpGroup::off_unit is wanted
+  bool off_units = false;            ///< WarpGroup::off_units are wanted
 };
 
 /// Runs the interval algorithm over one warp of each kind, on `num_threads` threads, and calls

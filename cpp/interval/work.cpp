@@ -539,9 +539,11 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const WarpLatencies& lat
         WarpWork& work = blocks_[block][next[block]++];
         work.cycles = warp.cycles;
         work.store_cycles = warp.store_cycles;
-        work.off_unit = warp.off_unit;
+        for (std::size_t unit = 0; unit < off_units_.size(); ++unit) {
+          off_units_[unit] += (*warp.off_units)[unit];
+        }
       },
-      {.awaits_results = true, .waits = waits, .barriers_stop_warps = true, .off_unit = true});
+      {.awaits_results = true, .waits = waits, .barriers_stop_warps = true, .off_units = true});
 }
 
 PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
@@ -551,7 +553,6 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   double cycles = 0;
   double reference_cycles = 0;
   double most_warps = 1;
-  double accessing = 0;
   double num_warps = 0;
   PhaseList launch;
   for (const auto& warps : blocks_) {
@@ -566,23 +567,15 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       } else {
         launch.after_stores = std::max(launch.after_stores, warp.store_cycles);
       }
-      if (!warp.off_unit.accesses) continue;
-      ++accessing;
-      launch.off_unit.before += warp.off_unit.before;
-      launch.off_unit.after += warp.off_unit.after;
-      launch.off_unit.for_stores += warp.off_unit.for_stores;
-      launch.off_unit.of_parts += warp.off_unit.of_parts;
     }
     most_warps = std::max(most_warps, static_cast<double>(warps.size()));
   }
   if (!(instructions > 0)) return launch;
   launch.store_cycles /= instructions;
-  launch.off_unit.accesses = accessing > 0;
-  launch.accessing = accessing / num_warps;
-  for (double TimeOffUnit::* sum : {&TimeOffUnit::before, &TimeOffUnit::after,
-                                    &TimeOffUnit::for_stores, &TimeOffUnit::of_parts}) {
-    launch.off_unit.*sum /= std::max(accessing, 1.0);
+  for (std::size_t unit = 0; unit < off_units_.size(); ++unit) {
+    launch.off_units[unit] = off_units_[unit].mean(instructions);
   }
+  launch.accessing = off_units_[0].warps / num_warps;
   // Repeats of the traced blocks differ from each other only at the start and at the end.
   constexpr std::uint64_t rounds = 64;
   const std::uint64_t resident = std::uint64_t{num_sms} * blocks_per_sm;

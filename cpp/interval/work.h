@@ -105,7 +105,7 @@ struct SmWork {
 };
 
 /// A launch as it runs. Phases, `depth`, instructions and the first warps do not depend on any
-/// latency; `alone_cycles`, `after_stores`, `span`, `off_unit` and `drain_cycles` grow with every
+/// latency; `alone_cycles`, `after_stores`, `span`, `off_units` and `drain_cycles` grow with every
 /// latency.
 struct PhaseList {
   std::vector<Phase> phases;
@@ -117,10 +117,10 @@ struct PhaseList {
   double alone_cycles = 0;  ///< per instruction of a warp alone on its SM; a mean
   double store_cycles = 0;  ///< of these, while it waits for its stores at its end
   double after_stores =
-      0;                 ///< cycles in which the launch waits for its last stores, and nobody else
-  double span = 0;       ///< cycles of the launch if no warp held another one up
-  TimeOffUnit off_unit;  ///< the mean over the warps that access memory
-  double accessing = 1;  ///< share of the warps that access memory
+      0;            ///< cycles in which the launch waits for its last stores, and nobody else
+  double span = 0;  ///< cycles of the launch if no warp held another one up
+  TimesOffUnits off_units;  ///< the means over the warps that have instructions of the unit
+  double accessing = 1;     ///< share of the warps that access memory
   /// Blocks that take the place of another one, for each instruction of a block's longest warp.
   double replacements = 0;
   double first_warps = 0;  ///< on the fullest SM when the launch starts
@@ -136,7 +136,6 @@ struct WarpWork {
   double cycles = 0;            ///< at least instructions / issue rate
   double reference_cycles = 0;  ///< on the reference machine
   double store_cycles = 0;      ///< as those of WarpGroup
-  TimeOffUnit off_unit{};
 };
 
 /// Latencies on the reference machine, which are the same for all GPUs: by them it is decided who
@@ -168,6 +167,7 @@ class KernelWork {
   std::vector<std::vector<WarpWork>> blocks_;
   std::uint64_t num_blocks_;  ///< of the launch
   bool warps_wait_for_stores_;
+  TimesOffUnits off_units_{};  ///< sums over the warps
 };
 
 /// The phases of a launch in waves of warps like the one with these intervals.

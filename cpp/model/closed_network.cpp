@@ -398,24 +398,40 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
 double end_of_services(const interval::PhaseList& launch, const interval::ResourceDemands& demands,
                        const ModelParameters& gpu) {
   double end = 0;
-  if (!launch.off_unit.accesses) return end;
-  Services cycles = services_of(demands, gpu);
-  cycles[lsu] += place_waits(demands, gpu);
-  const interval::TimeOffUnit& off = launch.off_unit;
-  const double for_stores = std::min(off.for_stores, gpu.l2_latency);
-  const double after = off.after + for_stores;
-  for (std::size_t k = lsu; k < num_resources; ++k) {
-    if (cycles[k] == 0) continue;
-    if (k >= request_network) {
-      end = std::max(end, off.before + launch.instructions * cycles[k] + after);
-      continue;
+  const auto with_stores = [&gpu](const interval::TimeOffUnit& off) {
+    return off.after + std::min(off.for_stores, gpu.l2_latency);
+  };
+  const interval::TimeOffUnit& off = launch.off_units[0];
+  if (off.warps > 0) {
+    Services cycles = services_of(demands, gpu);
+    cycles[lsu] += place_waits(demands, gpu);
+    const double after = with_stores(off);
+    for (std::size_t k = lsu; k < num_resources; ++k) {
+      if (cycles[k] == 0) continue;
+      if (k >= request_network) {
+        end = std::max(end, off.before + launch.instructions * cycles[k] + after);
+        continue;
+      }
+      for (const interval::SmWork& sm : launch.sms) {
+        end = std::max(end, off.before + sm.instructions * cycles[k] + after);
+        // The same holds for each block, between any two barriers, and blocks of one place follow
+        // one another.
+        end = std::max(
+            end, sm.rounds * off.of_parts + sm.round_instructions * cycles[k] + after - off.after);
+      }
     }
+  }
+  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
+    const double interval = gpu.unit_intervals[c];
+    const interval::TimeOffUnit& off_class = launch.off_units[1 + c];
+    if (interval <= 1 || off_class.warps == 0) continue;
     for (const interval::SmWork& sm : launch.sms) {
-      end = std::max(end, off.before + sm.instructions * cycles[k] + after);
-      // The same holds for each block, between any two barriers, and blocks of one place follow
-      // one another.
-      end =
-          std::max(end, sm.rounds * off.of_parts + sm.round_instructions * cycles[k] + for_stores);
+      const double cycles = sm.instructions * interval / gpu.schedulers;
+      // An instruction leaves its unit busy behind it, and goes on. No more than an instruction of
+      // each warp is served meanwhile counts, so that one more at the end never makes it shorter.
+      const double after = std::min(with_stores(off_class), off_class.warps * cycles);
+      const double served = std::max(demands.unit_instructions[c] * cycles - interval, 0.0);
+      end = std::max(end, off_class.before + served + after);
     }
   }
   return end;

@@ -106,10 +106,17 @@ TEST(KernelWork, TimeOffTheLoadStoreUnit) {
                                                 {"BAR.SYNC", {}, {}, {}},
                                                 {"FMUL", {6}, {5}, {}}});
   const PhaseList list = work_of(trace, 10, 1).play(2, 1);
-  EXPECT_TRUE(list.off_unit.accesses);
-  EXPECT_DOUBLE_EQ(list.off_unit.before, 11);
-  EXPECT_DOUBLE_EQ(list.off_unit.after, 12 + 11 + 10);
-  EXPECT_DOUBLE_EQ(list.off_unit.of_parts, 11 + 12 + 11 + 10);
+  const TimeOffUnit& off = list.off_units[0];
+  EXPECT_DOUBLE_EQ(off.warps, 1 / 6.0);
+  EXPECT_DOUBLE_EQ(off.before, 11);
+  EXPECT_DOUBLE_EQ(off.after, 12 + 11 + 10);
+  EXPECT_DOUBLE_EQ(off.of_parts, 11 + 12 + 11 + 10);
+  // Off the unit of floats: the sum issues at 23, the barrier a cycle later, and after its latency
+  // the product.
+  const TimeOffUnit& floats = list.off_units[1 + static_cast<std::size_t>(trace::OpClass::fp32)];
+  EXPECT_DOUBLE_EQ(floats.before, 23);
+  EXPECT_DOUBLE_EQ(floats.after, 10);
+  EXPECT_DOUBLE_EQ(floats.of_parts, 23 + 1 + 11 + 10);
   // One of the two SMs has two blocks, one after the other.
   ASSERT_EQ(list.sms.size(), 1u);
   EXPECT_DOUBLE_EQ(list.sms[0].rounds, 2);

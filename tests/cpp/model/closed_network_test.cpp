@@ -256,7 +256,7 @@ TEST(ClosedNetworkModel, WhoIsServedLastGoesOnToItsEnd) {
   launch.sms = {{{1}, 64, 0, 0, 1, 64}};
   launch.instructions = 64;
   launch.alone_cycles = launch.span = 120;
-  launch.off_unit = {true, 20, 100, 0, 120};
+  launch.off_units[0] = {1, 20, 100, 0, 120};
   EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 20 + 64 + 100, 1e-6);
   // Two blocks of 32 warps, one after the other.
   launch.sms = {{{1}, 64, 0, 0, 2, 64}};
@@ -271,11 +271,37 @@ TEST(ClosedNetworkModel, WhoIsServedLastGoesOnToItsEnd) {
   // The launch waits for the last store, no longer than L2 takes. Of what any warp waits alone for
   // its stores this is another part: work at the end hides as much of both.
   slow.l2_latency = 7;
-  launch.off_unit.for_stores = 5;
+  launch.off_units[0].for_stores = 5;
   launch.after_stores = 6;
   EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, slow).cycles, 20 + 64 * 4 + 105, 1e-6);
-  launch.off_unit.for_stores = 8;
+  launch.off_units[0].for_stores = 8;
   EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, slow).cycles, 20 + 64 * 4 + 107, 1e-6);
+}
+
+TEST(ClosedNetworkModel, WarpsThatComeToAUnitTogetherWaitForEachOther) {
+  // Four schedulers, with 16 warps each; an instruction in double precision keeps its unit busy for
+  // 10 cycles. The first warp comes to it in cycle 20, the last one 150 cycles later, and has 100
+  // to go.
+  const auto fp64 = static_cast<std::size_t>(trace::OpClass::fp64);
+  interval::ResourceDemands demands;
+  demands.unit_instructions[fp64] = 1;
+  ModelParameters gpu = fast_gpu();
+  gpu.schedulers = gpu.issue_rate = 4;
+  gpu.unit_intervals[fp64] = 10;
+  interval::PhaseList launch;
+  launch.phases = {{64, 64, 1}};
+  launch.mean_depth = launch.at_start = {1};
+  launch.sms = {{{1}, 64, 0, 0, 1, 64}};
+  launch.instructions = 64;
+  launch.alone_cycles = launch.span = 120;
+  launch.off_units[1 + fp64] = {1, 20, 100, 0, 120};
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 20 + 150 + 100, 1e-6);
+  // No more counts after the last one than one for each warp takes.
+  launch.off_units[1 + fp64].after = 1000;
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 20 + 150 + 160, 1e-6);
+  // Units that take an instruction per cycle are busy no longer than the issue slot.
+  gpu.unit_intervals[fp64] = 1;
+  EXPECT_NEAR(evaluate_closed_network(launch, demands, {}, gpu).cycles, 120, 20);
 }
 
 TEST(ClosedNetworkModel, WarpsGoOnWhileTheirStoresAreServed) {

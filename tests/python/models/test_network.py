@@ -14,6 +14,7 @@ from machines import plain_pascal
 from python_reference import instruction_cache, tensor
 from python_reference import interval as plain_interval
 from python_reference import network as plain
+from python_reference.timing_control import unit_of
 from strategies import CODES, gpus, kernels
 from warpstack import _core
 
@@ -186,6 +187,9 @@ def test_equals_plain_definition(
     stores_of = plain_interval.is_cached_atomic(table) | (
         (table["kind"] == "store") & ~table["space"].isin(["shared", "none"])
     )
+    unit_of_row = [
+        "lsu" if row["op_class"] == "memory" else unit_of(row) for row in table.to_dict("records")
+    ]
     blocks, for_stores, after_stores = [], 0, 0
     for block, (_, warps) in enumerate(kernel.blocks()):
         works = []
@@ -208,19 +212,23 @@ def test_equals_plain_definition(
                 )
             if executed:
                 active = [mask != 0 for mask in kernel.warp(block, warp)["active_mask"].tolist()]
-                accesses = [
-                    on and table["op_class"][row] == "memory"
-                    for row, on in zip(executed, active, strict=True)
-                ]
-                off = plain_interval.off_unit(
-                    programs[0],
-                    accesses,
-                    [table["opcode"][row].startswith("BAR.") for row in executed],
-                    results,
-                    awaited,
-                    gpu.issue_width / gpu.num_schedulers,
-                    by_launch,
-                )
+                units = [unit_of_row[row] for row in executed]
+                off = {
+                    unit: plain_interval.off_unit(
+                        programs[0],
+                        [
+                            of == unit and (on or unit != "lsu")
+                            for of, on in zip(units, active, strict=True)
+                        ],
+                        [table["opcode"][row].startswith("BAR.") for row in executed],
+                        results,
+                        awaited,
+                        gpu.issue_width / gpu.num_schedulers,
+                        by_launch,
+                    )
+                    for unit in set(units)
+                }
+                off = {unit: times for unit, times in off.items() if times}
                 works.append((len(executed), times[0][0], times[1][0], off))
                 for_stores += 0 if by_launch else times[0][1]
                 after_stores = max(after_stores, times[0][1] if by_launch else 0)
@@ -233,7 +241,13 @@ def test_equals_plain_definition(
     assert launch.replacements == pytest.approx(expected["replacements"], rel=1e-9)
     assert (launch.first_warps, launch.first_all_warps) == expected["first"]
     for_stores /= sum(n for block in blocks for n, *_ in block)
-    assert list(launch.off_unit) == pytest.approx(expected["off_unit"] or [0, 0, 0, 0], rel=1e-9)
+    # Classes that no GPU limits have none.
+    limited = {
+        name.removesuffix("_interval") for name in gpu.values() if name.endswith("_interval")
+    }
+    for unit, times in launch.off_units.items():
+        known = expected["off_units"] if unit in {"lsu", *limited} else {}
+        assert times == pytest.approx(known.get(unit, [0] * 5), rel=1e-9), unit
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
     assert launch.after_stores == pytest.approx(after_stores, rel=1e-9)
     expected["after_stores"] = after_stores
@@ -321,7 +335,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     population = (wave.warps, wave.total_warps)
     launch = {
         "sms": [({(*population, wave.active_sms): n}, 0, 0, 0, 0, 0)],
-        "off_unit": None,
+        "off_units": {},
         "alone": alone / n,
         "span": alone,
         "first": population,

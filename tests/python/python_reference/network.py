@@ -10,11 +10,11 @@ LEVELS = {"l1": 25, "l2": 120, "dram": 340}
 
 
 def play(blocks, num_blocks, num_sms, blocks_per_sm):
-    """Play a launch; blocks: [[(instructions, cycles alone, reference cycles, off_unit)]] of the traced ones.
+    """Play a launch; blocks: [[(instructions, cycles alone, reference cycles, off_units)]] of the traced.
 
     Returns a dictionary: ``sms``, a list of ({phase: instructions of each warp}, instructions, cycles
     and instructions of a warp in which it drains, blocks of a place and their instructions) per SM;
-    cycles per instruction ``alone``; ``span``; ``off_unit``, the mean of what warps with accesses have;
+    cycles per instruction ``alone``; ``span``; ``off_units``, by unit the mean of what warps with its instructions have;
     ``first``, the first warps of the fullest SM and of all, and ``at_start`` the shares of phases then
     (the fullest SM has no more warps); ``instructions`` of all. A phase is (warps of the SM, warps of
     all, SMs that have some).
@@ -22,7 +22,10 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
     warps = [warp for block in blocks for warp in block]
     issued = sum(n for n, *_ in warps)
     scale = issued / sum(reference for _, _, reference, _ in warps)
-    accessing = [off for *_, off in warps if off is not None]
+    off_units = {}
+    for *_, off in warps:
+        for unit, times in off.items():
+            off_units.setdefault(unit, []).append(times)
     resident, totals = [], {}
     launched = [blocks[b % len(blocks)] for b in range(num_blocks)]
     launched = [block for block in launched if block]
@@ -73,10 +76,13 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         "sms": sms,
         "alone": sum(w[1] for w in warps) / issued,
         "span": max(alone),
-        "off_unit": [sum(part) / len(accessing) for part in zip(*accessing, strict=True)] or None,
+        "off_units": {
+            unit: [len(each) / issued, *(sum(part) / len(each) for part in zip(*each, strict=True))]
+            for unit, each in off_units.items()
+        },
         "replacements": max(len(launched) - len(alone), 0) / longest,
         "first": (most_first, len(first)),
-        "accessing": len(accessing) / len(warps),
+        "accessing": len(off_units.get("lsu", ())) / len(warps),
         "at_start": {
             tuple(level for level, _ in parts): math.prod(share for _, share in parts)
             for parts in itertools.product(
@@ -275,18 +281,28 @@ def end_of_services(launch, d, gpu, places):
     Somebody is the first to come, and who is served last goes on to its end. For what an SM has for
     itself the same holds of each block, between barriers, one block of a place after the other.
     """
-    if not launch["off_unit"]:
-        return 0
-    before, after, for_stores, parts = launch["off_unit"]
-    own, shared = services(d, gpu)
-    own = own | {"lsu": own["lsu"] + places}
-    stored = min(for_stores, gpu["l2_latency"])
-    after += stored
-    ends = [before + launch["instructions"] * s + after for s in shared.values() if s]
-    for _, n, _, _, rounds, of_rounds in launch["sms"]:
-        for s in filter(None, own.values()):
-            ends += [before + n * s + after, rounds * parts + of_rounds * s + stored]
-    return max(ends, default=0)
+    off = launch["off_units"]
+    ends = [0]
+    if "lsu" in off:
+        _, before, after, for_stores, parts = off["lsu"]
+        stored = min(for_stores, gpu["l2_latency"])
+        after += stored
+        own, shared = services(d, gpu)
+        own = own | {"lsu": own["lsu"] + places}
+        ends += [before + launch["instructions"] * s + after for s in shared.values() if s]
+        for _, n, _, _, rounds, of_rounds in launch["sms"]:
+            for s in filter(None, own.values()):
+                ends += [before + n * s + after, rounds * parts + of_rounds * s + stored]
+    for name, interval in gpu["unit_intervals"].items():
+        if interval > 1 and name in off:
+            warps, before, after, for_stores, _ = off[name]
+            for _, n, *_ in launch["sms"]:
+                # All of the SM's, but for what the last one leaves behind.
+                busy = max(n * d["unit_instructions"][name] / gpu["schedulers_per_sm"] - 1, 0)
+                one_each = n * warps / gpu["schedulers_per_sm"]
+                later = min(after + min(for_stores, gpu["l2_latency"]), one_each * interval)
+                ends.append(before + busy * interval + later)
+    return max(ends)
 
 
 def first_burst(first, d, gpu, accessing=1):
