@@ -32,7 +32,9 @@ _PICTURE_FIELDS = {
     "eps": "Creator",
 }
 #: Pictures that matplotlib writes without such a field.
-_UNMARKED = frozenset({"jpg", "jpeg", "tif", "tiff", "webp", "avif", "gif", "raw", "rgba", "pgf", "svgz"})
+_UNMARKED = frozenset(
+    {"jpg", "jpeg", "tif", "tiff", "webp", "avif", "gif", "raw", "rgba", "pgf", "svgz"}
+)
 _MARK_BYTES = 1 << 16
 
 

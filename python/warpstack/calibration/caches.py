@@ -16,8 +16,6 @@ __all__ = ["fit_l1", "fit_l2", "notes_on_caches"]
 _OFF = 0.01
 #: Slices and ways are at most so many times more, or fewer, than the base's.
 _TIMES = 2
-#: A tenth of a per cent of the size is as bad as ways or slices that are nearly three times the base's.
-_EXACT = 1000.0
 
 
 class _Shape(NamedTuple):
@@ -45,7 +43,9 @@ def fit_l2(size_kib: float, base: Gpu) -> dict[str, Estimate]:
     if whole != size_kib:
         how = f"{said}; the nearest size of {shape.slices} slices of {shape.ways} ways"
         found["l2_size_kib"] = Estimate(whole, how, "derived")
-    how = f"{said}, which {base.name}'s {base.l2_slices} slices of {base.l2_ways} ways do not divide"
+    how = (
+        f"{said}, which {base.name}'s {base.l2_slices} slices of {base.l2_ways} ways do not divide"
+    )
     if shape.slices != base.l2_slices:
         found["l2_slices"] = Estimate(shape.slices, how, "derived")
         if base.dram_channels:
@@ -126,9 +126,10 @@ def _shape(
         if slices / _TIMES <= in_proportion <= slices * _TIMES:
             wanted = in_proportion
 
-    def cost(shape: _Shape) -> float:
+    def cost(shape: _Shape) -> tuple[bool, float]:
+        off = abs(shape.lines / lines - 1)
         far = abs(math.log(shape.ways / ways)) + abs(math.log(shape.slices / wanted))
-        return far + _EXACT * abs(shape.lines / lines - 1)
+        return off > 0, far + off / _OFF
 
     def is_possible(ways: int) -> bool:
         return replacement != "plru" or ways & (ways - 1) == 0

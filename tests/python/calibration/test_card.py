@@ -148,7 +148,9 @@ def test_a_memory_clock_that_is_not_that_of_the_pins(tmp_path):
         found = ws.calibration.calibrate(path, base="rtx3080")
         assert found.gpu.dram_bandwidth_gbs == pytest.approx(392)  # 448 x 0.875
         assert found.gpu.dram_efficiency == 1
-        said = [note for note in found.notes if note.startswith("dram_bandwidth_gbs: all SMs read 392")]
+        said = [
+            note for note in found.notes if note.startswith("dram_bandwidth_gbs: all SMs read 392")
+        ]
         assert len(said) == (clock != "0")
 
 
@@ -296,11 +298,11 @@ def test_slices_follow_a_size_that_the_bases_do_not_divide(tmp_path):
 
 def test_a_size_that_slices_do_not_divide_is_the_nearest(tmp_path):
     base = ws.gpu("rtx3080").replace(l2_size_kib=3000, l2_slices=3, l2_ways=16, dram_channels=0)
-    found = measured(tmp_path, base, l2_size_kib=5119.875)  # 40,959 lines: 3^3 x 37 x 41
-    assert (found.gpu.l2_slices, found.gpu.l2_ways, found.gpu.l2_size_kib) == (5, 16, 5120)
+    found = measured(tmp_path, base, l2_size_kib=5125.125)  # 41,001 lines: 3 x 79 x 173
+    assert (found.gpu.l2_slices, found.gpu.l2_ways, found.gpu.l2_size_kib) == (5, 16, 5130)
     assert found.gpu.confidences["l2_size_kib"] == "derived"
-    assert "the driver says 5119.88 KiB" in found.gpu.sources["l2_size_kib"]
-    assert any("l2_size_kib 5120 (the driver says 5119.88" in note for note in found.notes)
+    assert "the driver says 5125.12 KiB" in found.gpu.sources["l2_size_kib"]
+    assert any("l2_size_kib 5130 (the driver says 5125.12" in note for note in found.notes)
 
 
 def test_a_base_of_another_generation_is_refused(tmp_path):
@@ -358,9 +360,8 @@ def test_the_command_writes_the_file_and_a_table(file, tmp_path, capsys):
     assert f"mine, {len(TRUTH)} values measured, " in said.err
     assert ws.gpu(out).name == "mine"
     assert cli.main(command) == 2
-    assert (
-        "mine.yaml: exists already; choose another name or give --overwrite"
-        in (capsys.readouterr().err)
+    assert "mine.yaml: exists already; choose another name or give --overwrite" in (
+        capsys.readouterr().err
     )
     assert cli.main([*command, "--overwrite"]) == 0
 

@@ -63,11 +63,23 @@ def test_a_clock_that_the_driver_does_not_say(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
-        ([("clock.time", 4)], "clock_ghz: the card held 0.3125 GHz, and the driver says 1.4: locked"),
-        ([("clock.time", 0.5)], "clock_ghz: the card held 2.5 GHz, and the driver says 1.4: the dr"),
-        ([("device.memory_clock", 0.5)], "dram_bandwidth_gbs: all SMs read 392 GB/s, and the driver"),
+        (
+            [("clock.time", 4)],
+            "clock_ghz: the card held 0.3125 GHz, and the driver says 1.4: locked",
+        ),
+        (
+            [("clock.time", 0.5)],
+            "clock_ghz: the card held 2.5 GHz, and the driver says 1.4: the dr",
+        ),
+        (
+            [("device.memory_clock", 0.5)],
+            "dram_bandwidth_gbs: all SMs read 392 GB/s, and the driver",
+        ),
         ([("stream.once", 3)], "dram_bandwidth_gbs: all SMs read 130.7 GB/s, and the driver"),
-        ([("launch.events", 1e4)], "launch_us_events: 35000 is more than 4 times what any described"),
+        (
+            [("launch.events", 1e4)],
+            "launch_us_events: 35000 is more than 4 times what any described",
+        ),
         ([("chase.cg", 100), ("chase.dram", 100)], "l2_latency: 21200 is more than 4 times what"),
     ],
 )
@@ -79,7 +91,9 @@ def test_the_doubtful_is_noted(tmp_path, changes, note):
 
 def test_a_usual_card_is_not_doubted(tmp_path):
     notes = ws.calibration.calibrate(changed(tmp_path), base="rtx3080").notes
-    assert not [note for note in notes if re.search("any described|the card held|all SMs read", note)]
+    assert not [
+        note for note in notes if re.search("any described|the card held|all SMs read", note)
+    ]
     assert not [note for note in notes if "measured once" in note]
 
 
@@ -89,7 +103,9 @@ def test_a_trial_is_noted(tmp_path):
     lines[-1] = f"end {len(lines) - 1} lines"
     path.write_text("\n".join(lines))
     notes = ws.calibration.calibrate(path, base="rtx3080").notes
-    assert any(note.startswith("each point was measured once, as `calibrate quick`") for note in notes)
+    assert any(
+        note.startswith("each point was measured once, as `calibrate quick`") for note in notes
+    )
 
 
 # --- encodings ----------------------------------------------------------------------------------
@@ -103,7 +119,9 @@ def test_what_powershell_and_editors_make_of_it(tmp_path, encoding):
     (tmp_path / "run.txt").write_bytes(text.encode(encoding))
     plain = tmp_path / "plain.txt"
     plain.write_text(output())
-    found, expected = (ws.calibration.calibrate(f, base="rtx3080") for f in (tmp_path / "run.txt", plain))
+    found, expected = (
+        ws.calibration.calibrate(f, base="rtx3080") for f in (tmp_path / "run.txt", plain)
+    )
     assert found.gpu == expected.gpu
 
 
