@@ -156,6 +156,7 @@ def _positive(run: Measurements, key: str, value: float, unit: str) -> float:
 
 
 def schedulers_of(base: Gpu) -> int:
+    """Return the schedulers of an SM, which are not measured."""
     return base.schedulers_per_sm or math.ceil(base.issue_width)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from statistics import median
 
@@ -121,7 +122,7 @@ def doubts(run: Measurements, found: Mapping[str, Estimate]) -> Iterator[str]:
     if run.samples and not any(
         first.parameters == second.parameters
         for samples in run.samples.values()
-        for first, second in zip(samples, samples[1:], strict=False)
+        for first, second in itertools.pairwise(samples)
     ):
         yield (
             "each point was measured once, as `calibrate quick` does: a trial, whose numbers mean little; "

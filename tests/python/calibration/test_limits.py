@@ -99,7 +99,7 @@ def test_a_usual_card_is_not_doubted(tmp_path):
 
 def test_a_trial_is_noted(tmp_path):
     path = tmp_path / "run.txt"
-    lines = [*dict((tuple(line.split()[:-2]), line) for line in output().splitlines()).values()]
+    lines = [*{tuple(line.split()[:-2]): line for line in output().splitlines()}.values()]
     lines[-1] = f"end {len(lines) - 1} lines"
     path.write_text("\n".join(lines))
     notes = ws.calibration.calibrate(path, base="rtx3080").notes
