@@ -154,7 +154,9 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
                 launch = counts[of]
             else:
                 launch = whole_number(line, "kernel", cells["kernel"])
-            if any(row.get(what, 0) != row.get(what, 0) for what in ("time_s", "time_us", "cycles")):
+            if any(
+                row.get(what, 0) != row.get(what, 0) for what in ("time_s", "time_us", "cycles")
+            ):
                 empty[len(rows)] = f"{line.where}:{line.number}"
             rows.append({**row, "kernel": launch})
     table = pd.DataFrame(rows)
