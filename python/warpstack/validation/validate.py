@@ -144,8 +144,8 @@ def validate(
     Warns
     -----
     UnmatchedWarning
-        If rows of either side have no counterpart or no value (they are in the result), or if grid or block of
-        matched launches differ, where both sides say them.
+        If rows of either side have no counterpart or no value (they are in the result), or if grid or
+        block of matched launches differ, where both sides say them.
     UserWarning
         If times or cycles are for one profiler and measured by another that holds another clock or
         has another launch; or if the median of the ratios to what no profiler wrote is above 300 or
@@ -509,7 +509,7 @@ def _names_gpus(source: str, references: pd.DataFrame, given: pd.DataFrame) -> b
     """
     named = set(references["gpu"].dropna()) - {""}
     if not is_profiler(source):
-        return bool(named) or references["gpu_changes"].notna().any()
+        return bool(named) or bool(references["gpu_changes"].notna().any())
     return bool(named & {*gpus(), *given["gpu"].dropna()})
 
 
