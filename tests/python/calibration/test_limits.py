@@ -7,6 +7,7 @@ import pytest
 import warpstack as ws
 from card_output import output
 from warpstack import cli
+from warpstack._util.output_file import OutputFile
 
 
 def changed(tmp_path, *changes, **values):
@@ -151,3 +152,20 @@ def test_what_has_no_effect_beside_source(capsys, more, named):
     said = capsys.readouterr()
     assert said.out == ""
     assert f"so that {named} would have no effect" in said.err
+
+
+def test_a_file_that_is_there_is_not_said_to_be_of_another(tmp_path, capsys):
+    """Neither a description, which has no mark, nor a picture of a kind that can have none."""
+    changed(tmp_path)
+    out = tmp_path / "mine.yaml"
+    command = ["calibrate", str(tmp_path / "run.txt"), "--base", "rtx3080", "-o", str(out)]
+    assert cli.main(command) == 0
+    before = out.read_bytes()
+    assert cli.main(command) == 2
+    said = capsys.readouterr().err
+    assert "mine.yaml: exists already; choose another name or give --overwrite" in said
+    assert out.read_bytes() == before
+    picture = tmp_path / "picture.jpg"
+    picture.write_bytes(b"")
+    with pytest.raises(ws.InputError, match="exists already and is of a kind that does not say"):
+        OutputFile(picture).check()
