@@ -12,6 +12,7 @@ KIB = 1024
 
 #: The numbers of the card, by the fields of `Gpu` that they are recovered as.
 TRUTH: dict[str, Any] = {
+    "compute_capability": 8.6,
     "num_sms": 20,
     "clock_ghz": 1.25,
     "issue_width": 4.0,
@@ -63,6 +64,8 @@ TRUTH: dict[str, Any] = {
 BESIDE: dict[str, Any] = {
     "conversion_latency": 14.0,
     "conversion_interval": 2,
+    "name": "Plain_Card_7",
+    "clock": 1_400_000,  # that the driver says
     "l2_slices": 40,
     "request_turns": 1.0,  # of what brings requests to L2
     "word_turns": None,  # of a lane where all use one word; by default as in distinct ones
@@ -87,12 +90,12 @@ def output(**changes: Any) -> str:
             emit(key, round(value * (3 if repeat == 3 else 1), 3), unit, **parameters)
 
     emit("warpstack-calibration", 1, "format")
-    emit("device.name", "Plain_Card_7", "text")
-    emit("device.capability", "8.6", "version")
+    emit("device.name", t["name"], "text")
+    emit("device.capability", t["compute_capability"], "version")
     emit("device.driver", "12.4", "version")
     emit("device.runtime", "12.1", "version")
     emit("device.sms", t["num_sms"], "count")
-    emit("device.clock", 1_400_000, "kHz")
+    emit("device.clock", t["clock"], "kHz")
     emit("device.threads_per_sm", t["threads_per_sm"], "count")
     emit("device.blocks_per_sm", t["blocks_per_sm"], "count")
     emit("device.registers_per_sm", t["registers_per_sm"], "count")

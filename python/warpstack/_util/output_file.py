@@ -31,6 +31,10 @@ _PICTURE_FIELDS = {
     "ps": "Creator",
     "eps": "Creator",
 }
+#: Pictures that matplotlib writes without such a field.
+_UNMARKED = frozenset(
+    {"jpg", "jpeg", "tif", "tiff", "webp", "avif", "gif", "raw", "rgba", "pgf", "svgz"}
+)
 _MARK_BYTES = 1 << 16
 
 
@@ -73,7 +77,7 @@ class OutputFile:
     inputs
         Files and folders that the same command reads.
     is_ours
-        Whether a regular file is one that may be replaced anyhow.
+        Whether a regular file is one that may be replaced anyhow; None: none is.
     option
         How the user says that it may be replaced.
     """
@@ -82,7 +86,7 @@ class OutputFile:
     label: str = ""
     overwrite: bool = False
     inputs: tuple[Path, ...] = ()
-    is_ours: Callable[[Path], bool] = is_marked
+    is_ours: Callable[[Path], bool] | None = is_marked
     option: str = "--overwrite"
 
     def check(self) -> None:
@@ -154,13 +158,21 @@ class OutputFile:
                     f"is {kind}; choose another name, or give {self.option} to write into it"
                 )
             return
-        ours = self.is_ours(place)
+        ours = self.is_ours is not None and self.is_ours(place)
         if was_opened(found) or self._is_input(place, ours):
             raise self._error("is read by this command and would be lost; choose another name")
         if not (ours or self.overwrite):
             raise self._error(
-                f"exists already and was not made by warpstack; choose another name or give {self.option}"
+                f"exists already{self._why_not()}; choose another name or give {self.option}"
             )
+
+    def _why_not(self) -> str:
+        """Return why a file is not replaced, as far as its kind lets that be known."""
+        if self.is_ours is None:
+            return ""
+        if self.is_ours is is_marked and self.path.suffix[1:].lower() in _UNMARKED:
+            return " and is of a kind that does not say whether warpstack made it"
+        return " and was not made by warpstack"
 
     def _is_input(self, place: Path, ours: bool) -> bool:
         """Return whether the command reads the file, or a folder that it belongs to."""

@@ -11,28 +11,16 @@ from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
 from warpstack._util.files import write_file
 from warpstack._util.lazy import pandas as pd
+from warpstack.calibration.bases import default_base
+from warpstack.calibration.caches import notes_on_caches
 from warpstack.calibration.estimates import Estimate, estimates, observations
-from warpstack.calibration.measurements import Measurements, read_measurements
-from warpstack.errors import InputError, shown
+from warpstack.calibration.limits import doubts, refuse_impossible
+from warpstack.calibration.measurements import read_measurements
+from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.yaml_description import description_text
 
 __all__ = ["Calibration", "calibrate"]
-
-#: The description whose values stand for what is not measured, by compute capability: the newest one
-#: that is not above the card's.
-_BASES = {
-    (5, 0): "titan-x-maxwell",
-    (6, 0): "gtx1080",
-    (7, 0): "titan-v",
-    (7, 5): "rtx2080ti",
-    (8, 0): "a100-pcie",
-    (8, 6): "rtx3090",
-    (8, 9): "rtx4090",
-    (9, 0): "h100-pcie",
-    (10, 0): "b200",
-    (12, 0): "rtx4090",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +37,8 @@ class Calibration:
     measured
         The names of the measured fields.
     notes
-        What was measured and no field has, as sentences.
+        As sentences: what was measured and no field has, what of the base was changed to fit, and
+        what is hardly possible.
     block_order
         The SM of each of the first thread blocks of a grid, by block: consecutive ones go to
         different GPCs as long as these have free SMs. Empty where it was not measured.
@@ -120,7 +109,9 @@ def calibrate(
         The program's output.
     base
         A description, its name or path, for the values that the program cannot measure, such as the
-        ways of caches: a GPU of the same generation. By default one with the compute capability.
+        lines of caches: a GPU of the same generation. By default the described GPU with the card's
+        compute capability (else with the nearest lower one, which a note says) whose name is in
+        the card's, else the one with the nearest number of SMs and size of L2.
     name
         The name of the description; by default that of the card.
 
@@ -132,8 +123,9 @@ def calibrate(
     Raises
     ------
     InputError
-        If the file is not a whole output of the program, its measurements make no sense, or they and
-        the base do not make a description: the message names file, line, value and remedy.
+        If the file is not a whole output of the program, its measurements make no sense or are
+        impossible, or they and the base do not make a description: the message names file, line,
+        value and remedy.
 
     Examples
     --------
@@ -142,9 +134,9 @@ def calibrate(
     >>> found.save("my-h100.yaml")  # doctest: +SKIP
     """
     run = read_measurements(path)
-    based_on = as_gpu(base) if base is not None else _default_base(run)
+    based_on, chosen = (as_gpu(base), ()) if base is not None else default_base(run)
     found = estimates(run, based_on)
-    _fit_caches(found, based_on)
+    refuse_impossible(run, based_on, found)
     card = run.texts["device.name"].replace("_", " ")
     called = name if name is not None else "-".join(card.lower().split())
     based_on.replace(name=called)  # whether it can be a name, before there is doubt about the base
@@ -170,22 +162,13 @@ def calibrate(
     )
     blocks = sorted((s.parameters[0], int(s.value)) for s in run.samples.get("map.block", ()))
     measured = tuple(field for field in gpu.values() if field in found)
-    notes = tuple(observations(run, based_on, found))
+    notes = (
+        *chosen,
+        *notes_on_caches(based_on, found),
+        *doubts(run, found),
+        *observations(run, based_on, found),
+    )
     return Calibration(gpu, based_on, measured, notes, tuple(sm for _, sm in blocks))
-
-
-def _default_base(run: Measurements) -> Gpu:
-    """Return the description of the card's compute capability."""
-    text = run.texts["device.capability"]
-    major, _, minor = text.partition(".")
-    capability = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
-    known = [one for one in _BASES if one <= capability]
-    if not known:
-        raise InputError(
-            f"{run.where}: no description is known for compute capability {shown(text)}; give base= "
-            "(--base) the description nearest to the card, `warpstack gpus` lists them"
-        )
-    return as_gpu(_BASES[max(known)])
 
 
 def _sources(gpu: Gpu, base: Gpu, found: dict[str, Estimate], program: str) -> dict[str, str]:
@@ -198,40 +181,3 @@ def _sources(gpu: Gpu, base: Gpu, found: dict[str, Estimate], program: str) -> d
             said = gpu.sources.get(field)
             sources[field] = f"not measured; {base.name}" + (f": {said}" if said else "")
     return sources
-
-
-def _fit_caches(found: dict[str, Estimate], base: Gpu) -> None:
-    """Let ways and sizes of caches fit each other, where the measured size does not fit the base's."""
-    if "l1_size_kib" in found:
-        size = found["l1_size_kib"].value
-        assert isinstance(size, float)
-        if base.unified_l1_kib and size != base.l1_size_kib:
-            found["unified_l1_kib"] = Estimate(
-                size + base.unified_l1_kib - base.l1_size_kib,
-                f"l1_size_kib, and what {base.name} has beside it",
-                "derived",
-            )
-        _fit_ways(found, base, "l1", base.l1_line_bytes, size)
-    size = found["l2_size_kib"].value
-    assert isinstance(size, float)
-    unit = base.l2_line_bytes * base.l2_slices / 1024
-    whole = max(round(size / unit), 1) * unit
-    if whole != size:
-        how = f"the driver says {size:g} KiB; the nearest size of {base.l2_slices} slices"
-        found["l2_size_kib"] = Estimate(whole, how, "derived")
-    _fit_ways(found, base, "l2", base.l2_line_bytes * base.l2_slices, whole)
-
-
-def _fit_ways(
-    found: dict[str, Estimate], base: Gpu, level: str, bytes_per_way: int, size_kib: float
-) -> None:
-    """Choose the ways nearest to the base's that divide a cache into sets."""
-    ways = getattr(base, f"{level}_ways")
-    lines = round(size_kib * 1024 / bytes_per_way)
-    if lines % ways == 0:
-        return
-    is_tree = getattr(base, f"{level}_replacement") == "plru"
-    fitting = [n for n in range(1, lines + 1) if lines % n == 0 and not (is_tree and n & (n - 1))]
-    near = min(fitting, key=lambda n: abs(n - ways))
-    how = f"the number nearest to {base.name}'s {ways} that divides the measured size"
-    found[f"{level}_ways"] = Estimate(near, how, "derived")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from statistics import median
 
+from warpstack.calibration.caches import fit_l1, fit_l2
 from warpstack.calibration.fitting import Bracket, Estimate, curves, medians, roundest, slope
 from warpstack.calibration.measurements import CLASSES, Measurements
 from warpstack.calibration.memory_rates import (
@@ -16,7 +17,17 @@ from warpstack.calibration.memory_rates import (
 )
 from warpstack.hardware.description import Gpu
 
-__all__ = ["Estimate", "estimates", "observations"]
+__all__ = [
+    "Estimate",
+    "dram_bandwidth",
+    "estimates",
+    "l2_bandwidth",
+    "latency_of",
+    "observations",
+    "pins",
+    "rate_of",
+    "schedulers_of",
+]
 
 _WARP = 32
 #: A load that takes this part of an L2 hit was not served by L1.
@@ -30,7 +41,7 @@ _HIDDEN = 1.05
 #: A time has no cause of its own if it is at most this many times what something else explains.
 _EXPLAINED = 1.5
 #: A bandwidth from clock and bus that the measured one is outside of is not that of the pins.
-_PINS = (0.5, 1.02)
+PINS = (0.5, 1.02)
 
 
 def estimates(run: Measurements, base: Gpu) -> dict[str, Estimate]:
@@ -49,6 +60,7 @@ def estimates(run: Measurements, base: Gpu) -> dict[str, Estimate]:
         If a measurement makes no sense.
     """
     found = _properties(run)
+    found.update(fit_l2(run.properties["device.l2_size"] / 1024, base))
     clock = _clock(run)
     if clock:
         found["clock_ghz"] = Estimate(
@@ -59,6 +71,8 @@ def estimates(run: Measurements, base: Gpu) -> dict[str, Estimate]:
     found.update(_chains(run, base))
     found.update(_memory_latencies(run))
     found.update(_l1(run))
+    if "l1_size_kib" in found:
+        found.update(fit_l1(found["l1_size_kib"], base))
     found.update(_bandwidths(run, base))
     found.update(_mshrs(run))
     found.update(_launch(run))
@@ -74,11 +88,11 @@ def observations(run: Measurements, base: Gpu, found: Mapping[str, Estimate]) ->
     `found` are the fields that it has.
     """
     said = []
-    latency, rate = _latency(run, "conversion"), _rate(run, "conversion")
+    latency, rate = latency_of(run, "conversion"), rate_of(run, "conversion")
     if latency and rate:
         said.append(
             f"conversions (to single precision and back): {latency:.4g} cycles, one per "
-            f"{_schedulers(base) / rate:.3g} cycles and scheduler"
+            f"{schedulers_of(base) / rate:.3g} cycles and scheduler"
         )
     rates = curves(medians(run.samples.get("launch.rate", ())))
     if rates:
@@ -106,6 +120,7 @@ def _properties(run: Measurements) -> dict[str, Estimate]:
     values = run.properties
     said = "the driver says so"
     return {
+        "compute_capability": Estimate(run.capability, said),
         "num_sms": Estimate(values["device.sms"], said),
         "warps_per_sm": Estimate(
             values["device.threads_per_sm"] // _WARP, "the driver says how many threads"
@@ -115,7 +130,6 @@ def _properties(run: Measurements) -> dict[str, Estimate]:
         "registers_per_sm": Estimate(values["device.registers_per_sm"], said),
         "shared_memory_kib_per_sm": Estimate(values["device.shared_per_sm"] / 1024, said),
         "shared_memory_reserved_bytes": Estimate(values["device.shared_reserved"], said),
-        "l2_size_kib": Estimate(values["device.l2_size"] / 1024, said),
     }
 
 
@@ -141,7 +155,8 @@ def _positive(run: Measurements, key: str, value: float, unit: str) -> float:
 # --- operations ---------------------------------------------------------------------------------
 
 
-def _schedulers(base: Gpu) -> int:
+def schedulers_of(base: Gpu) -> int:
+    """Return the schedulers of an SM, which are not measured."""
     return base.schedulers_per_sm or math.ceil(base.issue_width)
 
 
@@ -159,23 +174,23 @@ def _per_instruction(run: Measurements, key: str) -> dict[int, float]:
     }
 
 
-def _latency(run: Measurements, name: str) -> float:
+def latency_of(run: Measurements, name: str) -> float:
     """Return the cycles of an instruction in a chain; 0 where it was not measured."""
     return _per_instruction(run, f"latency.{name}").get(1, 0.0)
 
 
-def _rate(run: Measurements, name: str) -> float:
+def rate_of(run: Measurements, name: str) -> float:
     """Return the warp instructions per cycle of an SM; 0 where it was not measured."""
     by_warps = _per_instruction(run, f"interval.{name}")
     return max((warps / cycles for warps, cycles in by_warps.items()), default=0.0)
 
 
 def _chains(run: Measurements, base: Gpu) -> Iterator[tuple[str, Estimate]]:
-    schedulers = _schedulers(base)
+    schedulers = schedulers_of(base)
     for name in (*CLASSES, "shuffle", "barrier"):
         if name == "conversion":
             continue  # they have no field of their own
-        cycles, rate = _latency(run, name), _rate(run, name) if name in CLASSES else 0.0
+        cycles, rate = latency_of(run, name), rate_of(run, name) if name in CLASSES else 0.0
         interval = schedulers / rate if rate else 0.0
         # A unit that takes the next instruction later than the result is there hides the latency.
         if cycles > _HIDDEN * interval:
@@ -188,7 +203,7 @@ def _chains(run: Measurements, base: Gpu) -> Iterator[tuple[str, Estimate]]:
         if rate:
             how = f"independent instructions of many warps: {rate:.3g} per cycle of {schedulers} schedulers"
             yield f"{name}_interval", Estimate(max(round(interval), 1), how)
-    rate = _rate(run, "issue")
+    rate = rate_of(run, "issue")
     if rate:
         near = min(round(rate), schedulers)
         width = float(near) if abs(rate - near) <= 0.15 * near or rate > near else round(rate, 2)
@@ -277,7 +292,7 @@ def _first_beyond(curve: dict[int, float], limit: float) -> Bracket | None:
     return None
 
 
-def _l2_bandwidth(run: Measurements) -> float:
+def l2_bandwidth(run: Measurements) -> float:
     """Return the GB/s of the fastest footprint that is read from L2, 0 where it was not measured."""
     key = "stream.passes"
     size = run.properties["device.l2_size"]
@@ -289,18 +304,24 @@ def _l2_bandwidth(run: Measurements) -> float:
     return max(found, default=0.0)
 
 
-def _dram_bandwidth(run: Measurements) -> float:
+def dram_bandwidth(run: Measurements) -> float:
     """Return the GB/s of what is read once and does not fit L2, 0 where it was not measured."""
     key = "stream.once"
     points = curves(medians(run.samples.get(key, ())))
     return 1 / _positive(run, key, slope(points[()]), "ns per byte") if points else 0.0
 
 
+def pins(run: Measurements) -> float:
+    """Return the GB/s of DRAM that the driver's clock and width say, 0 where it does not know them."""
+    clock, bus = run.properties["device.memory_clock"], run.properties["device.memory_bus"]
+    return clock * 2e3 * bus / 8e9
+
+
 def _l2_knee(run: Measurements) -> Bracket | None:
     """Return between which footprints a second reading is no longer L2's."""
     points = curves(medians(run.samples.get("stream.again", ())))
     launch = median([sample.value for sample in run.samples.get("launch.events", ())] or [math.nan])
-    l2, dram = _l2_bandwidth(run), _dram_bandwidth(run)
+    l2, dram = l2_bandwidth(run), dram_bandwidth(run)
     if not points or math.isnan(launch) or l2 <= dram or not dram:
         return None
     per_byte = {size: (time - launch) / size for size, time in points[()].items() if size}
@@ -308,23 +329,23 @@ def _l2_knee(run: Measurements) -> Bracket | None:
 
 
 def _bandwidths(run: Measurements, base: Gpu) -> Iterator[tuple[str, Estimate]]:
-    noc = _l2_bandwidth(run)
+    noc = l2_bandwidth(run)
     if noc:
         how = "all SMs read what L2 holds: the fastest footprint"
         yield "noc_bandwidth_gbs", Estimate(float(f"{noc:.4g}"), how)
-    reached = _dram_bandwidth(run)
+    reached = dram_bandwidth(run)
     if not reached:
         return
-    pins = run.properties["device.memory_clock"] * 2e3 * run.properties["device.memory_bus"] / 8e9
+    of_pins = pins(run)
     how = f"all SMs read once more than L2 holds: {reached:.4g} GB/s"
-    if not _PINS[0] * pins <= reached <= _PINS[1] * pins:
+    if not PINS[0] * of_pins <= reached <= PINS[1] * of_pins:
         yield "dram_bandwidth_gbs", Estimate(float(f"{reached:.4g}"), how)
         yield "dram_efficiency", Estimate(1, "the bandwidth is the measured one")
         return
     says = "the driver says clock and width of the memory: its pins"
-    yield "dram_bandwidth_gbs", Estimate(float(f"{pins:.5g}"), says)
+    yield "dram_bandwidth_gbs", Estimate(float(f"{of_pins:.5g}"), says)
     if not base.dram_row_bytes:  # else what lowers it is simulated
-        yield "dram_efficiency", Estimate(min(round(reached / pins, 3), 1.0), how)
+        yield "dram_efficiency", Estimate(min(round(reached / of_pins, 3), 1.0), how)
 
 
 def _mshrs(run: Measurements) -> Iterator[tuple[str, Estimate]]:

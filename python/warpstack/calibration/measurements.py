@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import os
 import re
@@ -76,6 +77,7 @@ _TEXTS = ("device.name", "device.capability", "device.driver", "device.runtime")
 #: Properties that are 0 where the driver does not know them.
 _OR_ZERO = ("device.clock", "device.shared_reserved", "device.memory_clock", "device.memory_bus")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,20})?")
+_CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 #: A run prints less than 200 KiB.
 _MOST_BYTES = 2**24
@@ -104,19 +106,30 @@ class Measurements:
         Its numbers by key.
     samples
         All other measurements by key, in the order in which they were taken.
+    lines
+        The line of each name, version and number of the device, by key.
     """
 
     where: str
     texts: dict[str, str] = field(default_factory=dict)
     properties: dict[str, int] = field(default_factory=dict)
     samples: dict[str, list[Sample]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
 
-    def problem(self, key: str, text: str) -> InputError:
-        """Return the error that what was measured under a key makes no sense."""
+    @property
+    def capability(self) -> float:
+        """Return the compute capability, such as 8.6."""
+        return float(self.texts["device.capability"])
+
+    def problem(self, key: str, text: str, otherwise: str = "") -> InputError:
+        """Return the error that what was measured under a key makes no sense.
+
+        `otherwise` is what can be done beside running the program again.
+        """
         lines = [sample.line for sample in self.samples[key]]
         return InputError(
             f"{self.where}:{min(lines)}: {key} (lines {min(lines)} to {max(lines)}): {text}; run the "
-            "program again on a GPU that does nothing else"
+            f"program again on a GPU that does nothing else{otherwise}"
         )
 
 
@@ -138,13 +151,26 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
             f"{where}: cannot read the output of the calibration program: {error.strerror or error}"
         ) from None
     try:
-        lines = data.decode("ascii").splitlines()
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        lines = _text(data).splitlines()
+    except UnicodeError as error:
+        line = data[: getattr(error, "start", 0)].count(b"\n") + 1
         raise InputError(
             f"{where}:{line}: not a line of the calibration program; {_AGAIN}"
         ) from None
     return _parse(lines, where)
+
+
+def _text(data: bytes) -> str:
+    """Return a text of ASCII, from what PowerShell redirects into UTF-16, too, or an editor marks.
+
+    Raises
+    ------
+    UnicodeError
+        If it is another text.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        data = data.decode("utf-16").encode("ascii")
+    return data.removeprefix(codecs.BOM_UTF8).decode("ascii")
 
 
 def _parse(lines: Sequence[str], where: str) -> Measurements:
@@ -210,6 +236,10 @@ def _take(found: Measurements, words: Sequence[str], line: int) -> None:
     if unit != expected:
         raise InputError(f"{key}: the unit {shown(unit)} is not {expected}")
     parameters = _parameters(key, names, middle)
+    if key in _DEVICE:
+        found.lines[key] = line
+    if key == "device.capability" and not _CAPABILITY.fullmatch(text):
+        raise InputError(f"{key} = {shown(text)} is not a compute capability, such as 8.6")
     if key in _TEXTS:
         _add_once(found.texts, key, text)
     elif key in _DEVICE:

@@ -62,7 +62,7 @@ class _Card:
     def slice_cycles(self, nanoseconds: float) -> float:
         """Return the times of a request that all slices of L2 together have in a time."""
         clock = self.base.l2_clock_ghz or self.number("clock_ghz")
-        return nanoseconds * clock * self.base.l2_slices / self.base.l2_slice_request_cycles
+        return nanoseconds * clock * self.number("l2_slices") / self.base.l2_slice_request_cycles
 
 
 def memory_rates(
@@ -284,7 +284,7 @@ def _atomic_wait(card: _Card) -> Estimate | str | None:
 
 def _word_turns(card: _Card) -> float:
     """Return the times of a request that a lane takes where all lanes use one word, or NaN."""
-    return card.slice_cycles(card.slope("reductions.word")) / card.base.l2_slices
+    return card.slice_cycles(card.slope("reductions.word")) / card.number("l2_slices")
 
 
 def _lane_turns(card: _Card, by_lanes: Mapping[int, float], waits: bool) -> Estimate | str:

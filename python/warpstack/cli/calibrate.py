@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the program, or make a description of what it measured."""
     if arguments.source:
+        _check_alone(arguments)
         _write_source(arguments)
         return
     if arguments.file is None and not arguments.run_here:
@@ -106,6 +107,20 @@ def _run(arguments: argparse.Namespace) -> Calibration:
         return ws.calibration.calibrate(file, base=arguments.base, name=arguments.name)
 
 
+def _check_alone(arguments: argparse.Namespace) -> None:
+    """Raise `InputError` for what was given beside ``--source`` and has no effect with it."""
+    given = {
+        "a file": arguments.file is not None,
+        "--run": arguments.run_here,
+        **{f"--{name}": getattr(arguments, name) for name in ("base", "name", "json", "csv")},
+    }
+    if vain := [name for name, value in given.items() if value]:
+        raise ws.InputError(
+            f"calibrate: --source prints the program and measures nothing, so that {', '.join(vain)} would "
+            "have no effect; give one or the other"
+        )
+
+
 def _write_source(arguments: argparse.Namespace) -> None:
     from warpstack.calibration.program import program_source
 
@@ -118,4 +133,4 @@ def _write_source(arguments: argparse.Namespace) -> None:
 def _target(arguments: argparse.Namespace, name: str) -> OutputFile:
     """Return a file to write; what a measurement said is replaced only when that is asked for."""
     label = "calibrate:" if name == "file" else f"--{name}"
-    return output_file(arguments, name, label=label, is_ours=lambda _: False)
+    return output_file(arguments, name, label=label, is_ours=None)

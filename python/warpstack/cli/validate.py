@@ -90,8 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs",
         choices=("kernel", "app"),
-        default="kernel",
-        help="what an error is of: a kernel, or the sum of an application (default: kernel)",
+        help="what an error is of, with --by model, app, suite or class: a kernel, or the sum of an "
+        "application (default: kernel)",
     )
     parser.add_argument(
         "--match",
@@ -140,6 +140,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the errors of predictions, by what ``--by`` says."""
     from warpstack.tables import STACK_COMPONENTS
 
+    versions = _pairs("--version", arguments.versions, "KERNEL=WHAT")
+    if versions and arguments.by != "pairs":
+        raise ws.InputError("--version is of --by pairs; give both")
+    if arguments.pairs is not None and arguments.by in ("kernel", "pairs"):
+        raise ws.InputError(
+            f"--pairs {arguments.pairs} says of what errors are summed up, and --by {arguments.by} sums up "
+            "none; leave one of them out"
+        )
     picture = check_picture(arguments)
     predictions = [read_predictions(path, arguments.metric) for path in arguments.predictions]
     if arguments.app is not None:
@@ -165,14 +173,11 @@ def run(arguments: argparse.Namespace) -> None:
         **dict.fromkeys(["ratio", "gmean_ratio", "pearson", "spearman"], "{:,.3f}"),
     }
     shown, what = table, ""
-    versions = _pairs("--version", arguments.versions, "KERNEL=WHAT")
-    if versions and arguments.by != "pairs":
-        raise ws.InputError("--version is of --by pairs; give both")
     if arguments.by == "pairs":
         shown = ws.validation.pair_errors(table, versions or None)
     elif arguments.by != "kernel":
         by = None if arguments.by == "model" else arguments.by
-        shown = ws.validation.validation_errors(table, by, pairs=arguments.pairs)
+        shown = ws.validation.validation_errors(table, by, pairs=arguments.pairs or "kernel")
     if not (arguments.json or arguments.csv):
         # Columns that are empty or the same everywhere go to a line above.
         dull = [c for c in _CONSTANT if c in shown and len(shown[c].unique()) == 1]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
 
-__all__ = ["ARCHITECTURES", "architecture", "by_architecture"]
+__all__ = ["ARCHITECTURES", "PAPERS", "architecture", "by_architecture"]
 
 #: The GPUs of papers, which are simulated ones.
-_PAPERS = "papers"
-_OF_PAPERS = ("gpumech-baseline", "pascal-mdm")
+PAPERS = "papers"
+_OFPAPERS = ("gpumech-baseline", "pascal-mdm")
 #: The first compute capability of each architecture, from old to new.
 _SINCE = {
     "Maxwell": 5.0,
@@ -26,7 +26,7 @@ _SINCE = {
     "Blackwell": 10.0,
 }
 #: What `architecture` returns, in the order of lists.
-ARCHITECTURES = (*_SINCE, _PAPERS)
+ARCHITECTURES = (*_SINCE, PAPERS)
 
 
 def architecture(gpu: Gpu) -> str:
@@ -42,8 +42,8 @@ def architecture(gpu: Gpu) -> str:
     str
         One of `ARCHITECTURES`.
     """
-    if gpu.name in _OF_PAPERS:
-        return _PAPERS
+    if gpu.name in _OFPAPERS:
+        return PAPERS
     return [name for name, first in _SINCE.items() if first <= gpu.compute_capability][-1]
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack._util.checked import checked
-from warpstack.errors import InputError, shown, unknown
+from warpstack.errors import InputError, shown, unknown, warn
 from warpstack.tables import checked_table, require
 from warpstack.validation import measures
 
@@ -37,6 +37,10 @@ def agreement(
     within: float = 0.15,
 ) -> Agreement:
     """Compare all pairs of rows, or those in one group.
+
+    Of a pair with equal predictions no winner is named: it counts among the pairs, and not among those
+    with the right winner. Its ratio of 1 is near where the measured one is. Pairs with equal
+    references, or nearly, do not count.
 
     Parameters
     ----------
@@ -96,13 +100,19 @@ def pair_errors(
         A row for each ``source``, ``gpu``, ``gpu_changes``, ``model`` and ``metric``: ``rows``
         (matched, above 0), ``pairs``, ``right_winner`` and ``ratio_within`` (fractions of these;
         NaN without pairs), ``spearman`` (of the rows); with `versions`, ``version_pairs``,
-        ``version_right_winner`` and ``version_ratio_within``.
+        ``version_right_winner`` and ``version_ratio_within``. Equal predictions name no winner: such a
+        pair counts as one whose winner is wrong, and its ratio is 1.
 
     Raises
     ------
     InputError
         If the table is not of `validate`, `versions` names a kernel that it does not have, or `least`
         or `within` is no part.
+
+    Warns
+    -----
+    UserWarning
+        If rows have no pairs, with the reason: there is just one, or references differ by too little.
     """
     for name, value in (("least", least), ("within", within)):
         if not 0 <= value < np.inf:
@@ -116,9 +126,11 @@ def pair_errors(
     for name in groups:
         if name not in names:
             raise unknown("kernel", name, sorted(names), where="versions")
-    positive = (table["predicted"] > 0) & (table["measured"] > 0)
+    matched = table[table["predicted"].notna() & table["measured"].notna()]
     rows = []
-    for values, group in table[positive].groupby(list(_SET), sort=False, dropna=False):
+    without: dict[str, int] = {}  # sets by the reason why they have no pairs
+    for values, every in matched.groupby(list(_SET), sort=False, dropna=False):
+        group = every[(every["predicted"] > 0) & (every["measured"] > 0)]
         predicted = group["predicted"].to_numpy(float)
         measured = group["measured"].to_numpy(float)
         found = agreement(predicted, measured, least=least, within=within)
@@ -132,5 +144,24 @@ def pair_errors(
             of = group["name"].map(lambda name: groups.get(name, "")).to_numpy(str)
             alike = agreement(predicted, measured, of, least=least, within=within)
             row |= {f"version_{key}": value for key, value in alike._asdict().items()}
+            if found.pairs and not alike.pairs:
+                several = pd.Series(of[of != ""]).value_counts().max() > 1
+                why = f"no pairs of versions: {_why_none(2 if several else 1, least, 'of one kernel')}"
+                without[why] = without.get(why, 0) + 1
+        if not found.pairs:
+            why = f"no pairs: {_why_none(len(group), least, 'with values above 0')}"
+            without[why] = without.get(why, 0) + 1
         rows.append(row)
+    for why, sets in without.items():
+        of_all = f" ({sets} of {len(rows)} sets of predictions)" if len(rows) > 1 else ""
+        warn(f"{why}{of_all}", UserWarning)
     return pd.DataFrame(rows)
+
+
+def _why_none(rows: int, least: float, which: str) -> str:
+    """Return why rows have no pairs."""
+    if rows < 2:
+        return (
+            f"a pair needs two matched rows {which}, and there {'is one' if rows else 'are none'}"
+        )
+    return f"the references of no two of the matched rows {which} differ by more than {100 * least:g} %"

@@ -9,10 +9,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, UnmatchedWarning, not_a, not_one_of, shown, unknown, warn
+from warpstack.hardware.description import gpus
 from warpstack.memory.caches import MemoryProfile
 from warpstack.tables import STACK, checked_table, require
 from warpstack.timing.simulation import SimulationResult
@@ -49,6 +51,9 @@ ALL = "all"
 #: Ratios above it, or below its inverse, are rather of another unit than of a bad prediction.
 _OTHER_UNIT = 300.0
 
+#: The column of references that says where a row is, for messages.
+_PLACE = "place of the row"
+
 MATCHED = "matched"
 NO_REFERENCE = "no reference"
 NO_PREDICTION = "no prediction"
@@ -77,8 +82,9 @@ def validate(
     ----------
     predictions
         Rows of `warpstack.predict`, of a simulation, or others with ``kernel`` and the metric.
-        ``model``, ``gpu`` and ``gpu_changes`` tell sets of predictions apart; ``name``, ``app`` and
-        ``change`` (when the reference has them, too) tell kernels apart. A sequence of such tables
+        ``model``, ``gpu`` and ``gpu_changes`` tell sets of predictions apart; ``name``, ``app``,
+        ``change``, ``gpu`` and ``gpu_changes`` (when the reference has them, too; of a profiler, whose
+        names of devices are other ones, not the last two) say which rows match. A sequence of such tables
         and of profiles of `warpstack.simulate_caches` adds the counters of caches.
     reference
         A file (see `warpstack.validation.reference.read`), rows of a simulation or of any table with
@@ -107,7 +113,7 @@ def validate(
 
     pairs
         Say which of two launches is faster and by how much, in place of a row per launch: the result
-        is that of `warpstack.validation.pair_errors`.
+        is that of `warpstack.validation.pair_errors`, which also warns where there are no pairs.
     versions
         With `pairs`: what kernels compute, by name; versions of one kernel are counted apart, too.
 
@@ -138,8 +144,8 @@ def validate(
     Warns
     -----
     UnmatchedWarning
-        If rows of either side have no counterpart (they are in the result), or if grid or block of
-        matched launches differ, where both sides say them.
+        If rows of either side have no counterpart or no value (they are in the result), or if grid or
+        block of matched launches differ, where both sides say them.
     UserWarning
         If times or cycles are for one profiler and measured by another that holds another clock or
         has another launch; or if the median of the ratios to what no profiler wrote is above 300 or
@@ -161,6 +167,8 @@ def validate(
         raise InputError(f"skip = {shown(skip)} is not a number of launches")
     if skip and match == "number":
         raise InputError("skip counts launches by order; leave out match='number', or skip")
+    if not isinstance(pairs, bool | np.bool_):
+        raise not_a("pairs", "True or False", pairs)
     if versions is not None and not pairs:
         raise InputError("versions are of pairs; give pairs=True, too")
     if clock_ghz is not None and not 0 < clock_ghz < math.inf:
@@ -174,8 +182,8 @@ def validate(
     for source, references in known.groupby("source", sort=False):
         # Columns that a source lacks are missing in all its rows, not empty.
         common = [c for c in _COMMON if c in given and references[c].notna().any()]
-        if "gpu_changes" not in common:
-            common = [c for c in common if c != "gpu"]  # a profiler's name of a device is not ours
+        if "gpu" in common and not _names_gpus(str(source), references, given):
+            common = [c for c in common if c not in ("gpu", "gpu_changes")]
         texts = _texts(references)
         _check_apps(texts, common)
         made_of = provenance.get(str(source), {})
@@ -202,8 +210,8 @@ def validate(
                 for row in _compare(group, texts, common, (match, skip), convert):
                     # The name of a GPU in the reference says nothing about the predictions.
                     rows.append({"source": source, **row, **configuration, **about})
-            if "gpu_changes" in common:
-                rows += _of_other_gpus(texts, predicted, about, clock_ghz)
+            if of_gpu := [c for c in ("gpu", "gpu_changes") if c in common]:
+                rows += _of_other_gpus(texts, predicted, of_gpu, about, clock_ghz)
     if not rows:
         raise InputError(
             f"predictions and reference have no statistic in common; the predictions have "
@@ -222,8 +230,9 @@ def validate(
     _report_other_launches(table)
     warn_of_other_profilers(table, predicted)
     _report_other_units(table)
-    table = table[columns].astype({"kernel": "Int64", "launches": "int64"})
+    table = table.astype({"kernel": "Int64", "launches": "int64"})
     _report_unmatched(table, predicted, _texts(known))
+    table = table[columns]
     return pair_errors(table, versions) if pairs else table
 
 
@@ -390,7 +399,15 @@ def _references(
     for part in parts:
         table = part if isinstance(part, pd.DataFrame) else read(part)
         made_of = table.attrs.get("metrics")
+        # Where cells are empty: a file has lines.
+        places = {} if isinstance(part, pd.DataFrame) else table.attrs.get("empty", {})
         table = table.reset_index(drop=True).copy()
+        table.attrs.pop("empty", None)
+        rows = range(len(table))
+        if isinstance(part, pd.DataFrame):
+            table[_PLACE] = [f"row {row + 1}" for row in rows]
+        elif places:
+            table[_PLACE] = [places.get(row, "") for row in rows]
         if "source" not in table:
             # The reference may be a simulation, or another model's predictions.
             table["source"] = table.get("model", "reference")
@@ -484,6 +501,18 @@ def _texts(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def _names_gpus(source: str, references: pd.DataFrame, given: pd.DataFrame) -> bool:
+    """Return whether the column ``gpu`` of a source has names as predictions have them.
+
+    Profilers call devices by names of their own, which say nothing. In other tables the author
+    says which GPU a row is of.
+    """
+    named = set(references["gpu"].dropna()) - {""}
+    if not is_profiler(source):
+        return bool(named) or bool(references["gpu_changes"].notna().any())
+    return bool(named & {*gpus(), *given["gpu"].dropna()})
+
+
 def _check_apps(known: pd.DataFrame, common: Sequence[str]) -> None:
     """Refuse what cannot be told apart, before kernels of one app meet those of another."""
     if "app" in common:
@@ -507,12 +536,9 @@ def _compare(
     convert: Conversion,
 ) -> Iterable[dict[str, Any]]:
     """Yield a row for each kernel of one set of predictions and one source."""
-    if "gpu_changes" in common:
-        # Nothing is said about other GPUs here.
-        settings = predicted[["gpu", "gpu_changes"]].iloc[0]
-        known = known[
-            (known["gpu"] == settings["gpu"]) & (known["gpu_changes"] == settings["gpu_changes"])
-        ]
+    for column in ("gpu", "gpu_changes"):
+        if column in common:  # nothing is said about other GPUs here
+            known = known[known[column] == predicted[column].iloc[0]]
     keys = [c for c in common if c in ("app", "change")]
     if "change" not in keys:
         keys.append("change")  # empty in the predictions: references with a change stay alone
@@ -528,15 +554,16 @@ def _compare(
 def _of_other_gpus(
     known: pd.DataFrame,
     predicted: pd.DataFrame,
+    of_gpu: Sequence[str],
     about: Mapping[str, str],
     clock_ghz: float | None,
 ) -> list[dict[str, Any]]:
-    """Return the rows of references on GPUs that nothing is predicted for."""
-    settings = set(zip(predicted["gpu"], predicted["gpu_changes"], strict=True))
+    """Return the rows of references on GPUs that nothing is predicted for, by the columns `of_gpu`."""
+    settings = set(predicted[list(of_gpu)].itertuples(index=False, name=None))
     rows = []
     for reference in known.to_dict("records"):
         of = {"gpu": str(reference["gpu"]), "gpu_changes": str(reference["gpu_changes"])}
-        if (of["gpu"], of["gpu_changes"]) in settings:
+        if tuple(of[column] for column in of_gpu) in settings:
             continue
         row = _row(None, reference, Conversion(about["metric"], of, clock_ghz))
         rows.append({"source": reference["source"], **row, **of, "model": "", **about})
@@ -679,8 +706,7 @@ def _by_number(rows: Iterable[dict[Hashable, Any]]) -> dict[Hashable, dict[Hasha
         if number in found:
             raise InputError(
                 f"the kernel {number} {row['name']}".rstrip()
-                + " occurs twice; add a column app, or gpu_changes, that "
-                "tells them apart"
+                + " occurs twice; add a column app, change, gpu or gpu_changes that tells them apart"
             )
         found[number] = row
     return found
@@ -726,9 +752,19 @@ def _row(
         "predicted": values[0],
         "measured": values[1],
         "status": status,
+        "empty": "" if mine is None or theirs is None else _empty(theirs, values, convert.metric),
         "other_launch": "" if mine is None or theirs is None else launch_text(mine, theirs),
         **stacks.compared_stacks(mine, theirs),
     }
+
+
+def _empty(theirs: Mapping[Hashable, Any], values: Sequence[float], metric: str) -> str:
+    """Return which side of two rows of one kernel has no value; empty where both have one."""
+    if math.isnan(values[1]):
+        place = theirs.get(_PLACE)
+        at = f" ({place})" if isinstance(place, str) and place else ""
+        return f"the reference{at} has no {metric}"
+    return f"the prediction has no {metric}" if math.isnan(values[0]) else ""
 
 
 def _labels(
@@ -807,9 +843,10 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
             for column in ("change", "gpu", "gpu_changes")
             if column in predicted and column in known and known[column].any()
         ]
+        empty = "".join(f"; {text}" for text in _empty_cells(table))
         raise InputError(
             f"no prediction has a reference: predicted are {some(predicted, where)}; the "
-            f"reference has {some(known, where)}"
+            f"reference has {some(known, where)}{empty}"
         )
     alone = table[table["status"] != MATCHED]
     if len(alone) and len(table["metric"].unique()) > 1:
@@ -821,9 +858,25 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         alone = alone.loc[~kernels[alone.index].duplicated()]
     if len(alone):
         said = []
+        where = ["gpu"] if len(table["gpu"].unique()) > 1 else []
         for status, rows in alone.groupby("status", sort=True):
-            said.append(f"{len(rows)} rows have {status} ({some(rows)})")
-        warn("; ".join([*said, *_remedies(table, alone)]), UnmatchedWarning)
+            said.append(f"{len(rows)} rows have {status} ({some(rows, where)})")
+        remedies = _remedies(table, alone[alone["empty"] == ""])
+        warn("; ".join([*said, *_empty_cells(alone), *remedies]), UnmatchedWarning)
+
+
+def _empty_cells(table: pd.DataFrame) -> Iterable[str]:
+    """Yield which kernels match and have no value on one side, and what to do about it."""
+    empty = table[table["empty"] != ""].drop_duplicates(["app", "kernel", "name", "empty"])
+    if empty.empty:
+        return
+    texts = []
+    for row in empty.head(4).to_dict("records"):
+        number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
+        kernel = " ".join(part for part in (row["app"], number, row["name"]) if part)
+        texts.append(f"{row['empty']} of {kernel}")
+    more = f", and {len(empty) - 4} more" if len(empty) > 4 else ""
+    yield f"{', '.join(texts)}{more}: cells are empty; fill them in, or leave the rows out"
 
 
 def _remedies(table: pd.DataFrame, alone: pd.DataFrame) -> Iterable[str]:

@@ -85,10 +85,12 @@ def test_the_table(file):
 
 
 def test_the_base_is_that_of_the_compute_capability(file, tmp_path):
-    assert ws.calibration.calibrate(file).base.name == "rtx3090"
-    assert ws.calibration.calibrate(file).gpu.name == "plain-card-7"
+    found = ws.calibration.calibrate(file)
+    assert (found.base.compute_capability, found.gpu.name) == (8.6, "plain-card-7")
     file.write_text(file.read_text().replace("device.capability 8.6", "device.capability 3.5"))
-    with pytest.raises(ws.InputError, match=r"no description is known for .* '3\.5'; give base="):
+    with pytest.raises(
+        ws.InputError, match=r"run\.txt:3: no description is known for .* '3\.5'; give base="
+    ):
         ws.calibration.calibrate(file)
 
 
@@ -139,13 +141,17 @@ def test_what_issue_explains_is_not_a_start_of_its_own(tmp_path):
 def test_a_memory_clock_that_is_not_that_of_the_pins(tmp_path):
     """Some drivers report 0, or half of what the memory transfers."""
     path = tmp_path / "run.txt"
-    for clock in ("0", "1000000"):
+    for clock in ("0", "3500000", "14000000"):
         path.write_text(
             output().replace("device.memory_clock 7000000", f"device.memory_clock {clock}")
         )
-        gpu = ws.calibration.calibrate(path, base="rtx3080").gpu
-        assert gpu.dram_bandwidth_gbs == pytest.approx(392)  # 448 x 0.875
-        assert gpu.dram_efficiency == 1
+        found = ws.calibration.calibrate(path, base="rtx3080")
+        assert found.gpu.dram_bandwidth_gbs == pytest.approx(392)  # 448 x 0.875
+        assert found.gpu.dram_efficiency == 1
+        said = [
+            note for note in found.notes if note.startswith("dram_bandwidth_gbs: all SMs read 392")
+        ]
+        assert len(said) == (clock != "0")
 
 
 def test_more_than_the_schedulers_issue_is_counted_as_one_each(tmp_path):
@@ -279,21 +285,24 @@ def test_notes_without_a_knee(tmp_path):
 # --- caches that do not divide ------------------------------------------------------------------
 
 
-def test_ways_follow_a_size_that_the_bases_do_not_divide(tmp_path):
+def test_slices_follow_a_size_that_the_bases_do_not_divide(tmp_path):
     base = ws.gpu("rtx3080").replace(
         l2_size_kib=4096, l2_slices=8, l2_ways=16, l2_line_bytes=128, dram_channels=0
     )
-    found = measured(tmp_path, base, l2_size_kib=4104.0)  # 4104 lines in each slice: 18 x 228
-    assert found.gpu.l2_size_kib == 4104
-    assert (found.gpu.l2_ways, found.gpu.confidences["l2_ways"]) == (18, "derived")
+    found = measured(tmp_path, base, l2_size_kib=4104.0)  # 9 slices of 16 ways and 228 sets
+    assert (found.gpu.l2_size_kib, found.gpu.l2_ways) == (4104, 16)
+    assert (found.gpu.l2_slices, found.gpu.confidences["l2_slices"]) == (9, "derived")
+    (note,) = (note for note in found.notes if "does not have the measured size" in note)
+    assert "l2_slices 9 in place of 8, for 4104 KiB" in note
 
 
 def test_a_size_that_slices_do_not_divide_is_the_nearest(tmp_path):
     base = ws.gpu("rtx3080").replace(l2_size_kib=3000, l2_slices=3, l2_ways=16, dram_channels=0)
-    found = measured(tmp_path, base)
-    assert found.gpu.l2_size_kib == 5119.875  # 3 x 13653 lines of 128 bytes
+    found = measured(tmp_path, base, l2_size_kib=5125.125)  # 41,001 lines: 3 x 79 x 173
+    assert (found.gpu.l2_slices, found.gpu.l2_ways, found.gpu.l2_size_kib) == (5, 16, 5130)
     assert found.gpu.confidences["l2_size_kib"] == "derived"
-    assert "the driver says 5120 KiB" in found.gpu.sources["l2_size_kib"]
+    assert "the driver says 5125.12 KiB" in found.gpu.sources["l2_size_kib"]
+    assert any("l2_size_kib 5130 (the driver says 5125.12" in note for note in found.notes)
 
 
 def test_a_base_of_another_generation_is_refused(tmp_path):
@@ -351,9 +360,8 @@ def test_the_command_writes_the_file_and_a_table(file, tmp_path, capsys):
     assert f"mine, {len(TRUTH)} values measured, " in said.err
     assert ws.gpu(out).name == "mine"
     assert cli.main(command) == 2
-    assert (
-        "mine.yaml: exists already and was not made by warpstack; choose another name or give --overwrite"
-        in (capsys.readouterr().err)
+    assert "mine.yaml: exists already; choose another name or give --overwrite" in (
+        capsys.readouterr().err
     )
     assert cli.main([*command, "--overwrite"]) == 0
 

@@ -58,7 +58,9 @@ def test_versions_are_counted_apart():
 
 
 def test_nothing_to_compare_has_no_share():
-    (row,) = table([1.0, 2.0, 3.0, 4.0], [100.0, 100.0, 101.0, 99.0], pairs=True).to_dict("records")
+    with pytest.warns(UserWarning, match=r"no pairs: the references of no two .* more than 10 %"):
+        found = table([1.0, 2.0, 3.0, 4.0], [100.0, 100.0, 101.0, 99.0], pairs=True)
+    (row,) = found.to_dict("records")
     assert row["pairs"] == 0
     assert math.isnan(row["right_winner"])
     assert math.isnan(row["ratio_within"])
@@ -71,6 +73,45 @@ def test_errors_say_what_is_wrong():
         table([1.0] * 4, [1.0] * 4, pairs=True, versions={"nave": "x"})
     with pytest.raises(ws.InputError, match="least = -1 is not a part"):
         ws.validation.pair_errors(table([1.0] * 4, [1.0] * 4), least=-1)
+
+
+def test_one_row_is_no_pair():
+    with pytest.warns(UserWarning, match="no pairs: a pair needs two matched rows .* there is one"):
+        found = table([1.0, 0.0, 0.0, 0.0], [100.0, 200.0, 300.0, 400.0], pairs=True)
+    assert found[["rows", "pairs"]].to_numpy().tolist() == [[1, 0]]
+    with pytest.warns(UserWarning, match="no pairs: .* there are none"):
+        found = table([0.0] * 4, [100.0, 200.0, 300.0, 400.0], pairs=True)
+    assert found["rows"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("versions", "why"),
+    [
+        ({"naive": "transpose"}, "a pair needs two matched rows of one kernel, and there is one"),
+        ({"naive": "x", "copy": "x"}, "the references of no two of the matched rows of one kernel"),
+    ],
+)
+def test_versions_without_pairs(versions, why):
+    with pytest.warns(UserWarning, match=f"no pairs of versions: {why}"):
+        found = table([1.0] * 4, [100.0, 200.0, 105.0, 50.0], pairs=True, versions=versions)
+    assert found["version_pairs"].tolist() == [0]
+
+
+def test_which_sets_have_no_pairs():
+    ours = pd.DataFrame({"kernel": [1, 2, 1], "model": ["a", "a", "b"], "cycles": [1.0, 2.0, 3.0]})
+    known = pd.DataFrame({"kernel": [1, 2], "cycles": [100.0, 200.0]})
+    with (
+        pytest.warns(ws.errors.UnmatchedWarning),
+        pytest.warns(UserWarning, match=r"there is one \(1 of 2 sets of predictions\)"),
+    ):
+        found = ws.validate(ours, known, pairs=True)
+    assert found["pairs"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("pairs", ["yes", "app", 2, None])
+def test_pairs_are_wanted_or_not(pairs):
+    with pytest.raises(ws.InputError, match="pairs: expected True or False, got"):
+        table([1.0] * 4, [1.0] * 4, pairs=pairs)
 
 
 def plain(predicted, measured, groups, least, within):

@@ -41,7 +41,7 @@ def output_file(
     path: str | Path | None = None,
     label: str | None = None,
     inputs: Iterable[Path] = (),
-    is_ours: Callable[[Path], bool] = is_marked,
+    is_ours: Callable[[Path], bool] | None = is_marked,
 ) -> OutputFile:
     """Return the file that an argument asks for, and what it may replace.
 
@@ -56,7 +56,7 @@ def output_file(
     inputs
         What the command reads beside what its arguments name.
     is_ours
-        Whether a file that is there is one that a command may replace anyhow.
+        Whether a file that is there is one that a command may replace anyhow; None: none is.
     """
     label = f"--{name}" if label is None else label
     target = as_path(label, getattr(arguments, name) if path is None else path)

@@ -100,8 +100,12 @@ def _measured(columns: Sequence[str]) -> dict[str, str]:
 
 
 def read_table(sections: list[Section]) -> pd.DataFrame:
-    """Read a table with a row per launch; empty cells are missing values."""
+    """Read a table with a row per launch; empty cells are missing values.
+
+    ``attrs["empty"]`` says the lines of rows without a time or cycles, by their place in the table.
+    """
     rows: list[dict[str, Any]] = []
+    empty: dict[int, str] = {}  # where rows are whose time or cycles are missing
     counts: Counter[tuple[str, ...]] = Counter()
     for section in sections:
         measured = _measured(section.header)
@@ -150,8 +154,15 @@ def read_table(sections: list[Section]) -> pd.DataFrame:
                 launch = counts[of]
             else:
                 launch = whole_number(line, "kernel", cells["kernel"])
+            if any(
+                row.get(what, 0) != row.get(what, 0) for what in ("time_s", "time_us", "cycles")
+            ):
+                empty[len(rows)] = f"{line.where}:{line.number}"
             rows.append({**row, "kernel": launch})
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if empty:
+        table.attrs["empty"] = empty
+    return table
 
 
 def wrong_columns(columns: Sequence[str]) -> str:
