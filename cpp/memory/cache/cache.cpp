@@ -1,6 +1,7 @@
 #include "memory/cache/cache.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "common/error.h"
@@ -68,7 +69,8 @@ Cache::Cache(const CacheConfig& config)
       // A cache that writes through holds no written lines.
       strangers_(config.write_policy == WritePolicy::write_back ? config.written_by_strangers : 0),
       bytes_(config.write_miss == WriteMiss::write_validate ? config.num_lines() : 0),
-      writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0) {
+      writers_(config.write_policy == WritePolicy::write_back ? config.num_lines() : 0),
+      num_dirty_(config.write_policy == WritePolicy::write_back ? config.num_sets() : 0) {
   place_strangers();
 }
 
@@ -81,6 +83,11 @@ void Cache::describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) c
   for_each_sector(eviction.dirty, [&](int s) {
     eviction.bytes[s] = state.partial >> s & 1 ? bytes_[slot(set, way)][s] : all_bytes;
   });
+}
+
+void Cache::evict(std::uint32_t set, std::uint32_t way, Eviction& eviction) {
+  describe(set, way, eviction);
+  if (sets_.line(set, way) != SetStore::no_line) num_dirty_[set] -= count_sectors(eviction.dirty);
 }
 
 Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMask mask,
@@ -124,7 +131,9 @@ Cache::WriteResult Cache::write(std::uint32_t set, std::uint64_t line, SectorMas
   }
   if (!through && written) {
     // A line that is not sectored has one dirty bit.
-    state.dirty |= widen(written) & (state.valid | state.partial);
+    const SectorMask made = widen(written) & (state.valid | state.partial) & ~state.dirty;
+    state.dirty |= made;
+    num_dirty_[set] += count_sectors(made);
     writers_[slot(set, way)] = writer;
   }
   return result;
@@ -173,6 +182,8 @@ void Cache::invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask) {
   if (way < 0) return;
   LineState& state = sets_.state(set, static_cast<std::uint32_t>(way));
   const SectorMask kept = ~widen(mask);
+  const SectorMask forgotten = state.dirty & ~kept;
+  if (forgotten != 0) num_dirty_[set] -= count_sectors(forgotten);
   state.valid &= kept;
   state.dirty &= kept;
   state.partial &= kept;
@@ -196,9 +207,8 @@ void Cache::add_to(Digest& digest) {
 }
 
 std::uint64_t Cache::dirty_sectors() const {
-  std::uint64_t count = 0;
-  sets_.for_each_dirty([&count](const LineState& state) { count += count_sectors(state.dirty); });
-  return count;
+  return std::accumulate(num_dirty_.data(), num_dirty_.data() + num_dirty_.size(),
+                         std::uint64_t{0});
 }
 
 void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
@@ -218,6 +228,7 @@ void Cache::flush(const std::function<void(const Eviction&)>& write_back) {
 
 void Cache::clear() {
   sets_.clear();
+  num_dirty_.clear();
   place_strangers();
 }
 

@@ -125,7 +125,7 @@ class Cache {
                                          const Finding& found, bool evict_first,
                                          Eviction& eviction) {
     const auto evict = [&](std::uint32_t way)
-                           __attribute__((always_inline)) { describe(set, way, eviction); };
+                           __attribute__((always_inline)) { this->evict(set, way, eviction); };
     return read_from(sets_.access(set, line, found, evict), set, mask, evict_first);
   }
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
@@ -168,7 +168,8 @@ class Cache {
   }
   /// Forgets sectors without writing them back.
   void invalidate(std::uint32_t set, std::uint64_t line, SectorMask mask);
-  /// Dirty sectors of the lines that the cache holds now, without those of strangers.
+  /// Dirty sectors of the lines that the cache holds now, without those of strangers. Adds a count
+  /// of each set.
   [[nodiscard]] std::uint64_t dirty_sectors() const;
   /// Hands the dirty sectors to `write_back`, set by set and within a set from the line replaced
   /// last (with pseudo-LRU: in the order of the ways), then forgets everything. Not for a cache
@@ -199,9 +200,11 @@ class Cache {
   [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
                                              Eviction& eviction) {
     return sets_.access(set, line, [&](std::uint32_t way) __attribute__((always_inline)) {
-      describe(set, way, eviction);
+      evict(set, way, eviction);
     });
   }
+  /// Describes a line that is about to make room, whose dirty sectors no longer count.
+  void evict(std::uint32_t set, std::uint32_t way, Eviction& eviction);
   void describe(std::uint32_t set, std::uint32_t way, Eviction& eviction) const;
   void place_strangers();
   /// Where a stranger's line lies: strangers are one piece of memory far from everything else.
@@ -234,6 +237,9 @@ class Cache {
   // Both by slot: set * ways + way.
   ZeroedArray<ByteMasks> bytes_;  ///< valid bytes of partial sectors; empty unless write_validate
   ZeroedArray<std::uint32_t> writers_;  ///< empty unless write_back
+  /// By set, because threads work on different sets at once: the dirty sectors of its lines without
+  /// those of strangers. Empty unless write_back.
+  ZeroedArray<std::uint32_t> num_dirty_;
 };
 
 }  // namespace warpstack::memory

@@ -103,16 +103,6 @@ class SetStore {
   [[nodiscard]] const LineState& state(std::uint32_t set, std::uint32_t way) const {
     return const_cast<SetStore*>(this)->state(set, way);
   }
-  /// The states of the lines that have dirty sectors.
-  template <typename Visit>
-  void for_each_dirty(const Visit& visit) const {
-    for (std::uint32_t set = 0; set < sets_; ++set) {
-      for (std::uint32_t way = 0; way < ways_; ++way) {
-        const LineState& state = this->state(set, way);
-        if (state.dirty != 0 && line(set, way) != no_line) visit(state);
-      }
-    }
-  }
   /// When an empty set fills a way: 0 for the first one.
   [[nodiscard]] std::uint32_t turn_of(std::uint32_t way) const {
     const bool from_last = form_ == Form::nibbles || form_ == Form::ranks;

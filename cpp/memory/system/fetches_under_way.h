@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <vector>
 
+#include "common/zeroed_array.h"
 #include "gpu/reference_machine.h"
 #include "memory/cache/request.h"
 #include "memory/order/timed_schedule.h"
@@ -12,15 +12,20 @@
 namespace warpstack::memory {
 
 /// What L2 has fetched lately: the tags have it, but the data come only when DRAM sends them. Those
-/// who ask for it meanwhile wait with the first one.
+/// who ask for it meanwhile wait with the first one. One object serves launch after launch, so that
+/// a launch costs nothing for the sets that it does not use.
 class FetchesUnderWay {
  public:
   explicit FetchesUnderWay(std::uint64_t sets) : sets_(sets) {}
+
+  /// Forgets everything.
+  void begin_launch() { ++launch_; }
 
   /// Whether a request is answered about when DRAM answers, though its sectors are in the tags.
   /// Each set is for one thread.
   bool is_awaited(const Request& request, const Outcome& outcome, ReferenceCycle now) {
     Set& set = sets_[request.set];
+    if (set.launch != launch_) set = {{}, launch_};
     if (!outcome.asks_dram) {
       return std::ranges::any_of(set.fetches, [&](const Fetch& fetch) {
         return fetch.line == request.line && (fetch.mask & request.mask) != 0 &&
@@ -41,9 +46,11 @@ class FetchesUnderWay {
   };
   struct Set {
     std::array<Fetch, 4> fetches;
+    std::uint64_t launch = 0;  ///< that it is about
     std::uint32_t next = 0;
   };
-  std::vector<Set> sets_;
+  ZeroedArray<Set> sets_;
+  std::uint64_t launch_ = 0;  ///< counted from 1 while one runs
 };
 
 }  // namespace warpstack::memory

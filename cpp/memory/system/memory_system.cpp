@@ -14,7 +14,6 @@
 #include "common/error.h"
 #include "common/spin_barrier.h"
 #include "common/threads.h"
-#include "memory/system/fetches_under_way.h"
 #include "memory/system/l2_port.h"
 #include "memory/system/order_recording.h"
 #include "memory/system/sampling.h"
@@ -28,17 +27,19 @@ class Simulation {
  public:
   using MakeSm = std::function<std::unique_ptr<SmCaches>(std::size_t)>;
 
-  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2,
+  Simulation(std::size_t num_sms, MakeSm make_sm, bool timed, Cache& l2, FetchesUnderWay& under_way,
              std::vector<Worker>& workers, std::optional<trace::WarpPosition> observed,
              const InterruptCheck& interrupt)
       : make_sm_(std::move(make_sm)),
         timed_(timed),
         sms_(num_sms),
         l2_(l2),
-        under_way_(timed ? l2.config().num_sets() : 0),
+        under_way_(under_way),
         workers_(workers),
         observed_(observed),
-        interrupt_(interrupt) {}
+        interrupt_(interrupt) {
+    under_way_.begin_launch();
+  }
 
   void run() {
     std::vector<std::jthread> helpers;
@@ -227,7 +228,7 @@ class Simulation {
   bool timed_;
   Sms sms_;  ///< each is made by the thread that runs it
   Cache& l2_;
-  FetchesUnderWay under_way_;     ///< in the timed order
+  FetchesUnderWay& under_way_;    ///< in the timed order
   std::vector<Worker>& workers_;  ///< of the parts of the SMs and of the sets of L2
   std::size_t num_threads_ = workers_.size();
   SpinBarrier barrier_{static_cast<std::uint32_t>(workers_.size())};
@@ -342,6 +343,7 @@ MemorySystem::MemorySystem(const MemoryConfig& config, unsigned num_threads)
       // Own policies may share state among sets, whose order of accesses depends on threads.
       num_threads_(has_own_policy(config) ? 1 : threads_asked_for(num_threads)),
       l2_(config.l2),
+      under_way_(config.access_order == AccessOrder::timed ? config.l2.num_sets() : 0),
       repeated_(config.l2) {}
 
 MemoryProfile MemorySystem::run(const trace::KernelTrace& trace,
@@ -433,7 +435,8 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
         keeps_bytes(l2_.config()) || config_.partial_write_turns > 0,
         {config_.atomics_per_lane, config_.atomic_lane_turns, config_.atomic_words_at_once},
         {config_.partial_write_turns}};
-    SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_);
+    SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_,
+                                 under_way_);
     before_sampled_.emplace(l2_);
     if (simulation.run(observed, interrupt)) {
       simulation.estimate(counts, profile);
@@ -450,7 +453,8 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   };
   std::vector<Worker> workers(threads,
                               Worker(instructions.size(), l1.line_bytes, l2_.config().slices));
-  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, workers, observed, interrupt);
+  Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, under_way_, workers, observed,
+                        interrupt);
   simulation.run();
   for (const Worker& worker : workers) {
     profile.totals += worker.totals;

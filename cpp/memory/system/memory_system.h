@@ -12,6 +12,7 @@
 #include "memory/cache/repeated_launches.h"
 #include "memory/cache/totals.h"
 #include "memory/order/memory_config.h"
+#include "memory/system/fetches_under_way.h"
 #include "trace/columns/kernel_trace.h"
 
 namespace warpstack::memory {
@@ -121,6 +122,7 @@ class MemorySystem {
   unsigned num_threads_;
   std::mutex mutex_;
   Cache l2_;
+  FetchesUnderWay under_way_;  ///< from L2's DRAM, in the timed order
   RepeatedLaunches<MemoryProfile> repeated_;
   std::optional<Cache> before_sampled_;  ///< L2 before the last launch, if that one was sampled
 };

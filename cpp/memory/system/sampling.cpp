@@ -126,12 +126,14 @@ SampleErrors errors_of(std::span<const double> weights,
 
 SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                                      const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
-                                     const Followers::Launch& launch, Cache& l2)
+                                     const Followers::Launch& launch, Cache& l2,
+                                     FetchesUnderWay& under_way)
     : instructions_(launch.trace.instructions()),
       l2_(l2),
-      under_way_(l2.config().num_sets()),
+      under_way_(under_way),
       known_slice_turns_(l2.config().slices),
       slice_dram_sectors_(l2.config().slices) {
+  under_way_.begin_launch();
   // L2 takes requests in the order of the SMs.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
   for (SampleGroup& group : groups) {

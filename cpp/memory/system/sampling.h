@@ -47,7 +47,7 @@ class SampledSimulation {
 
   SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                     const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
-                    const Followers::Launch& launch, Cache& l2);
+                    const Followers::Launch& launch, Cache& l2, FetchesUnderWay& under_way);
 
   /// Returns false, as early as possible, if L2 loses many lines that are used again: which lines
   /// are lost depends on the order of accesses of all SMs, which followers do not know well enough.
@@ -78,7 +78,7 @@ class SampledSimulation {
 
   const std::vector<trace::StaticInstruction>& instructions_;
   Cache& l2_;
-  FetchesUnderWay under_way_;
+  FetchesUnderWay& under_way_;
   ReferenceCycle now_ = 0;  ///< of the turn that L2 serves
   std::vector<Leader> leaders_;
   std::vector<double> known_slice_turns_;  ///< of all requests that L2 gets

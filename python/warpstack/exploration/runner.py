@@ -6,7 +6,8 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ from warpstack.traces.trace import KernelTrace
 
 __all__ = ["NUMBERS", "Anchored", "Numbers", "Points", "Runner", "Task"]
 
+_Made = TypeVar("_Made")
+
 #: The columns that a model fills.
 NUMBERS = ("cycles", "ipc", "cpi", *STACK)
 #: Arrays by these columns.
@@ -56,12 +59,15 @@ class Task:
         Why the points are impossible; empty if they are possible.
     reference
         The point whose order of accesses is recorded; None: the points share their caches.
+    is_part
+        Whether other tasks have points with the same state of the caches.
     """
 
     app: int
     points: npt.NDArray[np.int32]
     error: str = ""
     reference: int | None = None
+    is_part: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,12 +84,36 @@ class Points:
         Why the points are impossible; empty if they are possible.
     reference
         The GPU whose order of accesses is recorded; None: the points share their caches.
+    is_part
+        Whether other tasks have the same caches.
     """
 
     numbers: npt.NDArray[np.int32]
     gpus: tuple[Gpu, ...]
     error: str = ""
     reference: Gpu | None = None
+    is_part: bool = False
+
+
+class _Latest(Generic[_Made]):
+    """What threads asked for last, made once for all that ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: object = None
+        self._made: list[_Made] = []
+        self._making = threading.Lock()
+
+    def get(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """Return what was made for a key, or make it; who asks meanwhile waits."""
+        with self._lock:
+            if key != self._key:
+                self._key, self._made, self._making = key, [], threading.Lock()
+            made, making = self._made, self._making
+        with making:
+            if not made:
+                made.append(make())
+            return made[0]
 
 
 class Runner:
@@ -123,6 +153,8 @@ class Runner:
         self._anchor = anchor
         self._memo = None if cache is None else DiskMemo(cache, kernels)
         self._pipeline = Pipeline(kernels, options, memo=self._memo)
+        self._shared: tuple[_Latest[list[MemoryProfile]], _Latest[list[IntervalProfile]]]
+        self._shared = (_Latest(), _Latest())
         # Models by their place in the rows: those that read profiles, and interval simulation.
         placed = list(enumerate(models))
         self._on_profiles = [(m, model) for m, model in placed if needs_of([model]).profiles]
@@ -200,19 +232,38 @@ class Runner:
         if task.reference is not None:
             self._evaluate_recorded(task, task.reference, numbers, errors, num_threads)
             return
-        memory = []
-        for profile in self._pipeline.memory(task.gpus[0], num_threads):
-            self._check_stop()
-            memory.append(profile)
+        # What other tasks do not need goes with this one.
+        memory, intervals = self._shared if task.is_part else (_Latest(), _Latest())
+        fields = self._pipeline.memory_fields | INTERVAL_FIELDS
         for positions in alike(task.gpus, INTERVAL_FIELDS):
             gpus = [task.gpus[position] for position in positions]
-            profiles = []
-            for number, caches in enumerate(memory):
-                self._check_stop()
-                profiles.append(self._pipeline.interval(number, gpus[0], caches, num_threads))
+            make = partial(self._intervals, gpus[0], memory, num_threads)
+            profiles = intervals.get(values_of(gpus[0], fields), make)
             for m, model in self._on_profiles:
                 where = (positions, slice(None), m)
                 self._fill(numbers, errors, where, profiles, gpus, model, num_threads)
+
+    def _intervals(
+        self,
+        gpu: Gpu,
+        memory: _Latest[list[MemoryProfile]],
+        num_threads: int,
+    ) -> list[IntervalProfile]:
+        """Return the intervals of each kernel on a GPU."""
+
+        def run_caches() -> list[MemoryProfile]:
+            profiles = []
+            for profile in self._pipeline.memory(gpu, num_threads):
+                self._check_stop()
+                profiles.append(profile)
+            return profiles
+
+        profiles = []
+        caches = memory.get(values_of(gpu, self._pipeline.memory_fields), run_caches)
+        for number, of_kernel in enumerate(caches):
+            self._check_stop()
+            profiles.append(self._pipeline.interval(number, gpu, of_kernel, num_threads))
+        return profiles
 
     def _evaluate_recorded(
         self,

@@ -390,7 +390,7 @@ class Design:
             return Points(task.points, (self.gpu,) * len(task.points), task.error)
         gpus = tuple(self._possible(number) for number in task.points)
         reference = None if task.reference is None else self._possible(task.reference)
-        return Points(task.points, gpus, reference=reference)
+        return Points(task.points, gpus, reference=reference, is_part=task.is_part)
 
     def _possible(self, number: int) -> Gpu:
         gpu = self.gpu_at(number)
@@ -428,7 +428,9 @@ class Design:
                 points = min(points, _TASK_RUNS)
             for reference, group in groups:
                 for start in range(0, len(group), points):
-                    tasks.append(Task(app, group[start : start + points], reference=reference))
+                    some = group[start : start + points]
+                    is_part = len(some) < len(group)
+                    tasks.append(Task(app, some, reference=reference, is_part=is_part))
             for number, error in errors.items():
                 tasks.append(Task(app, np.array([number], dtype=np.int32), error))
         return tasks

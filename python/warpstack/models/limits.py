@@ -37,26 +37,24 @@ _read_units = attrgetter("num_sms", "num_schedulers", *_INTERVALS.values(), *_TE
 _read_starts = attrgetter("block_interval_cycles", "block_replacement_cycles", "warp_start_cycles")
 
 
-def unit_cycles(profile: IntervalProfile, gpus: Sequence[Gpu]) -> npt.NDArray[np.float64]:
-    """Return the cycles for which the busiest unit of the fullest SM works, on each GPU.
+def unit_cycles(
+    profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu]
+) -> npt.NDArray[np.float64]:
+    """Return the cycles for which the busiest unit of the fullest SM works, shape (GPUs, kernels).
 
     Each scheduler has a unit for each class of operations, which takes an instruction every
     ``*_interval`` cycles; matrix instructions take as long as their multiply-adds at the rate of
     their type (``tensor_*_rate``). The warps of the blocks that an SM has at one time take the schedulers in
     turn, so that one that is left over has a unit for itself. 0 for a hand-made profile.
     """
-    launch = profile.launch
-    if launch is None:
-        return np.zeros(len(gpus))
     # Most of many GPUs are alike in what counts here.
-    found: dict[tuple[Any, ...], float] = {}
-    result = np.empty(len(gpus))
-    for number, values in enumerate(map(_read_units, gpus)):
-        cycles = found.get(values)
-        if cycles is None:
-            cycles = found[values] = _unit_cycles(launch, values)
-        result[number] = cycles
-    return result
+    numbers: dict[tuple[Any, ...], int] = {}
+    rows = [numbers.setdefault(values, len(numbers)) for values in map(_read_units, gpus)]
+    found = [
+        [_unit_cycles(profile.launch, values) if profile.launch else 0.0 for profile in profiles]
+        for values in numbers
+    ]
+    return np.array(found, dtype=float)[rows]
 
 
 def unit_cycles_on(profile: IntervalProfile, gpu: Gpu) -> float:
@@ -87,9 +85,9 @@ def _unit_cycles(launch: Launch, values: tuple[Any, ...]) -> float:
 
 
 def with_block_starts(
-    cycles: npt.NDArray[np.float64], profile: IntervalProfile, gpus: Sequence[Gpu]
+    cycles: npt.NDArray[np.float64], profiles: Sequence[IntervalProfile], gpus: Sequence[Gpu]
 ) -> npt.NDArray[np.float64]:
-    """Return the cycles of a launch on each GPU, the starts of its thread blocks included.
+    """Return the cycles of launches on each GPU, the starts of their thread blocks included.
 
     Blocks start ``block_interval_cycles`` apart, so that the last SM begins later than the first.
     A launch takes no less than three chains do: the starts of all blocks and the run of the last
@@ -100,39 +98,51 @@ def with_block_starts(
     Parameters
     ----------
     cycles
-        What a model predicts, shape (GPUs,).
-    profile
-        The kernel; a hand-made one, which has no blocks, keeps its cycles.
+        What a model predicts, shape (GPUs, kernels).
+    profiles
+        The kernels; a hand-made one, which has no blocks, keeps its cycles.
     gpus
         The GPUs.
     """
-    starts = np.array(list(map(_read_starts, gpus)), dtype=float)
-    if profile.launch is None or not starts.any():
+    starts: npt.NDArray[np.float64] = np.array(list(map(_read_starts, gpus)), dtype=float)
+    launches = {number: profile.launch for number, profile in enumerate(profiles) if profile.launch}
+    with_blocks = list(launches)
+    if not with_blocks or not starts.any():
         return cycles
-    sms = np.array([gpu.num_sms for gpu in gpus])
-    width = np.array([gpu.issue_width for gpu in gpus])
+    issued = np.array([profiles[number].issued_and_stalled for number in with_blocks])
+    # GPUs go down, kernels to the right.
+    sms = np.array([gpu.num_sms for gpu in gpus])[:, np.newaxis]
+    width = np.array([gpu.issue_width for gpu in gpus])[:, np.newaxis]
+    given = cycles[:, with_blocks]
     latest = _longest_chain(
-        profile,
-        profile.launch,
-        cycles,
-        list(starts.T),
+        (issued[:, 0], issued[:, 1]),
+        np.array([launch.num_blocks for launch in launches.values()]),
+        np.array([launch.warps_per_block for launch in launches.values()]),
+        np.array([launch.blocks_per_sm for launch in launches.values()]),
+        given,
+        list(starts.T[:, :, np.newaxis]),
         sms,
         width,
         least=np.minimum,
         most=np.maximum,
     )
-    return np.where(starts.any(axis=1), latest, cycles)
+    result = cycles.copy()
+    result[:, with_blocks] = np.where(np.any(starts, axis=1, keepdims=True), latest, given)
+    return result
 
 
 def with_block_starts_on(cycles: float, profile: IntervalProfile, gpu: Gpu) -> float:
     """Return `with_block_starts` of one GPU, without arrays, which take longer than a model."""
     starts = _read_starts(gpu)
-    if profile.launch is None or not any(starts):
+    launch = profile.launch
+    if launch is None or not any(starts):
         return cycles
     return float(
         _longest_chain(
-            profile,
-            profile.launch,
+            profile.issued_and_stalled,
+            launch.num_blocks,
+            launch.warps_per_block,
+            launch.blocks_per_sm,
             cycles,
             starts,
             gpu.num_sms,
@@ -144,8 +154,10 @@ def with_block_starts_on(cycles: float, profile: IntervalProfile, gpu: Gpu) -> f
 
 
 def _longest_chain(
-    profile: IntervalProfile,
-    launch: Launch,
+    issued_and_stalled: tuple[Any, Any],
+    blocks: Any,
+    warps: Any,
+    blocks_per_sm: Any,
     cycles: Any,
     starts: Sequence[Any],
     num_sms: Any,
@@ -156,15 +168,15 @@ def _longest_chain(
 ) -> Any:
     """Return the cycles of the longest chain of `with_block_starts`.
 
-    What depends on the GPU is a number with Python's `min` and `max`, or an array with NumPy's.
+    What depends on the kernel or the GPU is a number with Python's `min` and `max`, or an array with
+    NumPy's.
     """
     interval, replacement, warp_start = starts
     replacement = -(-replacement // 1)  # a block is replaced at the end of a cycle
-    instructions, stalled = profile.issued_and_stalled
+    instructions, stalled = issued_and_stalled
     alone = instructions / issue_width + stalled
-    blocks, warps = launch.num_blocks, launch.warps_per_block
     sms = least(num_sms, blocks)
-    places = least(sms * launch.blocks_per_sm, blocks)
+    places = least(sms * blocks_per_sm, blocks)
     of_block = most(alone + (warps - 1) * warp_start, warps * instructions / issue_width)
     in_one_place = -(-blocks // places)
     of_one_sm = -(-blocks // sms) * warps

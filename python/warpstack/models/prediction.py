@@ -350,11 +350,13 @@ def _limits(
 
 
 def _limited(
-    columns: dict[str, npt.NDArray[np.float64]], profile: IntervalProfile, gpus: Sequence[Gpu]
+    columns: dict[str, npt.NDArray[np.float64]],
+    profiles: Sequence[IntervalProfile],
+    gpus: Sequence[Gpu],
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Return what a model says of a kernel on several GPUs, within the limits of all models."""
-    busy = np.maximum(columns["cycles"], unit_cycles(profile, gpus))
-    ended = with_block_starts(busy, profile, gpus)
+    """Return what a model says of kernels on several GPUs, within the limits of all models."""
+    busy = np.maximum(columns["cycles"], unit_cycles(profiles, gpus))
+    ended = with_block_starts(busy, profiles, gpus)
     waits, slower = _limits(columns["cpi"], columns["cycles"], busy, ended)
     found = {name: column * slower for name, column in columns.items()}
     found["cycles"] = busy * slower
@@ -416,14 +418,12 @@ def evaluate_all(
     shape = (len(gpus), len(profiles))
     results = {name: values.reshape(shape) for name, values in core.items()}
     instructions = results.pop("warp_instructions")
+    ipc = instructions / results["cycles"]
     for k, profile in enumerate(profiles):
         if profile.num_instructions is not None:
-            ipc = instructions[:, k] / results["cycles"][:, k]
-            results["cycles"][:, k] = profile.num_instructions / ipc
             instructions[:, k] = profile.num_instructions
-        before = {name: column[:, k] for name, column in results.items()}
-        for name, column in _limited(before, profile, gpus).items():
-            results[name][:, k] = column
+    results["cycles"] = instructions / ipc
+    results = _limited(results, profiles, gpus)
     return {**results, "ipc": instructions / results["cycles"]}
 
 

@@ -19,10 +19,12 @@ from effort import rounds
 from strategies import gpus, kernels
 from warpstack._core import GPU_FIELDS
 from warpstack.exploration import store as sweep_store
+from warpstack.exploration import sweep as sweep_module
 from warpstack.exploration.sweep import points_of
 from warpstack.hardware.description import Gpu, is_whole
 from warpstack.interval.profile import INTERVAL_FIELDS
 from warpstack.memory.caches import MemorySystem, cache_fields
+from warpstack.models import pipeline as pipeline_module
 from warpstack.models.prediction import evaluate_all, fields_used
 
 #: Models that read profiles.
@@ -236,9 +238,12 @@ def test_every_field_belongs_to_a_stage_or_is_reported(pascal):
 
 @pytest.mark.slow
 @settings(max_examples=rounds(30))
-@given(kernels(), gpus(), st.data())
-def test_the_batch_equals_each_evaluation(kernel, gpu, data):
-    profile = ws.interval_profile(kernel, gpu)
+@given(kernels(), kernels(), gpus(), st.data())
+def test_the_batch_equals_each_evaluation(kernel, other, gpu, data):
+    by_hand = ws.IntervalProfile.from_arrays(
+        instructions=[3, 9], stall_cycles=[40, 7], read_misses=[1, 0], warps=4, active_sms=2
+    )
+    profiles = [ws.interval_profile(kernel, gpu), by_hand, ws.interval_profile(other, gpu)]
     targets = [
         gpu.replace(
             scheduler=data.draw(st.sampled_from(["gto", "lrr", "oldest"])),
@@ -254,10 +259,10 @@ def test_the_batch_equals_each_evaluation(kernel, gpu, data):
         for _ in range(data.draw(st.integers(1, 5)))
     ]
     for model in ON_PROFILES:
-        columns = evaluate_all([profile, profile], targets, model, num_threads=2)
+        columns = evaluate_all(profiles, targets, model, num_threads=2)
         for number, target in enumerate(targets):
-            one = ws.models.evaluate(profile, target, model)
-            for k in range(2):
+            for k, profile in enumerate(profiles):
+                one = ws.models.evaluate(profile, target, model)
                 assert columns["cycles"][number, k] == one.cycles
                 assert columns["ipc"][number, k] == one.ipc
                 assert columns["cpi"][number, k] == one.cpi
@@ -282,6 +287,36 @@ def test_the_last_axis_of_a_grid_changes_fastest(kernel, pascal):
     assert table["l1_mshrs"].tolist() == [32, 32, 64, 64] * 2
     assert table["model"].tolist() == ["mt", "mdm"] * 4
     assert table.attrs["axes"] == ["num_sms", "l1_mshrs"]
+
+
+def test_tasks_that_share_caches_run_them_once(pascal, monkeypatch):
+    app = ws.App([ws.patterns.strided(gs=8, iterations=n, blocks=28) for n in (1, 2)])
+    axes = {
+        "l2_size_kib": [3072, 1536],
+        "dram_latency": [200, 300],
+        "dram_bandwidth_gbs": [100.0, 200.0, 300.0, 400.0],
+    }
+    whole = ws.sweep(app, pascal, axes, cache=False)
+    ran = {"caches": 0, "intervals": 0}
+
+    def counted(what, function):
+        def call(*args, **kwargs):
+            ran[what] += 1
+            return function(*args, **kwargs)
+
+        return call
+
+    run = counted("caches", MemorySystem.run)
+    monkeypatch.setattr(MemorySystem, "run", run)
+    intervals = counted("intervals", pipeline_module.interval_profile)
+    monkeypatch.setattr(pipeline_module, "interval_profile", intervals)
+    monkeypatch.setattr(sweep_module, "_TASK_ROWS", 4)  # two points of two kernels
+    for workers in (1, 3):
+        ran.update(caches=0, intervals=0)
+        parts = ws.sweep(app, pascal, axes, cache=False, workers=workers)
+        pd.testing.assert_frame_equal(parts, whole)
+        if workers == 1:  # otherwise a thread may be late, and another one has gone on
+            assert ran == {"caches": 2 * 2, "intervals": 2 * 2 * 2}
 
 
 def test_applications_by_name(kernel, pascal):
@@ -572,6 +607,7 @@ KILLED = """
 import sys, time
 import warpstack as ws
 from warpstack.exploration import store as sweep_store
+from warpstack.exploration import sweep as sweep_module
 from warpstack.memory.caches import MemorySystem
 
 sweep_store._WRITE_SECONDS = 0

@@ -88,7 +88,7 @@ def test_limits_take_the_time_of_shape_and_type(opcode):
     unit = tensor_unit(gpu)
     each = tensor.cycles(opcode, unit)
     profile = ws.interval_profile(kernel, gpu)
-    assert unit_cycles(profile, [gpu])[0] == pytest.approx(80 * each)
+    assert unit_cycles([profile], [gpu])[0, 0] == pytest.approx(80 * each)
 
 
 def test_a_higher_rate_takes_no_longer():
@@ -176,7 +176,7 @@ def test_utilisation_and_bytes_are_those_of_a_hand_count():
         cycles.append(simulated.cycles)
         operations = 2 * 4 * count * (2 * 16 * 8 * 16)
         by_hand = operations / (2 * 2048 * simulated.cycles)
-        busy = unit_cycles(ws.interval_profile(kernel, gpu), [gpu])[0]
+        busy = unit_cycles([ws.interval_profile(kernel, gpu)], [gpu])[0, 0]
         assert busy / simulated.cycles == pytest.approx(by_hand, rel=1e-12)
         assert simulated.tensor_utilisation == pytest.approx(by_hand, rel=1e-12)
         assert 0 < by_hand < 1

@@ -92,6 +92,21 @@ def test_existing_targets(tmp_path):
     assert (tmp_path / "mine" / "precious").read_text() == "data"
 
 
+def test_only_files_that_are_worth_it_are_compressed(tmp_path):
+    """Launches alike in some files, and files on both sides of the limit."""
+    app = ws.App([ws.patterns.stream(blocks=n) for n in (1, 1, 200, 1)])
+    ws.save(app, tmp_path / "app")
+    assert ws.load(tmp_path / "app").digest == app.digest
+    found = {}
+    for launch in (1, 2, 3):
+        with pq.ParquetFile(tmp_path / "app" / f"kernel-{launch}" / "sectors.parquet") as file:
+            group = file.metadata.row_group(0)
+            found[launch] = group.column(0).compression
+            is_small = group.num_rows * 8 < parquet._LEAST_COMPRESSED_BYTES
+            assert (found[launch] == "UNCOMPRESSED") == is_small
+    assert found == {1: "UNCOMPRESSED", 2: "UNCOMPRESSED", 3: "ZSTD"}
+
+
 def test_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
     app = ws.App([ws.patterns.stream(blocks=1), ws.patterns.stream(blocks=2)])
     ws.save(app, tmp_path / "app")

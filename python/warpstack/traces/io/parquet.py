@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,14 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack._util.arguments import as_integer, printable
-from warpstack._util.files import file_digest, is_sound, new_folder, sealed, wait_until_there
+from warpstack._util.files import (
+    digest_of,
+    file_digest,
+    is_sound,
+    new_folder,
+    sealed,
+    wait_until_there,
+)
 from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
@@ -35,6 +43,9 @@ _READ_VERSIONS = (1, 2, 3, 4, 5)
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
 _BATCH_BYTES = 1 << 24
+#: A file of fewer bytes is not compressed: that would take longer than all the rest, and files take
+#: whole blocks of a disk.
+_LEAST_COMPRESSED_BYTES = 1 << 14
 
 _LIST = "list of uint16"
 #: Columns of each file of a kernel, with their types in Arrow. Row group i of every file holds the
@@ -124,13 +135,13 @@ class Writer:
         """Write a kernel, which need not be kept afterwards."""
         name = f"kernel-{len(self._entries) + 1}"
         (self._folder / name).mkdir()
-        _write_kernel(kernel, self._folder / name)
+        digests = _write_kernel(kernel, self._folder / name)
         self._entries.append(
             {
                 "folder": name,
                 "header": kernel._core.header,
                 "digest": kernel.digest,
-                "files": {file: file_digest(self._folder / name / file) for file in _FILE_NAMES},
+                "files": digests,
             }
         )
 
@@ -152,32 +163,77 @@ def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
         folder._finish(name)
 
 
-def _write_kernel(kernel: KernelTrace, folder: Path) -> None:
+def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
+    """Write the files of a kernel and return their digests."""
     core = kernel._core
     table = core.instruction_table()
     fields = _TABLE | _CONTROL if core.has_control else _TABLE
     columns = {
-        name: pa.array(table[name] if kind != "bool" else table[name].astype(bool), _type(kind))
+        name: table[name] if kind != "bool" else table[name].astype(bool)
         for name, kind in fields.items()
     }
-    # Files are opened here, because Arrow does not accept names that are not UTF-8.
-    with (folder / "table.parquet").open("wb") as file:
-        pq.write_table(pa.table(columns), file, compression="zstd")
+    digests = {"table.parquet": _write_small(folder / "table.parquet", columns, fields)}
+    all_fields = _files(has_lanes=core.has_atomics, has_passes=core.has_passes)
+    ranges = list(block_ranges(core, _BATCH_BYTES))
+    if len(ranges) == 1:
+        batch = core.read_batch(*ranges[0])
+        for name, fields in all_fields.items():
+            file = f"{name}.parquet"
+            digests[file] = _write_small(folder / file, batch, fields)
+        return digests
     with contextlib.ExitStack() as stack:
         writers = {}
-        all_fields = _files(has_lanes=core.has_atomics, has_passes=core.has_passes)
         for name, fields in all_fields.items():
-            file = stack.enter_context((folder / f"{name}.parquet").open("wb"))
-            schema = pa.schema([(field, _type(kind)) for field, kind in fields.items()])
-            writers[name] = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
-        for first, last in block_ranges(core, _BATCH_BYTES):
+            # Files are opened here, because Arrow does not accept names that are not UTF-8.
+            sink = stack.enter_context((folder / f"{name}.parquet").open("wb"))
+            writer = pq.ParquetWriter(sink, _schema(tuple(fields.items())), compression="zstd")
+            writers[name] = stack.enter_context(writer)
+        for first, last in ranges:
             batch = core.read_batch(first, last)
             for name, fields in all_fields.items():
-                arrays = {
-                    field: pa.array(batch[field], _type(kind)) for field, kind in fields.items()
-                }
-                part = pa.table(arrays)
-                writers[name].write_table(part, row_group_size=max(len(part), 1))
+                _write_group(writers[name], batch, fields)
+    return {name: digests.get(name) or file_digest(folder / name) for name in _FILE_NAMES}
+
+
+def _write_small(path: Path, columns: dict[str, Any], fields: dict[str, str]) -> str:
+    """Write a file of one row group and return its digest."""
+    # Launches of one kernel have the same table, and often the same instructions.
+    parts = tuple(
+        columns[name].tobytes() if isinstance(columns[name], np.ndarray) else _fixed(columns[name])
+        for name in fields
+    )
+    is_small = sum(map(len, parts)) < _LEAST_COMPRESSED_BYTES
+    encode = _encoded if is_small else _encoded.__wrapped__
+    data, digest = encode(tuple(fields.items()), parts, "none" if is_small else "zstd")
+    path.write_bytes(data)
+    return digest
+
+
+def _fixed(column: list[Any]) -> tuple[Any, ...]:
+    """Return texts or lists of numbers as a value that has a hash."""
+    return tuple(tuple(one) if isinstance(one, list) else one for one in column)
+
+
+@lru_cache(maxsize=256)
+def _encoded(
+    fields: tuple[tuple[str, str], ...], parts: tuple[Any, ...], compression: str
+) -> tuple[bytes, str]:
+    """Return the bytes of a file of one row group, and their digest."""
+    columns = {
+        name: np.frombuffer(part, kind) if isinstance(part, bytes) else list(part)
+        for (name, kind), part in zip(fields, parts, strict=True)
+    }
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, _schema(fields), compression=compression) as writer:
+        _write_group(writer, columns, dict(fields))
+    data = sink.getvalue().to_pybytes()
+    return data, digest_of(data)
+
+
+def _write_group(writer: Any, columns: dict[str, Any], fields: dict[str, str]) -> None:
+    arrays = [pa.array(columns[name], _type(kind)) for name, kind in fields.items()]
+    part = pa.table(arrays, schema=_schema(tuple(fields.items())))
+    writer.write_table(part, row_group_size=max(len(part), 1))
 
 
 def _files(*, has_lanes: bool, has_passes: bool) -> dict[str, dict[str, str]]:
@@ -405,5 +461,11 @@ def _in_place(column: pa.ChunkedArray, kind: str) -> npt.NDArray[Any]:
     return np.frombuffer(numbers, dtype, len(array), array.offset * dtype.itemsize)
 
 
+@cache
 def _type(kind: str) -> pa.DataType:
     return pa.list_(pa.uint16()) if kind == _LIST else pa.type_for_alias(kind)
+
+
+@cache
+def _schema(fields: tuple[tuple[str, str], ...]) -> pa.Schema:
+    return pa.schema([(name, _type(kind)) for name, kind in fields])

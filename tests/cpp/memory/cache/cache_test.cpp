@@ -197,6 +197,89 @@ TEST(Cache, FlushHandsOverDirtySectorsOnce) {
   EXPECT_EQ(read(cache, 1, 1, eviction).hit, 0);
 }
 
+/// What dirty_sectors() adds up, by a walk through a copy. Lines of strangers have high numbers.
+std::uint64_t walk_dirty_sectors(Cache copy) {
+  std::uint64_t count = 0;
+  copy.flush([&count](const Cache::Eviction& line) {
+    if (line.line < std::uint64_t{1} << 40) count += count_sectors(line.dirty);
+  });
+  return count;
+}
+
+/// Random accesses of all kinds; the count of dirty sectors is that of a walk after each of them.
+void compare_dirty_counts(const CacheConfig& config, std::mt19937_64& random) {
+  Cache cache(config);
+  const std::uint64_t lines = 2 * config.num_lines();
+  std::uint64_t most = 0;
+  for (int step = 0; step < 300; ++step) {
+    const std::uint64_t line = random() % lines;
+    const std::uint32_t set = cache.set_of(line);
+    const auto mask = static_cast<SectorMask>(1 + random() % 15);
+    const bool evict_first = random() % 4 == 0;
+    ByteMasks bytes;
+    for (std::uint32_t& of_sector : bytes) {
+      of_sector = random() % 2 ? all_bytes : static_cast<std::uint32_t>(random());
+    }
+    Cache::Eviction eviction;
+    switch (random() % 16) {
+      case 0:
+        cache.invalidate(set, line, mask);
+        break;
+      case 1:
+        if (random() % 8 == 0) cache.clear();
+        break;
+      case 2:
+        if (random() % 8 == 0 && config.written_by_strangers == 0) cache.flush([](const auto&) {});
+        break;
+      case 3:
+        cache = Cache(cache);
+        break;
+      case 4:
+      case 5:
+        cache.read(set, line, mask, evict_first, eviction);
+        break;
+      case 6: {
+        Cache::Finding found = cache.look(set, line);
+        if (cache.make_room(set, line, found)) {
+          cache.read(set, line, mask, found, evict_first, eviction);
+        }
+        break;
+      }
+      default:
+        cache.write(set, line, mask, bytes, 0, evict_first, eviction);
+    }
+    const std::uint64_t expected = walk_dirty_sectors(cache);
+    most = std::max(most, expected);
+    ASSERT_EQ(cache.dirty_sectors(), expected) << "step " << step;
+  }
+  EXPECT_EQ(most > 0, config.write_policy == WritePolicy::write_back);
+}
+
+TEST(Cache, CountsDirtySectorsAsAWalkDoes) {
+  std::mt19937_64 random(41);
+  for (const WritePolicy policy : {WritePolicy::write_back, WritePolicy::write_through}) {
+    for (const WriteMiss miss :
+         {WriteMiss::no_allocate, WriteMiss::fetch_on_write, WriteMiss::write_validate,
+          WriteMiss::fetch_on_partial_write, WriteMiss::write_and_fetch}) {
+      for (const Replacement replacement :
+           {Replacement::lru, Replacement::fifo, Replacement::plru}) {
+        for (const std::uint32_t ways : {2u, 4u, 16u, 32u, 64u}) {
+          for (const double strangers : {0.0, 0.6}) {
+            CacheConfig some = config(policy, miss, random() % 2 ? 32 : 128);
+            some.ways = ways;
+            some.slices = 2;
+            some.size_bytes = std::uint64_t{128} * ways * some.slices * 2;
+            some.replacement = replacement;
+            some.written_by_strangers = strangers;
+            compare_dirty_counts(some, random);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
 /// What SetStore does, as plain as can be: the lines of a set, the last to make room first.
 struct PlainSet {
   struct Line {
