@@ -648,9 +648,9 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row per GPU, model, ``initial_l2`` and ``profiler`` in order of appearance: ``gpu``,
         ``gpu_changes``, ``model``, ``kernels``, ``instructions``, ``cycles``, ``time_us`` and ``launch_us``
-        where the rows have them, ``ipc``, ``cpi``, the stack, and these two where the rows have them. Rows from a sample of the
-        launches also give ``ipc_low`` and ``ipc_high``, between which the IPC of a prediction of all lies
-        with a confidence of 95 %.
+        where the rows have them, ``ipc``, ``cpi``, the stack, and these two where the rows have
+        them. Rows from a sample of the launches also give ``ipc_low`` and ``ipc_high``, between which the
+        IPC of a prediction of all lies with a confidence of 95 %.
 
     Raises
     ------
