@@ -18,6 +18,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_a, shown
 
 if TYPE_CHECKING:
+    from warpstack._util.options import Options
     from warpstack.hardware.description import Gpu
     from warpstack.traces.trace import KernelTrace
 
@@ -25,6 +26,7 @@ __all__ = [
     "IDENTITY",
     "PERFORMANCE",
     "PROVENANCE",
+    "SETTINGS",
     "STACK",
     "STACK_COMPONENTS",
     "TIME",
@@ -36,6 +38,7 @@ __all__ = [
     "require",
     "result_table",
     "row",
+    "settings_of",
     "texts_of_csv",
     "to_latex",
     "totals",
@@ -52,6 +55,9 @@ PERFORMANCE = ("instructions", "cycles", "ipc", "cpi")
 TIME = ("time_us", "launch_us")
 #: The parts of ``cpi``.
 STACK = tuple(f"cpi_{component}" for component in STACK_COMPONENTS)
+#: Columns that say how it was run: the share of L2 that strangers had written before the first launch
+#: (see `warpstack.Options`), and whose time is told.
+SETTINGS = ("initial_l2", "profiler")
 #: Columns that say what a row was made from.
 PROVENANCE = ("trace_digest", "gpu_digest", "version")
 
@@ -59,8 +65,19 @@ PROVENANCE = ("trace_digest", "gpu_digest", "version")
 _MEANS = ("cpi", *STACK)
 
 
-def row(kernel: KernelTrace, gpu: Gpu, model: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of results: `IDENTITY`, the values, and `PROVENANCE`."""
+def settings_of(options: Options) -> dict[str, Any]:
+    """Return the values of `SETTINGS` under these options."""
+    return dict(zip(SETTINGS, (options.written_share, options.profiler), strict=True))
+
+
+def row(
+    kernel: KernelTrace,
+    gpu: Gpu,
+    model: str,
+    values: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a row of results: `IDENTITY`, the values, `SETTINGS`, and `PROVENANCE`."""
     return {
         "kernel": kernel.launch_id,
         "name": kernel.short_name,
@@ -68,6 +85,7 @@ def row(kernel: KernelTrace, gpu: Gpu, model: str, values: Mapping[str, Any]) ->
         "gpu_changes": gpu.changes_text,
         "model": model,
         **values,
+        **settings,
         "trace_digest": kernel.digest,
         "gpu_digest": gpu.digest,
         "version": __version__,

@@ -32,6 +32,7 @@ __all__ = [
     "StageChanges",
     "TimeChanges",
     "WarpChanges",
+    "initial_words",
     "options_of",
     "written_share",
 ]
@@ -148,6 +149,11 @@ class Options:
         return {"flush_l2": self.flush_l2, **({"initial_l2": share} if share else {})}
 
     @property
+    def initial_words(self) -> str:
+        """What L2 holds before the first kernel, in words: ``dirty``, say."""
+        return initial_words(self.written_share)
+
+    @property
     def observes(self) -> bool:
         """Whether the misses are those of the representative warp, which the caches then observe."""
         return self.misses == "representative"
@@ -172,6 +178,11 @@ def written_share(initial_l2: InitialL2 | float | None, profiler: Profiler = "ns
     if given is None:
         given = INITIAL_L2[profiler]
     return _WRITTEN[given] if isinstance(given, str) else given
+
+
+def initial_words(share: float | None) -> str:
+    """Return the word for a share of written lines; a share that has none is told in percent."""
+    return {0.0: "empty", 1.0: "dirty"}.get(share or 0.0, f"{100 * (share or 0.0):g} % dirty")
 
 
 _WRITTEN: Mapping[InitialL2, float] = {"empty": 0.0, "clean": 0.0, "dirty": 1.0}

@@ -23,6 +23,8 @@ _MOST_CHARACTERS = 30
 _PARTS = ("cpi_", "for_", "model_cpi_")
 #: Columns that are printed where they tell rows apart.
 _TELLING = frozenset(["gpu", "gpu_changes"])
+#: Columns that are printed unless all rows have the default.
+_UNLESS = {"initial_l2": 0.0, "profiler": "nsys"}
 
 
 class _LikeAnyOther(type):
@@ -65,6 +67,7 @@ class ResultTable(pd.DataFrame, metaclass=_LikeAnyOther):
             if name in _ASIDE
             or name.startswith(_PARTS)
             or (name in _TELLING and self[name].nunique(dropna=False) < 2)
+            or (name in _UNLESS and (self[name] == _UNLESS[name]).all())
             or (name == "error" and self[name].fillna("").eq("").all())
         ]
         plain = pd.DataFrame(self)

@@ -10,6 +10,7 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
 from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_about, print_table
+from warpstack.cli.common.settings_text import options_given, print_settings, settings_text
 from warpstack.cli.common.stage_options import add_access_order, add_flush_l2, add_initial_l2
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
@@ -67,7 +68,10 @@ def run(arguments: argparse.Namespace) -> None:
         for profile in profiles:
             table = profile.per_pc
             table.insert(0, "kernel", profile.kernel.launch_id)
+            if arguments.json or arguments.csv:
+                table["initial_l2"] = profile.initial_l2
             tables.append(table)
+        print_settings(arguments, options_given(arguments), is_last=False)
         print_table(arguments, pd.concat(tables), _LOOK_PER_PC)
         return
     table = pd.concat([profile.to_frame() for profile in profiles], ignore_index=True)
@@ -81,5 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name in _LEVELS:
         shown += [f"{name}_sectors", f"{name}_hits_%"]
     shown += ["dram_read_sectors", "dram_write_sectors"]
-    print_about(arguments, f"{app.name} on {target.title}: 32-byte sectors")
+    settings = settings_text(options_given(arguments))
+    what = f"{app.name} on {target.title}: 32-byte sectors"
+    print_about(arguments, f"{what}; {settings}" if settings else what)
     print_table(arguments, table[shown], _LOOK)

@@ -12,14 +12,22 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpus, unchanged_gpu
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
-from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
+from warpstack.cli.common.settings_text import options_given, print_settings
+from warpstack.cli.common.stage_options import (
+    DEFAULT_MODELS,
+    add_flush_l2,
+    add_initial_l2,
+    add_models,
+    add_profiler,
+    split,
+)
 from warpstack.cli.common.subject import Subject
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subjects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warpstack._util.choices import Profiler
+    from warpstack._util.options import Options
     from warpstack.hardware.description import Gpu
 
 SUMMARY = "two kernels, versions of a source, GPUs or models side by side"
@@ -35,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser, several=True)
     add_models(parser, DEFAULT_MODELS)
+    add_flush_l2(parser)
+    add_initial_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     add_output(parser)
@@ -75,13 +85,16 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         first, second = models
         where = f"for {subjects[0].app.name} on {gpus[0].title}"
-    table = _compared(subjects, gpus, models, arguments.profiler)
+    options = options_given(arguments)
+    prediction.warn_of_unread(options, models)
+    table = _compared(subjects, gpus, models, options)
     if arguments.json or arguments.csv or arguments.latex:
         print_table(arguments, table)
         return
     if first == second:
         first, second = f"{first} (1)", f"{second} (2)"
     say_text(arguments, f"{second} against {first}, {where}")
+    print_settings(arguments, options, models)
     print()
     width = line_width(arguments)
     _print_sum(table, first, second, width)
@@ -89,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _compared(
-    subjects: Sequence[Subject], gpus: Sequence[Gpu], models: Sequence[str], profiler: Profiler
+    subjects: Sequence[Subject], gpus: Sequence[Gpu], models: Sequence[str], options: Options
 ) -> pd.DataFrame:
     """Return the comparison of what there are two of; launches of one application are predicted once."""
     from warpstack.models import prediction
@@ -105,7 +118,7 @@ def _compared(
         key = (id(subject.ran), id(gpu), model)
         if key not in predicted:
             predicted[key] = prediction.predicted_rows(
-                subject.ran, gpu, [model], ws.Options(profiler=profiler), progress=True
+                subject.ran, gpu, [model], options, progress=True
             )
         rows = subject.of_reported(predicted[key])
         names = distinct_names(subject.app.kernels, unclear)

@@ -10,7 +10,15 @@ from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
-from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
+from warpstack.cli.common.settings_text import options_given, print_settings
+from warpstack.cli.common.stage_options import (
+    DEFAULT_MODELS,
+    add_flush_l2,
+    add_initial_l2,
+    add_models,
+    add_profiler,
+    split,
+)
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "time of kernels against the clock of the SMs"
@@ -30,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_models(parser, DEFAULT_MODELS, "crisp, simulation, ")
     add_plot(parser, "draw the times (.png, .pdf, .svg)")
+    add_flush_l2(parser)
+    add_initial_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     add_output(parser)
@@ -41,8 +51,9 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     picture = check_picture(arguments)
     subject = load_subject(arguments, target)
+    options = options_given(arguments)
     table = ws.models.dvfs(
-        subject.ran, target, arguments.clocks, wanted, profiler=arguments.profiler, progress=True
+        subject.ran, target, arguments.clocks, wanted, options=options, progress=True
     )
     table = shown = subject.rows(table)
     if not (arguments.json or arguments.csv):
@@ -51,6 +62,9 @@ def run(arguments: argparse.Namespace) -> None:
         order = table.groupby(["kernel", "model"], sort=False).ngroup()
         table = table.assign(order=order).sort_values(["order", "clock_ghz"], kind="stable")
         shown = table[[*columns, "relative_time"]]
+    simulated = ("crisp", "simulation")
+    models = [model for model in wanted if model not in (*simulated, "all")]
+    print_settings(arguments, options, models, is_last=False)
     print_table(arguments, shown, Look(formats=short_floats(shown), least=("ipc", "cycles")))
     if picture is not None:
         save_picture(

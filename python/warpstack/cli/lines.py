@@ -10,6 +10,7 @@ from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
+from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stage_options import add_flush_l2, add_initial_l2
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject, source_of
 
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
         below = instructions[instructions["kernel"] == kernel.launch_id]
         print()
         say_text(arguments, f"kernel {kernel.launch_id}, {printable(name)}, on {target.title}")
+        print_settings(arguments, options_given(arguments), [arguments.model])
         print()
         text = listing(own, source, below if arguments.instructions else None, width=width)
         print(text)

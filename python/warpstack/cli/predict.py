@@ -22,6 +22,7 @@ from warpstack.cli.common.output import (
     say_text,
 )
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
+from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
@@ -136,7 +137,8 @@ def run(arguments: argparse.Namespace) -> None:
         sample_launches=arguments.sample_launches,
         profiler=arguments.profiler,
     )
-    prediction.warn_of_unread(options, wanted)  # once, however many predictions there are
+    # Once, however many predictions there are.
+    prediction.warn_of_unread(options, wanted, counts_write_backs=simulates)
     jobs = [_Job(subject, target) for subject in subjects for target in targets]
     for job in jobs:
         _predict(job, arguments, wanted, options, simulates)
@@ -308,6 +310,7 @@ def _print_text(
     """Print the answer in words, what else answers, the stacks, and why the simulator differs."""
     from warpstack.cli.common.answer import added_up, print_answer, print_stack_table, sums_of
     from warpstack.cli.common.second_opinion import print_opinions
+    from warpstack.models.prediction import blind_to_write_backs
 
     def sums(some: list[dict[str, Any]], top: int = len(rows)) -> tuple[list[str], list[Sums], int]:
         return sums_of(some, per_launch=arguments.per_launch, sort=arguments.sort, top=top)
@@ -331,7 +334,9 @@ def _print_text(
         print_stack_table(by, found, width)
     if is_answer:
         print()
-        print_opinions(models[0], by, found, _others(found, sums, jobs, rows, models[0]), width)
+        others = _others(found, sums, jobs, rows, models[0])
+        blind = blind_to_write_backs(options_given(arguments), models)
+        print_opinions(models[0], by, found, others, width, blind)
         if not all(job.simulated for job in jobs):
             say_text(arguments, f"simulator: {_why_not_simulated(jobs)}")
     _print_reasons(arguments, [reason for job in jobs for reason in job.reasons])
@@ -406,6 +411,8 @@ def _print_heading(
         print(f"by {models[0]}, warpstack's own model")
     elif len(models) == 1:
         print(f"by the model {models[0]}")
+    said = dict.fromkeys(str(row["model"]) for job in jobs for row in job.rows)
+    print_settings(arguments, options_given(arguments), said)
     print()
 
 

@@ -10,7 +10,15 @@ from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_table, short_floats
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
-from warpstack.cli.common.stage_options import DEFAULT_MODELS, add_models, add_profiler, split
+from warpstack.cli.common.settings_text import options_given, print_settings
+from warpstack.cli.common.stage_options import (
+    DEFAULT_MODELS,
+    add_flush_l2,
+    add_initial_l2,
+    add_models,
+    add_profiler,
+    split,
+)
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "kernels under the roofs of L1, L2 and DRAM"
@@ -32,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_models(parser, DEFAULT_MODELS)
     parser.add_argument("--simulate", action="store_true", help="add the simulation")
     add_plot(parser, "draw the roofline (.png, .pdf, .svg)")
+    add_flush_l2(parser)
+    add_initial_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     add_output(parser)
@@ -45,12 +55,13 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     picture = check_picture(arguments)
     subject = load_subject(arguments, target)
+    options = options_given(arguments)
     table = ws.models.roofline(
         subject.ran,
         target,
         wanted,
         simulate=arguments.simulate,
-        profiler=arguments.profiler,
+        options=options,
         progress=True,
     )
     table = shown = subject.rows(table)
@@ -58,6 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
         columns = ["kernel", "name", "model", "level", "intensity", "gips", "roof_gips"]
         shown = table[[*columns, "roof_fraction", "limit"]]
     look = Look(_HEADS, short_floats(shown), _LEFT, ("roof_gips", "intensity"))
+    print_settings(arguments, options, wanted, is_last=False)
     print_table(arguments, shown, look)
     if picture is not None:
         save_picture(ws.plot.roofline(table, **look_options(arguments)).figure, picture, "roofline")

@@ -19,6 +19,7 @@ from warpstack.cli.common.output import (
     say_text,
 )
 from warpstack.cli.common.outputs import add_overwrite, output_file
+from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stacks import print_stacks
 from warpstack.cli.common.stage_options import add_flush_l2, add_initial_l2, add_profiler
 from warpstack.cli.common.subject import simulated
@@ -98,6 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
             samples.insert(0, "kernel", result.kernel.launch_id)
             tables.append(samples)
         samples = pd.concat(tables, ignore_index=True)
+        print_settings(arguments, options_given(arguments), is_last=False)
         print_table(arguments, samples, _look_of_samples(samples))
         return
     table = simulation.as_table(results)
@@ -109,6 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         parts = ["kernel", "name", "cycles", "time_us", "ipc", "cpi", *STACK]
         print_latex(table[parts])
     else:
+        print_settings(arguments, options_given(arguments))
         print_stacks(app, target, table.to_dict("records"), [], line_width(arguments))
         print()
         say_text(arguments, "Latency of the loads' L1 misses, mean cycles by part")

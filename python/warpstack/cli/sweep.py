@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import os
 import sys
 import time
@@ -24,6 +25,7 @@ from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.settings_text import print_settings
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
@@ -211,6 +213,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"({len(table) / seconds:,.0f} per s)"
             + (f", anchored by {design.anchor} at {design.gpu.title}" if design.anchor else ""),
         )
+        options = dataclasses.replace(design.options, profiler=design.profiler)
+        print_settings(arguments, options, design.models)
         _print_best(table, line_width(arguments))
     if output is not None and not is_data:
         print(f"\nAll rows: {printable(output)}", file=sys.stderr)

@@ -28,7 +28,7 @@ from warpstack.memory.caches import MemoryProfile
 from warpstack.models import interval_simulation
 from warpstack.models.pipeline import Pipeline
 from warpstack.models.prediction import evaluate_all, model_reads, needs_of
-from warpstack.tables import STACK
+from warpstack.tables import STACK, settings_of
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["NUMBERS", "Anchored", "Numbers", "Points", "Runner", "Task"]
@@ -297,7 +297,10 @@ class Runner:
     def _interval(
         self, number: int, gpu: Gpu, core: _core.MemoryProfile, num_threads: int
     ) -> IntervalProfile:
-        memory = MemoryProfile(core, self.kernels[number], gpu, self._pipeline.options.access_order)
+        options = self._pipeline.options
+        memory = MemoryProfile(
+            core, self.kernels[number], gpu, options.access_order, options.written_share
+        )
         return self._pipeline.interval(number, gpu, memory, num_threads)
 
     def _fill_cells(
@@ -420,6 +423,7 @@ class Runner:
             return pd.array(values, dtype="str").take(numbered(axis, range(len(values))))
 
         missing = np.full(shape, np.nan)
+        settings = settings_of(self._pipeline.options)
         bad = bool(task.error)
         places, told = pd.factorize(errors.ravel())
         columns = {
@@ -432,6 +436,8 @@ class Runner:
             **({"anchor": texts(2, [self._anchor] * len(models))} if self._anchor else {}),
             "instructions": numbered(1, [whole_instructions(kernel) for kernel in kernels]),
             **{name: numbers.get(name, missing).ravel() for name in NUMBERS},
+            "initial_l2": np.full(missing.size, settings["initial_l2"]),
+            "profiler": texts(0, [settings["profiler"]] * len(task.gpus)),
             "trace_digest": texts(1, [kernel.digest for kernel in kernels]),
             "gpu_digest": texts(0, ["" if bad else gpu.digest for gpu in task.gpus]),
             "version": texts(1, [__version__] * len(kernels)),

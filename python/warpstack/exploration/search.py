@@ -26,7 +26,7 @@ from warpstack.exploration.sweep import Design, Work, run_sweep
 from warpstack.exploration.totals import point_totals
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, is_number
 from warpstack.models.prediction import model_list
-from warpstack.tables import PERFORMANCE, STACK, TIME
+from warpstack.tables import PERFORMANCE, STACK, TIME, settings_of
 from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
@@ -444,7 +444,9 @@ class _Evaluation:
             )
         table = pd.concat(self._parts, ignore_index=True)
         anchor = self._running["anchor"]
-        results = list(_RESULTS)
+        settings = settings_of(self._options)
+        table = table.assign(**settings)
+        results = [*_RESULTS, *settings]
         if anchor is not None:
             table["anchor"] = anchor.name
             results.insert(0, "anchor")

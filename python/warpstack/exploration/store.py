@@ -30,6 +30,7 @@ from warpstack._util.files import (
 from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
+from warpstack._util.options import initial_words
 from warpstack.errors import DamageWarning, InputError, warn
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SweepStore"]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 #: Readers of datasets skip names that begin with an underscore or a dot.
 _DESIGN = "_design.json"
 _LOCK = "_lock"
@@ -385,8 +386,8 @@ def _check_same(theirs: Mapping[str, Any], ours: Mapping[str, Any], where: str) 
         value = ours.get(name)
         if name != SEAL and theirs.get(name) != value:
             raise InputError(
-                f"{where}: holds another sweep: its {name} is {_short(theirs.get(name))}, not "
-                f"{_short(value)}; give a new folder"
+                f"{where}: holds another sweep: its {name} is {_told(name, theirs.get(name))}, not "
+                f"{_told(name, value)}; give a new folder"
             )
 
 
@@ -404,6 +405,11 @@ def _sweep_of(path: Path) -> str | None:
 
 def _warn(message: str) -> None:
     warn(message, DamageWarning)
+
+
+def _told(name: str, value: Any) -> str:
+    """Return a value as whoever asked for the sweep would say it."""
+    return initial_words(value) if name == "initial_l2" else _short(value)
 
 
 def _short(value: Any) -> str:

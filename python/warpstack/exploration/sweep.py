@@ -29,7 +29,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import Silent, progress_bar
 from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, warn
-from warpstack.exploration.anchors import Anchor, Base, base_of
+from warpstack.exploration.anchors import SIMULATE, Anchor, Base, base_of
 from warpstack.exploration.recorded import CAPACITY_FIELDS, check_caches, recorded_groups
 from warpstack.exploration.runner import Points, Runner, Task
 from warpstack.exploration.stage_cache import CacheLike, StageCache, as_cache, program
@@ -687,7 +687,9 @@ def _is_number(value: Any, kind: type[Any]) -> bool:
 
 
 def _warn_of_unused(design: Design, options: Options, anchor: Anchor | None) -> None:
-    warn_of_unread(options, design.models if anchor is None else anchor.models_read)
+    read = design.models if anchor is None else anchor.models_read
+    simulates = anchor is not None and anchor.name == SIMULATE
+    warn_of_unread(options, read, counts_write_backs=simulates)
     used = fields_used(design.models) | cache_fields(options.access_order)
     for axis in design.axes:
         if axis not in used and not design.reaches(axis, used):

@@ -13,7 +13,7 @@ from warpstack._util.arguments import printable_text, value_text
 from warpstack._util.checked import checked
 from warpstack.errors import InputError, not_a, shown, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.tables import STACK, checked_table, require
+from warpstack.tables import SETTINGS, STACK, checked_table, require
 from warpstack.tables import totals as added_up
 
 __all__ = ["point_totals", "speedups"]
@@ -41,8 +41,9 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row per point, application and model: ``point``, a column per axis, ``app`` if the table
-        has it, ``gpu``, ``model``, ``anchor`` if the table has it, ``kernels``, ``instructions``,
-        ``cycles``, ``ipc``, ``cpi`` and the stack. Points that failed are left out.
+        has it, ``gpu``, ``model``, ``anchor``, ``initial_l2`` and ``profiler`` if the table has them,
+        ``kernels``, ``instructions``, ``cycles``, ``ipc``, ``cpi`` and the stack. Points that failed are
+        left out.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def point_totals(table: pd.DataFrame) -> pd.DataFrame:
             f"point {row['point']} has {row['model']} of kernel {row[launch[0]]} twice; several "
             "applications need a column app, several sweeps different points"
         )
-    totals = added_up(rows, keys)
+    totals = added_up(rows, [*keys, *(name for name in SETTINGS if name in rows)])
     apps = totals["app"].astype(str) if "app" in totals else pd.Series("", index=totals.index)
     for app, group in totals.groupby(apps, sort=False):
         if varies(group["kernels"]):

@@ -86,11 +86,13 @@ class MemoryProfile:
         kernel: KernelTrace,
         gpu: Gpu,
         access_order: AccessOrder = "auto",
+        initial_l2: float = 0.0,
     ) -> None:
         self._core = core
         self.kernel = kernel
         self.gpu = gpu
         self.access_order = access_order
+        self.initial_l2 = initial_l2
 
     @cached_property
     def totals(self) -> dict[str, int]:
@@ -166,7 +168,8 @@ class MemoryProfile:
         ``grid``, ``block``, ``registers_per_thread`` and ``shared_memory_bytes`` of the launch;
         ``instructions`` and ``thread_instructions``; all of `totals` and `occupancy`; and
         ``shared_wavefronts``, the passes through shared memory. Where a sample stands for all SMs,
-        ``sampled_sms`` says of how many SMs it is.
+        ``sampled_sms`` says of how many SMs it is. ``initial_l2`` is the share of L2's lines that strangers
+        had written before the first launch.
         """
         kernel = self.kernel
         values = {
@@ -182,7 +185,9 @@ class MemoryProfile:
         }
         if self.sampled_sms:
             values["sampled_sms"] = self.sampled_sms
-        return pd.DataFrame([row(kernel, self.gpu, "caches", values)])
+        return pd.DataFrame(
+            [row(kernel, self.gpu, "caches", values, {"initial_l2": self.initial_l2})]
+        )
 
     def hit_rates(self) -> dict[str, float]:
         """Return the hit rates of sectors; NaN without accesses.
@@ -348,7 +353,7 @@ class MemorySystem(Handle):
         initial_l2: InitialL2 | float | None = None,
     ) -> None:
         self.gpu = gpu = as_gpu(gpu)
-        written = written_share(initial_l2)
+        self.initial_l2 = written = written_share(initial_l2)
         self.access_order = access_order
         schedule = BlockSchedule(blocks) if isinstance(blocks, str) else blocks
         threads = thread_count(workers, MOST_THREADS)
@@ -402,7 +407,7 @@ class MemorySystem(Handle):
         check_share(sample_sms)
         with named_memory_error(self.gpu):
             core = self._core.run(kernel._core, observe, sample_sms)
-        return MemoryProfile(core, kernel, self.gpu, self.access_order)
+        return MemoryProfile(core, kernel, self.gpu, self.access_order, self.initial_l2)
 
     @checked
     def warm(self, kernel: KernelTrace) -> None:

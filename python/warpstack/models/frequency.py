@@ -18,7 +18,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_gigahertz
 from warpstack.hardware.profiler import times
 from warpstack.models import prediction
 from warpstack.models.pipeline import Found, Pipeline
-from warpstack.tables import result_table, row
+from warpstack.tables import result_table, row, settings_of
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
 from warpstack.traces.trace import App, KernelTrace
 
@@ -172,9 +172,9 @@ def dvfs(
         One row per kernel, model and frequency: ``kernel``, ``name``, ``gpu``, ``gpu_changes``,
         ``model``, ``clock_ghz``, ``instructions``, ``cycles``, ``time_us`` (as the profiler reports it,
         launch included), ``launch_us``, ``ipc``,
-        ``relative_time`` (to the same model at the nominal frequency), ``trace_digest``,
-        ``gpu_digest`` (of the nominal description), ``version``. The nominal frequency comes
-        first, then the others as given.
+        ``relative_time`` (to the same model at the nominal frequency), ``initial_l2``, ``profiler``,
+        ``trace_digest``, ``gpu_digest`` (of the nominal description), ``version``. The nominal frequency
+        comes first, then the others as given.
 
     Raises
     ------
@@ -193,13 +193,15 @@ def dvfs(
             f"crisp predicts no clock above the nominal one, {gpu.clock_ghz:g} GHz; got "
             f"{max(clocks):g}"
         )
-    prediction.warn_of_unread(how, analytical)
+    simulates = CRISP in wanted or MODEL_NAME in wanted
+    prediction.warn_of_unread(how, analytical, counts_write_backs=simulates)
     pipeline = Pipeline(app, how)
     described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
     simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
     simulators = {
         clock: Simulator(described[clock], initial_l2=how.written_share) for clock in simulated
     }
+    settings = settings_of(how)
     rows: list[dict[str, Any]] = []
 
     def add(kernel: KernelTrace, model: str, clock: float, count: float, cycles: float) -> None:
@@ -210,7 +212,7 @@ def dvfs(
             **times(cycles, described[clock], how.profiler),
             "ipc": count / cycles if cycles else 0.0,
         }
-        rows.append(row(kernel, gpu, model, values))
+        rows.append(row(kernel, gpu, model, values, settings))
 
     with progress_bar(progress, len(pipeline.kernels), "frequencies", "kernel") as bar:
         needs = prediction.needs_of(analytical)

@@ -17,7 +17,7 @@ from warpstack.interval.profile import whole_instructions
 from warpstack.models.launch_runs import predicted_runs, runs_of
 from warpstack.models.launch_sampling import Estimate, LaunchSample, estimate, launch_groups
 from warpstack.models.pipeline import Found, Needs
-from warpstack.tables import STACK_COMPONENTS, row
+from warpstack.tables import STACK_COMPONENTS, row, settings_of
 from warpstack.traces.cluster import check_client
 from warpstack.traces.trace import KernelTrace
 
@@ -93,8 +93,9 @@ def launch_rows(
     if tolerance is not None:
         return _sampled(work, tolerance)
     found = work.run(range(len(kernels)))
+    settings = settings_of(options)
     return [
-        row(kernel, gpu, model, models.values(prediction))
+        row(kernel, gpu, model, models.values(prediction), settings)
         for position, kernel in enumerate(kernels)
         for model, prediction in zip(models.names, found[position], strict=True)
     ]
@@ -148,6 +149,7 @@ def _sampled(work: _Work, tolerance: float) -> Rows:
         ]
         if not sample.grow(estimates):
             break
+    settings = settings_of(work.options)
     rows: Rows = [{}] * (len(kernels) * len(models.names))
     for number, (members, predicted) in enumerate(zip(groups, sample.groups, strict=True)):
         for m, model in enumerate(models.names):
@@ -168,7 +170,7 @@ def _sampled(work: _Work, tolerance: float) -> Rows:
                     "launch_group": number,
                     "launch_sampled": is_sampled,
                 }
-                rows[position * len(models.names) + m] = row(kernel, gpu, model, values)
+                rows[position * len(models.names) + m] = row(kernel, gpu, model, values, settings)
     return rows
 
 

@@ -201,7 +201,7 @@ class Pipeline:
         kept = None if memo is None else memo.get("memory", settings)
         if kept is not None:
             for core, kernel in zip(kept, self.kernels, strict=True):
-                yield MemoryProfile(core, kernel, gpu, options.access_order)
+                yield MemoryProfile(core, kernel, gpu, options.access_order, options.written_share)
             return
         system = MemorySystem(
             gpu,

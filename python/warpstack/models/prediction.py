@@ -40,6 +40,7 @@ from warpstack.models.limits import (
 from warpstack.models.pipeline import Found, Needs, Pipeline, Recent
 from warpstack.models.sampled import Sampling, sampled_predictions
 from warpstack.tables import (
+    SETTINGS,
     STACK,
     STACK_COMPONENTS,
     TIME,
@@ -48,6 +49,7 @@ from warpstack.tables import (
     require,
     result_table,
     row,
+    settings_of,
 )
 from warpstack.traces.trace import App, KernelTrace
 
@@ -514,7 +516,8 @@ def predict(
         One row per kernel and model: ``kernel``, ``name``, ``gpu`` and ``gpu_changes`` (what
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
-        ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), and the provenance
+        ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``initial_l2`` (the share of
+        L2's lines that strangers had written before the first launch), ``profiler``, and the provenance
         ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
         kernels up. Unless ``sample_sms`` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
         95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
@@ -585,7 +588,8 @@ def predicted_rows(
             progress=progress,
         )
     if share != 1:
-        return _sampled_rows(pipeline, gpu, wanted, share, profiler, progress)
+        return _sampled_rows(pipeline, gpu, wanted, share, options, progress)
+    settings = settings_of(options)
     rows = []
     # Launches differ in length: the time left is about right if it is counted in instructions.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
@@ -594,7 +598,8 @@ def predicted_rows(
         say_which(bar, "predicting", 1, count)
         for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
             for one in predictions_of(found, gpu, wanted):
-                rows.append(row(found.kernel, gpu, one.model, values_of_row(one, gpu, profiler)))
+                values = values_of_row(one, gpu, profiler)
+                rows.append(row(found.kernel, gpu, one.model, values, settings))
             bar.update(found.kernel.num_instructions)
             say_which(bar, "predicting", min(number + 1, count), count)
     return rows
@@ -605,22 +610,23 @@ def _sampled_rows(
     gpu: Gpu,
     models: Sequence[str],
     sampling: Sampling,
-    profiler: Profiler,
+    options: Options,
     progress: bool,
 ) -> list[dict[str, Any]]:
+    settings = settings_of(options)
     rows = []
     found = sampled_predictions(pipeline, gpu, models, sampling, prediction_of, needs_of(models))
     with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
         for kernel, (sampled_sms, predictions) in zip(pipeline.kernels, found, strict=True):
             for model, (prediction, low, high) in zip(models, predictions, strict=True):
                 values = {}
-                for name, value in values_of_row(prediction, gpu, profiler).items():
+                for name, value in values_of_row(prediction, gpu, options.profiler).items():
                     values[name] = value
                     if name == "ipc":
                         values |= {"ipc_low": low, "ipc_high": high}
                         own_caches = model == interval_simulation.NAME
                         values["sampled_sms"] = 0 if own_caches else sampled_sms
-                rows.append(row(kernel, gpu, model, values))
+                rows.append(row(kernel, gpu, model, values, settings))
             bar.update(1)
     return rows
 
@@ -640,10 +646,11 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per GPU and model in order of appearance: ``gpu``, ``gpu_changes``, ``model``,
-        ``kernels``, ``instructions``, ``cycles``, ``time_us`` and ``launch_us`` where the rows have
-        them, ``ipc``, ``cpi`` and the stack. Rows from a sample of the launches also give ``ipc_low``
-        and ``ipc_high``, between which the IPC of a prediction of all lies with a confidence of 95 %.
+        One row per GPU, model, ``initial_l2`` and ``profiler`` in order of appearance: ``gpu``,
+        ``gpu_changes``, ``model``, ``kernels``, ``instructions``, ``cycles``, ``time_us`` and ``launch_us``
+        where the rows have them, ``ipc``, ``cpi``, the stack, and these two where the rows have
+        them. Rows from a sample of the launches also give ``ipc_low`` and ``ipc_high``, between which the
+        IPC of a prediction of all lies with a confidence of 95 %.
 
     Raises
     ------
@@ -661,11 +668,14 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
         texts=keys,
     )
     rows = []
-    for (gpu_name, gpu_changes, _, model), group in predictions.groupby(keys, sort=False):
+    settings = [name for name in SETTINGS if name in predictions]  # older tables have none
+    for of, group in predictions.groupby([*keys, *settings], sort=False, dropna=False):
+        gpu_name, gpu_changes, _, model, *values = of
         identity = {"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model}
         total = add_up(group)
         bars = bars_of_totals(group, total)
-        rows.append({**identity, "kernels": len(group), **total, **bars})
+        how = dict(zip(settings, values, strict=True))
+        rows.append({**identity, "kernels": len(group), **total, **bars, **how})
     return pd.DataFrame(rows)
 
 
@@ -705,13 +715,47 @@ _OF_ONE_WARP = ("selection", "misses", "merge_threshold")
 _OF_THE_CACHES = ("access_order", "sample_sms")
 
 
-def warn_of_unread(options: Options, models: Sequence[str]) -> None:
+def sees_write_backs(model: str) -> bool:
+    """Return whether a model counts what DRAM moves for no instruction: the write-backs of L2.
+
+    Those of one representative warp count the requests of its instructions (MDM, Eq. 7 to 10; GPUMech, Eq.
+    21 to 23), so that `initial_l2` changes nothing for them.
+    """
+    model = present_name(model)
+    if model == interval_simulation.NAME:
+        return True
+    return model not in _registered and _core.reads_phases(model)
+
+
+def blind_to_write_backs(options: Options, models: Iterable[str]) -> list[str]:
+    """Return the models that do not see that L2 holds written lines; none where it holds none."""
+    return [model for model in models if options.written_share and not sees_write_backs(model)]
+
+
+def warn_of_unread(
+    options: Options, models: Sequence[str], *, counts_write_backs: bool = False
+) -> None:
     """Warn once of options that are set and that none of the models reads.
 
     Models of all warps' phases do not read what is about the representative warp. Interval simulation
     has caches of its own.
+
+    Parameters
+    ----------
+    options, models
+        The options and the models.
+    counts_write_backs
+        Whether a simulation, or counters of caches, read what L2 holds, whatever the models do.
     """
     present = [present_name(model) for model in models]
+    blind = blind_to_write_backs(options, models)
+    if blind and len(blind) == len(present) and not counts_write_backs:
+        given = "profiler = do_bench" if options.initial_l2 is None else "initial_l2"
+        warn(
+            f"options: {given}: the models {', '.join(models)} do not see the written lines of L2, whose "
+            "write-backs are of no instruction; closed_network and interval_simulation do",
+            UnusedOptionWarning,
+        )
     others = [model for model in present if model != interval_simulation.NAME]
     if any(model in _registered or not _core.reads_phases(model) for model in others):
         return

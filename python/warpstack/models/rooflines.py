@@ -16,7 +16,7 @@ from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.hardware.profiler import profiled, times
 from warpstack.models import interval_simulation, prediction
 from warpstack.models.pipeline import Found, Pipeline
-from warpstack.tables import row
+from warpstack.tables import row, settings_of
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
 
@@ -99,7 +99,8 @@ def roofline(
         traffic), ``gips`` (performance without the launch, giga warp instructions per second),
         ``bandwidth_gbs`` (of the level), ``issue_gips``, ``roof_gips`` (the least of its roof at that
         intensity and of the issue roof), ``roof_fraction``, ``limit`` (``issue`` or the level,
-        whichever is the lowest roof of the kernel), and the provenance.
+        whichever is the lowest roof of the kernel), and `warpstack.predict`'s columns from
+        ``initial_l2`` on.
 
     Raises
     ------
@@ -108,11 +109,12 @@ def roofline(
     """
     wanted = prediction.model_list(models)
     how = options_of("roofline", options, changes, TimeChanges)
-    prediction.warn_of_unread(how, wanted)
+    prediction.warn_of_unread(how, wanted, counts_write_backs=True)
     gpu = profiled(as_gpu(gpu), how.profiler)
     roofs = ceilings(gpu)
     pipeline = Pipeline(app, how)
     simulator = simulation.Simulator(gpu, initial_l2=how.written_share) if simulate else None
+    settings = settings_of(how)
     rows = []
     with progress_bar(progress, len(pipeline.kernels), "roofline", "kernel") as bar:
         for launch in pipeline.found(gpu, prediction.needs_of(wanted)):
@@ -160,7 +162,7 @@ def roofline(
                         "roof_fraction": gips / roof[level],
                         "limit": limit,
                     }
-                    rows.append(row(kernel, gpu, model, values))
+                    rows.append(row(kernel, gpu, model, values, settings))
             bar.update(1)
     return pd.DataFrame(rows)
 

@@ -101,7 +101,9 @@ def _with_bounds(
         return [(one, one.ipc, one.ipc) for one in best]
     ends = []
     for sign in (1.0, -1.0):
-        bound = MemoryProfile(memory._core.bound(sign), memory.kernel, gpu, memory.access_order)
+        bound = MemoryProfile(
+            memory._core.bound(sign), memory.kernel, gpu, memory.access_order, memory.initial_l2
+        )
         ends.append([one.ipc for one in predictions(bound)])
     return [
         (one, one.ipc, one.ipc)

@@ -29,7 +29,7 @@ from warpstack.models.prediction import (
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, LABELS
 from warpstack.plot.style import metric_label
-from warpstack.tables import STACK_COMPONENTS, add_up
+from warpstack.tables import STACK_COMPONENTS, add_up, settings_of
 from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ class Explorer:
             parts = [values_of_row(one, gpu, "nsys") for one in said]
             columns = {name: [part[name] for part in parts] for name in parts[0]}
             identity = {"gpu": gpu.name, "gpu_changes": gpu.changes_text, "model": model}
-            rows.append({**identity, "kernels": len(parts), **add_up(columns)})
+            settings = settings_of(self._pipeline.options)
+            rows.append({**identity, "kernels": len(parts), **add_up(columns), **settings})
         return pd.DataFrame(rows)
 
     @property

@@ -88,7 +88,8 @@ def lines(
         ``for_base`` to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
         ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch, and
         ``dram_bytes`` to what `warpstack.simulate_caches` counts.
-        ``advice`` says what would help, a line of text each, or is empty.
+        ``advice`` says what would help, a line of text each, or is empty. ``initial_l2`` is the share of
+        L2's lines that strangers had written before the first launch.
 
     Raises
     ------
@@ -128,7 +129,8 @@ def lines_and_instructions(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `lines`, and the same with one row per instruction."""
     target = as_gpu(gpu)
-    pipeline = Pipeline(app, Options(flush_l2=flush_l2, initial_l2=initial_l2))
+    options = Options(flush_l2=flush_l2, initial_l2=initial_l2)
+    pipeline = Pipeline(app, options)
     kernels = pipeline.kernels
     results: list[SimulationResult | None] = [None] * len(kernels)
     if simulate:
@@ -143,7 +145,8 @@ def lines_and_instructions(
                 progress=progress,
             )
         )
-    tables, instructions = [], []
+    tables: list[pd.DataFrame] = []
+    instructions: list[pd.DataFrame] = []
     names = distinct_names(kernels)
     needs = needs_of([model])
     launches = pipeline.simulated(target) if needs.simulation else [None] * len(kernels)
@@ -166,8 +169,9 @@ def lines_and_instructions(
         simulated = results[number]
         if simulated is not None:
             counts = _with_row(counts, NOBODY).join(simulated.per_pc).fillna(0)
-        tables.append(_table(kernel, names[number], counts, ["source_line"]))
-        instructions.append(_table(kernel, names[number], counts, ["source_line", "pc", "opcode"]))
+        for found, keys in ((tables, []), (instructions, ["pc", "opcode"])):
+            of_kernel = _table(kernel, names[number], counts, ["source_line", *keys])
+            found.append(of_kernel.assign(initial_l2=options.written_share))
     return pd.concat(tables, ignore_index=True), pd.concat(instructions, ignore_index=True)
 
 

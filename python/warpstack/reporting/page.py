@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import simulate_caches
-from warpstack.models.prediction import predict
+from warpstack.models.prediction import blind_to_write_backs, predicted_rows, warn_of_unread
 from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
@@ -31,6 +33,9 @@ from warpstack.reporting.style import STYLE
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult, simulate
 from warpstack.traces.trace import App, KernelTrace, distinct_names, kernels_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["report"]
 
@@ -66,7 +71,9 @@ def report(
     models: Sequence[str] = (DEFAULT_MODEL, "mdm"),
     source: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    options: Options | None = None,
     progress: bool = False,
+    **changes: Unpack[FlushChanges],
 ) -> None:
     """Write a report as one HTML file, which needs no network, or as PDF.
 
@@ -87,6 +94,8 @@ def report(
         The file of source that the trace's lines are of.
     overwrite
         Replace a file that is there and is not a report. A report is replaced anyhow, the source never.
+    options, **changes
+        What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``initial_l2``.
     progress
         Show a progress bar on standard error.
 
@@ -119,10 +128,13 @@ def report(
     app = App(kernels_of(app))
     if len({kernel.launch_id for kernel in app}) < len(app):
         raise InputError("two launches of the application have the same number; give each its own")
-    results = simulate(app, target, timeline=True, progress=progress)
+    how = options_of("report", options, changes, FlushChanges)
+    stages: FlushChanges = {"flush_l2": how.flush_l2, "initial_l2": how.initial_l2}
+    results = simulate(app, target, timeline=True, progress=progress, **stages)
     longest = max(range(len(results)), key=lambda number: results[number].cycles)
-    predicted = predict(app, target, wanted)
-    content = _page(app, target, results, longest, predicted, wanted, text)
+    warn_of_unread(how, wanted, counts_write_backs=True)
+    predicted = pd.DataFrame(predicted_rows(app, target, wanted, how))
+    content = _page(app, target, results, longest, predicted, wanted, text, how)
     output.write(as_pdf(content) if ending == ".pdf" else content.encode())
 
 
@@ -144,12 +156,14 @@ def _page(
     predicted: pd.DataFrame,
     models: Sequence[str],
     source: Sequence[str] | None,
+    how: Options,
 ) -> str:
+    stages: FlushChanges = {"flush_l2": how.flush_l2, "initial_l2": how.initial_l2}
     kernel, result = app[longest], results[longest]
     names = distinct_names(app.kernels)
     own, instructions = (
         table[table["kernel"] == kernel.launch_id]
-        for table in lines_and_instructions(app, gpu, model=models[0])
+        for table in lines_and_instructions(app, gpu, model=models[0], **stages)
     )
     rows = predicted[predicted["kernel"] == kernel.launch_id]
     stacks = {"simulation": result.cpi_stack}
@@ -164,10 +178,12 @@ def _page(
         + legend(STACK_COMPONENTS),
         "Timeline": _timeline(result),
         "Lines of source": _lines(own, instructions, source),
-        "Roofline": _roofline(kernel, gpu, models),
-        "Caches": _caches(app, gpu, longest),
+        "Roofline": _roofline(
+            kernel, gpu, models, how if how.flush_l2 or not longest else Options()
+        ),
+        "Caches": _caches(app, gpu, longest, stages),
         "Occupancy": _occupancy(kernel, result),
-        "What other hardware would do": _what_if(app, gpu, models[0]),
+        "What other hardware would do": _what_if(app, gpu, models[0], how),
         "Provenance": _pairs(
             {
                 "warpstack": _core.__version__,
@@ -176,6 +192,7 @@ def _page(
                 "digest of the application": app.digest,
                 "digest of the kernel": kernel.digest,
                 "models": ", ".join(models),
+                **_l2(how, models),
             }
         ),
     }
@@ -193,6 +210,16 @@ def _page(
         f'<header><h1>{escape(name)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav></header>'
         f"<main>{body}</main></body></html>"
     )
+
+
+def _l2(how: Options, models: Sequence[str]) -> dict[str, str]:
+    """Return what L2 holds before the launches, if it is not what it holds by default."""
+    if not (how.written_share or how.flush_l2):
+        return {}
+    blind = blind_to_write_backs(how, models)
+    unseen = f"; models that do not see it: {', '.join(blind)}" if blind else ""
+    when = "each launch" if how.flush_l2 else "the first launch"
+    return {f"L2 before {when}": how.initial_words + unseen}
 
 
 def _summary(
@@ -314,8 +341,15 @@ def _folded(instructions: pd.DataFrame) -> str:
     return f"<details><summary>{count}</summary><pre>{escape(text)}</pre></details>"
 
 
-def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
-    table = roofline(kernel, gpu, [models[0]], simulate=True)
+def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str], how: Options) -> str:
+    table = roofline(
+        kernel,
+        gpu,
+        [models[0]],
+        simulate=True,
+        flush_l2=how.flush_l2,
+        initial_l2=how.initial_l2,
+    )
     rows = [
         dict(zip(map(str, table.columns), row, strict=True))
         for row in table.itertuples(index=False)
@@ -335,8 +369,8 @@ def _roofline(kernel: KernelTrace, gpu: Gpu, models: Sequence[str]) -> str:
     )
 
 
-def _caches(app: App, gpu: Gpu, longest: int) -> str:
-    profile = simulate_caches(app, gpu)[longest]
+def _caches(app: App, gpu: Gpu, longest: int, stages: FlushChanges) -> str:
+    profile = simulate_caches(app, gpu, **stages)[longest]
     totals = profile.totals
     rates = {
         f"hits of {name.replace('_', ' ').replace('l', 'L', 1)}": _percent(rate)
@@ -362,9 +396,9 @@ def _occupancy(kernel: KernelTrace, result: SimulationResult) -> str:
     )
 
 
-def _what_if(app: App, gpu: Gpu, model: str) -> str:
+def _what_if(app: App, gpu: Gpu, model: str, how: Options) -> str:
     def total(one: Gpu) -> float:
-        return float(predict(app, one, [model])["time_us"].sum())
+        return math.fsum(row["time_us"] for row in predicted_rows(app, one, [model], how))
 
     base = total(gpu)
     table = []

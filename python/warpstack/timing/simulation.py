@@ -27,7 +27,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error
-from warpstack.tables import PROVENANCE, row
+from warpstack.tables import PROVENANCE, SETTINGS, row
 from warpstack.tables import as_records as records_of
 from warpstack.timing.apart import ResultValues, simulated_apart
 from warpstack.timing.perfetto import write_timeline
@@ -86,11 +86,13 @@ class SimulationResult:
         kernel: KernelTrace,
         gpu: Gpu,
         profiler: Profiler = "nsys",
+        initial_l2: float = 0.0,
     ) -> None:
         self._core = core
         self.kernel = kernel
         self.gpu = gpu
         self.profiler = checked_profiler(profiler)
+        self.initial_l2 = initial_l2
 
     @property
     def cycles(self) -> int:
@@ -270,15 +272,17 @@ class SimulationResult:
             Whose launch the time has, as for `warpstack.predict`; by default that of `simulate`. The
             clock is the one that was simulated.
         """
+        profiler = checked_profiler(profiler or self.profiler)
         values = {
             "instructions": self.instructions,
             "cycles": float(self.cycles),
-            **times(float(self.cycles), self.gpu, checked_profiler(profiler or self.profiler)),
+            **times(float(self.cycles), self.gpu, profiler),
             "ipc": self.ipc,
             "cpi": self.cpi,
             **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
         }
-        return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values)])
+        settings = dict(zip(SETTINGS, (self.initial_l2, profiler), strict=True))
+        return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values, settings)])
 
     def __getstate__(self) -> dict[str, Any]:
         core = self._core
@@ -290,7 +294,7 @@ class SimulationResult:
         if not isinstance(other, SimulationResult):
             return NotImplemented
         mine, theirs = (
-            (one.kernel, one.gpu, one.profiler, one.__getstate__()["_core"])
+            (one.kernel, one.gpu, one.profiler, one.initial_l2, one.__getstate__()["_core"])
             for one in (self, other)
         )
         return same(mine, theirs)
@@ -307,7 +311,7 @@ class SimulationResult:
     def _repr_html_(self) -> str:
         (values,) = self.to_frame().to_dict("records")
         names = ("kernel", "name", "gpu", "instructions", "cycles", "time_us", "ipc", "cpi")
-        others = ("gpu_changes", "launch_us", *PROVENANCE)
+        others = ("gpu_changes", "launch_us", *SETTINGS, *PROVENANCE)
         latency = self.miss_latency
         return notebook.cell(
             repr(self),
@@ -414,9 +418,9 @@ class Simulator(Handle):
     ) -> None:
         self.gpu = gpu = profiled(as_gpu(gpu), profiler)
         self.profiler = profiler
-        self._written = written_share(initial_l2, profiler)
+        self.initial_l2 = written_share(initial_l2, profiler)
         with named_memory_error(gpu):
-            self._core = _core.Simulator(gpu._core, self._written)
+            self._core = _core.Simulator(gpu._core, self.initial_l2)
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.gpu.title}>"
@@ -481,7 +485,7 @@ class Simulator(Handle):
                 MOST_SAMPLES if timeline else 0,
             )
         report(result.instructions)
-        return SimulationResult(result, kernel, self.gpu, self.profiler)
+        return SimulationResult(result, kernel, self.gpu, self.profiler, self.initial_l2)
 
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel: it holds `initial_l2` again."""
@@ -492,7 +496,7 @@ class Simulator(Handle):
         other = object.__new__(Simulator)
         other.__dict__.update(self.__dict__)
         with named_memory_error(self.gpu):
-            other._core = _core.Simulator(self.gpu._core, self._written)
+            other._core = _core.Simulator(self.gpu._core, self.initial_l2)
         return other
 
 
@@ -607,6 +611,7 @@ def simulate(
                 "run apart; give flush_l2=True, too, or leave the client out"
             )
         results = []
+        about = (simulator.gpu, profiler, simulator.initial_l2)
         for one, values in zip(
             kernels,
             simulated_apart(
@@ -617,7 +622,7 @@ def simulate(
             ),
             strict=True,
         ):
-            results.append(SimulationResult(values, one, simulator.gpu, profiler))
+            results.append(SimulationResult(values, one, *about))
         return results[0] if isinstance(app, KernelTrace) else results
     threads = thread_count(workers, MOST_THREADS) or os.cpu_count() or 1
     total = sum(one.num_instructions for one in kernels)

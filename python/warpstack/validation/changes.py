@@ -131,7 +131,8 @@ def what_if(
         One row per model, then ``simulation``, and change, first ``baseline`` (none): ``app``,
         ``gpu``, ``gpu_changes``, ``model``, ``change``, ``instructions`` (warp instructions),
         ``cycles`` (SM cycles, summed over the kernels) and ``speedup``, the cycles of the baseline
-        over these. Tables of several applications can be put together for `what_if_agreement`.
+        over these; ``initial_l2``, the share of L2's lines that strangers had written. Tables of several
+        applications can be put together for `what_if_agreement`.
 
     Raises
     ------
@@ -151,7 +152,7 @@ def what_if(
     start = as_gpu(gpu)
     gpus = {BASELINE: start, **_changed(start, changes)}
     how = options_of("what_if", options, settings, StageChanges)
-    warn_of_unread(how, wanted)
+    warn_of_unread(how, wanted, counts_write_backs=simulate)
     # Most changes leave the caches alone: results of the baseline and of the change before are kept.
     pipeline = Pipeline(app, how, memo=Recent(2))
     whole = app if isinstance(app, App) else App(pipeline.kernels)
@@ -183,6 +184,7 @@ def what_if(
                     "instructions": sum(kernel.num_instructions for kernel in pipeline.kernels),
                     "cycles": cycles[model, change],
                     "speedup": cycles[model, BASELINE] / cycles[model, change],
+                    "initial_l2": how.written_share,
                 }
             )
     return pd.DataFrame(rows)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpstack._util.checked import checked
-from warpstack._util.choices import DEFAULT_MODEL, Profiler
+from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.options import Options
-from warpstack.errors import InputError, not_a
+from warpstack._util.options import Options, TimeChanges, changed_options, options_of
+from warpstack.errors import InputError, UnusedOptionWarning, not_a, warn
 from warpstack.hardware.description import Gpu, GpuLike
 from warpstack.models import prediction
 from warpstack.tables import STACK, STACK_COMPONENTS, TIME, add_up, checked_table, require
@@ -22,6 +22,8 @@ from warpstack.traces.trace import (
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     Rows = Sequence[Mapping[str, Any]]
 
 __all__ = ["ALL_KERNELS", "COMPARED", "compare"]
@@ -50,7 +52,8 @@ def compare(
     app: App | KernelTrace | None = None,
     gpu: GpuLike | None = None,
     model: str = DEFAULT_MODEL,
-    profiler: Profiler = "nsys",
+    options: Options | None = None,
+    **changes: Unpack[TimeChanges],
 ) -> pd.DataFrame:
     """Compare two kernels or applications, two GPUs, two models, or two tables of results.
 
@@ -66,8 +69,9 @@ def compare(
         The GPU on which kernels or models are compared.
     model
         The model that predicts both, unless models or tables are compared.
-    profiler
-        As for `warpstack.predict`.
+    options, **changes
+        How both are predicted, unless they are tables; see `warpstack.Options`: ``selection``, ``misses``,
+        ``merge_threshold``, ``access_order``, ``flush_l2``, ``initial_l2``, ``profiler``.
 
     Returns
     -------
@@ -87,11 +91,13 @@ def compare(
         If the two are not of one kind, what they need is not given or is given in vain, or a table is
         not one of results of one model.
     """
+    how = options_of("compare", options, changes, TimeChanges)
     values = _of_one_kind(first, second)
+    _warn_of_unread(values, model, how)
     apps = [kernels_of(one) for one in (*values, app) if isinstance(one, (App, KernelTrace))]
     unclear = {name for kernels in apps for name in ambiguous_names(kernels)}
     tables = [
-        _table(what, value, app, gpu, model, profiler, unclear)
+        _table(what, value, app, gpu, model, how, unclear)
         for what, value in zip(("first", "second"), values, strict=True)
     ]
     sums = [_sums(table) for table in tables]
@@ -128,6 +134,16 @@ def _of_one_kind(first: Any, second: Any) -> list[Any]:
     return found
 
 
+def _warn_of_unread(values: Sequence[Any], model: str, how: Options) -> None:
+    """Warn of options that do not change what is compared."""
+    kind = _kind(values[0])
+    if kind == "a table":
+        if unread := changed_options(how):
+            warn(f"options: tables do not read {', '.join(unread)}", UnusedOptionWarning)
+        return
+    prediction.warn_of_unread(how, list(values) if kind == "a model" else [model])
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, (App, KernelTrace)):
         return "a trace"
@@ -146,7 +162,7 @@ def _table(
     app: Any,
     gpu: GpuLike | None,
     model: str,
-    profiler: Profiler,
+    how: Options,
     unclear: Collection[str],
 ) -> Rows:
     """Return the rows of one model that a value stands for.
@@ -178,7 +194,7 @@ def _table(
     if (kind == "a trace" and app is not None) or (kind == "a GPU" and gpu is not None):
         unused = "app" if kind == "a trace" else "gpu"
         raise InputError(f"compare: {kind} and {unused}= are given; leave {unused}= out")
-    rows = prediction.predicted_rows(of[0], of[1], [of[2]], Options(profiler=profiler))
+    rows = prediction.predicted_rows(of[0], of[1], [of[2]], how)
     names = distinct_names(kernels_of(of[0]), unclear)
     return [{**row, "name": name} for row, name in zip(rows, names, strict=True)]
 

@@ -12,7 +12,7 @@ import warpstack as ws
 from accelsim_text import Instruction, grouped
 from machines import PLAIN, plain_pascal
 from warpstack.cli import main
-from warpstack.tables import IDENTITY, PROVENANCE, STACK
+from warpstack.tables import IDENTITY, PROVENANCE, SETTINGS, STACK
 
 BASE = 1 << 30
 
@@ -60,7 +60,7 @@ class TestTable:
             *IDENTITY,
             *("instructions", "cycles", "simulated", "error", "time_us", "simulated_time_us"),
             *("launch_us", "ipc", "cpi"),
-            *(*STACK, *PROVENANCE),
+            *(*STACK, *SETTINGS, *PROVENANCE),
         ]
         app = ws.App(kernels)
         predicted = ws.predict(app, pascal, ["mdm", "gpumech"])

@@ -565,7 +565,7 @@ def test_damaged_parts_are_computed_again(kernel, pascal, tmp_path):
     pd.testing.assert_frame_equal(again, expected, check_exact=True)
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"format": 2}', "[" * 100_000])
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"format": 3}', "[" * 100_000])
 def test_a_damaged_description_is_written_again(kernel, pascal, tmp_path, monkeypatch, text):
     expected = ws.sweep(kernel, pascal, AXES, store=tmp_path)
     design = tmp_path / "_design.json"
@@ -598,7 +598,7 @@ def test_a_store_of_the_version_before_is_refused(kernel, pascal, tmp_path):
     (tmp_path / "_design.json").write_text('{"format": 1, "axes": []}')
     (tmp_path / "part-18f0-0a0b0c0d.parquet").write_text("")
     with pytest.raises(
-        ws.InputError, match=r"another version of warpstack \(format 1, this one has 2"
+        ws.InputError, match=r"another version of warpstack \(format 1, this one has 3"
     ):
         ws.sweep(kernel, pascal, AXES, store=tmp_path)
 

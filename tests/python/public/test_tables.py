@@ -9,6 +9,7 @@ from warpstack.tables import (
     IDENTITY,
     PERFORMANCE,
     PROVENANCE,
+    SETTINGS,
     STACK,
     TIME,
     add_up,
@@ -17,7 +18,7 @@ from warpstack.tables import (
 )
 
 #: The time stands behind the cycles.
-ROW = [*IDENTITY, *PERFORMANCE[:2], *TIME, *PERFORMANCE[2:], *STACK, *PROVENANCE]
+ROW = [*IDENTITY, *PERFORMANCE[:2], *TIME, *PERFORMANCE[2:], *STACK, *SETTINGS, *PROVENANCE]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_rows_have_the_columns(kernel):
     assert list(ws.sweep(kernel, gpu, [{}], cache=False)) == ["point", *ROW, "error"]
     for table in (ws.models.roofline(kernel, gpu), ws.models.dvfs(kernel, gpu, [])):
         assert list(table)[:5] == list(IDENTITY)
-        assert list(table)[-3:] == list(PROVENANCE)
+        assert list(table)[-5:] == [*SETTINGS, *PROVENANCE]
         first = table.iloc[0]
         assert (first["gpu_changes"], first["gpu_digest"]) == ("num_sms=14", gpu.digest)
         assert (first["name"], first["trace_digest"]) == (kernel.short_name, kernel.digest)

@@ -102,9 +102,10 @@ def print_csv(table: pd.DataFrame) -> None:
 
 def print_latex(table: pd.DataFrame, formats: Mapping[str, str] | None = None) -> None:
     """Print a table as LaTeX, without what its rows were made from; see `warpstack.tables.to_latex`."""
-    from warpstack.tables import PROVENANCE, to_latex
+    from warpstack.tables import PROVENANCE, SETTINGS, to_latex
 
-    shown = table.drop(columns=[name for name in PROVENANCE if name in table])
+    known = [name for name in SETTINGS if name in table and table[name].nunique() < 2]
+    shown = table.drop(columns=[*known, *(name for name in PROVENANCE if name in table)])
     print(to_latex(shown, formats=formats), end="")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from warpstack import _core
@@ -36,6 +36,7 @@ def print_opinions(
     sums: Sequence[Sums],
     others: Mapping[str, Sequence[Mapping[str, Any]]],
     width: int | None,
+    blind: Collection[str] = (),
 ) -> None:
     """Print the times of other models: a line for each, or a table where there are several kernels.
 
@@ -51,11 +52,14 @@ def print_opinions(
         The same of each other model, in the same order.
     width
         Characters of a line; None: as many as it takes.
+    blind
+        Those that do not see that L2 held written lines before the first launch.
     """
     print(paragraph(f"Second opinion: how far others are from {own}, and why", width))
     print()
+    unseen = {n: "it does not see L2's written lines; " if n in blind else "" for n in others}
     found = [
-        (one, name, values[place], why(own, one.values, name, values[place]))
+        (one, name, values[place], unseen[name] + why(own, one.values, name, values[place]))
         for place, one in enumerate(sums)
         for name, values in others.items()
     ]
