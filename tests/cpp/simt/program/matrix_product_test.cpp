@@ -251,11 +251,11 @@ void for_each(const MatrixFragment& fragment, F f) {
 std::vector<double> values_of(const Registers& registers, const MatrixFragment& fragment,
                               const std::array<std::uint32_t, 8>& slots) {
   std::vector<double> values(std::size_t{fragment.rows} * fragment.columns);
-  for_each(fragment, [&](std::uint32_t row, std::uint32_t column, std::uint32_t i,
-                         std::uint32_t lane) {
-    values[row * fragment.columns + column] =
-        value_of(fragment.element, registers.element(fragment, slots, i, lane));
-  });
+  for_each(fragment,
+           [&](std::uint32_t row, std::uint32_t column, std::uint32_t i, std::uint32_t lane) {
+             values[row * fragment.columns + column] =
+                 value_of(fragment.element, registers.element(fragment, slots, i, lane));
+           });
   return values;
 }
 
@@ -263,16 +263,16 @@ void multiply_slowly(Registers& registers, const MatrixMultiply& multiply) {
   const std::vector<double> a = values_of(registers, multiply.a, multiply.a_values);
   const std::vector<double> b = values_of(registers, multiply.b, multiply.b_values);
   const std::vector<double> c = values_of(registers, multiply.c, multiply.c_values);
-  for_each(multiply.d, [&](std::uint32_t row, std::uint32_t column, std::uint32_t i,
-                           std::uint32_t lane) {
-    double sum = c[row * multiply.c.columns + column];
-    for (std::uint32_t k = 0; k < multiply.a.columns; ++k) {
-      sum = next_sum(multiply.a.element, multiply.by_and, sum, a[row * multiply.a.columns + k],
-                     b[k * multiply.b.columns + column]);
-    }
-    registers.put(multiply.d, multiply.d_values, i, lane,
-                  bits_of_sum(multiply.d.element, multiply.saturate, sum));
-  });
+  for_each(multiply.d,
+           [&](std::uint32_t row, std::uint32_t column, std::uint32_t i, std::uint32_t lane) {
+             double sum = c[row * multiply.c.columns + column];
+             for (std::uint32_t k = 0; k < multiply.a.columns; ++k) {
+               sum = next_sum(multiply.a.element, multiply.by_and, sum,
+                              a[row * multiply.a.columns + k], b[k * multiply.b.columns + column]);
+             }
+             registers.put(multiply.d, multiply.d_values, i, lane,
+                           bits_of_sum(multiply.d.element, multiply.saturate, sum));
+           });
 }
 
 class MatrixProduct : public testing::TestWithParam<Form> {};
@@ -433,8 +433,7 @@ void multiply_rows_slowly(Registers& registers, const WarpgroupMultiply& multipl
       for (std::uint32_t r = 0; r < per_tile; ++r) {
         slots[r] = multiply.d_values[(column / 8 * 2 + row / 8) * per_tile + r];
       }
-      for_each(tile, [&](std::uint32_t i, std::uint32_t j, std::uint32_t part,
-                         std::uint32_t lane) {
+      for_each(tile, [&](std::uint32_t i, std::uint32_t j, std::uint32_t part, std::uint32_t lane) {
         double sum = accumulates ? value_of(d, registers.element(tile, slots, part, lane)) : 0;
         for (std::uint32_t k = 0; k < factor_bytes * 8 / bits_of(multiply.a); ++k) {
           const double x = value_of(multiply.a, a[row + i], k);
