@@ -3,6 +3,7 @@
 #include "simt/program/matrix.h"
 
 #include <array>
+#include <bit>
 
 #include "simt/arithmetic/lane_functions.h"
 #include "simt/arithmetic/matrix_tiles.h"
@@ -23,14 +24,14 @@ using Sums = std::array<T, max_sums>;
 struct Tiles {
   std::uint32_t down;      ///< of A and of the result
   std::uint32_t across;    ///< of B and of the result
+  std::uint32_t per_word;  ///< elements, a power of two
   std::uint32_t chunks;    ///< along k
-  std::uint32_t per_word;  ///< elements
 
   explicit Tiles(const MatrixMultiply& multiply)
       : down(multiply.a.rows / tile_rows),
         across(multiply.b.columns / tile_rows),
-        chunks(multiply.a.num_registers() / down),
-        per_word(multiply.a.per_register()) {}
+        per_word(multiply.a.per_register()),
+        chunks(multiply.a.columns / row_words >> std::countr_zero(per_word)) {}
 
   [[nodiscard]] std::uint32_t results() const { return down * across; }
   [[nodiscard]] std::uint32_t num_sums() const { return results() * tile_sums; }

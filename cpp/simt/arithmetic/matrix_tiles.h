@@ -46,7 +46,13 @@ struct ElementOf {
   static constexpr std::uint32_t bits = 8 * sizeof(Word) / count;
 };
 struct Half : ElementOf<std::uint32_t, float, 2> {
-  static float value(std::uint32_t word) { return half_to_float(static_cast<std::uint16_t>(word)); }
+  // half_to_float() without types of 16 bits, which slow vectors down.
+  static float value(std::uint32_t word) {
+    const std::uint32_t magnitude = (word & 0x7fffu) << 13;
+    auto bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+    bits |= magnitude >= 0x7c00u << 13 ? 0x7f800000u : 0;
+    return std::bit_cast<float>(bits | (word & 0x8000u) << 16);
+  }
 };
 struct Bfloat : ElementOf<std::uint32_t, float, 2> {
   static float value(std::uint32_t word) { return std::bit_cast<float>(word << 16); }
@@ -65,9 +71,7 @@ struct E4m3 : ElementOf<std::uint32_t, float, 4> {
   }
 };
 struct E5m2 : ElementOf<std::uint32_t, float, 4> {  // the upper half of an f16
-  static float value(std::uint32_t word) {
-    return half_to_float(static_cast<std::uint16_t>(word << 8));
-  }
+  static float value(std::uint32_t word) { return Half::value(word << 8); }
 };
 struct Single : ElementOf<std::uint32_t, float, 1> {
   static float value(std::uint32_t word) { return std::bit_cast<float>(word); }
@@ -115,18 +119,49 @@ inline void spread_a(const TileWords<typename Element::Word>& words,
   }
 }
 
+template <class Word>
+using TurnedWords = std::array<std::array<Word, tile_rows>, row_words>;
+
+/// The transpose of a tile of B, its columns in the order of column_at().
+template <class Word>
+inline void turn(const TileWords<Word>& words, TurnedWords<Word>& turned) {
+  for (std::uint32_t t = 0; t < row_words; ++t) {
+    for (std::uint32_t place = 0; place < tile_rows; ++place) {
+      turned[t][place] = words[column_at(place) * row_words + t];
+    }
+  }
+}
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+/// The same by vectors of two columns each, whose halves are transposed like matrices of 4 x 4.
+inline void turn(const TileWords<std::uint32_t>& words, TurnedWords<std::uint32_t>& turned) {
+  using Vector [[gnu::vector_size(32)]] = std::uint32_t;
+  Vector pairs[row_words];
+  std::memcpy(pairs, words.data(), sizeof pairs);
+  const Vector a = __builtin_shufflevector(pairs[0], pairs[1], 0, 8, 1, 9, 4, 12, 5, 13);
+  const Vector b = __builtin_shufflevector(pairs[2], pairs[3], 0, 8, 1, 9, 4, 12, 5, 13);
+  const Vector c = __builtin_shufflevector(pairs[0], pairs[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  const Vector d = __builtin_shufflevector(pairs[2], pairs[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  const Vector rows[row_words] = {__builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13),
+                                  __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15),
+                                  __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13),
+                                  __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15)};
+  std::memcpy(turned.data(), rows, sizeof rows);
+}
+#endif
+#endif
+
 /// Values of a tile of B: for each k, those of its 8 columns in the order of column_at().
 template <class Element>
 inline void spread_b(const TileWords<typename Element::Word>& words,
                      typename Element::Value* values) {
+  TurnedWords<typename Element::Word> turned;
+  turn(words, turned);
   for (std::uint32_t t = 0; t < row_words; ++t) {
-    std::array<typename Element::Word, tile_rows> turned;
-    for (std::uint32_t place = 0; place < tile_rows; ++place) {
-      turned[place] = words[column_at(place) * row_words + t];
-    }
     for (std::uint32_t part = 0; part < Element::per_word; ++part) {
       for (std::uint32_t place = 0; place < tile_rows; ++place) {
-        values[place] = Element::value(turned[place] >> part * Element::bits);
+        values[place] = Element::value(turned[t][place] >> part * Element::bits);
       }
       values += tile_rows;
     }
@@ -172,11 +207,15 @@ struct Fused {
 };
 /// The same for products that are exact, where it makes no difference, and for integers.
 struct Exact {
-  template <class T>
-  static void add(Row<T>& sums, T factor, const Row<T>& other) {
-    for (std::size_t v = 0; v < Row<T>::num_vectors; ++v) {
-      sums.vectors[v] += factor * other.vectors[v];
-    }
+  static void add(Row<float>& sums, float factor, const Row<float>& other) {
+#if defined(__FMA__)
+    Fused::add(sums, factor, other);
+#else
+    sums.vectors[0] += factor * other.vectors[0];
+#endif
+  }
+  static void add(Row<std::int32_t>& sums, std::int32_t factor, const Row<std::int32_t>& other) {
+    sums.vectors[0] += factor * other.vectors[0];
   }
 };
 /// The ones of two words' `and` or `xor`.
