@@ -50,7 +50,8 @@ struct Half : ElementOf<std::uint32_t, float, 2> {
   static float value(std::uint32_t word) {
     const std::uint32_t magnitude = (word & 0x7fffu) << 13;
     auto bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-    bits |= magnitude >= 0x7c00u << 13 ? 0x7f800000u : 0;
+    // Compared as signed numbers, as vectors are.
+    bits |= static_cast<std::int32_t>(magnitude) >= 0x7c00 << 13 ? 0x7f800000u : 0;
     return std::bit_cast<float>(bits | (word & 0x8000u) << 16);
   }
 };
@@ -119,15 +120,12 @@ inline void spread_a(const TileWords<typename Element::Word>& words,
   }
 }
 
-template <class Word>
-using TurnedWords = std::array<std::array<Word, tile_rows>, row_words>;
-
 /// The transpose of a tile of B, its columns in the order of column_at().
 template <class Word>
-inline void turn(const TileWords<Word>& words, TurnedWords<Word>& turned) {
+inline void turn(const TileWords<Word>& words, TileWords<Word>& turned) {
   for (std::uint32_t t = 0; t < row_words; ++t) {
     for (std::uint32_t place = 0; place < tile_rows; ++place) {
-      turned[t][place] = words[column_at(place) * row_words + t];
+      turned[t * tile_rows + place] = words[column_at(place) * row_words + t];
     }
   }
 }
@@ -135,7 +133,7 @@ inline void turn(const TileWords<Word>& words, TurnedWords<Word>& turned) {
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 /// The same by vectors of two columns each, whose halves are transposed like matrices of 4 x 4.
-inline void turn(const TileWords<std::uint32_t>& words, TurnedWords<std::uint32_t>& turned) {
+inline void turn(const TileWords<std::uint32_t>& words, TileWords<std::uint32_t>& turned) {
   using Vector [[gnu::vector_size(32)]] = std::uint32_t;
   Vector pairs[row_words];
   std::memcpy(pairs, words.data(), sizeof pairs);
@@ -152,20 +150,13 @@ inline void turn(const TileWords<std::uint32_t>& words, TurnedWords<std::uint32_
 #endif
 #endif
 
-/// Values of a tile of B: for each k, those of its 8 columns in the order of column_at().
+/// Values of a tile of B: for each part of the words, those of its 8 columns for each word of them.
 template <class Element>
 inline void spread_b(const TileWords<typename Element::Word>& words,
                      typename Element::Value* values) {
-  TurnedWords<typename Element::Word> turned;
+  TileWords<typename Element::Word> turned;
   turn(words, turned);
-  for (std::uint32_t t = 0; t < row_words; ++t) {
-    for (std::uint32_t part = 0; part < Element::per_word; ++part) {
-      for (std::uint32_t place = 0; place < tile_rows; ++place) {
-        values[place] = Element::value(turned[t][place] >> part * Element::bits);
-      }
-      values += tile_rows;
-    }
-  }
+  spread_a<Element>(turned, values);
 }
 
 /// A row of 8 sums, or of 8 elements of B. The compiler keeps its vectors in registers.
@@ -241,17 +232,19 @@ inline void multiply_tile(const T* a, const T* b, std::uint32_t chunks, std::uin
                           T* sums) {
   Row<T> rows[tile_rows];
   std::memcpy(rows, sums, sizeof rows);
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk, a += per_word * tile_words) {
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     for (std::uint32_t t = 0; t < row_words; ++t) {
-      for (std::uint32_t part = 0; part < per_word; ++part, b += tile_rows) {
+      for (std::uint32_t part = 0; part < per_word; ++part) {
         const T* const factors = a + part * tile_words + t;
         Row<T> other;
-        std::memcpy(&other, b, sizeof other);
+        std::memcpy(&other, b + part * tile_words + t * tile_rows, sizeof other);
         for (std::uint32_t g = 0; g < tile_rows; ++g) {
           Step::add(rows[g], factors[g * row_words], other);
         }
       }
     }
+    a += per_word * tile_words;
+    b += per_word * tile_words;
   }
   std::memcpy(sums, rows, sizeof rows);
 }
