@@ -71,7 +71,7 @@ void gather(const std::byte* registers, const MatrixMultiply& multiply, const Ti
 /// Integers, whose signs may differ.
 template <std::uint32_t per_word>
 void gather_integers(const std::byte* registers, const MatrixMultiply& multiply, const Tiles& tiles,
-                     Factor<std::int32_t>& a, Factor<std::int32_t>& b) {
+                     Factor<float>& a, Factor<float>& b) {
   const auto has_sign = [](MatrixElement element) {
     return element == MatrixElement::s8 || element == MatrixElement::s4;
   };
@@ -161,31 +161,40 @@ void multiply_floats(std::byte* registers, const MatrixMultiply& multiply) {
   scatter_sums(registers, multiply.d_values, tiles, sums);
 }
 
+/// C and the sums of products, which are formed apart.
+template <class T>
+void store_integers(std::byte* registers, const MatrixMultiply& multiply, const Tiles& tiles,
+                    const Sums<T>& products) {
+  Sums<std::int32_t> sums;
+  gather_sums(registers, multiply.c_values, tiles, sums);
+  add_integers(sums.data(), products.data(), tiles.num_sums(), multiply.saturate);
+  scatter_sums(registers, multiply.d_values, tiles, sums);
+}
+
 void multiply_integers(std::byte* registers, const MatrixMultiply& multiply) {
   const Tiles tiles(multiply);
-  Factor<std::int32_t> a, b;
-  Sums<std::int32_t> c, sums{};
-  gather_sums(registers, multiply.c_values, tiles, c);
-  switch (bits_of(multiply.a.element)) {
-    case 4:
-      gather_integers<8>(registers, multiply, tiles, a, b);
-      multiply_tiles<Exact>(tiles, a, b, sums);
-      break;
-    case 8:
-      gather_integers<4>(registers, multiply, tiles, a, b);
-      multiply_tiles<Exact>(tiles, a, b, sums);
-      break;
-    default:
-      gather<Signed<1>>(registers, multiply, tiles, a, b);
-      if (multiply.by_and) {
-        multiply_tiles<Ones<true>>(tiles, a, b, sums);
-      } else {
-        multiply_tiles<Ones<false>>(tiles, a, b, sums);
-      }
-      break;
+  Factor<float> a, b;
+  Sums<float> products{};
+  if (bits_of(multiply.a.element) == 4) {
+    gather_integers<8>(registers, multiply, tiles, a, b);
+  } else {
+    gather_integers<4>(registers, multiply, tiles, a, b);
   }
-  add_integers(sums.data(), c.data(), tiles.num_sums(), multiply.saturate);
-  scatter_sums(registers, multiply.d_values, tiles, sums);
+  multiply_tiles<Exact>(tiles, a, b, products);
+  store_integers(registers, multiply, tiles, products);
+}
+
+void multiply_bits(std::byte* registers, const MatrixMultiply& multiply) {
+  const Tiles tiles(multiply);
+  Factor<std::int32_t> a, b;
+  Sums<std::int32_t> counts{};
+  gather<Bits>(registers, multiply, tiles, a, b);
+  if (multiply.by_and) {
+    multiply_tiles<Ones<true>>(tiles, a, b, counts);
+  } else {
+    multiply_tiles<Ones<false>>(tiles, a, b, counts);
+  }
+  store_integers(registers, multiply, tiles, counts);
 }
 
 }  // namespace
@@ -196,7 +205,11 @@ void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply) {
       multiply_doubles(registers, multiply);
       break;
     case MatrixElement::s32:
-      multiply_integers(registers, multiply);
+      if (multiply.a.element == MatrixElement::b1) {
+        multiply_bits(registers, multiply);
+      } else {
+        multiply_integers(registers, multiply);
+      }
       break;
     default:
       multiply_floats(registers, multiply);

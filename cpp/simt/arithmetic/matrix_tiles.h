@@ -80,19 +80,25 @@ struct Single : ElementOf<std::uint32_t, float, 1> {
 struct Double : ElementOf<std::uint64_t, double, 1> {
   static double value(std::uint64_t word) { return std::bit_cast<double>(word); }
 };
+/// Integers of 4 and 8 bits are multiplied as floats, which is faster: all sums have at most 24
+/// bits and are exact.
 template <std::uint32_t count>
-struct Signed : ElementOf<std::uint32_t, std::int32_t, count> {
-  static std::int32_t value(std::uint32_t word) {
+struct Signed : ElementOf<std::uint32_t, float, count> {
+  static_assert(count >= 4);
+  static float value(std::uint32_t word) {
     constexpr std::uint32_t unused = 32 - 32 / count;
-    return static_cast<std::int32_t>(word << unused) >> unused;
+    return static_cast<float>(static_cast<std::int32_t>(word << unused) >> unused);
   }
 };
 template <std::uint32_t count>
-struct Unsigned : ElementOf<std::uint32_t, std::int32_t, count> {
-  static std::int32_t value(std::uint32_t word) {
-    constexpr std::uint32_t unused = 32 - 32 / count;
-    return static_cast<std::int32_t>(word << unused >> unused);
+struct Unsigned : ElementOf<std::uint32_t, float, count> {
+  static_assert(count >= 4);
+  static float value(std::uint32_t word) {
+    return static_cast<float>(static_cast<std::int32_t>(word & ((1u << 32 / count) - 1)));
   }
+};
+struct Bits : ElementOf<std::uint32_t, std::int32_t, 1> {
+  static std::int32_t value(std::uint32_t word) { return static_cast<std::int32_t>(word); }
 };
 
 template <class Word>
@@ -196,7 +202,7 @@ struct Fused {
     }
   }
 };
-/// The same for products that are exact, where it makes no difference, and for integers.
+/// The same for products that are exact, where it makes no difference.
 struct Exact {
   static void add(Row<float>& sums, float factor, const Row<float>& other) {
 #if defined(__FMA__)
@@ -204,9 +210,6 @@ struct Exact {
 #else
     sums.vectors[0] += factor * other.vectors[0];
 #endif
-  }
-  static void add(Row<std::int32_t>& sums, std::int32_t factor, const Row<std::int32_t>& other) {
-    sums.vectors[0] += factor * other.vectors[0];
   }
 };
 /// The ones of two words' `and` or `xor`.
@@ -309,17 +312,18 @@ inline void make_nans_equal(double* sums, std::uint32_t count) {
   }
 }
 
-/// Adds C to the sums of products, which have at most 24 bits: wraps around or saturates.
-inline void add_integers(std::int32_t* sums, const std::int32_t* c, std::uint32_t count,
-                         bool saturate) {
+/// Adds sums of products, which have at most 24 bits, to C: wraps around or saturates.
+template <class T>
+inline void add_integers(std::int32_t* c, const T* sums, std::uint32_t count, bool saturate) {
   const std::int32_t ones = saturate ? -1 : 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const auto sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[i]) +
+    const auto added = static_cast<std::int32_t>(sums[i]);
+    const auto sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(added) +
                                                static_cast<std::uint32_t>(c[i]));
     // It overflows where its sign is that of neither summand.
-    const std::int32_t overflows = ((sum ^ sums[i]) & (sum ^ c[i])) >> 31 & ones;
+    const std::int32_t overflows = ((sum ^ added) & (sum ^ c[i])) >> 31 & ones;
     const std::int32_t limit = c[i] >> 31 ^ 0x7fffffff;
-    sums[i] = (limit & overflows) | (sum & ~overflows);
+    c[i] = (limit & overflows) | (sum & ~overflows);
   }
 }
 

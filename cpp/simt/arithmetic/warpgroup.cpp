@@ -127,20 +127,21 @@ void multiply_floats(std::byte* registers, const WarpgroupMultiply& multiply, bo
 
 void multiply_integers(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
                        std::span<const FactorRow> a, std::span<const FactorRow> b) {
-  const auto load = [](std::uint32_t, std::int32_t* sums) { std::fill_n(sums, tile_sums, 0); };
-  const auto store = [&](std::uint32_t tile, std::int32_t* sums) {
+  const auto load = [](std::uint32_t, auto* sums) { std::fill_n(sums, tile_sums, 0); };
+  const auto store = [&](std::uint32_t tile, const auto* products) {
     const std::uint32_t* const slots = &multiply.d_values[std::size_t{2} * tile];
-    std::array<std::int32_t, tile_sums> before{};
-    if (accumulates) load_sums(registers, slots, before.data());
-    add_integers(sums, before.data(), tile_sums, multiply.saturate);
-    store_sums(registers, slots, sums);
+    std::array<std::int32_t, tile_sums> sums{};
+    if (accumulates) load_sums(registers, slots, sums.data());
+    add_integers(sums.data(), products, tile_sums, multiply.saturate);
+    store_sums(registers, slots, sums.data());
   };
-  RowsOfA<std::int32_t> left;
   if (multiply.a == FactorElement::b1) {
-    read_a<Signed<1>>(a, left);
-    multiply_columns<Signed<1>, Ones<true>>(left, b, load, store);
+    RowsOfA<std::int32_t> left;
+    read_a<Bits>(a, left);
+    multiply_columns<Bits, Ones<true>>(left, b, load, store);
     return;
   }
+  RowsOfA<float> left;
   if (multiply.a == FactorElement::s8) {
     read_a<Signed<4>>(a, left);
   } else {
