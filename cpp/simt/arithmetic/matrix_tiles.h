@@ -17,6 +17,7 @@
 // each of which holds 1 to 8 neighbours of the row (column). A register of a warp is such a tile:
 // lane 4 * g + t holds word t of row g. So are 16 bytes each of 8 rows in shared memory. Tiles of
 // sums have 8 x 8 elements. The loops over a tile have constant bounds, for the compiler's vectors.
+// All of it has internal linkage.
 
 #ifndef WARPSTACK_ISA
 #define WARPSTACK_ISA baseline

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -36,6 +35,9 @@ Random seeded_by(const std::string& name) {
   std::seed_seq seeds(name.begin(), name.end());
   return Random(seeds);
 }
+
+/// Of factors; C has twice as much.
+constexpr std::array<int, 5> exponents{0, 0, -71, 0, 61};
 
 struct Form {
   std::uint32_t m, n, k;
@@ -191,10 +193,14 @@ class Registers {
 
 /// Mostly ordinary numbers; else anything, zeros of both signs, infinities and NaNs. A single NaN
 /// spoils its row: few of them.
-std::uint64_t random_bits(Element element, Random& random) {
+/// `exponent` scales floats of 8 exponent bits, to where products leave the range but sums do not.
+std::uint64_t random_bits(Element element, Random& random, int exponent = 0) {
   const std::uint64_t any = random();
   const std::uint64_t choice = random() % 1000;
-  const double near = std::normal_distribution<double>(0, 2)(random);
+  const bool is_wide =
+      element == Element::bf16 || element == Element::tf32 || element == Element::f32;
+  const double near =
+      std::ldexp(std::normal_distribution<double>(0, 2)(random), is_wide ? exponent : 0);
   const bool is_float = element >= Element::f16 && element <= Element::f64;
   if (!is_float) {
     const std::uint64_t ones =
@@ -225,11 +231,11 @@ std::uint64_t random_bits(Element element, Random& random) {
 }
 
 void fill(Registers& registers, const MatrixFragment& fragment,
-          const std::array<std::uint32_t, 8>& slots, Random& random) {
+          const std::array<std::uint32_t, 8>& slots, Random& random, int exponent) {
   const std::uint32_t count = fragment.num_tiles() * fragment.per_tile();
   for (std::uint32_t i = 0; i < count; ++i) {
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      registers.put(fragment, slots, i, lane, random_bits(fragment.element, random));
+      registers.put(fragment, slots, i, lane, random_bits(fragment.element, random, exponent));
     }
   }
 }
@@ -315,9 +321,10 @@ TEST_P(MatrixProduct, IsTheSumOfProductsInOrder) {
         break;
     }
     Registers registers(slots.size(), random);
-    fill(registers, multiply.a, multiply.a_values, random);
-    fill(registers, multiply.b, multiply.b_values, random);
-    fill(registers, multiply.c, multiply.c_values, random);
+    const int exponent = exponents[round % 5];
+    fill(registers, multiply.a, multiply.a_values, random, exponent);
+    fill(registers, multiply.b, multiply.b_values, random, exponent);
+    fill(registers, multiply.c, multiply.c_values, random, 2 * exponent);
     Registers expected = registers;
     multiply_slowly(expected, multiply);
     multiply_matrices(registers.data(), multiply);
@@ -405,13 +412,15 @@ double value_of(FactorElement element, const FactorRow& row, std::uint32_t k) {
   return value_of(plain(element), bits);
 }
 
-std::vector<FactorRow> random_rows(std::size_t count, FactorElement element, Random& random) {
+std::vector<FactorRow> random_rows(std::size_t count, FactorElement element, Random& random,
+                                   int exponent) {
   std::vector<FactorRow> rows(count);
   const std::uint32_t size = bits_of(element) / 8;
   const bool is_short = element == FactorElement::e4m3 || element == FactorElement::e5m2;
   for (FactorRow& row : rows) {
     for (std::uint32_t k = 0; k < factor_bytes / size; ++k) {
-      std::uint64_t bits = is_short ? random() & 0xff : random_bits(plain(element), random);
+      std::uint64_t bits =
+          is_short ? random() & 0xff : random_bits(plain(element), random, exponent);
       // Most of the 8-bit floats are finite.
       if (is_short && (bits & 0x7c) == 0x7c && random() % 20 != 0) bits ^= 0x40;
       std::memcpy(row.data() + std::size_t{size} * k, &bits, size);
@@ -462,7 +471,8 @@ TEST_P(WarpgroupProduct, IsTheSumOfProductsInOrder) {
       multiply.b = types.b;
       multiply.d = types.d;
       multiply.columns = columns;
-      multiply.saturate = is_integer && ++round % 3 == 1;
+      const int exponent = exponents[++round % 5];
+      multiply.saturate = is_integer && round % 3 == 1;
       multiply.negate_a = has_signs && random() % 2 == 1;
       multiply.negate_b = has_signs && random() % 2 == 1;
       std::vector<std::uint32_t> slots(columns / (types.d == FactorElement::f16 ? 4 : 2));
@@ -476,12 +486,12 @@ TEST_P(WarpgroupProduct, IsTheSumOfProductsInOrder) {
       for (const std::uint32_t slot : slots) {
         for (std::uint32_t lane = 0; lane < lanes; ++lane) {
           for (std::uint32_t i = 0; i < one.per_register(); ++i) {
-            registers.put(one, {slot}, i, lane, random_bits(d, random));
+            registers.put(one, {slot}, i, lane, random_bits(d, random, 2 * exponent));
           }
         }
       }
-      const std::vector<FactorRow> a = random_rows(warp_rows, types.a, random);
-      const std::vector<FactorRow> b = random_rows(columns, types.b, random);
+      const std::vector<FactorRow> a = random_rows(warp_rows, types.a, random, exponent);
+      const std::vector<FactorRow> b = random_rows(columns, types.b, random, exponent);
       Registers expected = registers;
       multiply_rows_slowly(expected, multiply, accumulates, a, b);
       multiply_rows(registers.data(), multiply, accumulates, a, b);
