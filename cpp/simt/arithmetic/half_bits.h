@@ -81,6 +81,21 @@ static inline std::uint16_t double_to_bfloat(double value, Rounding rounding = R
   return static_cast<std::uint16_t>(bits | (negative ? 0x8000u : 0u));
 }
 
+/// double_to_half(value) to nearest, without branches; additions must be rounded to nearest, too.
+static inline std::uint32_t float_to_half(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  // The last bit of 0.5 is that of subnormal f16: the sum is rounded there.
+  const std::uint32_t small =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  // Ties go to even; the exponent's bias decreases by 112. A carry may make it an infinity.
+  const std::uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+  std::uint32_t result = magnitude < 0x38800000u ? small : normal;
+  result = magnitude >= 0x47800000u ? 0x7c00u : result;
+  result |= bits >> 16 & 0x8000u;
+  return magnitude > 0x7f800000u ? 0x7fffu : result;
+}
+
 /// a * b + c, rounded to odd in double, so that a later rounding to a shorter format gives the
 /// correctly rounded result.
 static inline double fma_to_odd(double a, double b, double c) {

@@ -1,17 +1,10 @@
-// Compiled once per instruction set of the host, see lanes/lane_functions.h.
+// Compiled once per instruction set of the host, see arithmetic/lane_functions.h.
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
+#include <array>
 
-#include "simt/arithmetic/half_bits.h"
 #include "simt/arithmetic/matrix_descriptor.h"
-
-#ifndef WARPSTACK_ISA
-#define WARPSTACK_ISA baseline
-#endif
+#include "simt/arithmetic/matrix_tiles.h"
 
 namespace warpstack::simt::WARPSTACK_ISA {
 
@@ -20,160 +13,145 @@ void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool
 
 namespace {
 
-constexpr std::uint32_t num_lanes = 32;
+/// 16 bytes of 8 rows each are a tile.
+constexpr std::uint32_t chunks = factor_bytes / (row_words * 4);
+constexpr std::uint32_t tiles_down = warp_rows / tile_rows;
+/// Elements of 8 rows of a factor: of 8 bits at most.
+constexpr std::size_t max_elements = std::size_t{factor_bytes} * tile_rows;
 
-/// Sums of a warp, row by row.
 template <class T>
-using Sums = std::array<std::array<T, max_warpgroup_columns>, warp_rows>;
+using RowsOfA = std::array<std::array<T, max_elements>, tiles_down>;
 
-template <class T>
-T element_of(const FactorRow& row, std::uint32_t k) {
-  T value;
-  std::memcpy(&value, row.data() + k * sizeof(T), sizeof(T));
-  return value;
+const std::byte* bytes_of(std::span<const FactorRow> rows, std::uint32_t tile,
+                          std::uint32_t chunk) {
+  return rows[tile * tile_rows].data() + chunk * row_words * 4;
 }
 
-/// An 8-bit float of four exponent bits, without infinities (OCP 8-bit floating point).
-float e4m3_to_float(std::uint8_t bits) {
-  const int exponent = bits >> 3 & 15;
-  const int fraction = bits & 7;
-  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
-  const float value = exponent == 0 ? static_cast<float>(fraction) * 0x1p-9f
-                                    : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
-  return (bits & 0x80) != 0 ? -value : value;
-}
-
-float float_of(const FactorRow& row, FactorElement element, std::uint32_t k) {
-  switch (element) {
-    case FactorElement::f16:
-      return half_to_float(element_of<std::uint16_t>(row, k));
-    case FactorElement::bf16:
-      return std::bit_cast<float>(std::uint32_t{element_of<std::uint16_t>(row, k)} << 16);
-    case FactorElement::e4m3:
-      return e4m3_to_float(element_of<std::uint8_t>(row, k));
-    case FactorElement::e5m2:  // the upper half of an f16
-      return half_to_float(static_cast<std::uint16_t>(element_of<std::uint8_t>(row, k) << 8));
-    default:  // tf32: the units ignore the low bits
-      return std::bit_cast<float>(element_of<std::uint32_t>(row, k) & 0xffffe000u);
-  }
-}
-
-std::int32_t integer_of(const FactorRow& row, FactorElement element, std::uint32_t k) {
-  if (element == FactorElement::s8) return element_of<std::int8_t>(row, k);
-  if (element == FactorElement::u8) return element_of<std::uint8_t>(row, k);
-  return element_of<std::int32_t>(row, k);  // b1
-}
-
-/// Calls f(row, column, slot, lane) for the accumulators, two neighbours of 16 bits as one word.
-template <class F>
-inline void for_each_word(const WarpgroupMultiply& multiply, F f) {
-  const std::uint32_t words = multiply.d == FactorElement::f16 ? 1 : 2;  // of a row, per lane
-  for (std::uint32_t i = 0; i < multiply.d_values.size(); ++i) {
-    const std::uint32_t chunk = i / (2 * words);
-    const std::uint32_t half = i / words % 2;
-    for (std::uint32_t lane = 0; lane < num_lanes; ++lane) {
-      f(8 * half + lane / 4, 8 * chunk + lane % 4 * 2 + i % words, multiply.d_values[i], lane);
+template <class Element, class T>
+void read_a(std::span<const FactorRow> rows, RowsOfA<T>& values) {
+  for (std::uint32_t tile = 0; tile < tiles_down; ++tile) {
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      spread_a<Element>(load_words<std::uint32_t>(bytes_of(rows, tile, chunk), factor_bytes),
+                        values[tile].data() + chunk * Element::per_word * tile_words);
     }
   }
 }
 
-std::uint32_t word_of(const std::byte* registers, std::uint32_t slot, std::uint32_t lane) {
-  std::uint32_t word;
-  std::memcpy(&word, registers + slot + 4 * lane, 4);
-  return word;
-}
-
-void put_word(std::byte* registers, std::uint32_t slot, std::uint32_t lane, std::uint32_t word) {
-  std::memcpy(registers + slot + 4 * lane, &word, 4);
-}
-
-/// sums[i][j] = f(sums[i][j], a[i][k], b[k][j]) in the order of increasing k.
-template <class T, class Value, class F>
-inline void accumulate(std::span<const FactorRow> a, std::span<const FactorRow> b,
-                       std::uint32_t inner, Sums<T>& sums, Value value_of, F f) {
-  const auto columns = static_cast<std::uint32_t>(b.size());
-  std::array<std::array<T, max_warpgroup_columns>, factor_bytes> right;
-  for (std::uint32_t j = 0; j < columns; ++j) {
-    for (std::uint32_t k = 0; k < inner; ++k) right[k][j] = value_of(b[j], k, false);
-  }
-  for (std::uint32_t i = 0; i < warp_rows; ++i) {
-    T* const row = sums[i].data();
-    for (std::uint32_t k = 0; k < inner; ++k) {
-      const T factor = value_of(a[i], k, true);
-      const T* const other = right[k].data();
-      for (std::uint32_t j = 0; j < columns; ++j) row[j] = f(row[j], factor, other[j]);
+/// Multiplies one tile of 8 columns of B after the other. load(tile, sums) and store(tile, sums)
+/// move the sums of a tile of the result.
+template <class Element, class Step, class T, class Load, class Store>
+void multiply_columns(const RowsOfA<T>& a, std::span<const FactorRow> b, Load load, Store store) {
+  std::array<T, max_elements> right;
+  std::array<T, tile_sums> sums;
+  for (std::uint32_t column = 0; column < b.size() / tile_rows; ++column) {
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      spread_b<Element>(load_words<std::uint32_t>(bytes_of(b, column, chunk), factor_bytes),
+                        right.data() + chunk * Element::per_word * tile_words);
+    }
+    for (std::uint32_t row = 0; row < tiles_down; ++row) {
+      const std::uint32_t tile = column * tiles_down + row;
+      load(tile, sums.data());
+      multiply_tile<Step>(a[row].data(), right.data(), chunks, Element::per_word, sums.data());
+      store(tile, sums.data());
     }
   }
 }
 
 void multiply_floats(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
                      std::span<const FactorRow> a, std::span<const FactorRow> b) {
-  Sums<float> sums{};
   const bool is_half = multiply.d == FactorElement::f16;
-  if (accumulates) {
-    for_each_word(multiply, [&](std::uint32_t row, std::uint32_t column, std::uint32_t slot,
-                                std::uint32_t lane) {
-      const std::uint32_t word = word_of(registers, slot, lane);
-      if (!is_half) {
-        sums[row][column] = std::bit_cast<float>(word);
-        return;
-      }
-      sums[row][column] = half_to_float(static_cast<std::uint16_t>(word));
-      sums[row][column + 1] = half_to_float(static_cast<std::uint16_t>(word >> 16));
-    });
-  }
-  const std::uint32_t inner = factor_bytes * 8 / bits_of(multiply.a);
-  const auto value_of = [&](const FactorRow& row, std::uint32_t k, bool is_a) {
-    const float value = float_of(row, is_a ? multiply.a : multiply.b, k);
-    return (is_a ? multiply.negate_a : multiply.negate_b) ? -value : value;
+  const std::uint32_t* const slots = multiply.d_values.data();
+  const auto load = [&](std::uint32_t tile, float* sums) {
+    if (!accumulates) {
+      std::fill_n(sums, tile_sums, 0.0f);
+    } else if (is_half) {
+      load_half_sums(registers, slots[tile], sums);
+    } else {
+      load_sums(registers, slots + std::size_t{2} * tile, sums);
+    }
   };
-  if (multiply.a == FactorElement::bf16 || multiply.a == FactorElement::tf32) {
-    accumulate(a, b, inner, sums, value_of,
-               [](float sum, float x, float y) { return std::fma(x, y, sum); });
-  } else {
-    // Products of the shorter formats are exact in f32: no fused operation is needed.
-    accumulate(a, b, inner, sums, value_of,
-               [](float sum, float x, float y) { return sum + x * y; });
-  }
-  for_each_word(multiply, [&](std::uint32_t row, std::uint32_t column, std::uint32_t slot,
-                              std::uint32_t lane) {
-    const float value = sums[row][column];
-    if (!is_half) {
-      put_word(registers, slot, lane,
-               std::isnan(value) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(value));
+  const auto store = [&](std::uint32_t tile, float* sums) {
+    if (is_half) {
+      store_half_sums(registers, slots[tile], sums);
       return;
     }
-    put_word(registers, slot, lane,
-             double_to_half(static_cast<double>(value)) |
-                 std::uint32_t{double_to_half(static_cast<double>(sums[row][column + 1]))} << 16);
-  });
+    make_nans_equal(sums, tile_sums);
+    store_sums(registers, slots + std::size_t{2} * tile, sums);
+  };
+  RowsOfA<float> left{};
+  const auto multiply_as = [&]<class Element, class Step>(Element, Step) {
+    multiply_columns<Element, Step>(left, b, load, store);
+  };
+  switch (multiply.a) {
+    case FactorElement::f16:
+      read_a<Half>(a, left);
+      break;
+    case FactorElement::bf16:
+      read_a<Bfloat>(a, left);
+      break;
+    case FactorElement::e4m3:
+      read_a<E4m3>(a, left);
+      break;
+    case FactorElement::e5m2:
+      read_a<E5m2>(a, left);
+      break;
+    default:
+      read_a<TensorFloat>(a, left);
+      break;
+  }
+  // Products do not depend on which factor is negated.
+  if (multiply.negate_a != multiply.negate_b) {
+    for (auto& tile : left) {
+      for (float& value : tile) value = -value;
+    }
+  }
+  // Products of the formats shorter than bf16 are exact in f32.
+  switch (multiply.b) {
+    case FactorElement::f16:
+      multiply_as(Half{}, Exact{});
+      break;
+    case FactorElement::bf16:
+      multiply_as(Bfloat{}, Fused{});
+      break;
+    case FactorElement::e4m3:
+      multiply_as(E4m3{}, Exact{});
+      break;
+    case FactorElement::e5m2:
+      multiply_as(E5m2{}, Exact{});
+      break;
+    default:
+      multiply_as(TensorFloat{}, Fused{});
+      break;
+  }
 }
 
 void multiply_integers(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
                        std::span<const FactorRow> a, std::span<const FactorRow> b) {
-  using Word = std::int32_t;
-  Sums<Word> sums{};  // without D they have at most 24 bits
-  const auto value_of = [&](const FactorRow& row, std::uint32_t k, bool is_a) {
-    return integer_of(row, is_a ? multiply.a : multiply.b, k);
+  const auto load = [](std::uint32_t, auto* sums) { std::fill_n(sums, tile_sums, 0); };
+  const auto store = [&](std::uint32_t tile, const auto* products) {
+    const std::uint32_t* const slots = &multiply.d_values[std::size_t{2} * tile];
+    std::array<std::int32_t, tile_sums> sums{};
+    if (accumulates) load_sums(registers, slots, sums.data());
+    add_integers(sums.data(), products, tile_sums, multiply.saturate);
+    store_sums(registers, slots, sums.data());
   };
   if (multiply.a == FactorElement::b1) {
-    accumulate(a, b, factor_bytes / 4, sums, value_of, [](Word sum, Word x, Word y) {
-      return sum + std::popcount(static_cast<std::uint32_t>(x & y));
-    });
-  } else {
-    accumulate(a, b, factor_bytes, sums, value_of,
-               [](Word sum, Word x, Word y) { return sum + x * y; });
+    RowsOfA<std::int32_t> left;
+    read_a<Bits>(a, left);
+    multiply_columns<Bits, Ones<true>>(left, b, load, store);
+    return;
   }
-  for_each_word(multiply, [&](std::uint32_t row, std::uint32_t column, std::uint32_t slot,
-                              std::uint32_t lane) {
-    std::int64_t sum = sums[row][column];
-    if (accumulates) sum += static_cast<Word>(word_of(registers, slot, lane));
-    if (multiply.saturate) {
-      sum = std::clamp<std::int64_t>(sum, std::numeric_limits<Word>::min(),
-                                     std::numeric_limits<Word>::max());
-    }
-    put_word(registers, slot, lane, static_cast<std::uint32_t>(sum));
-  });
+  RowsOfA<float> left;
+  if (multiply.a == FactorElement::s8) {
+    read_a<Signed<4>>(a, left);
+  } else {
+    read_a<Unsigned<4>>(a, left);
+  }
+  if (multiply.b == FactorElement::s8) {
+    multiply_columns<Signed<4>, Exact>(left, b, load, store);
+  } else {
+    multiply_columns<Unsigned<4>, Exact>(left, b, load, store);
+  }
 }
 
 }  // namespace

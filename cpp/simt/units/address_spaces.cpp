@@ -254,6 +254,11 @@ std::byte* AddressSpaces::in_other_block(Warp& warp, const Step& step, std::uint
 
 void AddressSpaces::check_alignment(Warp& warp, const Step& step, const LaneAddresses& lanes,
                                     std::uint32_t bytes) const {
+  if (std::has_single_bit(bytes) && lanes.mask == all_lanes) {
+    std::uint64_t any = 0;
+    for (const std::uint64_t address : lanes.address) any |= address;
+    if ((any & (bytes - 1)) == 0) return;
+  }
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     if (lanes.address[lane] % bytes != 0) {

@@ -94,6 +94,12 @@ void for_lanes(const LaneAddresses& lanes, F f) {
   }
 }
 
+/// Bytes that a lane of an asynchronous copy reads; zeros follow them.
+std::uint32_t bytes_read(const MemoryAccess& access, const std::byte* registers, int lane) {
+  if (access.source_bytes == none) return access.bytes;
+  return std::min<std::uint32_t>(access.bytes, lane_u32(registers, access.source_bytes, lane));
+}
+
 /// Loads or stores if a single range of host memory serves all lanes.
 void move_elements(std::byte* registers, const MemoryAccess& access, const LaneAddresses& lanes,
                    const HostRange& range, bool is_load) {
@@ -250,12 +256,72 @@ void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& acc
                  to.mask, from);
   spaces_.check_alignment(warp, step, to, access.bytes);
   spaces_.check_alignment(warp, step, from, access.bytes);
+  if (!copy_together(step, access, registers, to, from)) {
+    copy_one_by_one(warp, step, access, registers, to, from);
+  }
+  if (races_.is_on()) {
+    races_.check(warp, step, AddressSpace::shared, to, access.bytes, RaceKind::store);
+  }
+  recorder_.record_access(warp, step, to.mask, &from);
+}
+
+bool LoadStore::copy_together(const Step& step, const MemoryAccess& access,
+                              const std::byte* registers, const LaneAddresses& to,
+                              LaneAddresses& from) {
+  if (races_.is_on()) return false;
+  std::uint32_t readers = to.mask;
+  if (access.source_bytes != none) {
+    for_lanes(to, [&](int lane) {
+      if (bytes_read(access, registers, lane) == 0) readers &= ~(1u << lane);
+    });
+    const auto reads_all = [&](int lane) {
+      return bytes_read(access, registers, lane) == access.bytes;
+    };
+    for (std::uint32_t rest = readers; rest != 0; rest &= rest - 1) {
+      if (!reads_all(std::countr_zero(rest))) return false;
+    }
+  }
+  const HostRange target = spaces_.common_shared_range(to, access.bytes, false);
+  if (!target) return false;
+  const LaneAddresses* places = &from;
+  HostRange source;
+  from.mask = readers;  // the others read nothing, as past the end of a matrix
+  if (readers != 0) {
+    source = spaces_.common_range(step, from, access.bytes, true, places_);
+    if (!source) {
+      from.mask = to.mask;
+      return false;
+    }
+    if (source.moved) places = &places_;
+  }
+  const auto copy = [&]<class Bytes>(Bytes) {
+    for_lanes(to, [&](int lane) {
+      Bytes bytes{};
+      if ((readers >> lane & 1) != 0) {
+        std::memcpy(&bytes, source.at(places->address[lane]), sizeof bytes);
+      }
+      std::memcpy(target.at(to.address[lane]), &bytes, sizeof bytes);
+    });
+  };
+  switch (access.bytes) {
+    case 4:
+      copy(std::array<std::byte, 4>{});
+      return true;
+    case 8:
+      copy(std::array<std::byte, 8>{});
+      return true;
+    default:
+      copy(std::array<std::byte, 16>{});
+      return true;
+  }
+}
+
+void LoadStore::copy_one_by_one(Warp& warp, const Step& step, const MemoryAccess& access,
+                                const std::byte* registers, const LaneAddresses& to,
+                                LaneAddresses& from) {
   for (std::uint32_t rest = to.mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    std::uint32_t bytes = access.bytes;
-    if (access.source_bytes != none) {
-      bytes = std::min(bytes, lane_u32(registers, access.source_bytes, lane));
-    }
+    const std::uint32_t bytes = bytes_read(access, registers, lane);
     std::byte* const target =
         spaces_.shared(warp, step, static_cast<std::uint32_t>(lane), to.address[lane], access.bytes,
                        {.reads = false, .writes = true});
@@ -273,10 +339,6 @@ void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& acc
       races_.check(warp, step, AddressSpace::global, one, bytes, RaceKind::load);
     }
   }
-  if (races_.is_on()) {
-    races_.check(warp, step, AddressSpace::shared, to, access.bytes, RaceKind::store);
-  }
-  recorder_.record_access(warp, step, to.mask, &from);
 }
 
 void read_addresses(const std::byte* registers, std::uint32_t slot, bool is_64_bits,

@@ -44,6 +44,14 @@ class LoadStore {
               const LaneAddresses& lanes);
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
                   const LaneAddresses& to);
+  /// Copies for all lanes if a single range of host memory holds what they read, another what they
+  /// write, and each lane reads all of its bytes or none; else returns false. Lanes that read
+  /// nothing leave the mask of `from`.
+  bool copy_together(const Step& step, const MemoryAccess& access, const std::byte* registers,
+                     const LaneAddresses& to, LaneAddresses& from);
+  /// The same for any lanes, with checks of each.
+  void copy_one_by_one(Warp& warp, const Step& step, const MemoryAccess& access,
+                       const std::byte* registers, const LaneAddresses& to, LaneAddresses& from);
 
   const Execution& execution_;
   const KernelProgram& program_;

@@ -17,24 +17,30 @@ using SmallMatrix = std::array<std::array<std::uint16_t, 8>, 8>;
 
 void put_matrix(std::byte* registers, std::uint32_t slot, const SmallMatrix& matrix,
                 bool transposed) {
+  if (!transposed) {
+    std::memcpy(registers + slot, matrix.data(), sizeof matrix);
+    return;
+  }
   for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
     const std::uint32_t row = lane / 4;
     const std::uint32_t column = lane % 4 * 2;
-    const std::uint32_t low = transposed ? matrix[column][row] : matrix[row][column];
-    const std::uint32_t high = transposed ? matrix[column + 1][row] : matrix[row][column + 1];
-    write_lane(registers, slot, 4, static_cast<int>(lane), low | high << 16);
+    const std::uint32_t word = matrix[column][row] | std::uint32_t{matrix[column + 1][row]} << 16;
+    std::memcpy(registers + slot + sizeof word * lane, &word, sizeof word);
   }
 }
 
 SmallMatrix get_matrix(const std::byte* registers, std::uint32_t slot, bool transposed) {
   SmallMatrix matrix;
+  if (!transposed) {
+    std::memcpy(matrix.data(), registers + slot, sizeof matrix);
+    return matrix;
+  }
   for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
     const std::uint32_t row = lane / 4;
     const std::uint32_t column = lane % 4 * 2;
     const std::uint32_t word = lane_u32(registers, slot, static_cast<int>(lane));
-    (transposed ? matrix[column][row] : matrix[row][column]) = static_cast<std::uint16_t>(word);
-    (transposed ? matrix[column + 1][row] : matrix[row][column + 1]) =
-        static_cast<std::uint16_t>(word >> 16);
+    matrix[column][row] = static_cast<std::uint16_t>(word);
+    matrix[column + 1][row] = static_cast<std::uint16_t>(word >> 16);
   }
   return matrix;
 }
@@ -87,7 +93,8 @@ void MatrixUnit::access_matrices(Warp& warp, const Step& step, std::byte* regist
       lanes.address[lane] -= shared_window;
     }
   }
-  spaces_.check_alignment(warp, step, lanes, row_bytes);
+  const HostRange range = spaces_.common_shared_range(lanes, row_bytes, is_load);
+  if (!range) spaces_.check_alignment(warp, step, lanes, row_bytes);
   SmallMatrix matrix{};
   // A load reads everything before it writes a register, which may hold addresses.
   std::array<SmallMatrix, 4> loaded;
@@ -95,8 +102,10 @@ void MatrixUnit::access_matrices(Warp& warp, const Step& step, std::byte* regist
     if (!is_load) matrix = get_matrix(registers, access.values[m], access.transposed);
     for (std::uint32_t row = 0; row < 8; ++row) {
       const std::uint32_t lane = 8 * m + row;
-      std::byte* const place = spaces_.shared(warp, step, lane, lanes.address[lane], row_bytes,
-                                              {.reads = is_load, .writes = !is_load});
+      std::byte* const place =
+          range ? range.at(lanes.address[lane])
+                : spaces_.shared(warp, step, lane, lanes.address[lane], row_bytes,
+                                 {.reads = is_load, .writes = !is_load});
       if (is_load) {
         std::memcpy(loaded[m][row].data(), place, row_bytes);
       } else {

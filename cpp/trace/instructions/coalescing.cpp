@@ -326,10 +326,42 @@ class UnitsOfPlaces {
 };
 
 bool are_aligned(const LaneAddresses& lanes, std::uint32_t width) {
+  if (lanes.mask == ~std::uint32_t{0}) {
+    std::uint64_t bits = 0;
+    for (const std::uint64_t address : lanes.address) bits |= address;
+    return (bits & (width - 1)) == 0;
+  }
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     if ((lanes.address[std::countr_zero(rest)] & (width - 1)) != 0) return false;
   }
   return true;
+}
+
+/// Passes over 32 banks of lanes with `width` aligned bytes each, a power of two of 4 to 32, which
+/// proceed in groups. Lanes conflict with all their words or none.
+std::uint32_t aligned_passes(const LaneAddresses& lanes, std::uint32_t width,
+                             std::uint32_t lanes_per_group) {
+  const std::uint32_t places = 4 * warp_size / width;
+  const int shift = std::countr_zero(width);
+  std::uint32_t passes = 0;
+  for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
+    const auto group = static_cast<std::uint32_t>(
+        lanes.mask & ((std::uint64_t{1} << lanes_per_group) - 1) << first);
+    std::uint32_t taken = 0;
+    for (std::uint32_t rest = group; rest != 0; rest &= rest - 1) {
+      taken |= 1u << (lanes.address[std::countr_zero(rest)] >> shift & (places - 1));
+    }
+    if (std::popcount(taken) == std::popcount(group)) {  // as a rule: each has a place of its own
+      passes += group != 0 ? 1 : 0;
+      continue;
+    }
+    UnitsOfPlaces units(places);
+    for (std::uint32_t rest = group; rest != 0; rest &= rest - 1) {
+      units.add(lanes.address[std::countr_zero(rest)] >> shift);
+    }
+    passes += units.most();
+  }
+  return passes;
 }
 
 }  // namespace
@@ -343,12 +375,14 @@ std::uint32_t l1_passes(const LaneAddresses& lanes, std::uint32_t width) {
     if (const std::uint32_t passes = passes_of_stride(lanes, unit); passes != 0) return passes;
   }
   const std::uint32_t lanes_per_group = shared_group_lanes(width, false);
-  // Aligned lanes conflict with all their words or none.
-  const std::uint32_t bytes = unit > 4 && are_aligned(lanes, unit) ? unit : 4;
+  if (width == unit && are_aligned(lanes, unit)) {
+    return aligned_passes(lanes, unit, lanes_per_group);
+  }
+  constexpr std::uint32_t bytes = 4;
   std::uint32_t passes = 0;
   for (std::uint32_t first = 0; first < warp_size; first += lanes_per_group) {
     const std::uint64_t group = ((std::uint64_t{1} << lanes_per_group) - 1) << first;
-    UnitsOfPlaces units(4 * warp_size / bytes);
+    UnitsOfPlaces units(warp_size);
     for (auto rest = static_cast<std::uint32_t>(lanes.mask & group); rest != 0; rest &= rest - 1) {
       const std::uint64_t address = lanes.address[std::countr_zero(rest)];
       for (std::uint64_t next = address / bytes; next <= (address + width - 1) / bytes; ++next) {
@@ -378,6 +412,9 @@ std::uint32_t shared_wavefronts(const LaneAddresses& lanes, std::uint32_t width,
   const bool is_paired = access == SharedAccess::load && (width == 8 || width == 16) &&
                          (are_pairs(lanes, 1) || are_pairs(lanes, 2));
   const std::uint32_t lanes_per_group = shared_group_lanes(width, is_paired);
+  if (!in_turn && (width == 4 || width == 8 || width == 16) && are_aligned(lanes, width)) {
+    return aligned_passes(lanes, width, lanes_per_group);
+  }
   std::uint32_t wavefronts = 0;
   // A group has at most 32 lanes of one word, fewer of wider accesses, and misaligned lanes touch
   // one word more: 64 words, or 65 of the widest access, 256 bytes. Pairs have up to 96.

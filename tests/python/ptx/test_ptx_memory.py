@@ -392,3 +392,40 @@ def test_cp_async(size, cache):
         # Copies of no bytes, which fill with zeros, read nothing.
         touched = trace.warp(0, 0)["memory_count"][0]
         assert touched == (0 if partial == 0 else size)  # 32 bytes each
+
+
+@pytest.mark.parametrize("sizes", [(0, 16), (16,), (0, 3, 16, 20)])
+@pytest.mark.parametrize("apart", [1, 7])
+@pytest.mark.parametrize("active", [32, 21])
+def test_cp_async_lanes_that_read_different_sizes(sizes, apart, active):
+    rng = np.random.default_rng(len(sizes))
+    data = rng.integers(1, 256, 32 * 16, dtype=np.uint8)
+    other = rng.integers(1, 256, 32 * 16, dtype=np.uint8)
+    wanted = rng.choice(sizes, 32).astype(np.uint32)
+    # Lane i writes place i * apart % 32; lanes that copy nothing leave what was there.
+    body = (
+        ".shared .align 16 .b8 s[512]; mov.u64 %l0, s;"
+        f"mul.lo.u32 %r5, %t, {apart}; and.b32 %r5, %r5, 31;"
+        "mad.wide.u32 %l1, %r5, 16, %l0; mad.wide.u32 %l2, %t, 16, %a0;"
+        "mad.wide.u32 %l4, %t, 16, %a1; mad.wide.u32 %l5, %t, 16, %l0;"
+        "ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%l4];"
+        "st.shared.v4.u32 [%l5], {%r0, %r1, %r2, %r3};"
+        "mad.wide.u32 %l6, %t, 4, %a2; ld.global.u32 %r4, [%l6]; bar.sync 0;"
+        f"setp.lt.u32 %p0, %t, {active};"
+        "@%p0 cp.async.cg.shared.global [%l1], [%l2], 16, %r4; cp.async.wait_all; bar.sync 0;"
+        "mad.wide.u32 %l3, %t, 16, %a3;"
+        "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%l5];"
+        "st.global.v4.u32 [%l3], {%r0, %r1, %r2, %r3};"
+    )
+    (*_, out), trace = run(body, data, other, wanted, np.zeros(512, np.uint8))
+    expected = other.reshape(32, 16).copy()
+    for lane in range(active):
+        count = min(wanted[lane], 16)
+        expected[lane * apart % 32] = 0
+        expected[lane * apart % 32, :count] = data[16 * lane : 16 * lane + count]
+    assert (out.reshape(32, 16) == expected).all()
+    table = trace.instructions
+    (copy,) = np.flatnonzero(table["opcode"].str.startswith("cp.async.cg"))
+    columns = trace.warp(0, 0)
+    count = np.asarray(columns["memory_count"])[np.asarray(columns["memory_static"]) == copy]
+    assert count.tolist() == [len({lane // 2 for lane in range(active) if wanted[lane] > 0})]

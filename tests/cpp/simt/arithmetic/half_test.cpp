@@ -194,4 +194,15 @@ TEST(Half, FloatsAreTheDoublesOfAllBits) {
   }
 }
 
+TEST(Half, FloatsAreRoundedAsDoublesAre) {
+  // All floats in steps that end just below, at and above ties of f16.
+  for (std::uint64_t high = 0; high <= 0xffffffffu; high += 0x800) {
+    for (const std::uint64_t low : {0u, 1u, 0x7ffu, 0x3a5u}) {
+      const auto bits = static_cast<std::uint32_t>(high + low);
+      const auto value = std::bit_cast<float>(bits);
+      ASSERT_EQ(float_to_half(value), double_to_half(static_cast<double>(value))) << bits;
+    }
+  }
+}
+
 }  // namespace

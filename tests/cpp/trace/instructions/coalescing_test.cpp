@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
+#include <set>
 
 #include "trace/columns/atomic_lanes.h"
 
@@ -158,6 +160,35 @@ TEST(SharedWavefronts, ConflictsAndBroadcasts) {
   EXPECT_EQ(count(16, [](std::uint64_t i) { return 16 * i; }), 4u);
   EXPECT_EQ(count(32, [](std::uint64_t i) { return 32 * i; }), 8u);
   EXPECT_EQ(shared_wavefronts(LaneAddresses{}, 4), 0u);
+}
+
+TEST(SharedWavefronts, AreTheMostDifferentWordsOnOneBank) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 20000; ++round) {
+    const std::uint32_t width = 1u << random() % 6;
+    const std::uint32_t step = random() % 8 == 0 ? 1 : width;  // the former are misaligned
+    const std::uint32_t span = 1u << random() % 9;
+    LaneAddresses lanes{.mask = ~0u, .address = {}};
+    if (round % 2 == 1) lanes.mask = static_cast<std::uint32_t>(random());
+    for (std::uint64_t& address : lanes.address) address = 0x1000 + random() % span * step;
+    std::uint32_t expected = 0;
+    const std::uint32_t size = std::max(128 / std::max(width, 4u), 1u);
+    for (std::uint32_t first = 0; first < warp_size; first += size) {
+      std::array<std::set<std::uint64_t>, 32> words;
+      for (std::uint32_t lane = first; lane < first + size; ++lane) {
+        if ((lanes.mask >> lane & 1) == 0) continue;
+        for (std::uint64_t byte = 0; byte < width; ++byte) {
+          const std::uint64_t word = (lanes.address[lane] + byte) / 4;
+          words[word % 32].insert(word);
+        }
+      }
+      std::size_t most = 0;
+      for (const auto& bank : words) most = std::max(most, bank.size());
+      expected += static_cast<std::uint32_t>(most);
+    }
+    ASSERT_EQ(shared_wavefronts(lanes, width, SharedAccess::other), expected) << width;
+    ASSERT_EQ(l1_passes(lanes, width), expected) << width;
+  }
 }
 
 TEST(ImpliedPasses, MostSectorsOfEightBanks) {
