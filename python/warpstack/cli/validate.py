@@ -37,7 +37,7 @@ _KINDS = {
 SUMMARY = "errors of predictions against references"
 
 #: Columns of text in what predict and simulate print.
-_TEXT_COLUMNS = ("gpu_changes", "name", "gpu", "app", "change", "model")
+_TEXT_COLUMNS = ("gpu_changes", "profiler", "name", "gpu", "app", "change", "model")
 #: Columns of text in what this command prints.
 _LEFT = (
     *("source", "app", "suite", "class", "name", "gpu", "gpu_changes", "model", "status"),

@@ -91,6 +91,7 @@ def test_names_are_those_of_python(commands):
         "dvfs",
         "roofline",
         "compare",
+        "report",
         "sweep",
     }
     for name in with_option:

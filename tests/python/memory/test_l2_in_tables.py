@@ -227,3 +227,12 @@ def test_do_bench_clears_l2_before_each_run(copy, gpu):
     assert first > second
     each = ws.predict(app, gpu, profiler="do_bench", flush_l2=True)["cycles"]
     assert list(each) == [first, first]
+
+
+def test_files_of_such_tables_are_validated(copy, gpu, tmp_path, capsys):
+    """The profiler is a text in both: predictions, and a simulation as the reference."""
+    ws.predict(copy, gpu, initial_l2="dirty").to_csv(tmp_path / "mine.csv", index=False)
+    as_table(ws.simulate(copy, gpu)).to_csv(tmp_path / "theirs.csv", index=False)
+    words = ["validate", str(tmp_path / "mine.csv"), str(tmp_path / "theirs.csv"), "--json"]
+    assert ws.cli.main(words) == 0
+    assert '"cycles"' in capsys.readouterr().out

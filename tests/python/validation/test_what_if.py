@@ -112,7 +112,8 @@ class TestWhatIf:
             kernel, pascal, ["mdm", "closed_network"], changes, access_order="greedy"
         )
         assert list(found) == [
-            *("app", "gpu", "gpu_changes", "model", "change", "instructions", "cycles", "speedup")
+            *("app", "gpu", "gpu_changes", "model", "change", "instructions", "cycles", "speedup"),
+            "initial_l2",
         ]
         assert list(found["model"]) == ["mdm"] * 3 + ["closed_network"] * 3 + ["simulation"] * 3
         assert list(found["change"]) == ["baseline", "SMs", "slow"] * 3

@@ -38,6 +38,7 @@ _TEXTS = {
     "trace_digest": "trace_digest",
     "gpu_digest": "gpu_digest",
     "version": "version",
+    "profiler": "profiler",
 }
 _NUMBERS = {
     "warp_instructions": "instructions",
