@@ -5,7 +5,6 @@ from __future__ import annotations
 import warpstack as ws
 from warpstack.hardware import profiler as profilers
 
-
 #: The index of a process's first launch.
 FIRST = "1"
 #: What it takes beyond, in microseconds, by GPU and profiler, where those who

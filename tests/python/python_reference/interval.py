@@ -196,11 +196,12 @@ def end_cycles(instructions, has_result, awaited, issue_rate, by_launch=False):
 
 
 def off_unit(instructions, accesses, barriers, has_result, awaited, issue_rate, by_launch):
-    """Return what a warp does without a unit: (cycles before, after, then for stores, by parts).
+    """Return a warp's cycles without a unit: (before, after, then for stores, by parts).
 
     before: until its first instruction of the unit; after: from the last one to its end; `by_launch`,
-    the launch then waits for its stores. Parts are between barriers. Each stretch runs with nothing under way. accesses, barriers: whether an instruction is of
-    the unit, or a barrier; has_result, awaited: as of `end_cycles`. None without such instructions.
+    the launch then waits for its stores. Parts are between barriers. Each stretch runs with nothing under
+    way. accesses, barriers: whether an instruction is of the unit, or a barrier; has_result, awaited: as
+    of `end_cycles`. None without such instructions.
     """
     made = [k for k, is_one in enumerate(accesses) if is_one]
     if not made:
