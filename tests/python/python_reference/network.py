@@ -15,9 +15,9 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
     Returns a dictionary: ``sms``, a list of ({phase: instructions of each warp}, instructions, cycles
     and instructions of a warp in which it drains, blocks of a place and their instructions) per SM;
     cycles per instruction ``alone``; ``span``; ``off_units``, by unit the mean of the warps that have its
-    instructions; ``first``, the first warps of the fullest SM and of all, and ``at_start`` the shares of phases then
-    (the fullest SM has no more warps); ``instructions`` of all. A phase is (warps of the SM, warps of
-    all, SMs that have some).
+    instructions; ``first``, the first warps of the fullest SM and of all, and ``at_start`` the shares of
+    phases then (the fullest SM has no more warps); ``instructions`` of all. A phase is (warps of the SM,
+    warps of all, SMs that have some).
     """
     warps = [warp for block in blocks for warp in block]
     issued = sum(n for n, *_ in warps)
