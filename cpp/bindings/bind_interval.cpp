@@ -246,6 +246,17 @@ void bind_interval(py::module_& module) {
   py::class_<interval::IntervalColumns>(module, "IntervalColumns")
       .def(py::init(&columns_from_dict), py::arg("columns"))
       .def_property_readonly("columns", &columns_to_dict)
+      // What every prediction reads of a profile, without views of the other columns.
+      .def_property_readonly("instructions",
+                             [](const py::object& self) {
+                               const auto& columns = self.cast<const interval::IntervalColumns&>();
+                               return view_of(std::span<const double>(columns.instructions), self);
+                             })
+      .def_property_readonly("stall_cycles",
+                             [](const py::object& self) {
+                               const auto& columns = self.cast<const interval::IntervalColumns&>();
+                               return view_of(std::span<const double>(columns.stall_cycles), self);
+                             })
       .def("__len__", &interval::IntervalColumns::size);
 
   py::class_<interval::Wave>(module, "Wave")

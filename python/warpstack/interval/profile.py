@@ -307,8 +307,7 @@ class IntervalProfile:
     @cached_property
     def issued_and_stalled(self) -> tuple[float, float]:
         """Instructions and stall cycles of the representative warp."""
-        columns = self._core.columns
-        return float(np.sum(columns["instructions"])), float(np.sum(columns["stall_cycles"]))
+        return float(np.sum(self._core.instructions)), float(np.sum(self._core.stall_cycles))
 
     @checked
     def waves(self, gpu: GpuLike) -> list[Wave]:
@@ -597,12 +596,23 @@ def interval_profile(
         warp = representative_warp(kernel, how.selection, workers=workers)
     else:
         warp = representative
-    observed = how.observes
     if memory is None:
         system = MemorySystem(gpu, workers=workers)
-        memory = system.run(kernel, observe=warp if observed else None)
+        memory = system.run(kernel, observe=warp if how.observes else None)
     else:
         _check_memory(memory, kernel, gpu)
+    return profile_of(kernel, gpu, memory, warp, how, workers)
+
+
+def profile_of(
+    kernel: KernelTrace,
+    gpu: Gpu,
+    memory: MemoryProfile,
+    warp: tuple[int, int],
+    how: Options,
+    workers: int | None = None,
+) -> IntervalProfile:
+    """Return `interval_profile` of what is known to fit together, without checks."""
     latencies = _core.latencies(kernel._core, memory._core, gpu._core)
     if gpu.latency_counts == "issue_to_issue" and not kernel.has_control_fields:
         # In the interval algorithm an instruction that needs a result issues in the cycle after it.
@@ -614,7 +624,7 @@ def interval_profile(
         memory._core,
         issue_rate=gpu.issue_width,
         merge_threshold=how.merge_threshold,
-        observed_misses=observed,
+        observed_misses=how.observes,
         l1_unit_bytes=_unit_bytes(gpu.l1_line_bytes, gpu.l1_sector_bytes),
         l2_unit_bytes=_unit_bytes(gpu.l2_line_bytes, gpu.l2_sector_bytes),
         gpu=gpu._core,

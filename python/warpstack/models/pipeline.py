@@ -20,7 +20,7 @@ from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import (
     INTERVAL_FIELDS,
     IntervalProfile,
-    interval_profile,
+    profile_of,
     representative_warp,
 )
 from warpstack.memory.caches import (
@@ -225,15 +225,9 @@ class Pipeline:
         self, number: int, gpu: Gpu, memory: MemoryProfile, num_threads: int = 0
     ) -> IntervalProfile:
         """Return the intervals of a kernel, given what the caches do with it."""
-        return interval_profile(
-            self.kernels[number],
-            gpu,
-            memory,
-            representative=self.warp(number, num_threads),
-            misses=self.options.misses,
-            merge_threshold=self.options.merge_threshold,
-            workers=num_threads or None,
-        )
+        warp = self.warp(number, num_threads)
+        workers = num_threads or None
+        return profile_of(self.kernels[number], gpu, memory, warp, self.options, workers)
 
     def profiles(self, gpu: Gpu, num_threads: int = 0) -> Sequence[IntervalProfile]:
         """Return the intervals of every kernel, which the memo keeps."""

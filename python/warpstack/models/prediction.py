@@ -273,6 +273,12 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
     _check_reads_profiles(own)
     if own not in _registered and own not in _core_names():
         raise unknown("model", model, names())
+    return _evaluated(profile, gpu, model)
+
+
+def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:
+    """Return `evaluate` of a model that is known to read profiles."""
+    own = present_name(model)
     if own in _registered:
         result = _evaluate_registered(own, profile, gpu)
     else:
@@ -323,7 +329,7 @@ def prediction_of(found: Found, gpu: Gpu, model: str) -> Prediction:
     """Return what one model says of a launch, given what the stages found for it."""
     if model != interval_simulation.NAME:
         assert found.profile is not None
-        return evaluate(found.profile, gpu, model)
+        return _evaluated(found.profile, gpu, model)
     assert found.simulated is not None
     return Prediction._computed(
         model=model,

@@ -212,7 +212,7 @@ def test_alone_it_needs_neither_caches_nor_intervals(app, pascal, monkeypatch):
         raise AssertionError("not for this model")
 
     monkeypatch.setattr(MemorySystem, "run", never)
-    monkeypatch.setattr("warpstack.models.pipeline.interval_profile", never)
+    monkeypatch.setattr("warpstack.models.pipeline.profile_of", never)
     monkeypatch.setattr("warpstack.models.pipeline.representative_warp", never)
     for options in ({}, {"sample_launches": True}):
         found = ws.predict(app, pascal, NAME, **options)
