@@ -271,14 +271,14 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
     gpu = as_gpu(gpu)
     own = present_name(model)
     _check_reads_profiles(own)
-    if own not in _registered and own not in _core_names():
-        raise unknown("model", model, names())
     return _evaluated(profile, gpu, model)
 
 
 def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:
     """Return `evaluate` of a model that is known to read profiles."""
     own = present_name(model)
+    if own not in _registered and own not in _core_names():
+        raise unknown("model", model, names())
     if own in _registered:
         result = _evaluate_registered(own, profile, gpu)
     else:

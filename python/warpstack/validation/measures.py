@@ -229,7 +229,7 @@ def gmean_ratio(predicted: Values, reference: Values, *, nan: str = "raise") -> 
 def error_table(
     predicted: pd.DataFrame,
     reference: pd.DataFrame,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     *,
     nan: str = "omit",
 ) -> pd.DataFrame:
@@ -240,8 +240,8 @@ def error_table(
     predicted, reference
         Rows are matched by index: the same unique labels, in any order.
     columns
-        Columns to compare; by default the numeric ones that both have, in the order of the
-        reference.
+        Columns to compare, or the name of one; by default the numeric ones that both have, in the
+        order of the reference.
     nan
         ``omit``: leave out pairs with NaN, column by column, and count them; ``raise``: NaN is an
         error.
@@ -278,7 +278,7 @@ def error_table(
         if not columns:
             raise InputError("predicted and reference have no numeric column in common")
     rows = []
-    for column in columns:
+    for column in [columns] if isinstance(columns, str) else columns:
         for name, table in (("predicted", predicted), ("reference", reference)):
             if column not in table.columns:
                 raise unknown("column", column, map(str, table.columns), where=name)

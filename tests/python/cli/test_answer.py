@@ -275,7 +275,8 @@ def test_completion_knows_commands_options_and_names(run, tmp_path):
     assert completed("warpstack", "predict", "--gpu", "pas") == ["pascal-mdm"]
     assert completed("warpstack", "caches", "--access-order", "gr") == ["greedy"]
     assert completed("warpstack", "caches", "-O", "fl") == ["flush_l2=true", "flush_l2=false"]
-    assert completed("warpstack", "dvfs", "-O", "fl") == []
+    assert completed("warpstack", "dvfs", "-O", "fl") == ["flush_l2=true", "flush_l2=false"]
+    assert completed("warpstack", "dvfs", "-O", "access") == []
     assert completed("warpstack", "sweep", "--axis", "num_s") == ["num_sms="]
 
 

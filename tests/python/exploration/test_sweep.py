@@ -308,8 +308,8 @@ def test_tasks_that_share_caches_run_them_once(pascal, monkeypatch):
 
     run = counted("caches", MemorySystem.run)
     monkeypatch.setattr(MemorySystem, "run", run)
-    intervals = counted("intervals", pipeline_module.interval_profile)
-    monkeypatch.setattr(pipeline_module, "interval_profile", intervals)
+    intervals = counted("intervals", pipeline_module.profile_of)
+    monkeypatch.setattr(pipeline_module, "profile_of", intervals)
     monkeypatch.setattr(sweep_module, "_TASK_ROWS", 4)  # two points of two kernels
     for workers in (1, 3):
         ran.update(caches=0, intervals=0)

@@ -200,9 +200,9 @@ def test_rows_of_sampled_launches_are_those_of_predict(app, gpu):
     full = ws.predict(app, gpu, models, flush_l2=True)
     rows = ws.predict(app, gpu, models, flush_l2=True, sample_launches=0.05)
     assert list(rows.columns) == [
-        *full.columns[: list(full.columns).index("trace_digest")],
+        *full.columns[: list(full.columns).index("initial_l2")],
         *SAMPLED,
-        *full.columns[list(full.columns).index("trace_digest") :],
+        *full.columns[list(full.columns).index("initial_l2") :],
     ]
     known = rows["launch_sampled"]
     assert 0 < known.sum() < len(rows) / 2

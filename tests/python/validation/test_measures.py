@@ -88,6 +88,7 @@ def test_table():
     assert table.loc["hits", "mape"] == 0
     assert table.loc["hits", "mae"] == 0.25
     assert list(measures.error_table(predicted, reference, ["hits"])["column"]) == ["hits"]
+    assert list(measures.error_table(predicted, reference, "hits")["column"]) == ["hits"]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from warpstack._util.options import Options
 from warpstack.cli.common.output import print_about
 
 if TYPE_CHECKING:
+    from warpstack._util.options import Options
     from warpstack._util.choices import Profiler
 
 __all__ = ["options_given", "print_settings", "settings_text"]
@@ -23,12 +22,14 @@ _MEASURES: Final[Mapping[Profiler, str]] = {
     "batch": "as a batch of launches measures",
     "do_bench": "as Triton's do_bench measures",
 }
-_OF_THE_STAGES = frozenset(field.name for field in dataclasses.fields(Options))
 
 
 def options_given(arguments: argparse.Namespace) -> Options:
     """Return the options that the flags of a command set; those that it has no flag for stay default."""
-    given = {name: value for name, value in vars(arguments).items() if name in _OF_THE_STAGES}
+    from warpstack._util.options import Options
+
+    known = Options.__dataclass_fields__
+    given = {name: value for name, value in vars(arguments).items() if name in known}
     return Options(**given)
 
 
