@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from warpstack.cli.common.output import print_about
 
 if TYPE_CHECKING:
-    from warpstack._util.options import Options
     from warpstack._util.choices import Profiler
+    from warpstack._util.options import Options
 
 __all__ = ["options_given", "print_settings", "settings_text"]
 
