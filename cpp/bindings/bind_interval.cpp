@@ -47,7 +47,14 @@ interval::IntervalColumns columns_from_dict(const py::dict& fields) {
   return columns;
 }
 
-/// The columns as read-only NumPy views that keep the profile alive.
+/// A column as a read-only NumPy view that keeps the profile alive.
+template <std::vector<double> interval::IntervalColumns::* member>
+py::array column_view(const py::object& self) {
+  const auto& columns = self.cast<const interval::IntervalColumns&>();
+  return view_of(std::span<const double>(columns.*member), self);
+}
+
+/// All columns as such views.
 py::dict columns_to_dict(const py::object& self) {
   const auto& columns = self.cast<const interval::IntervalColumns&>();
   py::dict fields;
@@ -161,9 +168,7 @@ void bind_work(py::module_& module) {
               list.phases[p].busy_sms = (*busy_sms)[p];
             }
             list.has_latest_end = has_latest_end.value_or(list.has_latest_end);
-            for (interval::TimeOffUnit& off : list.off_units) {
-              if (!accesses.value_or(true)) off.warps = 0;
-            }
+            if (!accesses.value_or(true)) list.off_units = {};
             for (interval::SmWork& sm : list.sms) {
               sm.drain_instructions = drain_instructions.value_or(sm.drain_instructions);
             }
@@ -247,16 +252,8 @@ void bind_interval(py::module_& module) {
       .def(py::init(&columns_from_dict), py::arg("columns"))
       .def_property_readonly("columns", &columns_to_dict)
       // What every prediction reads of a profile, without views of the other columns.
-      .def_property_readonly("instructions",
-                             [](const py::object& self) {
-                               const auto& columns = self.cast<const interval::IntervalColumns&>();
-                               return view_of(std::span<const double>(columns.instructions), self);
-                             })
-      .def_property_readonly("stall_cycles",
-                             [](const py::object& self) {
-                               const auto& columns = self.cast<const interval::IntervalColumns&>();
-                               return view_of(std::span<const double>(columns.stall_cycles), self);
-                             })
+      .def_property_readonly("instructions", &column_view<&interval::IntervalColumns::instructions>)
+      .def_property_readonly("stall_cycles", &column_view<&interval::IntervalColumns::stall_cycles>)
       .def("__len__", &interval::IntervalColumns::size);
 
   py::class_<interval::Wave>(module, "Wave")

@@ -11,7 +11,7 @@ from warpstack.cli.common.layout import Look
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, print_about, print_table
 from warpstack.cli.common.settings_text import options_given, print_settings, settings_text
-from warpstack.cli.common.stage_options import add_access_order, add_flush_l2, add_initial_l2
+from warpstack.cli.common.stage_options import add_access_order, add_l2
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
 SUMMARY = "hits and traffic of L1, L2 and DRAM"
@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser)
     parser.add_argument("--per-pc", action="store_true", help="one row per memory instruction")
     add_access_order(parser)
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_option_values(parser)
     add_output(parser)
 

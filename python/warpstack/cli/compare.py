@@ -15,8 +15,7 @@ from warpstack.cli.common.output import add_output, line_width, print_table, say
 from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
-    add_flush_l2,
-    add_initial_l2,
+    add_l2,
     add_models,
     add_profiler,
     split,
@@ -43,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trace(parser, about_l2=WARM_L2)
     add_gpu(parser, several=True)
     add_models(parser, DEFAULT_MODELS)
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     add_output(parser)

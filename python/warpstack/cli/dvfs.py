@@ -13,8 +13,7 @@ from warpstack.cli.common.pictures import add_plot, check_picture, look_options,
 from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
-    add_flush_l2,
-    add_initial_l2,
+    add_l2,
     add_models,
     add_profiler,
     split,
@@ -38,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_models(parser, DEFAULT_MODELS, "crisp, simulation, ")
     add_plot(parser, "draw the times (.png, .pdf, .svg)")
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     add_output(parser)

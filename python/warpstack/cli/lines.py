@@ -11,7 +11,7 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.settings_text import options_given, print_settings
-from warpstack.cli.common.stage_options import add_flush_l2, add_initial_l2
+from warpstack.cli.common.stage_options import add_l2
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject, source_of
 
 SUMMARY = "which line of a kernel costs most, why, and what would help"
@@ -37,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--instructions", action="store_true", help="the instructions of each line below it"
     )
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_option_values(parser)
     add_output(parser)
 

@@ -26,8 +26,7 @@ from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
-    add_flush_l2,
-    add_initial_l2,
+    add_l2,
     add_models,
     add_profiler,
     add_representative,
@@ -92,8 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stacks", action="store_true", help="print the CPI stacks, too")
     add_access_order(parser)
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_sampling(parser)
     add_sample_launches(parser)
     add_profiler(parser)

@@ -10,7 +10,7 @@ from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.outputs import add_overwrite, output_file
-from warpstack.cli.common.stage_options import add_flush_l2, add_initial_l2, add_models, split
+from warpstack.cli.common.stage_options import add_l2, add_models, split
 from warpstack.cli.common.trace_options import COLD_L2, add_trace, load_trace, source_of
 
 SUMMARY = "all that is known of a kernel, on one page to read and to share"
@@ -31,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the page, .html or .pdf (default: report.html)",
     )
     add_overwrite(parser)
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_option_values(parser)
     parser.add_argument("--source", metavar="FILE", help="the source whose lines the trace names")
 

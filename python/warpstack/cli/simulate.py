@@ -21,7 +21,7 @@ from warpstack.cli.common.output import (
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stacks import print_stacks
-from warpstack.cli.common.stage_options import add_flush_l2, add_initial_l2, add_profiler
+from warpstack.cli.common.stage_options import add_l2, add_profiler
 from warpstack.cli.common.subject import simulated
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_trace(parser, about_l2=f"{WARM_L2} (not with --flush-l2)")
     add_gpu(parser)
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     parser.add_argument(

@@ -30,8 +30,7 @@ from warpstack.cli.common.stage_options import (
     DEFAULT_MODELS,
     add_access_order,
     add_anchor,
-    add_flush_l2,
-    add_initial_l2,
+    add_l2,
     add_models,
     add_profiler,
     add_representative,
@@ -82,8 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_anchor(parser)
     add_representative(parser)
     add_access_order(parser)
-    add_flush_l2(parser)
-    add_initial_l2(parser)
+    add_l2(parser)
     add_profiler(parser)
     add_option_values(parser)
     parser.add_argument("--output", "-o", metavar="FILE", help="write all rows (.csv, .parquet)")

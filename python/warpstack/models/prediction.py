@@ -268,10 +268,8 @@ def evaluate(profile: IntervalProfile, gpu: GpuLike, model: str = DEFAULT_MODEL)
     InputError
         If the model is unknown (the message lists the names), or reads traces.
     """
-    gpu = as_gpu(gpu)
-    own = present_name(model)
-    _check_reads_profiles(own)
-    return _evaluated(profile, gpu, model)
+    _check_reads_profiles(present_name(model))
+    return _evaluated(profile, as_gpu(gpu), model)
 
 
 def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:

@@ -785,15 +785,19 @@ def _labels(
     return table["app"].map(lambda app: chosen.get(app, ""))
 
 
+def _kernel_of(row: Mapping[Hashable, Any]) -> str:
+    """Return application, number and name of a matched kernel, as far as it has them."""
+    number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
+    return " ".join(part for part in (row["app"], number, row["name"]) if part)
+
+
 def _report_other_launches(table: pd.DataFrame) -> None:
     """Warn of matched kernels whose launches differ: another input, or another build."""
     different = table[table["other_launch"] != ""].drop_duplicates(["app", "kernel", "name"])
     if len(different):
         texts = []
         for row in different.head(4).to_dict("records"):
-            number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
-            kernel = " ".join(part for part in (row["app"], number, row["name"]) if part)
-            texts.append(f"{kernel}: {row['other_launch']}")
+            texts.append(f"{_kernel_of(row)}: {row['other_launch']}")
         more = f"; and {len(different) - 4} more" if len(different) > 4 else ""
         warn(
             "kernels are predicted for another grid or block than they were measured with: "
@@ -825,12 +829,11 @@ def _report_unmatched(table: pd.DataFrame, predicted: pd.DataFrame, known: pd.Da
         groups = list(different.groupby(["app", "name", *where], sort=False))
         for _, rows_of_name in groups[:4]:
             row = rows_of_name.iloc[0].to_dict()
-            number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
+            text = _kernel_of(row)
             if len(rows_of_name) > 1:
-                number = f"{len(rows_of_name)} launches of" if row["name"] else f"from {number}"
-            text = " ".join(part for part in (number, row["app"], row["name"]) if part)
-            if len(rows_of_name) == 1:
-                text = " ".join(part for part in (row["app"], number, row["name"]) if part)
+                first = "" if pd.isna(row["kernel"]) else str(row["kernel"])
+                number = f"{len(rows_of_name)} launches of" if row["name"] else f"from {first}"
+                text = " ".join(part for part in (number, row["app"], row["name"]) if part)
             setting = " ".join(str(row[column]) for column in where if row[column])
             texts.append(f"{text} (with {setting})" if setting else text)
         more = f" and {len(groups) - 4} more names" if len(groups) > 4 else ""
@@ -872,9 +875,7 @@ def _empty_cells(table: pd.DataFrame) -> Iterable[str]:
         return
     texts = []
     for row in empty.head(4).to_dict("records"):
-        number = "" if pd.isna(row["kernel"]) else str(row["kernel"])
-        kernel = " ".join(part for part in (row["app"], number, row["name"]) if part)
-        texts.append(f"{row['empty']} of {kernel}")
+        texts.append(f"{row['empty']} of {_kernel_of(row)}")
     more = f", and {len(empty) - 4} more" if len(empty) > 4 else ""
     yield f"{', '.join(texts)}{more}: cells are empty; fill them in, or leave the rows out"
 

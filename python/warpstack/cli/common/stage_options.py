@@ -14,8 +14,7 @@ from warpstack.cli.common.parser import CommandParser
 __all__ = [
     "DEFAULT_MODELS",
     "add_access_order",
-    "add_flush_l2",
-    "add_initial_l2",
+    "add_l2",
     "add_models",
     "add_profiler",
     "add_representative",
@@ -40,13 +39,9 @@ def add_access_order(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_flush_l2(parser: argparse.ArgumentParser) -> None:
-    """Add ``--flush-l2``."""
+def add_l2(parser: argparse.ArgumentParser) -> None:
+    """Add ``--flush-l2`` and ``--initial-l2``: what L2 holds."""
     parser.add_argument("--flush-l2", action="store_true", help="empty L2 between kernels")
-
-
-def add_initial_l2(parser: argparse.ArgumentParser) -> None:
-    """Add ``--initial-l2``."""
     parser.add_argument(
         "--initial-l2",
         type=_initial_l2,
