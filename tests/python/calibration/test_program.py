@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
+from host_compiler import linking_nvcc
 from card_output import output
 from warpstack.calibration.measurements import read_measurements
 from warpstack.calibration.program import program_source
@@ -17,7 +18,9 @@ from warpstack.cuda.toolchain import find_nvcc, find_ptxas
 SOURCE = Path(ws.__file__).parent / "calibration/calibrate.cu"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 
-needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
+needs_nvcc = pytest.mark.skipif(
+    linking_nvcc() is None, reason="needs nvcc of a toolkit, with libcudart.so"
+)
 needs_disassembly = pytest.mark.skipif(
     not ws.cuda.compilers() or find_ptxas() is None or find_nvdisasm() is None,
     reason="needs a CUDA compiler and nvdisasm",

@@ -7,8 +7,8 @@ import pytest
 
 import compiler_cache
 import warpstack as ws
+from host_compiler import need_linking_nvcc
 from warpstack.cuda import host
-from warpstack.cuda.toolchain import find_nvcc
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(
@@ -35,9 +35,7 @@ def test_functions_that_differ_between_versions(version, tmp_path, capfd):
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
-    nvcc = find_nvcc()
-    if nvcc is None:
-        pytest.skip("nvcc is not installed")
+    nvcc = need_linking_nvcc()
     path = tmp_path_factory.mktemp("programs") / "graphs"
     target = ("-gencode", "arch=compute_75,code=compute_75")
     source = HERE / "host_programs" / "graphs.cu"

@@ -10,10 +10,11 @@ import pytest
 
 import compiler_cache
 import warpstack as ws
+from host_compiler import need_linking_nvcc
 from warpstack.cli import main
 from warpstack.cuda import disassembly, host
 from warpstack.cuda.disassembly import find_nvdisasm
-from warpstack.cuda.toolchain import assemble, find_nvcc, find_ptxas
+from warpstack.cuda.toolchain import assemble, find_ptxas
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(
@@ -151,9 +152,7 @@ def test_loading_from_files_with_fat_binaries(tmp_path):
 
 @pytest.fixture(scope="module")
 def basic(tmp_path_factory):
-    nvcc = find_nvcc()
-    if nvcc is None:
-        pytest.skip("nvcc is not installed")
+    nvcc = need_linking_nvcc()
     program = tmp_path_factory.mktemp("programs") / "basic"
     source = HERE / "host_programs" / "basic.cu"
     command = [nvcc, "-cudart", "shared", "-lineinfo", "-arch=sm_80", "-o", program, source]

@@ -7,9 +7,9 @@ import pytest
 
 import compiler_cache
 import warpstack as ws
+from host_compiler import need_linking_nvcc
 from warpstack.cuda import host
 from warpstack.cuda.disassembly import find_nvdisasm
-from warpstack.cuda.toolchain import find_nvcc
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(
@@ -98,9 +98,7 @@ def test_what_a_kernel_without_a_program_lacks(body, message):
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
-    nvcc = find_nvcc()
-    if nvcc is None:
-        pytest.skip("nvcc is not installed")
+    nvcc = need_linking_nvcc()
     folder = tmp_path_factory.mktemp("programs")
 
     def compile_(*sources, arch="-arch=sm_75"):
