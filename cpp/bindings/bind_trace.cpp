@@ -4,6 +4,7 @@
 #include "bindings/bindings.h"
 #include "common/demangle.h"
 #include "common/error.h"
+#include "common/threads.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
 #include "trace/columns/column_batch.h"
@@ -283,8 +284,14 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
 
 void bind_accelsim(py::module_& module) {
   py::class_<trace::AccelSimReader>(module, "AccelSimReader")
-      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
-           py::arg("budget"))
+      .def(py::init([](std::string file_name, std::shared_ptr<trace::StorageBudget> budget,
+                       unsigned num_threads) {
+             // More threads than these wait for the text.
+             return std::make_unique<trace::AccelSimReader>(
+                 std::move(file_name), std::move(budget),
+                 std::min(threads_asked_for(num_threads), 16u));
+           }),
+           py::arg("file_name"), py::arg("budget"), py::arg("num_threads") = 0)
       .def("feed",
            [](trace::AccelSimReader& reader, const py::buffer& data) {
              const py::buffer_info info = data.request();

@@ -238,10 +238,11 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
                                                           std::uint32_t source_line) {
   while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
   const auto rest = static_cast<std::size_t>(cursor.end - cursor.next);
+  const std::vector<LineForm>& forms = trunk_ ? trunk_->forms_ : forms_;
   const std::size_t slot = pc / 8;
   if (slot < form_by_pc_.size() && form_by_pc_[slot] != 0) {
     // The form last seen at this PC nearly always recurs.
-    const LineForm& form = forms_[form_by_pc_[slot] - 1];
+    const LineForm& form = forms[form_by_pc_[slot] - 1];
     const std::size_t length = form.text.size();
     if (form.pc == pc && length <= rest && form.text.compare(0, length, cursor.next, length) == 0 &&
         (length == rest || is_blank(cursor.next[length]))) {
@@ -272,8 +273,21 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
   if (width > 256) fail("memory width = " + std::to_string(width) + " is more than 256 bytes");
 
   const std::string text(begin, cursor.next);
-  const auto [entry, is_new] = form_by_text_.try_emplace(std::to_string(pc) + ':' + text,
-                                                         static_cast<std::uint32_t>(forms_.size()));
+  std::string key = std::to_string(pc) + ':' + text;
+  const auto remember = [&](std::uint32_t number) -> const LineForm& {
+    if (pc < max_cached_pc) {
+      if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
+      form_by_pc_[slot] = number + 1;
+    }
+    return forms[number];
+  };
+  if (trunk_) {
+    const auto known = trunk_->form_by_text_.find(key);
+    if (known == trunk_->form_by_text_.end()) throw TraceBranch::NewRow{};
+    return remember(known->second);
+  }
+  const auto [entry, is_new] =
+      form_by_text_.try_emplace(std::move(key), static_cast<std::uint32_t>(forms_.size()));
   if (is_new) {
     if (forms_.size() == max_forms) {
       fail("more than " + std::to_string(max_forms) +
@@ -294,11 +308,7 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
     forms_.push_back({pc, text, builder_->intern(std::move(instruction)), width > 0 && !is_bulk,
                       is_memory, is_async_copy, is_bulk});
   }
-  if (pc < max_cached_pc) {
-    if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
-    form_by_pc_[slot] = entry->second + 1;
-  }
-  return forms_[entry->second];
+  return remember(entry->second);
 }
 
 void AccelSimReader::append_scalar_registers(std::vector<std::uint16_t>& registers,
@@ -463,7 +473,7 @@ void AccelSimReader::skip_tail(Cursor& cursor) {
 }
 
 void AccelSimReader::parse_instruction(std::string_view line) {
-  if (header_lines_.empty()) {
+  if (header_lines_.empty() && !branch_) {
     fail("the line " + quoted(line) + " is not a header line; this is not an Accel-Sim trace");
   }
   if (hex_digit(line.front()) < 0) fail("the line " + quoted(line) + " is not an instruction");
@@ -498,7 +508,7 @@ void AccelSimReader::parse_instruction(std::string_view line) {
 
   const LaneAddresses* access = form.is_memory && form.has_addresses ? &lanes : nullptr;
   if (raw == nullptr) {
-    builder_->append(form.row, lanes.mask, access);
+    append_issued(form.row, lanes.mask, access);
     return;
   }
   if (form.is_async_copy) {
