@@ -14,6 +14,7 @@
 #include "trace/columns/trace_file.h"
 #include "trace/instructions/sass_names.h"
 #include "trace/instructions/tensor_operation.h"
+#include "trace/nvbit/mem_trace_reader.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -308,6 +309,20 @@ void bind_accelsim(py::module_& module) {
                                                  fields.first_field);
                              })
       .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
+
+  py::class_<trace::MemTraceReader>(module, "MemTraceReader")
+      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
+           py::arg("budget"))
+      .def("feed",
+           [](trace::MemTraceReader& reader, const py::buffer& data) {
+             const py::buffer_info info = data.request();
+             const std::string_view text(static_cast<const char*>(info.ptr),
+                                         static_cast<std::size_t>(info.size * info.itemsize));
+             const py::gil_scoped_release unlocked;
+             reader.feed(text);
+           })
+      .def("finish", &trace::MemTraceReader::finish, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("num_without_access", &trace::MemTraceReader::num_without_access);
 
   py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
       .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {

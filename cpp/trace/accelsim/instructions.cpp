@@ -25,6 +25,20 @@ constexpr std::uint32_t value_version = 6;
 /// Numbers of registers that are not vector registers begin here, 256 for each register file.
 constexpr std::uint32_t first_scalar_register = 0xF000;
 
+/// The values of hexadecimal digits, -1 for other characters.
+constexpr std::array<std::int8_t, 256> make_hex_values() {
+  std::array<std::int8_t, 256> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<std::int8_t>(hex_digit(static_cast<char>(i)));
+  }
+  return values;
+}
+
+int hex_value(char c) {
+  static constexpr std::array<std::int8_t, 256> values = make_hex_values();
+  return values[static_cast<unsigned char>(c)];
+}
+
 /// A PC as trace lines have it: at least four digits.
 std::string hex_pc(std::uint32_t pc) {
   std::array<char, 8> digits;
@@ -70,7 +84,18 @@ std::string_view AccelSimReader::token(Cursor& cursor, const char* field) {
   return {begin, static_cast<std::size_t>(cursor.next - begin)};
 }
 
+template <typename Number>
+bool AccelSimReader::take_decimal(Cursor& cursor, Number& value) {
+  const char* begin = cursor.next;
+  while (begin != cursor.end && is_blank(*begin)) ++begin;
+  const auto [end, error] = std::from_chars(begin, cursor.end, value);
+  if (error != std::errc{} || (end != cursor.end && !is_blank(*end))) return false;
+  cursor.next = end;
+  return true;
+}
+
 std::uint64_t AccelSimReader::decimal(Cursor& cursor, const char* field) {
+  if (std::uint64_t number = 0; take_decimal(cursor, number)) return number;
   const std::string_view text = token(cursor, field);
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -81,6 +106,7 @@ std::uint64_t AccelSimReader::decimal(Cursor& cursor, const char* field) {
 }
 
 std::int64_t AccelSimReader::signed_decimal(Cursor& cursor, const char* field) {
+  if (std::int64_t number = 0; take_decimal(cursor, number)) return number;
   const std::string_view text = token(cursor, field);
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -91,6 +117,17 @@ std::int64_t AccelSimReader::signed_decimal(Cursor& cursor, const char* field) {
 }
 
 std::uint64_t AccelSimReader::hexadecimal(Cursor& cursor, const char* field) {
+  const char* next = cursor.next;
+  while (next != cursor.end && is_blank(*next)) ++next;
+  const char* const first = next;
+  std::uint64_t number = 0;
+  for (int digit; next != cursor.end && (digit = hex_value(*next)) >= 0; ++next) {
+    number = number << 4 | static_cast<std::uint64_t>(digit);
+  }
+  if (next - first > 0 && next - first <= 16 && (next == cursor.end || is_blank(*next))) {
+    cursor.next = next;
+    return number;
+  }
   const std::string_view text = token(cursor, field);
   std::uint64_t value = 0;
   bool good = text.size() <= 16;
@@ -494,9 +531,10 @@ void AccelSimReader::parse_instruction(std::string_view line) {
   if (pc > std::numeric_limits<std::uint32_t>::max()) {
     fail("PC " + std::to_string(pc) + " is beyond 4 GiB; PCs are offsets in a function");
   }
-  const std::string_view mask_text = token(cursor, "active mask");
-  Cursor mask_cursor{mask_text.data(), mask_text.data() + mask_text.size()};
-  const std::uint64_t mask = hexadecimal(mask_cursor, "active mask");
+  while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+  const char* const mask_begin = cursor.next;
+  const std::uint64_t mask = hexadecimal(cursor, "active mask");
+  const std::string_view mask_text(mask_begin, static_cast<std::size_t>(cursor.next - mask_begin));
   if (mask_text.size() != 8) fail("active mask " + quoted(mask_text) + " is not eight digits long");
 
   const LineForm& form = line_form(cursor, static_cast<std::uint32_t>(pc), source_line);

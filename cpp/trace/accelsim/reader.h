@@ -155,6 +155,9 @@ class AccelSimReader {
   // Tokens of the current line. Each throws when the token is absent or malformed.
   std::string_view token(Cursor& cursor, const char* field);
   std::uint64_t decimal(Cursor& cursor, const char* field);
+  /// Takes the number that follows, in the common case that there is one, without an error.
+  template <typename Number>
+  static bool take_decimal(Cursor& cursor, Number& value);
   std::int64_t signed_decimal(Cursor& cursor, const char* field);
   std::uint64_t hexadecimal(Cursor& cursor, const char* field);
   std::uint64_t address(Cursor& cursor);
