@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <utility>
 
 namespace warpstack::trace {
@@ -55,22 +56,28 @@ bool BlockTeam::first_is_done() {
 }
 
 void BlockTeam::take_first() {
-  const std::unique_ptr<Piece> piece = std::move(pieces_.front());
+  std::unique_ptr<Piece> piece = std::move(pieces_.front());
   pieces_.pop_front();
   std::unique_lock lock(mutex_);
   has_result_.wait(lock, [&] { return piece->is_done; });
   lock.unlock();
-  if (trunk_.take(*piece)) return;
-  lock.lock();
-  // Threads read the trunk's instructions, so that it adds none while they run.
-  has_result_.wait(lock, [this] { return waiting_.empty() && busy_ == 0; });
-  trunk_.feed_serially(piece->text);
+  if (!trunk_.take(*piece)) {
+    // Threads read the trunk's instructions, so that it adds none while they run.
+    lock.lock();
+    has_result_.wait(lock, [this] { return waiting_.empty() && busy_ == 0; });
+    lock.unlock();
+    trunk_.feed_serially(piece->text);
+  }
+  spare_.push_back(std::move(piece));
 }
 
-void BlockTeam::submit(std::string text) {
+void BlockTeam::submit(std::string_view text) {
   while (first_is_done() || pieces_.size() > 2 * threads_.size()) take_first();
-  auto piece = std::make_unique<Piece>();
-  piece->text = std::move(text);
+  if (spare_.empty()) spare_.push_back(std::make_unique<Piece>());
+  std::unique_ptr<Piece> piece = std::move(spare_.back());
+  spare_.pop_back();
+  piece->is_done = false;
+  piece->text = text;
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(piece.get());
@@ -102,16 +109,20 @@ void AccelSimReader::parse_piece(Piece& piece) {
   unknown_fields_ = {};
   in_block_ = in_warp_ = false;
   partial_line_.clear();
-  parsed_.clear();
+  // Pieces are used again, and their buffers are large enough by then.
+  parsed_.swap(piece.blocks);
+  num_parsed_ = 0;
+  piece.is_good = false;
   try {
     branch_->begin();
     feed_serially(piece.text);
-    piece.is_good = is_between_blocks() && !parsed_.empty();
+    piece.is_good = is_between_blocks() && num_parsed_ > 0;
   } catch (const std::exception&) {  // the trunk meets it again
   } catch (const TraceBranch::NewRow&) {
   }
+  parsed_.swap(piece.blocks);
+  piece.num_blocks = num_parsed_;
   if (!piece.is_good) return;
-  piece.blocks = std::exchange(parsed_, {});
   piece.counts = branch_->row_counts();
   piece.lines = line_number_;
   piece.idle_lines = idle_lines_;
@@ -122,7 +133,7 @@ void AccelSimReader::parse_piece(Piece& piece) {
 bool AccelSimReader::take(Piece& piece) {
   if (!piece.is_good || !is_between_blocks() || idle_lines_ > max_idle_before) return false;
   if (piece.blocks.front().index < builder_->next_block()) return false;
-  for (const ParsedBlock& block : piece.blocks) {
+  for (const ParsedBlock& block : std::span(piece.blocks).first(piece.num_blocks)) {
     const ColumnView columns = block.columns.view();
     builder_->add_recorded(block.index, block.warps, {&columns, 1});
   }
@@ -167,7 +178,7 @@ void AccelSimReader::feed_pieces(std::string_view text) {
     if (end != std::string::npos) end = held_.find('\n', end + 1);
     if (end == std::string::npos) break;
     if (!team_) team_ = std::make_unique<BlockTeam>(*this, num_threads_);
-    team_->submit(held_.substr(begin, end + 1 - begin));
+    team_->submit(std::string_view(held_).substr(begin, end + 1 - begin));
     begin = end + 1;
   }
   held_.erase(0, begin);
@@ -181,10 +192,14 @@ void AccelSimReader::open_block(std::uint64_t linear_index) {
     builder_->begin_block(linear_index);
     return;
   }
-  if (!parsed_.empty() && linear_index <= parsed_.back().index) {
+  if (num_parsed_ > 0 && linear_index <= parsed_block().index) {
     throw InputError("thread blocks are out of order");
   }
-  parsed_.emplace_back().index = linear_index;
+  if (++num_parsed_ > parsed_.size()) parsed_.emplace_back();
+  ParsedBlock& block = parsed_block();
+  block.index = linear_index;
+  block.warps.clear();
+  block.columns.clear();
 }
 
 void AccelSimReader::open_warp(std::uint32_t warp) {
@@ -192,7 +207,7 @@ void AccelSimReader::open_warp(std::uint32_t warp) {
     builder_->begin_warp(warp);
     return;
   }
-  ParsedBlock& block = parsed_.back();
+  ParsedBlock& block = parsed_block();
   if (warp >= header_.warps_per_block() ||
       (!block.warps.empty() && warp <= block.warps.back().number)) {
     throw InputError("warps are out of order");
@@ -208,13 +223,13 @@ void AccelSimReader::close_block() {
     builder_->end_block();
     return;
   }
-  if (parsed_.back().warps.empty()) throw InputError("a thread block has no warp");
+  if (parsed_block().warps.empty()) throw InputError("a thread block has no warp");
   end_parsed_warp();
   check_memory();
 }
 
 void AccelSimReader::end_parsed_warp() {
-  ParsedBlock& block = parsed_.back();
+  ParsedBlock& block = parsed_block();
   if (block.warps.empty()) return;
   const ColumnCounts end = block.columns.counts();
   block.warps.back() = TraceBuilder::entry_of(
@@ -228,18 +243,18 @@ void AccelSimReader::append_issued(std::uint32_t row, std::uint32_t mask,
   if (!branch_) {
     builder_->append(row, mask, lanes);
   } else {
-    branch_->append_to(parsed_.back().columns, open_warp_id_, row, mask, lanes);
+    branch_->append_to(parsed_block().columns, open_warp_id_, row, mask, lanes);
   }
 }
 
 std::uint64_t AccelSimReader::open_warp_instructions() const {
   if (!branch_) return builder_->open_warp_instructions();
-  return parsed_.back().columns.instruction.size() - open_begin_.instructions;
+  return parsed_block().columns.instruction.size() - open_begin_.instructions;
 }
 
 std::uint64_t AccelSimReader::open_block_bytes() const {
   if (!branch_) return builder_->open_block_bytes();
-  return parsed_.empty() ? 0 : bytes_of(parsed_.back().columns.counts());
+  return num_parsed_ == 0 ? 0 : bytes_of(parsed_block().columns.counts());
 }
 
 }  // namespace warpstack::trace

@@ -4,7 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,7 +24,7 @@ class BlockTeam {
 
   /// Gives whole thread blocks as text to the next free thread, and takes over what is parsed.
   /// Throws InputError with the first error of the file.
-  void submit(std::string text);
+  void submit(std::string_view text);
   /// Takes over all that was submitted.
   void finish();
 
@@ -37,6 +37,8 @@ class BlockTeam {
 
   AccelSimReader& trunk_;
   std::deque<std::unique_ptr<Piece>> pieces_;  ///< in order of the file, of the trunk's thread
+
+  std::vector<std::unique_ptr<Piece>> spare_;  ///< to be used again
 
   std::mutex mutex_;
   std::condition_variable has_work_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstring>
 #include <limits>
 
 #include "trace/accelsim/reader.h"
@@ -532,10 +533,15 @@ void AccelSimReader::parse_instruction(std::string_view line) {
     fail("PC " + std::to_string(pc) + " is beyond 4 GiB; PCs are offsets in a function");
   }
   while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+  std::uint64_t mask = 0xffffffff;
   const char* const mask_begin = cursor.next;
-  const std::uint64_t mask = hexadecimal(cursor, "active mask");
-  const std::string_view mask_text(mask_begin, static_cast<std::size_t>(cursor.next - mask_begin));
-  if (mask_text.size() != 8) fail("active mask " + quoted(mask_text) + " is not eight digits long");
+  if (cursor.end - mask_begin > 8 && std::memcmp(mask_begin, "ffffffff ", 9) == 0) {
+    cursor.next += 8;  // nearly always
+  } else {
+    mask = hexadecimal(cursor, "active mask");
+    const std::string_view text(mask_begin, static_cast<std::size_t>(cursor.next - mask_begin));
+    if (text.size() != 8) fail("active mask " + quoted(text) + " is not eight digits long");
+  }
 
   const LineForm& form = line_form(cursor, static_cast<std::uint32_t>(pc), source_line);
   LaneAddresses lanes;

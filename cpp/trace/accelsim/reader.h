@@ -58,7 +58,8 @@ class AccelSimReader {
     bool is_done = false;
     /// Nothing in the text needed the trunk: no error, no new instruction.
     bool is_good = false;
-    std::vector<ParsedBlock> blocks;
+    std::vector<ParsedBlock> blocks;  ///< the first `num_blocks`
+    std::size_t num_blocks = 0;
     std::vector<RowCounts> counts;
     std::uint64_t lines = 0;
     std::uint64_t idle_lines = 0;  ///< at the end
@@ -85,6 +86,8 @@ class AccelSimReader {
   void open_warp(std::uint32_t warp);
   void close_block();
   void end_parsed_warp();
+  [[nodiscard]] ParsedBlock& parsed_block() { return parsed_[num_parsed_ - 1]; }
+  [[nodiscard]] const ParsedBlock& parsed_block() const { return parsed_[num_parsed_ - 1]; }
   [[nodiscard]] std::uint64_t open_warp_instructions() const;
   [[nodiscard]] std::uint64_t open_block_bytes() const;
   void append_issued(std::uint32_t row, std::uint32_t mask, const LaneAddresses* lanes);
@@ -224,7 +227,8 @@ class AccelSimReader {
   /// In a branch: whose forms and rows it has, and the blocks that it has parsed of a piece.
   const AccelSimReader* trunk_ = nullptr;
   std::optional<TraceBranch> branch_;
-  std::vector<ParsedBlock> parsed_;
+  std::vector<ParsedBlock> parsed_;  ///< the first `num_parsed_`
+  std::size_t num_parsed_ = 0;
   ColumnCounts open_begin_;  ///< first entries of the branch's open warp
   std::uint64_t open_warp_id_ = 0;
 };

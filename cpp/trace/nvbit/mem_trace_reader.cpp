@@ -109,7 +109,8 @@ void MemTraceReader::parse_line(std::string_view line) {
   } else if (const auto id = field_after(line, " - grid_launch_id ")) {
     parse_access(line, launch_of(number(*id, "grid_launch_id")));
   } else if (line.find(", Inspecting CUfunction ") == std::string_view::npos) {
-    fail("the line " + quoted(line) + " is neither a launch nor an access; the log is cut or edited");
+    fail("the line " + quoted(line) +
+         " is neither a launch nor an access; the log is cut or edited");
   }
 }
 
@@ -245,8 +246,7 @@ void MemTraceReader::parse_access(std::string_view line, Launch& launch) {
   // Offset 0 of shared memory is an address like others.
   if (lanes.mask == 0 && instruction.space == MemorySpace::shared) lanes.mask = ~std::uint32_t{0};
 
-  const std::uint64_t linear =
-      index[0] + header.grid[0] * (index[1] + header.grid[1] * index[2]);
+  const std::uint64_t linear = index[0] + header.grid[0] * (index[1] + header.grid[1] * index[2]);
   auto& warps = launch.blocks[linear];
   const auto [entry, is_new] = warps.try_emplace(slot);
   Warp& warp = entry->second;

@@ -104,7 +104,7 @@ def test_caches_and_reuse(tmp_path):
         app = ws.load(tmp_path / "log.txt")
     table = ws.simulate_caches(app, "v100-sxm2")
     assert table is not None
-    assert ws.memory.reuse_profile(app[0]) is not None
+    assert ws.memory.reuse_profile(app[0], "v100-sxm2") is not None
     assert app.kernels[0].source == "mem_trace"
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from warpstack import _core
 from warpstack._util.arguments import printable
@@ -315,6 +315,10 @@ def write(
         )
 
 
+class _Sink(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+
 def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Progress) -> int:
     """Write one kernel and return how many of its warps do not end in EXIT."""
     core = kernel._core
@@ -322,6 +326,7 @@ def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Pro
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         # Compression of one piece overlaps with the making of the next.
+        file: _Sink
         if path.suffix == ".xz":
             file = stack.enter_context(lzma.open(path, "wb", preset=1))
         elif path.suffix == ".zst":

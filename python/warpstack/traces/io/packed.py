@@ -10,7 +10,7 @@ import os
 import struct
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -104,7 +104,7 @@ def in_threads(
                 future.cancel()
 
 
-def chunks(path: Path, bar: Progress) -> Iterator[bytes]:
+def chunks(path: Path, bar: Progress) -> Generator[bytes, None, None]:
     """Yield the unpacked content of a file piece by piece, in `errors_named`.
 
     Blocks of an .xz file, of which ``xz -T`` and Accel-Sim's tracer write several, are unpacked

@@ -15,7 +15,7 @@ import ctypes.util
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ class _Unpacker:
         return ctypes.string_at(buffer, count)
 
 
-def chunks(path: Path, bar: Progress) -> Iterator[bytes]:
+def chunks(path: Path, bar: Progress) -> Generator[bytes, None, None]:
     """Yield the text of the ``.traceg`` that Accel-Sim's traceDsm makes of a ``.tracez``.
 
     Thread blocks are unpacked beside each other.

@@ -42,12 +42,12 @@ std::string random_trace(std::mt19937& random, bool odd_fields) {
             text += "0020 0000000f 0 STG.E 2 R4 R2 4 2 0x7f12345" + base + " 4 -8 32" + immediate;
             break;
           case 2:  // generic: shared, local or global
-            text += "0030 ffffffff 1 R6 LD.E 1 R4 4 1 0x7" +
-                    std::string(1, "ef0"[random() % 3]) + "0000000" + base + " 4" + immediate;
+            text += "0030 ffffffff 1 R6 LD.E 1 R4 4 1 0x7" + std::string(1, "ef0"[random() % 3]) +
+                    "0000000" + base + " 4" + immediate;
             break;
           case 8:
-            text += "0" + std::to_string(1000 + random() % 900) + " ffffffff 1 R2 MOV 0 0" +
-                    immediate;
+            text +=
+                "0" + std::to_string(1000 + random() % 900) + " ffffffff 1 R2 MOV 0 0" + immediate;
             break;
           default:
             text += "0040 ffffffff 1 R3 IADD3 2 R2 R3 0" + immediate;
@@ -75,8 +75,8 @@ std::string outcome(const std::string& text, unsigned num_threads, std::size_t p
       result += " " + std::to_string(row.issued) + "," + std::to_string(row.active);
     }
     const auto& unknown = reader.unknown_fields();
-    return result + " " + std::to_string(unknown.lines) + ":" +
-           std::to_string(unknown.first_line) + unknown.first_field;
+    return result + " " + std::to_string(unknown.lines) + ":" + std::to_string(unknown.first_line) +
+           unknown.first_field;
   } catch (const InputError& error) {
     return error.what();
   }
@@ -100,10 +100,18 @@ TEST(AccelSimThreads, ErrorsAreThoseOfOneThread) {
   std::mt19937 random(8);
   const std::string text = random_trace(random, false);
   const std::vector<std::pair<std::string, std::string>> changes{
-      {"IADD3 2", "IADD3 x"}, {"ffffffff", "fffffff"},      {"warp = 1", "warp = 0"},
-      {"insts = ", "insts ="}, {"#END_TB", "#END"},         {"thread block = ", "thread block = 7"},
-      {"#BEGIN_TB", "-key"},   {"0x7f", "7f"},              {"\n0040", "\nq"},
-      {"R3 IADD3", "R2 IADD3"}, {"thread block = 4", "thread block = 1"}, {"", "cut"}};
+      {"IADD3 2", "IADD3 x"},
+      {"ffffffff", "fffffff"},
+      {"warp = 1", "warp = 0"},
+      {"insts = ", "insts ="},
+      {"#END_TB", "#END"},
+      {"thread block = ", "thread block = 7"},
+      {"#BEGIN_TB", "-key"},
+      {"0x7f", "7f"},
+      {"\n0040", "\nq"},
+      {"R3 IADD3", "R2 IADD3"},
+      {"thread block = 4", "thread block = 1"},
+      {"", "cut"}};
   for (const auto& [from, to] : changes) {
     for (int round = 0; round < 6; ++round) {
       std::string broken = text;

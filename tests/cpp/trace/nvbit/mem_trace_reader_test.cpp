@@ -94,10 +94,10 @@ TEST(MemTraceReader, KnowsOlderVersions) {
   ASSERT_EQ(counted.size(), 2u);
   EXPECT_EQ(counted[1].header().launch_id, 2u);
   // Without prefix and numbers.
-  const std::vector<KernelTrace> plain =
-      read("Kernel vecAdd(double*) - grid size 2,1,1 - block size 64,1,1 - nregs 20 - shmem 16 - "
-           "cuda stream id 5\nCTA 0,0,0 - warp 0 - LDG.E.64 - " +
-           lanes(0x7f0000000000, 8) + "\n");
+  const std::vector<KernelTrace> plain = read(
+      "Kernel vecAdd(double*) - grid size 2,1,1 - block size 64,1,1 - nregs 20 - shmem 16 - "
+      "cuda stream id 5\nCTA 0,0,0 - warp 0 - LDG.E.64 - " +
+      lanes(0x7f0000000000, 8) + "\n");
   ASSERT_EQ(plain.size(), 1u);
   EXPECT_EQ(plain[0].header().name, "vecAdd(double*)");
   EXPECT_EQ(plain[0].totals().instructions, 1u);
@@ -108,8 +108,9 @@ TEST(MemTraceReader, TakesTheGlobalHalfOfAsyncCopies) {
   const std::string global = access(0, 0, 0, "LDGSTS.E.128 - " + lanes(0x7f0000000000, 16));
   const std::vector<KernelTrace> traces = read(launch(0) + shared + global);
   EXPECT_EQ(traces[0].totals().instructions, 1u);
-  EXPECT_EQ(error_of(launch(0) + shared),
-            "log.txt: the log ends between the two lines of an LDGSTS of thread block 0; it is cut");
+  EXPECT_EQ(
+      error_of(launch(0) + shared),
+      "log.txt: the log ends between the two lines of an LDGSTS of thread block 0; it is cut");
 }
 
 TEST(MemTraceReader, ErrorsNameFileAndLine) {
@@ -127,9 +128,9 @@ TEST(MemTraceReader, ErrorsNameFileAndLine) {
             "log.txt:2: the access has more than 32 addresses: \"0x1\"");
   EXPECT_EQ(error_of(launch(0) + launch(0)),
             "log.txt:2: a second launch with grid launch id 0; give the log of one run");
-  EXPECT_EQ(error_of(launch(0) + access(0, 0, 0, load) + access(0, 0, 1, load) +
-                     access(0, 0, 2, load)),
-            "log.txt:4: CTA 0,0,0 has lines of more than the 2 warps of its block size");
+  EXPECT_EQ(
+      error_of(launch(0) + access(0, 0, 0, load) + access(0, 0, 1, load) + access(0, 0, 2, load)),
+      "log.txt:4: CTA 0,0,0 has lines of more than the 2 warps of its block size");
   EXPECT_EQ(error_of(launch(0)),
             "log.txt: none of the 1 launches accesses memory; trace without INSTR_BEGIN and "
             "INSTR_END");
