@@ -89,7 +89,7 @@ def in_threads(
     work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int | None = None
 ) -> Iterator[_Result]:
     """Yield `work(item)` in order, some items ahead in other threads."""
-    count = threads or min(len(os.sched_getaffinity(0)), _MAX_THREADS)
+    count = threads or min(os.cpu_count() or 1, _MAX_THREADS)
     pending: deque[Future[_Result]] = deque()
     with ThreadPoolExecutor(max_workers=count) as pool:
         try:
