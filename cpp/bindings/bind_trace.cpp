@@ -4,6 +4,7 @@
 #include "bindings/bindings.h"
 #include "common/demangle.h"
 #include "common/error.h"
+#include "common/threads.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
 #include "trace/columns/column_batch.h"
@@ -13,6 +14,7 @@
 #include "trace/columns/trace_file.h"
 #include "trace/instructions/sass_names.h"
 #include "trace/instructions/tensor_operation.h"
+#include "trace/nvbit/mem_trace_reader.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -90,7 +92,7 @@ py::dict features_to_dict(const trace::LaunchFeatures& features) {
 
 /// One of the numbers of atomic lanes.
 py::array_t<std::uint8_t> lanes_of(std::span<const trace::AtomicLanes> lanes,
-                                   std::uint8_t trace::AtomicLanes::* number) {
+                                   std::uint8_t trace::AtomicLanes::*number) {
   py::array_t<std::uint8_t> result(static_cast<py::ssize_t>(lanes.size()));
   std::ranges::transform(lanes, result.mutable_data(), number);
   return result;
@@ -283,8 +285,14 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
 
 void bind_accelsim(py::module_& module) {
   py::class_<trace::AccelSimReader>(module, "AccelSimReader")
-      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
-           py::arg("budget"))
+      .def(py::init([](std::string file_name, std::shared_ptr<trace::StorageBudget> budget,
+                       unsigned num_threads) {
+             // More threads than these wait for the text.
+             return std::make_unique<trace::AccelSimReader>(
+                 std::move(file_name), std::move(budget),
+                 std::min(threads_asked_for(num_threads), 16u));
+           }),
+           py::arg("file_name"), py::arg("budget"), py::arg("num_threads") = 0)
       .def("feed",
            [](trace::AccelSimReader& reader, const py::buffer& data) {
              const py::buffer_info info = data.request();
@@ -301,6 +309,20 @@ void bind_accelsim(py::module_& module) {
                                                  fields.first_field);
                              })
       .def_property_readonly("num_bulk_copies", &trace::AccelSimReader::num_bulk_copies);
+
+  py::class_<trace::MemTraceReader>(module, "MemTraceReader")
+      .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
+           py::arg("budget"))
+      .def("feed",
+           [](trace::MemTraceReader& reader, const py::buffer& data) {
+             const py::buffer_info info = data.request();
+             const std::string_view text(static_cast<const char*>(info.ptr),
+                                         static_cast<std::size_t>(info.size * info.itemsize));
+             const py::gil_scoped_release unlocked;
+             reader.feed(text);
+           })
+      .def("finish", &trace::MemTraceReader::finish, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("num_without_access", &trace::MemTraceReader::num_without_access);
 
   py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
       .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
@@ -406,8 +428,10 @@ void bind_trace(py::module_& module) {
                numbers.push_back(warp.number);
              return std::pair(t.blocks().linear_index(block), numbers);
            })
-      .def("warp_columns", [](const py::object& self, std::uint32_t block,
-                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
+      .def("warp_columns",
+           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
+             return warp_columns(self, {block, warp});
+           })
       .def(
           "read_batch",
           [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {

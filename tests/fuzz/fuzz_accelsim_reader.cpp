@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t piece = size > 0 ? data[0] % 97 + 1 : 1;
   const std::uint64_t limit = size > 0 && data[0] % 2 == 0 ? 0 : std::uint64_t{1} << 30;
   try {
-    trace::AccelSimReader reader("fuzz", std::make_shared<trace::StorageBudget>(limit, "/tmp"));
+    trace::AccelSimReader reader("fuzz", std::make_shared<trace::StorageBudget>(limit, "/tmp"), 2);
     for (std::size_t i = 0; i < size; i += piece) reader.feed(text.substr(i, piece));
     const trace::KernelTrace trace = reader.finish();
     memory::MemoryConfig config;

@@ -56,7 +56,7 @@ Dim3 AccelSimReader::header_dimensions(std::string_view key, std::string_view va
 }
 
 void AccelSimReader::parse_header_line(std::string_view line) {
-  if (builder_) fail("a header line " + quoted(line) + " after the first thread block");
+  if (builder_ || branch_) fail("a header line " + quoted(line) + " after the first thread block");
   const auto [key, value] = split_assignment(line.substr(1));
   if (key.empty()) fail("the header line " + quoted(line) + " is not of the form -key = value");
   if (!header_lines_.emplace(key, line_number_).second) {
@@ -122,7 +122,7 @@ void AccelSimReader::parse_register_line(std::string_view form, std::string_view
 }
 
 void AccelSimReader::start_body() {
-  if (builder_) return;
+  if (builder_ || branch_) return;
   for (const std::string_view key : {"kernel name", "grid dim", "block dim", "shmem", "nregs"}) {
     if (!header_lines_.contains(key)) {
       fail("the header has no line -" + std::string(key) +

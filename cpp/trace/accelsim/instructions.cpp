@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstring>
 #include <limits>
 
 #include "trace/accelsim/reader.h"
@@ -24,6 +25,20 @@ constexpr std::uint32_t immediate_version = 5;
 constexpr std::uint32_t value_version = 6;
 /// Numbers of registers that are not vector registers begin here, 256 for each register file.
 constexpr std::uint32_t first_scalar_register = 0xF000;
+
+/// The values of hexadecimal digits, -1 for other characters.
+constexpr std::array<std::int8_t, 256> make_hex_values() {
+  std::array<std::int8_t, 256> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<std::int8_t>(hex_digit(static_cast<char>(i)));
+  }
+  return values;
+}
+
+int hex_value(char c) {
+  static constexpr std::array<std::int8_t, 256> values = make_hex_values();
+  return values[static_cast<unsigned char>(c)];
+}
 
 /// A PC as trace lines have it: at least four digits.
 std::string hex_pc(std::uint32_t pc) {
@@ -70,7 +85,18 @@ std::string_view AccelSimReader::token(Cursor& cursor, const char* field) {
   return {begin, static_cast<std::size_t>(cursor.next - begin)};
 }
 
+template <typename Number>
+bool AccelSimReader::take_decimal(Cursor& cursor, Number& value) {
+  const char* begin = cursor.next;
+  while (begin != cursor.end && is_blank(*begin)) ++begin;
+  const auto [end, error] = std::from_chars(begin, cursor.end, value);
+  if (error != std::errc{} || (end != cursor.end && !is_blank(*end))) return false;
+  cursor.next = end;
+  return true;
+}
+
 std::uint64_t AccelSimReader::decimal(Cursor& cursor, const char* field) {
+  if (std::uint64_t number = 0; take_decimal(cursor, number)) return number;
   const std::string_view text = token(cursor, field);
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -81,6 +107,7 @@ std::uint64_t AccelSimReader::decimal(Cursor& cursor, const char* field) {
 }
 
 std::int64_t AccelSimReader::signed_decimal(Cursor& cursor, const char* field) {
+  if (std::int64_t number = 0; take_decimal(cursor, number)) return number;
   const std::string_view text = token(cursor, field);
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -91,6 +118,17 @@ std::int64_t AccelSimReader::signed_decimal(Cursor& cursor, const char* field) {
 }
 
 std::uint64_t AccelSimReader::hexadecimal(Cursor& cursor, const char* field) {
+  const char* next = cursor.next;
+  while (next != cursor.end && is_blank(*next)) ++next;
+  const char* const first = next;
+  std::uint64_t number = 0;
+  for (int digit; next != cursor.end && (digit = hex_value(*next)) >= 0; ++next) {
+    number = number << 4 | static_cast<std::uint64_t>(digit);
+  }
+  if (next - first > 0 && next - first <= 16 && (next == cursor.end || is_blank(*next))) {
+    cursor.next = next;
+    return number;
+  }
   const std::string_view text = token(cursor, field);
   std::uint64_t value = 0;
   bool good = text.size() <= 16;
@@ -238,10 +276,11 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
                                                           std::uint32_t source_line) {
   while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
   const auto rest = static_cast<std::size_t>(cursor.end - cursor.next);
+  const std::vector<LineForm>& forms = trunk_ ? trunk_->forms_ : forms_;
   const std::size_t slot = pc / 8;
   if (slot < form_by_pc_.size() && form_by_pc_[slot] != 0) {
     // The form last seen at this PC nearly always recurs.
-    const LineForm& form = forms_[form_by_pc_[slot] - 1];
+    const LineForm& form = forms[form_by_pc_[slot] - 1];
     const std::size_t length = form.text.size();
     if (form.pc == pc && length <= rest && form.text.compare(0, length, cursor.next, length) == 0 &&
         (length == rest || is_blank(cursor.next[length]))) {
@@ -272,8 +311,21 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
   if (width > 256) fail("memory width = " + std::to_string(width) + " is more than 256 bytes");
 
   const std::string text(begin, cursor.next);
-  const auto [entry, is_new] = form_by_text_.try_emplace(std::to_string(pc) + ':' + text,
-                                                         static_cast<std::uint32_t>(forms_.size()));
+  std::string key = std::to_string(pc) + ':' + text;
+  const auto remember = [&](std::uint32_t number) -> const LineForm& {
+    if (pc < max_cached_pc) {
+      if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
+      form_by_pc_[slot] = number + 1;
+    }
+    return forms[number];
+  };
+  if (trunk_) {
+    const auto known = trunk_->form_by_text_.find(key);
+    if (known == trunk_->form_by_text_.end()) throw TraceBranch::NewRow{};
+    return remember(known->second);
+  }
+  const auto [entry, is_new] =
+      form_by_text_.try_emplace(std::move(key), static_cast<std::uint32_t>(forms_.size()));
   if (is_new) {
     if (forms_.size() == max_forms) {
       fail("more than " + std::to_string(max_forms) +
@@ -294,11 +346,7 @@ const AccelSimReader::LineForm& AccelSimReader::line_form(Cursor& cursor, std::u
     forms_.push_back({pc, text, builder_->intern(std::move(instruction)), width > 0 && !is_bulk,
                       is_memory, is_async_copy, is_bulk});
   }
-  if (pc < max_cached_pc) {
-    if (slot >= form_by_pc_.size()) form_by_pc_.resize(std::bit_ceil(slot + 1));
-    form_by_pc_[slot] = entry->second + 1;
-  }
-  return forms_[entry->second];
+  return remember(entry->second);
 }
 
 void AccelSimReader::append_scalar_registers(std::vector<std::uint16_t>& registers,
@@ -463,7 +511,7 @@ void AccelSimReader::skip_tail(Cursor& cursor) {
 }
 
 void AccelSimReader::parse_instruction(std::string_view line) {
-  if (header_lines_.empty()) {
+  if (header_lines_.empty() && !branch_) {
     fail("the line " + quoted(line) + " is not a header line; this is not an Accel-Sim trace");
   }
   if (hex_digit(line.front()) < 0) fail("the line " + quoted(line) + " is not an instruction");
@@ -484,10 +532,16 @@ void AccelSimReader::parse_instruction(std::string_view line) {
   if (pc > std::numeric_limits<std::uint32_t>::max()) {
     fail("PC " + std::to_string(pc) + " is beyond 4 GiB; PCs are offsets in a function");
   }
-  const std::string_view mask_text = token(cursor, "active mask");
-  Cursor mask_cursor{mask_text.data(), mask_text.data() + mask_text.size()};
-  const std::uint64_t mask = hexadecimal(mask_cursor, "active mask");
-  if (mask_text.size() != 8) fail("active mask " + quoted(mask_text) + " is not eight digits long");
+  while (cursor.next != cursor.end && is_blank(*cursor.next)) ++cursor.next;
+  std::uint64_t mask = 0xffffffff;
+  const char* const mask_begin = cursor.next;
+  if (cursor.end - mask_begin > 8 && std::memcmp(mask_begin, "ffffffff ", 9) == 0) {
+    cursor.next += 8;  // nearly always
+  } else {
+    mask = hexadecimal(cursor, "active mask");
+    const std::string_view text(mask_begin, static_cast<std::size_t>(cursor.next - mask_begin));
+    if (text.size() != 8) fail("active mask " + quoted(text) + " is not eight digits long");
+  }
 
   const LineForm& form = line_form(cursor, static_cast<std::uint32_t>(pc), source_line);
   LaneAddresses lanes;
@@ -498,7 +552,7 @@ void AccelSimReader::parse_instruction(std::string_view line) {
 
   const LaneAddresses* access = form.is_memory && form.has_addresses ? &lanes : nullptr;
   if (raw == nullptr) {
-    builder_->append(form.row, lanes.mask, access);
+    append_issued(form.row, lanes.mask, access);
     return;
   }
   if (form.is_async_copy) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/accelsim/block_team.h"
 #include "trace/accelsim/text.h"
 
 namespace warpstack::trace {
@@ -17,16 +18,19 @@ constexpr std::uint64_t lines_per_check = 4096;
 
 }  // namespace
 
-AccelSimReader::AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget)
-    : file_name_(std::move(file_name)), budget_(std::move(budget)) {
+AccelSimReader::AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget,
+                               unsigned num_threads)
+    : file_name_(std::move(file_name)), budget_(std::move(budget)), num_threads_(num_threads) {
   header_.source = "accelsim";
 }
+
+AccelSimReader::~AccelSimReader() = default;
 
 void AccelSimReader::fail(const std::string& what) const {
   throw InputError(file_name_ + ":" + std::to_string(line_number_) + ": " + what);
 }
 
-void AccelSimReader::feed(std::string_view text) {
+void AccelSimReader::feed_serially(std::string_view text) {
   while (!text.empty()) {
     const std::size_t newline = text.find('\n');
     if (partial_line_.size() + std::min(newline, text.size()) > max_line_bytes) {
@@ -62,7 +66,7 @@ void AccelSimReader::check_memory() {
          "memory_limit_mib (--memory-limit)");
   };
   if (raw_bytes_ > 0) check(raw_bytes_, "a raw trace, which is grouped by thread block in memory,");
-  if (in_block_) check(builder_->open_block_bytes(), "this thread block");
+  if (in_block_) check(open_block_bytes(), "this thread block");
 }
 
 void AccelSimReader::parse_line(std::string_view line) {
@@ -112,7 +116,7 @@ void AccelSimReader::parse_hash_line(std::string_view line) {
     if (block_index_[0] == ~std::uint64_t{0})
       fail("a thread block without a line thread block = x,y,z");
     end_warp();
-    located([this] { builder_->end_block(); });
+    located([this] { close_block(); });
     in_block_ = false;
   }
 }
@@ -120,7 +124,7 @@ void AccelSimReader::parse_hash_line(std::string_view line) {
 void AccelSimReader::end_warp() {
   if (!in_warp_) return;
   in_warp_ = false;
-  const std::uint64_t found = builder_->open_warp_instructions();
+  const std::uint64_t found = open_warp_instructions();
   if (!announced_instructions_) {
     fail("warp " + std::to_string(warp_index_) + " has no line insts = n");
   }
@@ -148,7 +152,7 @@ void AccelSimReader::parse_thread_block(std::string_view value) {
   }
   block_index_ = index;
   idle_lines_ = 0;
-  located([&] { builder_->begin_block(linear_block_index()); });
+  located([&] { open_block(linear_block_index()); });
 }
 
 void AccelSimReader::parse_key_line(std::string_view line) {
@@ -166,7 +170,7 @@ void AccelSimReader::parse_key_line(std::string_view line) {
     if (block_index_[0] == ~std::uint64_t{0}) fail("warp = before thread block =");
     end_warp();
     warp_index_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, 1 << 30));
-    located([this] { builder_->begin_warp(warp_index_); });
+    located([this] { open_warp(warp_index_); });
     in_warp_ = true;
     announced_instructions_.reset();
   } else {
@@ -198,6 +202,8 @@ void AccelSimReader::finish_raw() {
 }
 
 KernelTrace AccelSimReader::finish() {
+  if (team_) team_->finish();
+  if (!held_.empty()) feed_serially(std::exchange(held_, {}));
   if (!partial_line_.empty()) parse_line(std::exchange(partial_line_, {}));
   if (in_block_) fail("the file ends inside a thread block; it is cut");
   if (!builder_) {

@@ -14,12 +14,18 @@
 
 namespace warpstack::trace {
 
+class BlockTeam;
+
 /// Reads one kernel of an Accel-Sim (NVBit) trace from text that arrives in pieces: tracer versions
 /// before 3, 3 to 6 and later, grouped by thread block (.traceg) or raw (.trace). Every error
 /// names file and line; nothing of a malformed file is kept.
 class AccelSimReader {
  public:
-  AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget);
+  /// With more than one thread, thread blocks of a grouped trace are parsed beside each other. The
+  /// kernel, the counts and the errors are those of one thread.
+  AccelSimReader(std::string file_name, std::shared_ptr<StorageBudget> budget,
+                 unsigned num_threads = 1);
+  ~AccelSimReader();
 
   /// Parses the next piece of the file. Pieces may end anywhere.
   void feed(std::string_view text);
@@ -37,6 +43,55 @@ class AccelSimReader {
   [[nodiscard]] std::uint64_t num_bulk_copies() const { return num_bulk_copies_; }
 
  private:
+  friend class BlockTeam;
+
+  /// A thread block that a branch has parsed.
+  struct ParsedBlock {
+    std::uint64_t index = 0;
+    std::vector<WarpEntry> warps;
+    ColumnBuffers columns;
+  };
+
+  /// Whole thread blocks as text, and what a branch made of them.
+  struct Piece {
+    std::string text;
+    bool is_done = false;
+    /// Nothing in the text needed the trunk: no error, no new instruction.
+    bool is_good = false;
+    std::vector<ParsedBlock> blocks;  ///< the first `num_blocks`
+    std::size_t num_blocks = 0;
+    std::vector<RowCounts> counts;
+    std::uint64_t lines = 0;
+    std::uint64_t idle_lines = 0;  ///< at the end
+    UnknownFields unknown_fields;
+    std::uint64_t num_bulk_copies = 0;
+  };
+
+  /// A branch of a reader that has read its header. It parses whole thread blocks in a thread of
+  /// its own, and gives up on what only the trunk can do.
+  explicit AccelSimReader(const AccelSimReader& trunk);
+  /// Parses the text of a piece, in a branch.
+  void parse_piece(Piece& piece);
+  /// Takes over what a branch has parsed. Returns whether that was possible.
+  bool take(Piece& piece);
+
+  void feed_serially(std::string_view text);
+  void feed_pieces(std::string_view text);
+  [[nodiscard]] bool is_between_blocks() const {
+    return grouped_ && !in_block_ && partial_line_.empty();
+  }
+
+  // The block and warp that lines belong to: of the builder or, in a branch, of its own.
+  void open_block(std::uint64_t linear_index);
+  void open_warp(std::uint32_t warp);
+  void close_block();
+  void end_parsed_warp();
+  [[nodiscard]] ParsedBlock& parsed_block() { return parsed_[num_parsed_ - 1]; }
+  [[nodiscard]] const ParsedBlock& parsed_block() const { return parsed_[num_parsed_ - 1]; }
+  [[nodiscard]] std::uint64_t open_warp_instructions() const;
+  [[nodiscard]] std::uint64_t open_block_bytes() const;
+  void append_issued(std::uint32_t row, std::uint32_t mask, const LaneAddresses* lanes);
+
   /// A position in the current line.
   struct Cursor {
     const char* next;
@@ -103,6 +158,9 @@ class AccelSimReader {
   // Tokens of the current line. Each throws when the token is absent or malformed.
   std::string_view token(Cursor& cursor, const char* field);
   std::uint64_t decimal(Cursor& cursor, const char* field);
+  /// Takes the number that follows, in the common case that there is one, without an error.
+  template <typename Number>
+  static bool take_decimal(Cursor& cursor, Number& value);
   std::int64_t signed_decimal(Cursor& cursor, const char* field);
   std::uint64_t hexadecimal(Cursor& cursor, const char* field);
   std::uint64_t address(Cursor& cursor);
@@ -162,6 +220,17 @@ class AccelSimReader {
   std::vector<LineForm> forms_;
   std::unordered_map<std::string, std::uint32_t> form_by_text_;
   std::vector<std::uint32_t> form_by_pc_;  ///< the form last seen at pc / 8, plus one
+
+  unsigned num_threads_;
+  std::string held_;                 ///< text whose thread block has not ended
+  std::unique_ptr<BlockTeam> team_;  ///< once there are thread blocks to parse
+  /// In a branch: whose forms and rows it has, and the blocks that it has parsed of a piece.
+  const AccelSimReader* trunk_ = nullptr;
+  std::optional<TraceBranch> branch_;
+  std::vector<ParsedBlock> parsed_;  ///< the first `num_parsed_`
+  std::size_t num_parsed_ = 0;
+  ColumnCounts open_begin_;  ///< first entries of the branch's open warp
+  std::uint64_t open_warp_id_ = 0;
 };
 
 }  // namespace warpstack::trace

@@ -32,7 +32,7 @@ inline std::pair<std::string_view, std::string_view> split_assignment(std::strin
   return {trim(line.substr(0, equals)), trim(line.substr(equals + 1))};
 }
 
-inline int hex_digit(char c) {
+constexpr int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = static_cast<char>(c | 0x20);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;

@@ -56,6 +56,8 @@ class TraceBuilder final : public IssueLog {
   /// append_to() and the like, of this builder or of a branch of it.
   void add_recorded(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                     std::span<const ColumnView> columns);
+  /// The lowest linear index that the next block may have.
+  [[nodiscard]] std::uint64_t next_block() const { return next_block_; }
   /// Adds the counts of a branch.
   void add_counts(std::span<const RowCounts> counts);
   /// The row of a generic instruction whose addresses all lie in `space`, if it exists already.

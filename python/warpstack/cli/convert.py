@@ -29,7 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --to accelsim: SM version whose SASS names PTX operations get (default: the "
         "trace's, or 80)",
     )
-    parser.add_argument("--xz", action="store_true", help="with --to accelsim: compress")
+    packing = parser.add_mutually_exclusive_group()
+    packing.add_argument(
+        "--zst", action="store_true", help="with --to accelsim: compress, quick to write and to load"
+    )
+    packing.add_argument(
+        "--xz", action="store_true", help="with --to accelsim: compress so that Accel-Sim unpacks it"
+    )
     parser.add_argument(
         "--overwrite",
         action="store_true",
@@ -46,5 +52,5 @@ def run(arguments: argparse.Namespace) -> None:
         overwrite=arguments.overwrite,
         kind=arguments.to,
         binary_version=arguments.binary_version,
-        xz=arguments.xz,
+        compression="zst" if arguments.zst else "xz" if arguments.xz else None,
     )

@@ -327,9 +327,3 @@ def test_missing_kernels_are_passed_over_on_request(partial_list):
         ws.load(partial_list, kernels=[5, 6], missing="skip")
     with pytest.raises(ws.InputError, match=r"missing = 'maybe' is not one of error, skip"):
         ws.load(partial_list, missing="maybe")
-
-
-def test_packed_traces_are_named(tmp_path):
-    (tmp_path / "kernelslist.g").write_text("kernel-1.tracez\n")
-    with pytest.raises(ws.InputError, match=r"kernelslist\.g:1: kernel-1\.tracez: .* --text"):
-        ws.load(tmp_path)

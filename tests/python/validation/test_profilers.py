@@ -218,12 +218,6 @@ class TestRefused:
         with pytest.raises(ws.InputError, match=r"a database of Nsight Systems .*; nsys stats"):
             ws.validation.reference.read(tmp_path / "a.db")
 
-    @pytest.mark.parametrize("name", ["mem_trace.log", "kernel-1.trace", "mem_trace"])
-    def test_as_traces(self, tmp_path, name):
-        (tmp_path / name).write_text(MEM_TRACE)
-        with pytest.raises(ws.InputError, match=r"a log of NVBit's mem_trace, .*kernelslist"):
-            ws.load(tmp_path / name)
-
     def test_a_report_as_a_trace(self, tmp_path):
         (tmp_path / "a.nsys-rep").write_bytes(b"\1\2")
         with pytest.raises(ws.InputError, match="a report of Nsight Systems"):

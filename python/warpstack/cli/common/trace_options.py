@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _SOURCES = (".cu", ".ptx")
-_TRACES = (".g", ".traceg", ".trace", ".gz", ".xz", ".zst")
+_TRACES = (".g", ".traceg", ".trace", ".tracez", ".gz", ".xz", ".zst")
 #: What other tools call leaving out the first launches, and what it is here.
 _SKIPPING = ("--skip", "--skip-launches", "--launch-skip", "--warmup", "--warm-up")
 _SKIP = "; --kernels 2- leaves out the first launch, --kernels 4- the first three"
@@ -503,7 +503,7 @@ def save_trace(
     overwrite: bool,
     kind: str = "parquet",
     binary_version: int | None = None,
-    xz: bool = False,
+    compression: str | None = None,
 ) -> None:
     """Save a trace and print what was written."""
     ws.save(
@@ -511,7 +511,7 @@ def save_trace(
         output,
         format=kind,
         binary_version=binary_version,
-        compression="xz" if xz else None,
+        compression=compression,
         overwrite=overwrite,
         progress=True,
     )

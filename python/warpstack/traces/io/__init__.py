@@ -13,7 +13,7 @@ from warpstack._util.files import check_folder, wait_until_there
 from warpstack._util.foreign_file import foreign
 from warpstack._util.input_file import open_input
 from warpstack.errors import InputError, not_a, not_one_of, shown
-from warpstack.traces.io import accelsim, parquet, pptgpu
+from warpstack.traces.io import accelsim, mem_trace, parquet, pptgpu
 from warpstack.traces.io.common import LoadOptions, reading
 from warpstack.traces.trace import App, KernelTrace, warn_of_gaps
 
@@ -38,6 +38,7 @@ class Format:
 FORMATS: Sequence[Format] = (
     Format("parquet", parquet.matches, parquet.read, parquet.write, parquet.files_of),
     Format("pptgpu", pptgpu.matches, pptgpu.read),
+    Format("mem_trace", mem_trace.matches, mem_trace.read),
     Format(
         "accelsim",
         accelsim.matches,
@@ -147,8 +148,9 @@ def load(
     ----------
     path
         An Accel-Sim ``kernelslist.g``, one of its kernels (``.traceg``, ``.trace``; plain, ``.gz``,
-        ``.xz`` or ``.zst``), a folder that holds such files, a folder that the PPT-GPU tracer wrote
-        (with ``app_config.py``), or a folder that `save` wrote.
+        ``.xz`` or ``.zst``; ``.tracez``), a folder that holds such files, a folder that the PPT-GPU
+        tracer wrote (with ``app_config.py``), a log of NVBit's ``mem_trace``, which has memory
+        instructions only, or a folder that `save` wrote.
     kernels
         Launch numbers to load: one, a range, or a sequence of both; all by default. Of an Accel-Sim
         list, the files of other launches are not read.
@@ -191,13 +193,14 @@ def load(
             raise InputError(f"{printable(place)}: {known}")
         if candidate is not None:
             app = candidate.read(place, options)
-            warn_of_gaps(app.kernels, printable(place))
+            if candidate.name != "mem_trace":  # which has warned that it lacks more
+                warn_of_gaps(app.kernels, printable(place))
             return app
         what = "folder" if place.is_dir() else "file"
     raise InputError(
         f"{printable(place)}: not a trace that warpstack knows; expected a kernelslist.g, a file "
-        "*.traceg or *.trace (also .gz, .xz, .zst), a folder with such files or with app_config.py, or "
-        f"a folder written by warpstack.save, got another {what}"
+        "*.traceg, *.trace (also .gz, .xz, .zst) or *.tracez, a log of NVBit's mem_trace, a folder with "
+        f"such files or with app_config.py, or a folder written by warpstack.save, got another {what}"
     )
 
 
@@ -240,7 +243,8 @@ def save(
         90. It decides how PTX operations are named; SASS names stay. By default the trace's own, or
         80.
     compression
-        For ``accelsim``: ``xz``, or None for plain text.
+        For ``accelsim``: ``zst``, quick to write and to load; ``xz``, which Accel-Sim unpacks itself;
+        or None for plain text.
     overwrite
         Replace a folder that `save` wrote before in the same format.
     progress
@@ -275,8 +279,8 @@ def save(
             )
     if binary_version is not None:
         as_integer("binary_version", binary_version, 10, 255)
-    if compression not in (None, "xz"):
-        raise InputError(f"save: compression = {shown(compression)} is not xz")
+    if compression not in (None, "zst", "xz"):
+        raise not_one_of("save: compression", compression, ("zst", "xz"))
     taken = {name: options[name] for name in chosen.options}
     assert chosen.write is not None
     chosen.write(app, as_path("save", path), overwrite=overwrite, progress=progress, **taken)

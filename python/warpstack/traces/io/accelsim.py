@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import io
 import json
 import lzma
 import os
 import re
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,19 +19,17 @@ from typing import Protocol, TypeVar
 from warpstack import _core
 from warpstack._util.arguments import printable
 from warpstack._util.files import file_digest, is_sound, new_folder, sealed
-from warpstack._util.input_file import open_input, read_input
+from warpstack._util.input_file import read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError, TraceWarning, warn
+from warpstack.traces.io import packed, tracez
 from warpstack.traces.io.common import LoadOptions, block_ranges
 from warpstack.traces.trace import App, KernelTrace, Launches
 
 _COMPRESSIONS = ("", ".xz", ".gz", ".zst")
-_KERNEL_FILE = re.compile(r"(?P<stem>.+\.traceg?)(?P<compression>\.xz|\.gz|\.zst)?")
-#: A line of a kernel list that names a kernel; newer tools pack traces in a container of their own.
-_KERNEL_ENTRY = re.compile(rf"{_KERNEL_FILE.pattern}|.+\.tracez")
+_KERNEL_FILE = re.compile(r"(?P<stem>.+\.trace)(?P<kind>z|g?(?P<compression>\.xz|\.gz|\.zst)?)")
 _KERNEL_NUMBER = re.compile(r"kernel-([0-9]+)")
-_CHUNK_BYTES = 1 << 22
 #: A line of a kernel list has about 30 bytes.
 _MAX_LIST_BYTES = 1 << 26
 _File = TypeVar("_File")
@@ -146,9 +141,8 @@ def _kernels_in(folder: Path) -> list[Path]:
         if not match or not file.is_file():
             continue
         # A grouped trace beside the raw one it was made from is the same kernel.
-        stem = match["stem"].removesuffix("g")
-        if stem not in found or match["stem"].endswith("g"):
-            found[stem] = file
+        if match["stem"] not in found or match["kind"][:1] in ("g", "z"):
+            found[match["stem"]] = file
 
     def order(file: Path) -> tuple[int, str]:
         number = _KERNEL_NUMBER.search(file.name)
@@ -166,7 +160,7 @@ def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
         raise InputError(f"{where}: cannot read the kernel list: {error}") from None
     named = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
     # Other lines are memory copies and commands without influence on kernels.
-    entries = [(n, entry) for n, entry in named if _KERNEL_ENTRY.fullmatch(entry)]
+    entries = [(n, entry) for n, entry in named if _KERNEL_FILE.fullmatch(entry)]
     if not entries:
         raise InputError(f"{where}: the list names no kernel (lines like kernel-1.traceg)")
     if options.kernels is not None:
@@ -176,16 +170,12 @@ def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
     for number, entry in entries:
         launch = _KERNEL_NUMBER.search(entry)
         match = _KERNEL_FILE.fullmatch(entry)
-        if match is None:
-            raise InputError(
-                f"{where}:{number}: {printable(entry)}: warpstack does not read .tracez files; run "
-                "Accel-Sim's post-traces-processing with --text"
-            )
-        stems = [match["stem"]]
-        if match["stem"].endswith(".trace"):
-            stems.insert(0, match["stem"] + "g")
+        assert match is not None
+        stem = match["stem"]
+        stems = [stem + "g"] if match["kind"][:1] in ("g", "z") else [stem + "g", stem]
         places = [path.parent / entry]
         places += [path.parent / (stem + suffix) for stem in stems for suffix in _COMPRESSIONS]
+        places.append(path.parent / (match["stem"] + "z"))
         existing = next((file for file in places if file.exists()), None)
         if existing is not None:
             files.append(existing)
@@ -207,67 +197,17 @@ def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
     return files
 
 
-class _Stream(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class _CountingFile(io.RawIOBase):
-    """A file that reports how much of it was read, for progress on compressed files."""
-
-    def __init__(self, path: Path, bar: Progress) -> None:
-        self._file = open_input(path)
-        self._bar = bar
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        count = self._file.readinto(buffer)
-        self._bar.update(count)
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-@contextlib.contextmanager
-def _open(path: Path, bar: Progress) -> Iterator[_Stream]:
-    with io.BufferedReader(_CountingFile(path, bar), buffer_size=1 << 20) as raw:
-        if path.suffix == ".xz":
-            with lzma.open(raw) as unpacked:
-                yield unpacked
-        elif path.suffix == ".gz":
-            with gzip.open(raw) as unpacked:
-                yield unpacked
-        elif path.suffix == ".zst":
-            with pa.CompressedInputStream(raw, "zstd") as unpacked:
-                yield unpacked
-        else:
-            yield raw
-
-
 def _read_kernel(
     path: Path, budget: _core.StorageBudget, bar: Progress, notes: _Notes
 ) -> _core.KernelTrace:
     reader = _core.AccelSimReader(printable(path), budget)
-    try:
-        # Decompression of the next piece overlaps with parsing of this one.
-        with _open(path, bar) as stream, ThreadPoolExecutor(max_workers=1) as pool:
-            pending = pool.submit(stream.read, _CHUNK_BYTES)
-            while chunk := pending.result():
-                pending = pool.submit(stream.read, _CHUNK_BYTES)
-                reader.feed(chunk)
+    unpacked = tracez.chunks if path.suffix == ".tracez" else packed.chunks
+    with packed.errors_named(path), contextlib.closing(unpacked(path, bar)) as chunks:
+        for chunk in chunks:
+            reader.feed(chunk)
         trace = reader.finish()
-        notes.add(path, reader)
-        return trace
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise InputError(
-            f"{path}: cannot be decompressed, it is cut or damaged: {reason}"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{path}: reading failed: {error}") from None
+    notes.add(path, reader)
+    return trace
 
 
 def _warn_of_changes(path: Path, files: Sequence[Path]) -> None:
@@ -291,7 +231,9 @@ def _warn_of_changes(path: Path, files: Sequence[Path]) -> None:
     for name, digest in (digests or {}).items():
         match = _KERNEL_FILE.fullmatch(name)
         # Compressed since, perhaps, which cannot be checked, but is done on purpose.
-        names = [match["stem"] + suffix for suffix in _COMPRESSIONS] if match else [name]
+        grouped = match is not None and match["kind"].startswith("g")
+        stem = match["stem"] + "g" * grouped if match else ""
+        names = [stem + suffix for suffix in _COMPRESSIONS] if match else [name]
         there = (folder / name).exists()
         if (there and name in read and file_digest(folder / name) != digest) or (
             whole and not any((folder / other).exists() for other in names)
@@ -373,6 +315,10 @@ def write(
         )
 
 
+class _Sink(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+
 def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Progress) -> int:
     """Write one kernel and return how many of its warps do not end in EXIT."""
     core = kernel._core
@@ -380,11 +326,14 @@ def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Pro
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         # Compression of one piece overlaps with the making of the next.
-        file = (
-            stack.enter_context(lzma.open(path, "wb", preset=1))
-            if path.suffix == ".xz"
-            else stack.enter_context(path.open("wb"))
-        )
+        file: _Sink
+        if path.suffix == ".xz":
+            file = stack.enter_context(lzma.open(path, "wb", preset=1))
+        elif path.suffix == ".zst":
+            raw = stack.enter_context(path.open("wb"))
+            file = stack.enter_context(pa.CompressedOutputStream(raw, "zstd"))
+        else:
+            file = stack.enter_context(path.open("wb"))
         pending = pool.submit(file.write, writer.header())
         done = 0
         for first, last in block_ranges(core, _BATCH_BYTES):
