@@ -303,31 +303,6 @@ void Sm::retire(Cycle now, Dispatcher& dispatcher) {
   while (const auto start = dispatcher.start(now)) launch(start->block, now);
 }
 
-void Sm::issue(Cycle now) {
-  const std::int64_t available = issue_slots_.in(now);
-  std::int64_t left = available;
-  const auto count = static_cast<std::uint32_t>(schedulers_.size());
-  // When the SM has fewer slots than its schedulers, these take turns.
-  auto scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
-  if (num_before_turn_ == 0 && num_before_unit_ == 0 &&
-      (num_before_access_ == 0 || !lsu_.accepts(now))) {
-    lose(left, now);
-    return;
-  }
-  for (std::uint32_t i = 0; i < count && left > 0; ++i) {
-    for (std::uint32_t k = 0; k < slots_per_scheduler_ && left > 0; ++k) {
-      const std::uint32_t warp = pick(scheduler, now);
-      if (warp == WarpScheduler::nobody) break;
-      if (row_slots_) row_slots_->add(warps_[warp].row, StackComponent::base, parts_per_slot);
-      issue_from(warp, scheduler, now);
-      --left;
-    }
-    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
-  }
-  slots_[StackComponent::base] += (available - left) * parts_per_slot;
-  if (left > 0) lose(left, now);
-}
-
 void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   ResidentWarp& warp = warps_[slot];
   const std::uint32_t row_number = warp.stream.row();
@@ -528,13 +503,6 @@ void Sm::check_barrier(std::uint32_t block, Cycle now) {
     warp.barrier_until = now + barrier_latency_;
     look_ahead(slot);
   }
-}
-
-void Sm::drain(std::uint32_t slot) {
-  ResidentWarp& warp = warps_[slot];
-  const auto dep = static_cast<std::uint32_t>(StackComponent::dep);
-  wait_for(warp, slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never,
-           Need::nothing, 0);
 }
 
 void Sm::come_to_code(std::uint32_t slot, Cycle now) {

@@ -225,7 +225,7 @@ class Sm {
   void lose_until(Cycle now);
   void issue(Cycle now);
   /// The slot of the warp that issues next; `nobody` without one.
-  [[nodiscard]] std::uint32_t pick(std::uint32_t scheduler, Cycle now);
+  [[nodiscard]] std::uint32_t pick(std::uint32_t scheduler, bool accepts, Cycle now);
   void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
   /// Lets the instruction hold its barriers; `load`: what the load-store unit gave for it.
   void hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);

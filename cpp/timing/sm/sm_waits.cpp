@@ -22,7 +22,7 @@ void Sm::settle(std::uint32_t slot) {
   warp.lost = 0;
 }
 
-void Sm::leave_place(ResidentWarp& warp, std::uint32_t slot) {
+[[gnu::always_inline]] inline void Sm::leave_place(ResidentWarp& warp, std::uint32_t slot) {
   const std::uint64_t others = ~bit_of(warp.age);
   switch (warp.place) {
     case Place::nowhere:
@@ -56,7 +56,7 @@ void Sm::leave_place(ResidentWarp& warp, std::uint32_t slot) {
   }
 }
 
-void Sm::be_ready(ResidentWarp& warp) {
+[[gnu::always_inline]] inline void Sm::be_ready(ResidentWarp& warp) {
   const std::uint64_t bit = bit_of(warp.age);
   Ready& ready = turns(warp);
   switch (warp.need) {
@@ -83,9 +83,9 @@ void Sm::be_ready(ResidentWarp& warp) {
   }
 }
 
-void Sm::wait_for(ResidentWarp& warp, std::uint32_t slot, std::uint32_t cause, Cycle until,
+[[gnu::always_inline]] inline void Sm::wait_for(ResidentWarp& warp, std::uint32_t slot, std::uint32_t cause, Cycle until,
                   Need need, std::uint8_t unit) {
-  settle(slot);
+  if (warp.place == Place::at_data || warp.lost != 0) settle(slot);
   leave_place(warp, slot);
   warp.cause = cause;
   warp.ready = until;
@@ -103,6 +103,13 @@ void Sm::wait_for(ResidentWarp& warp, std::uint32_t slot, std::uint32_t cause, C
   waiting(warp.age).at_data |= bit_of(warp.age);
   ++num_at_data_;
   warp.mark = lost_per_warp_;
+}
+
+void Sm::drain(std::uint32_t slot) {
+  ResidentWarp& warp = warps_[slot];
+  const auto dep = static_cast<std::uint32_t>(StackComponent::dep);
+  wait_for(warp, slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never,
+           Need::nothing, 0);
 }
 
 void Sm::wait_for_others(ResidentWarp& warp, std::uint32_t slot) {
@@ -177,22 +184,50 @@ std::uint32_t Sm::missed_units(std::uint32_t scheduler, Cycle cycle) {
   return missed;
 }
 
-std::uint32_t Sm::pick(std::uint32_t scheduler, Cycle now) {
-  const bool accepts = num_before_access_ > 0 && lsu_.accepts(now);
+[[gnu::always_inline]] inline std::uint32_t Sm::pick(std::uint32_t scheduler, bool accepts,
+                                                     Cycle now) {
   const std::uint32_t wanted = units_[scheduler].wanted;
-  const std::uint32_t units = wanted != 0 ? wanted & ~missed_units(scheduler, now) : 0;
   const Ready* ready = &turns_[scheduler * words_];
-  std::uint64_t any = 0;
+  std::uint64_t any = wanted;
   for (std::size_t w = 0; w < words_; ++w) {
-    std::uint64_t bits = ready[w].before_turn | (accepts ? ready[w].before_access : 0);
-    for (std::uint32_t rest = units; rest != 0; rest &= rest - 1) {
-      bits |= ready[w].before_unit[static_cast<std::size_t>(std::countr_zero(rest))];
-    }
-    candidates_[w] = bits;
-    any |= bits;
+    candidates_[w] = ready[w].before_turn | (accepts ? ready[w].before_access : 0);
+    any |= candidates_[w];
   }
   if (any == 0) return WarpScheduler::nobody;
-  return slot_of_[schedulers_[scheduler].pick(candidates_)];
+  if (wanted != 0) {
+    const std::uint32_t units = wanted & ~missed_units(scheduler, now);
+    for (std::uint32_t rest = units; rest != 0; rest &= rest - 1) {
+      const auto unit = static_cast<std::size_t>(std::countr_zero(rest));
+      for (std::size_t w = 0; w < words_; ++w) candidates_[w] |= ready[w].before_unit[unit];
+    }
+  }
+  const std::uint32_t age = schedulers_[scheduler].pick(candidates_);
+  return age == WarpScheduler::nobody ? age : slot_of_[age];
+}
+
+void Sm::issue(Cycle now) {
+  const std::int64_t available = issue_slots_.in(now);
+  std::int64_t left = available;
+  const auto count = static_cast<std::uint32_t>(schedulers_.size());
+  bool accepts = num_before_access_ > 0 && lsu_.accepts(now);
+  if (num_before_turn_ == 0 && num_before_unit_ == 0 && !accepts) return lose(left, now);
+  // When the SM has fewer slots than its schedulers, these take turns.
+  auto scheduler = (count & (count - 1)) == 0
+                       ? static_cast<std::uint32_t>(now) & (count - 1)
+                       : static_cast<std::uint32_t>(now % count);
+  for (std::uint32_t i = 0; i < count && left > 0; ++i) {
+    for (std::uint32_t k = 0; k < slots_per_scheduler_ && left > 0; ++k) {
+      const std::uint32_t slot = pick(scheduler, accepts, now);
+      if (slot == WarpScheduler::nobody) break;
+      if (row_slots_) row_slots_->add(warps_[slot].row, StackComponent::base, parts_per_slot);
+      issue_from(slot, scheduler, now);
+      accepts = num_before_access_ > 0 && lsu_.accepts(now);
+      --left;
+    }
+    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
+  }
+  slots_[StackComponent::base] += (available - left) * parts_per_slot;
+  if (left > 0) lose(left, now);
 }
 
 void Sm::lose(std::int64_t slots, Cycle cycle) {

@@ -52,6 +52,23 @@ class WakeWheel {
   /// Goes on to a cycle: calls `wake(slot)` for each warp that waits until then, which leaves.
   template <typename Wake>
   void advance(Cycle now, Wake wake) {
+    if (now <= now_) return;
+    if (next() > now) {
+      now_ = now;
+    } else {
+      wake_until(now, wake);
+    }
+  }
+  /// When the next one wakes.
+  [[nodiscard]] Cycle next() const {
+    return used_ != 0 ? std::min(next_in_buckets(), later_from_) : later_from_;
+  }
+
+ private:
+  static constexpr std::uint32_t num_buckets = 64;
+
+  template <typename Wake>
+  void wake_until(Cycle now, Wake wake) {
     while (used_ != 0) {
       const Cycle at = next_in_buckets();
       if (at > now) break;
@@ -77,15 +94,8 @@ class WakeWheel {
       }
       find_later();
     }
-    now_ = std::max(now_, now);
+    now_ = now;
   }
-  /// When the next one wakes.
-  [[nodiscard]] Cycle next() const {
-    return used_ != 0 ? std::min(next_in_buckets(), later_from_) : later_from_;
-  }
-
- private:
-  static constexpr std::uint32_t num_buckets = 64;
 
   [[nodiscard]] static std::uint32_t bucket_of(Cycle at) {
     return static_cast<std::uint32_t>(at) % num_buckets;
