@@ -40,6 +40,12 @@ class InstructionStream {
   /// The access of an instruction that goes through the caches with at least one sector.
   [[nodiscard]] memory::MemoryAccess access() const;
   [[nodiscard]] trace::WarpPosition position() const { return position_; }
+  /// The row after that at the cursor, where it is known.
+  [[nodiscard]] const std::uint32_t* next_row() const {
+    return last_ - instruction_ > 1 ? instruction_ + 1 : nullptr;
+  }
+  /// Brings the mask at the cursor close, which stands apart from the rows.
+  void prefetch() const { __builtin_prefetch(mask_); }
   void advance() {
     const RowKind kind = kinds_[row_];
     if (kind.is_memory) {

@@ -17,8 +17,7 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 }  // namespace
 
 RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
-    : trace_(trace),
-      code_(trace, memory::CodeStorage::of(config.gpu)) {
+    : trace_(trace), code_(trace, memory::CodeStorage::of(config.gpu)) {
   const bool has_product_waits = trace::has_product_waits(trace.effects());
   for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
     const trace::StaticInstruction& instruction = trace.instructions()[index];
@@ -124,7 +123,11 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
     warps_[slot].scheduler = static_cast<std::uint32_t>(slot % schedulers_.size());
   }
   if (!rows.code().is_all_there()) instruction_cache_.emplace(rows.code());
-  if (!has_control_) registers_.resize(slots * num_registers_);
+  if (has_control_) return;  // nobody looks up registers
+  registers_.resize(slots * num_registers_);
+  constexpr std::size_t near_cache_bytes = std::size_t{2} << 20;
+  prefetches_ =
+      registers_.size() * sizeof(RegisterState) * config.memory.num_sms > near_cache_bytes;
 }
 
 void Sm::launch(std::uint32_t block, Cycle now) {

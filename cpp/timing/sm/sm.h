@@ -160,12 +160,12 @@ class Sm {
 
   struct ResidentWarp {
     // What each instruction changes lies together.
-    Cycle ready = never;     ///< when it has what its next instruction waits for
-    std::int64_t lost = 0;   ///< parts of slots while it waited for data, not yet settled
-    std::int64_t mark = 0;   ///< of lost_per_warp_, up to which they are counted
-    std::uint32_t cause = 0; ///< what its next instruction waits for, see register_cause()
-    std::uint32_t age = 0;   ///< its place in by_age_, with gaps
-    std::uint32_t row = 0;   ///< of the instruction that it waits at, or issued last
+    Cycle ready = never;      ///< when it has what its next instruction waits for
+    std::int64_t lost = 0;    ///< parts of slots while it waited for data, not yet settled
+    std::int64_t mark = 0;    ///< of lost_per_warp_, up to which they are counted
+    std::uint32_t cause = 0;  ///< what its next instruction waits for, see register_cause()
+    std::uint32_t age = 0;    ///< its place in by_age_, with gaps
+    std::uint32_t row = 0;    ///< of the instruction that it waits at, or issued last
     std::uint32_t scheduler = 0;
     Place place = Place::nowhere;
     Need need = Need::nothing;
@@ -271,11 +271,22 @@ class Sm {
     warp.mark = lost_per_warp_;
   }
   Waiting& waiting(std::uint32_t age) { return waiting_[age / 64]; }
-  Ready& turns(const ResidentWarp& warp) {
-    return turns_[warp.scheduler * words_ + warp.age / 64];
-  }
+  Ready& turns(const ResidentWarp& warp) { return turns_[warp.scheduler * words_ + warp.age / 64]; }
   /// The units that warps with all that they wait for need, and that take nothing in a cycle.
   [[nodiscard]] std::uint32_t missed_units(std::uint32_t scheduler, Cycle cycle);
+  /// Brings close what a warp touches that issues soon: other SMs have their turns before it does.
+  void prefetch(const ResidentWarp& warp, std::uint32_t slot) const {
+    warp.stream.prefetch();
+    const RegisterState* registers = &registers_[slot * num_registers_];
+    for (const std::uint16_t reg : rows_.destinations(rows_[warp.row])) {
+      __builtin_prefetch(registers + reg);
+    }
+    const std::uint32_t* next = warp.stream.next_row();
+    if (next == nullptr) return;
+    for (const std::uint16_t reg : rows_.registers(rows_[*next])) {
+      __builtin_prefetch(registers + reg);
+    }
+  }
   /// Gives the resident warps new ages, without gaps.
   void renumber();
   /// It waits for its loads, the oldest first, and for its results.
@@ -344,6 +355,7 @@ class Sm {
   /// By how many warps share a slot: what each gets, and what is left for the oldest.
   std::vector<std::pair<std::int64_t, std::int64_t>> shares_;
   std::vector<RegisterState> registers_;  ///< by warp slot and register
+  bool prefetches_ = false;               ///< the registers of all SMs are too many for near caches
   ControlBarriers control_barriers_;
   PhaseBarriers phases_;
   BulkGroups bulk_groups_;

@@ -22,8 +22,8 @@ void Sm::lose_at_rows(std::int64_t slots, std::int64_t each, std::int64_t rest, 
   for (const std::uint32_t slot : by_age_) {
     const ResidentWarp& warp = warps_[slot];
     const bool for_data = warp.place == Place::at_data;
-    const bool for_load_store_unit = warp.place == Place::at_load_store_unit ||
-                                     (warp.place == Place::before_access && !accepts);
+    const bool for_load_store_unit =
+        warp.place == Place::at_load_store_unit || (warp.place == Place::before_access && !accepts);
     const bool for_unit =
         warp.place == Place::before_unit && units_[warp.scheduler].free[warp.unit] > cycle;
     if (!for_data && !for_load_store_unit && !for_unit) continue;

@@ -83,8 +83,9 @@ void Sm::settle(std::uint32_t slot) {
   }
 }
 
-[[gnu::always_inline]] inline void Sm::wait_for(ResidentWarp& warp, std::uint32_t slot, std::uint32_t cause, Cycle until,
-                  Need need, std::uint8_t unit) {
+[[gnu::always_inline]] inline void Sm::wait_for(ResidentWarp& warp, std::uint32_t slot,
+                                                std::uint32_t cause, Cycle until, Need need,
+                                                std::uint8_t unit) {
   if (warp.place == Place::at_data || warp.lost != 0) settle(slot);
   leave_place(warp, slot);
   warp.cause = cause;
@@ -132,6 +133,7 @@ void Sm::come_to(Cycle cycle) {
       --num_at_load_store_unit_;
     }
     be_ready(warp);
+    if (prefetches_) prefetch(warp, slot);
   });
 }
 
@@ -212,9 +214,8 @@ void Sm::issue(Cycle now) {
   bool accepts = num_before_access_ > 0 && lsu_.accepts(now);
   if (num_before_turn_ == 0 && num_before_unit_ == 0 && !accepts) return lose(left, now);
   // When the SM has fewer slots than its schedulers, these take turns.
-  auto scheduler = (count & (count - 1)) == 0
-                       ? static_cast<std::uint32_t>(now) & (count - 1)
-                       : static_cast<std::uint32_t>(now % count);
+  auto scheduler = (count & (count - 1)) == 0 ? static_cast<std::uint32_t>(now) & (count - 1)
+                                              : static_cast<std::uint32_t>(now % count);
   for (std::uint32_t i = 0; i < count && left > 0; ++i) {
     for (std::uint32_t k = 0; k < slots_per_scheduler_ && left > 0; ++k) {
       const std::uint32_t slot = pick(scheduler, accepts, now);
@@ -274,7 +275,8 @@ std::uint32_t Sm::oldest_waiting(bool accepts, bool with_units, Cycle cycle) {
         waiting.at_data | waiting.at_load_store_unit | (accepts ? 0 : waiting.before_access);
     for (std::uint32_t s = 0; with_units && s < units_.size(); ++s) {
       for (std::uint32_t rest = missed_units(s, cycle); rest != 0; rest &= rest - 1) {
-        bits |= turns_[s * words_ + w].before_unit[static_cast<std::size_t>(std::countr_zero(rest))];
+        bits |=
+            turns_[s * words_ + w].before_unit[static_cast<std::size_t>(std::countr_zero(rest))];
       }
     }
     if (bits != 0) return slot_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))];

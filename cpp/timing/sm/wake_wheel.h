@@ -109,8 +109,8 @@ class WakeWheel {
     later_from_ = never;
     for (std::size_t w = 0; w < words_; ++w) {
       for (std::uint64_t bits = later_[w]; bits != 0; bits &= bits - 1) {
-        later_from_ = std::min(
-            later_from_, at_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
+        later_from_ =
+            std::min(later_from_, at_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
       }
     }
   }

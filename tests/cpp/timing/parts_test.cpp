@@ -121,9 +121,8 @@ std::vector<std::uint32_t> picks(WarpScheduler& scheduler,
 
 // Warps 10, 63 and 70 by age, in two words. All are ready, then the one that issued last stalls
 // twice. Warp 64 is another scheduler's.
-const std::vector<std::vector<std::uint32_t>> readiness{{10, 63, 64, 70}, {10, 63, 70}, {63, 70},
-                                                        {10, 63, 70},     {10, 64, 70}, {64},
-                                                        {10, 63, 70}};
+const std::vector<std::vector<std::uint32_t>> readiness{
+    {10, 63, 64, 70}, {10, 63, 70}, {63, 70}, {10, 63, 70}, {10, 64, 70}, {64}, {10, 63, 70}};
 constexpr std::uint32_t nobody = WarpScheduler::nobody;
 
 WarpScheduler scheduler_with_three_warps(gpu::Scheduler order) {
@@ -134,17 +133,20 @@ WarpScheduler scheduler_with_three_warps(gpu::Scheduler order) {
 
 TEST(WarpScheduler, GreedyThenOldest) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
-  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{10, 10, 63, 63, 10, nobody, 10}));
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{10, 10, 63, 63, 10, nobody, 10}));
 }
 
 TEST(WarpScheduler, LooseRoundRobin) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::lrr);
-  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{10, 63, 70, 10, 70, nobody, 10}));
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{10, 63, 70, 10, 70, nobody, 10}));
 }
 
 TEST(WarpScheduler, OldestFirst) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::oldest);
-  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{10, 10, 63, 10, 10, nobody, 10}));
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{10, 10, 63, 10, 10, nobody, 10}));
 }
 
 TEST(WarpScheduler, GreedyThenYoungest) {
