@@ -358,12 +358,12 @@ void Sm::look_ahead(std::uint32_t slot) {
     ready = never;
     cause = first_load_cause + warp.atomic;
   }
-  warp.row = warp.stream.row();
   const bool accesses = row.is_memory && warp.stream.memory_count() > 0 && warp.stream.mask() != 0;
   const Need need = accesses           ? Need::load_store_unit
                     : row.interval > 0 ? Need::unit
                                        : Need::nothing;
   wait_for(warp, slot, cause, ready, need, row.unit);
+  warp.row = warp.stream.row();  // what was lost so far was lost at the one before
 }
 
 }  // namespace warpstack::timing
