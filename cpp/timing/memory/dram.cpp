@@ -53,6 +53,21 @@ void DramChannel::offer(const DramRequest& request) {
   ++choosing_;
 }
 
+[[gnu::always_inline]] inline Ticks DramChannel::earliest(std::size_t b) const {
+  const Bank& bank = banks_[b];
+  if (!bank.is_open) return std::max(bank.activate, activate_);
+  if (bank.row != bank.current.row) return bank.precharge;
+  const bool is_write = bank.current.mshr == DramRequest::write;
+  // The bus may take the next burst when it gets free before the next edge.
+  const Ticks bus_free = bus_.busy_until() - bus_.clock().period() + 1;
+  return std::max({bus_free, is_write ? bank.write : bank.read, is_write ? write_ : read_,
+                   group_free_[bank.group]});
+}
+
+inline void DramChannel::look_ahead(std::size_t b) {
+  next_of_bank_[b] = banks_[b].bytes_left > 0 ? earliest(b) : never;
+}
+
 bool DramChannel::issue_command(DramRequest& request) {
   const Ticks edge = next_;
   refresh(edge);
@@ -115,21 +130,6 @@ void DramChannel::give_work() {
     look_ahead(b);
   }
   for (; !queue_.empty() && choosing_ < choice_; queue_.pop_front()) offer(queue_.front());
-}
-
-void DramChannel::look_ahead(std::size_t b) {
-  next_of_bank_[b] = banks_[b].bytes_left > 0 ? earliest(b) : never;
-}
-
-Ticks DramChannel::earliest(std::size_t b) const {
-  const Bank& bank = banks_[b];
-  if (!bank.is_open) return std::max(bank.activate, activate_);
-  if (bank.row != bank.current.row) return bank.precharge;
-  const bool is_write = bank.current.mshr == DramRequest::write;
-  // The bus may take the next burst when it gets free before the next edge.
-  const Ticks bus_free = bus_.busy_until() - bus_.clock().period() + 1;
-  return std::max({bus_free, is_write ? bank.write : bank.read, is_write ? write_ : read_,
-                   group_free_[bank.group]});
 }
 
 void DramChannel::transfer_burst(std::size_t b, Ticks edge) {

@@ -155,7 +155,8 @@ void LoadStoreUnit::begin(Entry& entry, Cycle now) {
   // Its last pass brings the last of its data.
   const Cycle after = entry.passes - 1 + l1_latency_;
   load.done = now + after;
-  load.latency = time_before(origin, now);
+  load.latency = {};
+  time_before(origin, now).add_to(load.latency);
   load.latency[StackComponent::l1] += after * ticks_per_cycle;
 }
 
@@ -169,8 +170,9 @@ void LoadStoreUnit::dispatch(Cycle now) {
     free_at_ = now + config_.gpu.shared_wavefront_cycles;
     is_last = ++entry.next == entry.wavefronts;
     if (is_last && origin.load != no_load) {
-      CpiStack<std::int64_t> latency = time_before(origin, now);
-      latency[StackComponent::dep] +=
+      CpiStack<std::int64_t> latency;
+      time_before(origin, now).add_to(latency);
+      latency[StackComponent::dep] =
           latency[StackComponent::l1] + shared_latency_ * ticks_per_cycle;
       latency[StackComponent::l1] = 0;
       arrive(origin.load, now + shared_latency_, latency);
@@ -246,7 +248,7 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
   ++totals_[memory::Total::l1_read_requests];
   memory::count_l1_load(totals_, access.mask,
                         static_cast<memory::SectorMask>(access.mask & ~fetched), is_local);
-  const CpiStack<std::int64_t> before = time_before_miss(origin, now);
+  const Before before = time_before_miss(origin, now);
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if (mask & access.mask & ~fetched) mshrs_.add_target(id, {origin.load, before});
   });
@@ -271,13 +273,14 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
   if (waits_for == 0 && fetched == 0) {
     // Before the tags it has passed already.
     const Cycle after = pipeline_entries_ > 0 ? 1 : l1_latency_;
-    CpiStack<std::int64_t> latency = time_before(origin, now);
+    CpiStack<std::int64_t> latency;
+    time_before(origin, now).add_to(latency);
     latency[StackComponent::l1] += after * ticks_per_cycle;
     ++loads_[origin.load].fetches;
     arrive(origin.load, now + after, latency);
   }
   // The line itself: it has been looked up.
-  arrive(origin.load, now, {});
+  arrive(origin.load, now);
   return StackComponent::base;
 }
 
@@ -323,7 +326,7 @@ StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::
          origin.load != no_load ? start_fetch(origin, origin.load, no_mshr, now) : Packet::nobody,
          now);
   }
-  if (origin.load != no_load) arrive(origin.load, now, {});
+  if (origin.load != no_load) arrive(origin.load, now);
   return StackComponent::base;
 }
 
@@ -404,12 +407,12 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   if (fetch.load != no_load && loads_[fetch.load].returns_data) {
     ++miss_latency_.misses;
     miss_latency_.ticks += latency;
-    miss_latency_.ticks += fetch.before;
+    fetch.before.add_to(miss_latency_.ticks);
   }
-  const auto reach = [&](std::uint32_t load, const CpiStack<std::int64_t>& before) {
+  const auto reach = [&](std::uint32_t load, const Before& before) {
     if (load == no_load) return;
     CpiStack<std::int64_t> whole = latency;
-    whole += before;
+    before.add_to(whole);
     arrive(load, now, whole);
   };
   if (fetch.mshr == no_mshr) {
@@ -431,10 +434,13 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
 
 void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int64_t>& latency) {
   Load& load = loads_[id];
-  if (done >= load.done) {
-    load.done = done;
-    if (latency.sum() > 0) load.latency = latency;
-  }
+  if (done >= load.done && latency.sum() > 0) load.latency = latency;
+  arrive(id, done);
+}
+
+void LoadStoreUnit::arrive(std::uint32_t id, Cycle done) {
+  Load& load = loads_[id];
+  load.done = std::max(load.done, done);
   if (--load.fetches > 0) return;
   completed_.push_back(id);
   if (!load.returns_data) return;
@@ -447,27 +453,6 @@ void LoadStoreUnit::arrive(std::uint32_t id, Cycle done, const CpiStack<std::int
   // Of a line that was on its way before, only what the load itself waited.
   memory = std::min(memory, (done - load.issued) * ticks_per_cycle);
   critical_path_ = std::max(critical_path_, load.critical_before + memory);
-}
-
-CpiStack<std::int64_t> LoadStoreUnit::time_before(const Origin& origin, Cycle now) const {
-  CpiStack<std::int64_t> result;
-  const Cycle for_mshr = waited_for_mshr_ - origin.mshr_mark;
-  const Cycle for_noc = waited_for_noc_ - origin.noc_mark;
-  result[StackComponent::mshr] = for_mshr * ticks_per_cycle;
-  result[StackComponent::noc] = for_noc * ticks_per_cycle;
-  result[StackComponent::l1] = (now - origin.issued - for_mshr - for_noc) * ticks_per_cycle;
-  return result;
-}
-
-CpiStack<std::int64_t> LoadStoreUnit::time_before_miss(const Origin& origin, Cycle now) const {
-  CpiStack<std::int64_t> result = time_before(origin, now);
-  if (at_tags_) {
-    const std::int64_t passed =
-        std::min((l1_latency_ - 1) * ticks_per_cycle, result[StackComponent::l1]);
-    result[StackComponent::l1] -= passed;
-    result[StackComponent::l2] += passed;
-  }
-  return result;
 }
 
 }  // namespace warpstack::timing

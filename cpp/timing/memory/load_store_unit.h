@@ -167,10 +167,25 @@ class LoadStoreUnit {
     memory::ByteMasks bytes;
     Cycle ready = 0;  ///< for the look-up
   };
-  /// Who waits for an MSHR, and the cycles until it got there.
+  /// Cycles from issue until a request got so far, by what it waited for.
+  struct Before {
+    Cycle l1 = 0;
+    Cycle l2 = 0;  ///< the latency of L1, which is part of that of an L2 hit
+    Cycle mshr = 0;
+    Cycle noc = 0;
+
+    /// Adds them, in ticks.
+    void add_to(CpiStack<std::int64_t>& stack) const {
+      stack[StackComponent::l1] += l1 * ticks_per_cycle;
+      stack[StackComponent::l2] += l2 * ticks_per_cycle;
+      stack[StackComponent::mshr] += mshr * ticks_per_cycle;
+      stack[StackComponent::noc] += noc * ticks_per_cycle;
+    }
+  };
+  /// Who waits for an MSHR.
   struct Target {
     std::uint32_t load = 0;
-    CpiStack<std::int64_t> before;
+    Before before;
   };
   /// One L1 line on its way: in one packet, or several where L2 has shorter lines.
   struct Fetch {
@@ -178,7 +193,7 @@ class LoadStoreUnit {
     std::uint32_t mshr = no_mshr;
     std::uint32_t packets = 0;
     bool evict_first = false;
-    CpiStack<std::int64_t> before;
+    Before before;
   };
   static constexpr std::uint32_t no_mshr = ~std::uint32_t{0};
 
@@ -232,10 +247,23 @@ class LoadStoreUnit {
   void write_back(const memory::Cache::Eviction& eviction, Cycle now);
   /// A part of what a load waits for is there at `done`.
   void arrive(std::uint32_t load, Cycle done, const CpiStack<std::int64_t>& latency);
-  /// Ticks since issue, by what the unit waited for.
-  [[nodiscard]] CpiStack<std::int64_t> time_before(const Origin& origin, Cycle now) const;
+  /// A part of which the latency does not count.
+  void arrive(std::uint32_t load, Cycle done);
+  /// Cycles since issue, by what the unit waited for.
+  [[nodiscard]] Before time_before(const Origin& origin, Cycle now) const {
+    const Cycle for_mshr = waited_for_mshr_ - origin.mshr_mark;
+    const Cycle for_noc = waited_for_noc_ - origin.noc_mark;
+    return {now - origin.issued - for_mshr - for_noc, 0, for_mshr, for_noc};
+  }
   /// The same of a request that leaves L1: the latency of L1 is part of that of an L2 hit.
-  [[nodiscard]] CpiStack<std::int64_t> time_before_miss(const Origin& origin, Cycle now) const;
+  [[nodiscard]] Before time_before_miss(const Origin& origin, Cycle now) const {
+    Before result = time_before(origin, now);
+    if (at_tags_) {
+      result.l2 = std::min(l1_latency_ - 1, result.l1);
+      result.l1 -= result.l2;
+    }
+    return result;
+  }
 
   const TimingConfig& config_;
   memory::Cache l1_;

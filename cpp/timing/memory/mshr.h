@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -25,7 +26,7 @@ class MshrFile {
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] bool is_full() const { return capacity_ != 0 && size_ == capacity_; }
   [[nodiscard]] bool has_room(std::uint32_t id) const {
-    return entries_[id].targets.size() < most_targets_;
+    return entries_[id].num_targets < most_targets_;
   }
 
   /// Calls `visit(id, mask)` for each register that holds sectors of a line.
@@ -54,18 +55,27 @@ class MshrFile {
     return id;
   }
   void add_target(std::uint32_t id, const Target& target) {
-    entries_[id].targets.push_back(target);
+    Entry& entry = entries_[id];
+    if (entry.num_targets < few) {
+      entry.first[entry.num_targets] = target;
+    } else {
+      if (entry.num_targets == few) entry.all.assign(entry.first.begin(), entry.first.end());
+      entry.all.push_back(target);
+    }
+    ++entry.num_targets;
   }
   [[nodiscard]] std::uint64_t line(std::uint32_t id) const { return entries_[id].line; }
   [[nodiscard]] memory::SectorMask mask(std::uint32_t id) const { return entries_[id].mask; }
   [[nodiscard]] std::span<const Target> targets(std::uint32_t id) const {
-    return entries_[id].targets;
+    const Entry& entry = entries_[id];
+    if (entry.num_targets > few) return entry.all;
+    return {entry.first.data(), entry.num_targets};
   }
   void release(std::uint32_t id) {
     std::uint32_t* link = &heads_[bucket(entries_[id].line)];
     while (*link != id) link = &entries_[*link].next;
     *link = entries_[id].next;
-    entries_[id].targets.clear();
+    entries_[id].num_targets = 0;
     entries_[id].next = free_;
     free_ = id;
     --size_;
@@ -73,11 +83,15 @@ class MshrFile {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
+  /// Targets that lie in their register, as those of most do.
+  static constexpr std::uint32_t few = sizeof(Target) > 8 ? 1 : 4;
   struct Entry {
     std::uint64_t line = 0;
     memory::SectorMask mask = 0;
     std::uint32_t next = none;  ///< in its bucket, or the next free one
-    std::vector<Target> targets;
+    std::uint32_t num_targets = 0;
+    std::array<Target, few> first{};
+    std::vector<Target> all;  ///< where they are more than `few`
   };
 
   [[nodiscard]] std::size_t bucket(std::uint64_t line) const {

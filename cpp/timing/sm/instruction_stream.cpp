@@ -4,10 +4,16 @@
 
 namespace warpstack::timing {
 
-InstructionStream::InstructionStream(const trace::KernelTrace& trace, const memory::RowFlags& flags,
-                                     const std::vector<std::uint8_t>& is_memory,
+InstructionStream::RowKind::RowKind(const trace::StaticInstruction& instruction)
+    : is_memory(instruction.is_memory()),
+      uses_caches(instruction.uses_caches()),
+      writes(instruction.writes_memory()),
+      is_atomic(instruction.is_cached_atomic()) {}
+
+InstructionStream::InstructionStream(const trace::KernelTrace& trace,
+                                     const std::vector<RowKind>& kinds,
                                      trace::WarpPosition position)
-    : trace_(&trace), flags_(&flags), is_memory_(&is_memory), position_(position) {
+    : kinds_(kinds.data()), trace_(&trace), position_(position) {
   window_end_ = trace.blocks().begin(position.block, position.warp);
   warp_end_ = window_end_;
   warp_end_ += trace.blocks().warps(position.block)[position.warp].counts();
@@ -24,25 +30,22 @@ bool InstructionStream::load_window() {
     last = first;
     last.instructions = std::min(first.instructions + window_instructions, warp_end_.instructions);
     trace::ColumnView view = trace_->blocks().read(position_.block, first, last, scratch_);
-    for (const std::uint32_t row : view.instruction) last.memory += (*is_memory_)[row];
+    for (const std::uint32_t row : view.instruction) last.memory += kinds_[row].is_memory;
     view = trace_->blocks().read(position_.block, first, last, scratch_);
     for (std::size_t i = 0; i < view.memory_count.size(); ++i) {
       const std::uint32_t row = view.memory_static[i];
-      if (!flags_->uses_caches[row]) continue;
+      if (!kinds_[row].uses_caches) continue;
       last.sectors += view.memory_count[i];
-      if (flags_->writes[row]) last.stores += view.memory_count[i];
+      if (kinds_[row].writes) last.stores += view.memory_count[i];
     }
   }
   window_ = trace_->blocks().read(position_.block, first, last, scratch_);
   window_end_ = last;
-  instruction_ = memory_ = sector_ = store_ = 0;
+  instruction_ = window_.instruction.data();
+  last_ = instruction_ + window_.instruction.size();
+  mask_ = window_.active_mask.data();
+  memory_ = sector_ = store_ = 0;
   return true;
-}
-
-void InstructionStream::read_cursor() {
-  row_ = window_.instruction[instruction_];
-  mask_ = window_.active_mask[instruction_];
-  memory_count_ = (*is_memory_)[row_] ? window_.memory_count[memory_] : 0;
 }
 
 memory::MemoryAccess InstructionStream::access() const {
@@ -50,24 +53,9 @@ memory::MemoryAccess InstructionStream::access() const {
   result.row = row_;
   result.sectors = window_.sector.subspan(sector_, memory_count_);
   if (!window_.l1_passes.empty()) result.kept_passes = window_.l1_passes[memory_];
-  if (flags_->writes[row_]) result.store_bytes = window_.store_bytes.subspan(store_, memory_count_);
-  if (flags_->is_atomic[row_]) result.atomics = window_.atomic_lanes.subspan(store_, memory_count_);
+  if (kinds_[row_].writes) result.store_bytes = window_.store_bytes.subspan(store_, memory_count_);
+  if (kinds_[row_].is_atomic) result.atomics = window_.atomic_lanes.subspan(store_, memory_count_);
   return result;
-}
-
-void InstructionStream::advance() {
-  if ((*is_memory_)[row_]) {
-    ++memory_;
-    if (flags_->uses_caches[row_]) {
-      sector_ += memory_count_;
-      if (flags_->writes[row_]) store_ += memory_count_;
-    }
-  }
-  if (++instruction_ == window_.instruction.size() && !load_window()) {
-    done_ = true;
-    return;
-  }
-  read_cursor();
 }
 
 }  // namespace warpstack::timing

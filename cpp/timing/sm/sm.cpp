@@ -17,9 +17,7 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 }  // namespace
 
 RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
-    : trace_(trace),
-      code_(trace, memory::CodeStorage::of(config.gpu)),
-      flags_(trace.instructions()) {
+    : trace_(trace), code_(trace, memory::CodeStorage::of(config.gpu)) {
   const bool has_product_waits = trace::has_product_waits(trace.effects());
   for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
     const trace::StaticInstruction& instruction = trace.instructions()[index];
@@ -50,7 +48,7 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
       registers_.insert(registers_.end(), instruction.destinations.begin(),
                         instruction.destinations.end());
     }
-    is_memory_.push_back(row.is_memory);
+    kinds_.emplace_back(instruction);
     rows_.push_back(row);
     if (!instruction.control) continue;
     ControlRow& control = control_.emplace_back();
@@ -99,9 +97,12 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
       packets_(packets),
       lsu_(config, l1, l2, index, packets, request_network, totals, counters),
-      schedulers_(config.schedulers_per_sm, WarpScheduler(config.gpu.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
-      unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
+      words_(std::max<std::size_t>((blocks_.size() * warps_per_block_ + 63) / 64, 1)),
+      waiting_(words_),
+      turns_(config.schedulers_per_sm * words_),
+      units_(config.schedulers_per_sm),
+      wheel_(blocks_.size() * warps_per_block_),
       control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0),
       phases_(has_phases_ ? blocks_.size() : 0, warps_per_block_),
       bulk_groups_(has_bulk_groups_ ? blocks_.size() * warps_per_block_ : 0) {
@@ -110,19 +111,28 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
   }
   const std::size_t slots = blocks_.size() * warps_per_block_;
   warps_.resize(slots);
-  ready_.resize(slots, never);
-  need_.resize(slots);
-  waits_until_.resize(slots, idle);
-  lost_.resize(slots);
-  unit_.resize(slots);
+  candidates_.resize(words_);
+  slot_of_.resize(words_ * 64);
+  schedulers_.resize(config.schedulers_per_sm, WarpScheduler(config.gpu.scheduler, words_));
+  shares_.emplace_back();
+  for (std::size_t warps = 1; warps <= slots; ++warps) {
+    const auto count = static_cast<std::int64_t>(warps);
+    shares_.emplace_back(parts_per_slot / count, parts_per_slot % count);
+  }
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    warps_[slot].scheduler = static_cast<std::uint32_t>(slot % schedulers_.size());
+  }
   if (!rows.code().is_all_there()) instruction_cache_.emplace(rows.code());
   if (has_control_) return;  // nobody looks up registers
-  register_ready_.resize(slots * num_registers_);
-  register_cause_.resize(slots * num_registers_);
+  registers_.resize(slots * num_registers_);
+  constexpr std::size_t near_cache_bytes = std::size_t{2} << 20;
+  prefetches_ =
+      registers_.size() * sizeof(RegisterState) * config.memory.num_sms > near_cache_bytes;
 }
 
 void Sm::launch(std::uint32_t block, Cycle now) {
   lose_until(now);
+  come_to(now);
   const std::uint32_t block_slot = free_blocks_.back();
   free_blocks_.pop_back();
   blocks_[block_slot] = {};
@@ -130,7 +140,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
   std::uint32_t slot = block_slot * warps_per_block_;
   const auto num_warps = static_cast<std::uint32_t>(rows_.trace().blocks().warps(block).size());
   for (std::uint32_t w = 0; w < num_warps; ++w) {
-    InstructionStream stream(rows_.trace(), rows_.flags(), rows_.is_memory(), {block, w});
+    InstructionStream stream(rows_.trace(), rows_.kinds(), {block, w});
     if (stream.done()) continue;
     next_warp_start_ = std::max(next_warp_start_, now * ticks_per_cycle);
     const Cycle start = cycle_at_or_after(next_warp_start_);
@@ -153,15 +163,16 @@ void Sm::launch(std::uint32_t block, Cycle now) {
       if (has_bulk_groups_) bulk_groups_.clear(slot);
       warp.products_done = -1;
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
-      std::fill_n(register_ready_.begin() + first, num_registers_, start);
-      std::fill_n(register_cause_.begin() + first, num_registers_,
-                  static_cast<std::uint32_t>(StackComponent::dep));
+      std::fill_n(registers_.begin() + first, num_registers_, ready_at(start, false));
     }
     ++blocks_[block_slot].resident;
     ++blocks_[block_slot].unfinished;
     ++num_warps_;
+    if (next_age_ == slot_of_.size()) renumber();
+    warp.age = next_age_++;
+    slot_of_[warp.age] = slot;
     by_age_.push_back(slot);
-    schedulers_[scheduler_of(slot)].add(slot);
+    schedulers_[warp.scheduler].add(warp.age);
     if (instruction_cache_) come_to_code(slot, start);
     look_ahead(slot);
     ++slot;
@@ -179,8 +190,9 @@ void Sm::lose_until(Cycle now) {
 void Sm::step(Dispatcher& dispatcher) {
   const Cycle now = next_;
   lose_until(now);
+  come_to(now);
   deliver(now);
-  retire(now, dispatcher);
+  if (!draining_.empty()) retire(now, dispatcher);
   if (num_warps_ > 0) issue(now);
   if (lsu_.next(now) == now) {
     lsu_.step(now);
@@ -250,8 +262,7 @@ void Sm::complete_loads(Cycle now) {
     } else {
       const std::size_t first = load.warp * num_registers_;
       for (const std::uint16_t reg : rows_.destinations(row)) {
-        register_ready_[first + reg] = done;
-        register_cause_[first + reg] = cause;
+        registers_[first + reg] = ready_at(done, row.uses_caches);
       }
     }
     if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
@@ -278,7 +289,7 @@ void Sm::retire(Cycle now, Dispatcher& dispatcher) {
     ResidentWarp& warp = warps_[slot];
     if (!warp.loads.empty() || warp.finish > now) return false;
     warp.is_resident = false;
-    wait_for(slot, warp.cause, idle);
+    wait_for_others(warp, slot);
     end_ = now;
     has_retired = true;
     --num_warps_;
@@ -295,44 +306,6 @@ void Sm::retire(Cycle now, Dispatcher& dispatcher) {
   while (const auto start = dispatcher.start(now)) launch(start->block, now);
 }
 
-bool Sm::can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const {
-  if (ready_[warp] > now) return false;
-  switch (need_[warp]) {
-    case Need::nothing:
-      break;
-    case Need::unit:
-      return unit_free(scheduler, unit_[warp]) <= now;
-    case Need::load_store_unit:
-      return lsu_.accepts(now);
-  }
-  return true;
-}
-
-void Sm::issue(Cycle now) {
-  const std::int64_t available = issue_slots_.in(now);
-  std::int64_t left = available;
-  const auto count = static_cast<std::uint32_t>(schedulers_.size());
-  // When the SM has fewer slots than its schedulers, these take turns.
-  auto scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
-  if (is_known_to_wait(now)) {
-    lose(left, now);
-    return;
-  }
-  for (std::uint32_t i = 0; i < count && left > 0; ++i) {
-    for (std::uint32_t k = 0; k < slots_per_scheduler_ && left > 0; ++k) {
-      const std::uint32_t warp = schedulers_[scheduler].pick(
-          [&](std::uint32_t slot) { return can_issue(slot, scheduler, now); });
-      if (warp == WarpScheduler::nobody) break;
-      if (row_slots_) row_slots_->add(warps_[warp].row, StackComponent::base, parts_per_slot);
-      issue_from(warp, scheduler, now);
-      --left;
-    }
-    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
-  }
-  slots_[StackComponent::base] += (available - left) * parts_per_slot;
-  if (left > 0) lose(left, now);
-}
-
 void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   ResidentWarp& warp = warps_[slot];
   const std::uint32_t row_number = warp.stream.row();
@@ -342,7 +315,10 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   ++instructions_;
   warp.finish = std::max(warp.finish, now + 1);
   // A unit takes an instruction whose guard is false everywhere like any other.
-  if (row.interval > 0) unit_free(scheduler, row.unit) = now + row.interval;
+  if (row.interval > 0) {
+    units_[scheduler].free[row.unit] = now + row.interval;
+    units_[scheduler].busy |= 1u << row.unit;
+  }
   if (row.unit == tensor_unit) tensor_cycles_ += row.interval;
   std::uint32_t load = LoadStoreUnit::no_load;
   if (warp.stream.mask() != 0) {
@@ -368,8 +344,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       if (load != LoadStoreUnit::no_load) warp.loads.push_back(load);
       if (load != LoadStoreUnit::no_load && !has_control_) {
         for (const std::uint16_t reg : rows_.destinations(row)) {
-          register_ready_[first + reg] = never;
-          register_cause_[first + reg] = first_load_cause + load;
+          registers_[first + reg] = pending + load;
         }
       }
     } else {
@@ -377,8 +352,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
         hold_for_operation(slot, row_number, now);
       } else {
         for (const std::uint16_t reg : rows_.destinations(row)) {
-          register_ready_[first + reg] = now + row.latency;
-          register_cause_[first + reg] = static_cast<std::uint32_t>(StackComponent::dep);
+          registers_[first + reg] = ready_at(now + row.latency, false);
         }
       }
       if (row.num_destinations > 0 || row.is_async_product)
@@ -392,18 +366,14 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   if (instruction_cache_ && !warp.stream.done()) come_to_code(slot, now);
   if (warp.stream.done()) {
     warp.has_exited = true;
-    ready_[slot] = never;
-    need_[slot] = Need::nothing;
-    schedulers_[scheduler].remove(slot);
+    schedulers_[scheduler].remove(warp.age);
     draining_.push_back(slot);
     drain(slot);
     --blocks_[block].unfinished;
     check_barrier(block, now);
   } else if (waits_at_barrier) {
     warp.is_at_barrier = true;
-    ready_[slot] = never;
-    need_[slot] = Need::nothing;
-    wait_for(slot, warp.cause, idle);  // it waits for other warps
+    wait_for_others(warp, slot);
     ++blocks_[block].waiting;
     check_barrier(block, now);
   } else {
@@ -538,202 +508,12 @@ void Sm::check_barrier(std::uint32_t block, Cycle now) {
   }
 }
 
-void Sm::drain(std::uint32_t slot) {
-  const ResidentWarp& warp = warps_[slot];
-  const auto dep = static_cast<std::uint32_t>(StackComponent::dep);
-  wait_for(slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never);
-}
-
 void Sm::come_to_code(std::uint32_t slot, Cycle now) {
   ResidentWarp& warp = warps_[slot];
   const std::uint32_t line = rows_.code().of_row(warp.stream.row());
   if (line == warp.code_line) return;
   warp.code_line = line;
   warp.code_ready = instruction_cache_->come_to(line, now);
-}
-
-void Sm::look_ahead(std::uint32_t slot) {
-  ResidentWarp& warp = warps_[slot];
-  const RowTable::Row& row = rows_[warp.stream.row()];
-  Cycle ready = -1;
-  std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
-  if (has_control_) {
-    const ControlBarriers::Wait wait =
-        control_barriers_.wait(slot, rows_.control(warp.stream.row()).control);
-    ready = wait.until;
-    cause = wait.cause;
-    if (warp.stalls_until > ready) {
-      ready = warp.stalls_until;
-      cause = static_cast<std::uint32_t>(StackComponent::dep);
-    }
-  } else {
-    const std::size_t first = slot * num_registers_;
-    for (const std::uint16_t reg : rows_.registers(row)) {
-      if (register_ready_[first + reg] <= ready) continue;
-      ready = register_ready_[first + reg];
-      cause = register_cause_[first + reg];
-    }
-    const auto consider = [&](const ControlBarriers::Wait& wait) {
-      if (wait.until <= ready) return;
-      ready = wait.until;
-      cause = wait.cause;
-    };
-    if (has_copy_groups_) consider(copy_wait(slot, warp.stream.row()));
-    if (has_phases_) {
-      const trace::PhaseStep& step = rows_.phase_step(warp.stream.row());
-      if (step.kind == trace::PhaseStep::Kind::wait) {
-        consider(phases_.wait(warp.block, slot, step.barrier, step.count));
-      }
-    }
-  }
-  if (warp.barrier_until > ready) {
-    ready = warp.barrier_until;
-    cause = static_cast<std::uint32_t>(StackComponent::dep);
-  }
-  if (warp.code_ready > ready) {
-    ready = warp.code_ready;
-    cause = static_cast<std::uint32_t>(StackComponent::dep);
-  }
-  if (warp.atomic != LoadStoreUnit::no_load) {
-    ready = never;
-    cause = first_load_cause + warp.atomic;
-  }
-  ready_[slot] = ready;
-  wait_for(slot, cause, ready);
-  warp.row = warp.stream.row();
-  unit_[slot] = row.unit;
-  const bool accesses = warp.stream.mask() != 0 && warp.stream.memory_count() > 0;
-  need_[slot] = row.is_memory && accesses ? Need::load_store_unit
-                : row.interval > 0        ? Need::unit
-                                          : Need::nothing;
-}
-
-void Sm::lose(std::int64_t slots, Cycle cycle) {
-  if (slots == 0) return;
-  const Survey& waiting = survey(cycle);
-  const bool accepts = lsu_.accepts(cycle);
-  const auto of_unit = [&](std::uint32_t slot) {
-    return need_[slot] == Need::unit && unit_free(scheduler_of(slot), unit_[slot]) > cycle;
-  };
-  const auto for_data = static_cast<std::int64_t>(waiting.for_data.size());
-  const std::int64_t for_load_store_unit =
-      waiting.num_at_load_store_unit + (accepts ? 0 : waiting.num_accesses);
-  const std::int64_t for_unit = std::ranges::count_if(waiting.for_unit, of_unit);
-  const std::int64_t count = for_data + for_load_store_unit + for_unit;
-  if (count == 0) {
-    slots_[StackComponent::base] += slots * parts_per_slot;
-    if (row_slots_) lose_at_rows(slots, 0, 0, cycle);
-    return;
-  }
-  const std::int64_t each = slots * (parts_per_slot / count);
-  survey_.lost_parts += each;
-  if (for_load_store_unit > 0) lose_at_load_store_unit(each * for_load_store_unit);
-  slots_[StackComponent::dep] += each * for_unit;
-  // The oldest that waits takes what division leaves.
-  const std::int64_t rest = slots * (parts_per_slot % count);
-  if (row_slots_) lose_at_rows(slots, each, rest, cycle);
-  if (rest == 0) return;
-  for (const std::uint32_t slot : by_age_) {
-    const bool waits = waits_until_[slot] > cycle;
-    if (waits && !waits_for_load_store_unit(slot)) {
-      lost_[slot] += rest;
-    } else if (waits) {
-      lose_at_load_store_unit(rest);
-    } else if (need_[slot] == Need::load_store_unit && !accepts) {
-      lose_at_load_store_unit(rest);
-    } else if (of_unit(slot)) {
-      slots_[StackComponent::dep] += rest;
-    } else {
-      continue;
-    }
-    return;
-  }
-}
-
-const Sm::Survey& Sm::survey(Cycle cycle) {
-  if (survey_.is_valid && cycle < survey_.until) return survey_;
-  settle_survey();
-  survey_.is_valid = true;
-  survey_.until = survey_.first_access = survey_.first_other = never;
-  survey_.for_data.clear();
-  survey_.for_unit.clear();
-  survey_.num_at_load_store_unit = survey_.num_accesses = 0;
-  for (std::uint32_t slot = 0; slot < waits_until_.size(); ++slot) {
-    const bool accesses = need_[slot] == Need::load_store_unit;
-    Cycle& first = accesses ? survey_.first_access : survey_.first_other;
-    first = std::min(first, ready_[slot]);
-    if (waits_until_[slot] > cycle) {
-      survey_.until = std::min(survey_.until, waits_until_[slot]);
-      if (waits_for_load_store_unit(slot)) {
-        ++survey_.num_at_load_store_unit;
-      } else {
-        survey_.for_data.push_back(slot);
-      }
-    } else if (accesses) {
-      ++survey_.num_accesses;
-    } else if (need_[slot] == Need::unit) {
-      survey_.for_unit.push_back(slot);
-    }
-  }
-  return survey_;
-}
-
-void Sm::settle_survey() {
-  if (survey_.lost_parts == 0) return;
-  for (const std::uint32_t slot : survey_.for_data) lost_[slot] += survey_.lost_parts;
-  survey_.lost_parts = 0;
-}
-
-void Sm::lose_at_load_store_unit(std::int64_t parts) {
-  const StackComponent component = lsu_.cause_of_waiting();
-  slots_[component] += parts;
-  if ((component == StackComponent::mshr || component == StackComponent::noc) &&
-      lsu_.is_blocked_by_store()) {
-    store_slots_ += parts;
-  }
-}
-
-void Sm::settle(std::uint32_t slot) {
-  settle_survey();
-  if (lost_[slot] == 0) return;
-  const std::uint32_t cause = warps_[slot].cause;
-  if (cause >= first_load_cause) {
-    lsu_.load(cause - first_load_cause).lost_parts += lost_[slot];
-    if (row_slots_) {
-      row_slots_->wait_for_load(cause - first_load_cause, warps_[slot].row, lost_[slot]);
-    }
-  } else {
-    slots_[static_cast<StackComponent>(cause)] += lost_[slot];
-    if (row_slots_) {
-      row_slots_->add(warps_[slot].row, static_cast<StackComponent>(cause), lost_[slot]);
-    }
-  }
-  lost_[slot] = 0;
-}
-
-void Sm::wait_for(std::uint32_t slot, std::uint32_t cause, Cycle until) {
-  settle(slot);
-  survey_.is_valid = false;
-  warps_[slot].cause = cause;
-  waits_until_[slot] = until;
-}
-
-/// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing
-/// else happens.
-Cycle Sm::next_issue(Cycle now) const {
-  const bool accepts = lsu_.accepts(now + 1);
-  Cycle next = never;
-  for (const std::uint32_t slot : by_age_) {
-    Cycle ready = ready_[slot];
-    if (ready >= next) continue;
-    if (ready <= now + 1) {
-      if (need_[slot] == Need::load_store_unit && !accepts) continue;
-      if (need_[slot] == Need::unit) ready = unit_free(scheduler_of(slot), unit_[slot]);
-      if (ready <= now + 1) return now + 1;
-    }
-    next = std::min(next, ready);
-  }
-  return next;
 }
 
 void Sm::explain(std::string& text, std::size_t most) const {
@@ -757,16 +537,16 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "waits at a barrier for " +
               std::to_string(blocks_[warp.block].unfinished - blocks_[warp.block].waiting) +
               " warps of its block";
-    } else if (warp.cause >= first_load_cause && ready_[slot] == never) {
+    } else if (warp.cause >= first_load_cause && warp.ready == never) {
       const Load& load = lsu_.load(warp.cause - first_load_cause);
       text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +
               std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
               std::to_string(load.fetches) + " requests of which are not there";
-    } else if (has_phases_ && ready_[slot] == never) {
+    } else if (has_phases_ && warp.ready == never) {
       text += "waits at the mbarrier at " +
               std::to_string(rows_.phase_step(warp.stream.row()).barrier) + " of shared memory";
-    } else if (waits_for_load_store_unit(slot) ||
-               (need_[slot] == Need::load_store_unit && !lsu_.is_idle())) {
+    } else if (warp.place == Place::at_load_store_unit ||
+               (warp.need == Need::load_store_unit && !lsu_.is_idle())) {
       text += "waits for the load-store unit, whose time counts as " +
               std::string(name_of(lsu_.cause_of_waiting())) + " in the CPI stack";
     } else {

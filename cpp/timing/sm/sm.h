@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/cache/instruction_cache.h"
@@ -14,6 +16,7 @@
 #include "timing/sm/instruction_stream.h"
 #include "timing/sm/phase_barriers.h"
 #include "timing/sm/row_slots.h"
+#include "timing/sm/wake_wheel.h"
 #include "timing/sm/warp_scheduler.h"
 #include "trace/instructions/copy_groups.h"
 #include "trace/instructions/phase_steps.h"
@@ -28,7 +31,10 @@ class RowTable {
   struct Row {
     Cycle latency = 0;
     std::uint32_t interval = 0;  ///< cycles for which the unit of the class takes no other one
-    std::uint8_t unit = 0;       ///< the operation class
+    std::uint32_t registers = 0;
+    std::uint16_t num_sources = 0;
+    std::uint16_t num_destinations = 0;
+    std::uint8_t unit = 0;  ///< the operation class
     bool is_memory = false;
     bool uses_caches = false;
     bool stops_warp = false;  ///< until it is done, as atomics do on some machines
@@ -37,9 +43,6 @@ class RowTable {
     bool is_async_product = false;  ///< its sums are there when a wait says so
     bool is_bulk_store = false;     ///< in a group that a wait waits for
     bool awaits_write = false;      ///< of such a store, that it is written, not only read
-    std::uint32_t registers = 0;
-    std::uint16_t num_sources = 0;
-    std::uint16_t num_destinations = 0;
   };
 
   /// Where instructions say when they may issue, with what follows from it.
@@ -73,8 +76,8 @@ class RowTable {
   }
   [[nodiscard]] const trace::KernelTrace& trace() const { return trace_; }
   [[nodiscard]] const memory::CodeLines& code() const { return code_; }
-  [[nodiscard]] const memory::RowFlags& flags() const { return flags_; }
-  [[nodiscard]] const std::vector<std::uint8_t>& is_memory() const { return is_memory_; }
+  /// What InstructionStream needs to know.
+  [[nodiscard]] const std::vector<InstructionStream::RowKind>& kinds() const { return kinds_; }
 
  private:
   /// Finds out what instructions without control fields wait for besides registers.
@@ -82,8 +85,7 @@ class RowTable {
 
   const trace::KernelTrace& trace_;
   memory::CodeLines code_;
-  memory::RowFlags flags_;
-  std::vector<std::uint8_t> is_memory_;
+  std::vector<InstructionStream::RowKind> kinds_;
   std::vector<Row> rows_;
   std::vector<ControlRow> control_;
   bool has_copy_groups_ = false;
@@ -144,23 +146,44 @@ class Sm {
   void explain(std::string& text, std::size_t most) const;
 
  private:
+  enum class Need : std::uint8_t { nothing, unit, load_store_unit };
+  /// What a warp waits for in this cycle. Who could issue waits for its turn, and who needs a unit
+  /// that is busy for that.
+  enum class Place : std::uint8_t {
+    nowhere,  ///< for other warps, or it is not there
+    at_data,
+    at_load_store_unit,  ///< its instruction there has yet to be sent
+    before_access,       ///< it has what an access needs
+    before_unit,
+    before_turn,
+  };
+
   struct ResidentWarp {
-    InstructionStream stream;
-    std::uint32_t block = 0;  ///< slot
+    // What each instruction changes lies together.
+    Cycle ready = never;      ///< when it has what its next instruction waits for
+    std::int64_t lost = 0;    ///< parts of slots while it waited for data, not yet settled
+    std::int64_t mark = 0;    ///< of lost_per_warp_, up to which they are counted
+    std::uint32_t cause = 0;  ///< what its next instruction waits for, see register_cause()
+    std::uint32_t age = 0;    ///< its place in by_age_, with gaps
+    std::uint32_t row = 0;    ///< of the instruction that it waits at, or issued last
+    std::uint32_t scheduler = 0;
+    Place place = Place::nowhere;
+    Need need = Need::nothing;
+    std::uint8_t unit = 0;
     bool is_resident = false;
     bool is_at_barrier = false;
-    bool has_exited = false;   ///< issued its last instruction
-    std::uint32_t number = 0;  ///< among all that have had the slot
-    std::uint32_t row = 0;     ///< of the instruction that it waits at, or issued last
+    bool has_exited = false;  ///< issued its last instruction
+    std::uint32_t block = 0;  ///< slot
+    Cycle finish = 0;         ///< when what it has issued is done, without its loads
     Cycle barrier_until = 0;
-    std::uint32_t code_line = 0;       ///< of its next instruction
-    Cycle code_ready = -1;             ///< since when that is there
+    std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
+    std::uint32_t number = 0;                       ///< among all that have had the slot
+    InstructionStream stream;
+    std::vector<std::uint32_t> loads;  ///< in flight, oldest first
+    Cycle code_ready = -1;             ///< since when its next instruction is there
     Cycle stalls_until = 0;            ///< its control fields say so
     Cycle products_done = 0;           ///< the asynchronous ones
-    Cycle finish = 0;                  ///< when what it has issued is done, without its loads
-    std::uint32_t cause = 0;           ///< what its next instruction waits for, see register_cause_
-    std::vector<std::uint32_t> loads;  ///< in flight, oldest first
-    std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
+    std::uint32_t code_line = 0;       ///< of its next instruction
   };
   struct Block {
     std::uint32_t resident = 0;    ///< warps not retired
@@ -176,13 +199,33 @@ class Sm {
     bool is_bulk_store = false;
   };
 
+  /// Sets of warps by age: a word of each.
+  struct Waiting {
+    std::uint64_t at_data = 0;
+    std::uint64_t at_load_store_unit = 0;
+    std::uint64_t before_access = 0;
+  };
+  /// A word of a scheduler's warps that have what they wait for.
+  struct Ready {
+    std::uint64_t before_access = 0;
+    std::uint64_t before_turn = 0;
+    std::array<std::uint64_t, trace::num_op_classes> before_unit{};
+  };
+  struct Units {
+    std::uint32_t wanted = 0;  ///< by warps that have what they wait for; a bit each
+    std::uint32_t busy = 0;    ///< a bit each; some may be free again
+    std::array<std::uint32_t, trace::num_op_classes> num_waiting{};
+    std::array<Cycle, trace::num_op_classes> free{};  ///< from when on
+  };
+
   void deliver(Cycle now);
   void complete_loads(Cycle now);
   void retire(Cycle now, Dispatcher& dispatcher);
   /// Accounts for the issue slots of the cycles before this one, which nobody used.
   void lose_until(Cycle now);
   void issue(Cycle now);
-  [[nodiscard]] bool can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const;
+  /// The slot of the warp that issues next; `nobody` without one.
+  [[nodiscard]] std::uint32_t pick(std::uint32_t scheduler, bool accepts, Cycle now);
   void issue_from(std::uint32_t warp, std::uint32_t scheduler, Cycle now);
   /// Lets the instruction hold its barriers; `load`: what the load-store unit gave for it.
   void hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
@@ -207,55 +250,70 @@ class Sm {
   void lose(std::int64_t slots, Cycle cycle);
   void lose_at_load_store_unit(std::int64_t parts);
   void lose_at_rows(std::int64_t slots, std::int64_t each, std::int64_t rest, Cycle cycle);
-  struct Survey;
-  /// What the warps wait for in a cycle, which is none before that of the last survey.
-  const Survey& survey(Cycle cycle);
-  /// Gives the warps that wait for data the parts of slots that they have lost since the survey.
-  void settle_survey();
-  /// Whether the last survey still holds and says that no warp can issue.
-  [[nodiscard]] bool is_known_to_wait(Cycle now) const {
-    return survey_.is_valid && survey_.first_other > now &&
-           (survey_.first_access > now || !lsu_.accepts(now));
-  }
+  /// The oldest of those that share a lost slot.
+  [[nodiscard]] std::uint32_t oldest_waiting(bool accepts, bool with_units, Cycle cycle);
   /// What was lost to a warp goes to what it waits for.
   void settle(std::uint32_t slot);
-  /// From now on it waits for something else.
-  void wait_for(std::uint32_t slot, std::uint32_t cause, Cycle until);
+  /// From now on it waits for something else, until then as far as is known, for what it needs
+  /// afterwards.
+  void wait_for(ResidentWarp& warp, std::uint32_t slot, std::uint32_t cause, Cycle until, Need need,
+                std::uint8_t unit);
+  /// From now on it waits for other warps, or is not there.
+  void wait_for_others(ResidentWarp& warp, std::uint32_t slot);
+  void leave_place(ResidentWarp& warp, std::uint32_t slot);
+  /// It has what it waited for.
+  void be_ready(ResidentWarp& warp);
+  /// Goes on to a cycle: who waits until then has what it waited for.
+  void come_to(Cycle cycle);
+  /// Counts what it has lost while it waits for data.
+  void count_lost(ResidentWarp& warp) {
+    warp.lost += lost_per_warp_ - warp.mark;
+    warp.mark = lost_per_warp_;
+  }
+  Waiting& waiting(std::uint32_t age) { return waiting_[age / 64]; }
+  Ready& turns(const ResidentWarp& warp) { return turns_[warp.scheduler * words_ + warp.age / 64]; }
+  /// The units that warps with all that they wait for need, and that take nothing in a cycle.
+  [[nodiscard]] std::uint32_t missed_units(std::uint32_t scheduler, Cycle cycle);
+  /// Brings close what a warp touches that issues soon: other SMs have their turns before it does.
+  void prefetch(const ResidentWarp& warp, std::uint32_t slot) const {
+    warp.stream.prefetch();
+    const RegisterState* registers = &registers_[slot * num_registers_];
+    for (const std::uint16_t reg : rows_.destinations(rows_[warp.row])) {
+      __builtin_prefetch(registers + reg);
+    }
+    const std::uint32_t* next = warp.stream.next_row();
+    if (next == nullptr) return;
+    for (const std::uint16_t reg : rows_.registers(rows_[*next])) {
+      __builtin_prefetch(registers + reg);
+    }
+  }
+  /// Gives the resident warps new ages, without gaps.
+  void renumber();
   /// It waits for its loads, the oldest first, and for its results.
   void drain(std::uint32_t slot);
-  [[nodiscard]] Cycle next_issue(Cycle now) const;
-  [[nodiscard]] bool waits_for_load_store_unit(std::size_t slot) const {
-    return (has_control_ || has_bulk_groups_) && warps_[slot].cause == load_store_unit_cause;
-  }
-  [[nodiscard]] std::uint32_t scheduler_of(std::uint32_t slot) const {
-    return slot % static_cast<std::uint32_t>(schedulers_.size());
-  }
-  Cycle& unit_free(std::uint32_t scheduler, std::uint32_t unit) {
-    return unit_free_[scheduler * trace::num_op_classes + unit];
-  }
-  [[nodiscard]] Cycle unit_free(std::uint32_t scheduler, std::uint32_t unit) const {
-    return unit_free_[scheduler * trace::num_op_classes + unit];
-  }
-
+  /// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing
+  /// else happens.
+  Cycle next_issue(Cycle now);
   struct Arrival {
     std::uint32_t packet = 0;
     std::uint32_t owner = 0;
     Ticks time = 0;
   };
-  enum class Need : std::uint8_t { nothing, unit, load_store_unit };
-
-  /// What all warps wait for; it stays the same from one change to the next, often for many cycles.
-  struct Survey {
-    bool is_valid = false;   ///< nothing has changed since
-    Cycle until = 0;         ///< when the first warp has what it waits for
-    Cycle first_access = 0;  ///< when the first warp could issue an access if it were accepted
-    Cycle first_other = 0;   ///< when the first warp could issue something else
-    std::vector<std::uint32_t> for_data;      ///< warps
-    std::vector<std::uint32_t> for_unit;      ///< that have their data
-    std::int64_t num_at_load_store_unit = 0;  ///< its instruction there has yet to be sent
-    std::int64_t num_accesses = 0;            ///< that have their data
-    std::int64_t lost_parts = 0;              ///< by each that waits for data, not yet settled
-  };
+  /// What a register waits for: when it is ready, and for what until then. Twice the cycle, and one
+  /// more where L1 has sent it; or `pending` and the load.
+  using RegisterState = std::int64_t;
+  static constexpr RegisterState pending = RegisterState{1} << 62;
+  static constexpr RegisterState ready_at(Cycle cycle, bool is_from_l1) {
+    return 2 * cycle + (is_from_l1 ? 1 : 0);
+  }
+  static constexpr Cycle register_ready(RegisterState state) {
+    return state >= pending ? never : state >> 1;
+  }
+  /// A part of the stack, or a load in flight.
+  static constexpr std::uint32_t register_cause(RegisterState state) {
+    if (state >= pending) return first_load_cause + static_cast<std::uint32_t>(state - pending);
+    return static_cast<std::uint32_t>(state & 1 ? StackComponent::l1 : StackComponent::dep);
+  }
 
   const RowTable& rows_;
   std::uint32_t index_;
@@ -279,19 +337,25 @@ class Sm {
   std::vector<std::uint32_t> free_blocks_;  ///< lowest slot last
   std::vector<std::uint32_t> by_age_;       ///< resident warps
   std::vector<std::uint32_t> draining_;     ///< warps that have exited
-  // By warp slot, for the scheduler's loop:
-  std::vector<Cycle> ready_;  ///< when the next instruction's registers are ready
-  std::vector<Need> need_;
-  std::vector<std::uint8_t> unit_;
-  // By warp slot, for lost issue slots:
-  static constexpr Cycle idle = -1;
-  std::vector<Cycle> waits_until_;  ///< for data; idle: it waits for other warps, or is not there
-  std::vector<std::int64_t> lost_;  ///< parts of slots while it waited for them
-  // By warp slot and register:
-  std::vector<Cycle> register_ready_;
-  std::vector<std::uint32_t> register_cause_;  ///< a part of the stack, or a load in flight
-  std::vector<Cycle> unit_free_;
-  Survey survey_;
+  // What the warps wait for, which changes only when something happens to one of them:
+  std::size_t words_;             ///< of a set
+  std::vector<Waiting> waiting_;  ///< by word
+  std::vector<Ready> turns_;      ///< by scheduler and word
+  std::vector<Units> units_;      ///< by scheduler
+  std::uint32_t num_at_data_ = 0;
+  std::uint32_t num_at_load_store_unit_ = 0;
+  std::uint32_t num_before_access_ = 0;
+  std::uint32_t num_before_unit_ = 0;
+  std::uint32_t num_before_turn_ = 0;
+  WakeWheel wheel_;                     ///< of those of which it is known until when they wait
+  WarpBits candidates_;                 ///< for pick()
+  std::vector<std::uint32_t> slot_of_;  ///< by age
+  std::uint32_t next_age_ = 0;
+  std::int64_t lost_per_warp_ = 0;  ///< parts of slots, of each that waits for data
+  /// By how many warps share a slot: what each gets, and what is left for the oldest.
+  std::vector<std::pair<std::int64_t, std::int64_t>> shares_;
+  std::vector<RegisterState> registers_;  ///< by warp slot and register
+  bool prefetches_ = false;               ///< the registers of all SMs are too many for near caches
   ControlBarriers control_barriers_;
   PhaseBarriers phases_;
   BulkGroups bulk_groups_;

@@ -9,7 +9,7 @@ namespace warpstack::timing {
 void Sm::count_scheduler_warps(std::vector<std::uint32_t>& counts) const {
   const std::size_t first = counts.size();
   counts.resize(first + schedulers_.size());
-  for (const std::uint32_t slot : by_age_) ++counts[first + scheduler_of(slot)];
+  for (const std::uint32_t slot : by_age_) ++counts[first + warps_[slot].scheduler];
 }
 
 void Sm::count_rows() { row_slots_.emplace(rows_.trace().instructions().size()); }
@@ -20,11 +20,12 @@ void Sm::lose_at_rows(std::int64_t slots, std::int64_t each, std::int64_t rest, 
   bool oldest = true;
   bool somebody = false;
   for (const std::uint32_t slot : by_age_) {
-    const bool for_data = waits_until_[slot] > cycle;
-    const bool for_load_store_unit = for_data ? waits_for_load_store_unit(slot)
-                                              : need_[slot] == Need::load_store_unit && !accepts;
-    const bool for_unit = !for_data && need_[slot] == Need::unit &&
-                          unit_free(scheduler_of(slot), unit_[slot]) > cycle;
+    const ResidentWarp& warp = warps_[slot];
+    const bool for_data = warp.place == Place::at_data;
+    const bool for_load_store_unit =
+        warp.place == Place::at_load_store_unit || (warp.place == Place::before_access && !accepts);
+    const bool for_unit =
+        warp.place == Place::before_unit && units_[warp.scheduler].free[warp.unit] > cycle;
     if (!for_data && !for_load_store_unit && !for_unit) continue;
     somebody = true;
     const std::int64_t parts = each + (oldest ? rest : 0);

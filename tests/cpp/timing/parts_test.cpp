@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+#include <set>
+
 #include "kernels.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
@@ -7,6 +11,7 @@
 #include "timing/memory/mshr.h"
 #include "timing/sm/control_barriers.h"
 #include "timing/sm/instruction_stream.h"
+#include "timing/sm/wake_wheel.h"
 #include "timing/sm/warp_scheduler.h"
 
 namespace warpstack::timing {
@@ -102,49 +107,104 @@ TEST(IssueSlots, FractionsOfASlotAddUp) {
   for (Cycle t = 0; t < 10; ++t) EXPECT_EQ(IssueSlots(4).in(t), 4);
 }
 
-/// Warps that issue when only those in `ready` can.
+/// Warps by their age that issue when only those in `ready` can.
 std::vector<std::uint32_t> picks(WarpScheduler& scheduler,
                                  const std::vector<std::vector<std::uint32_t>>& ready) {
   std::vector<std::uint32_t> result;
   for (const auto& now : ready) {
-    result.push_back(scheduler.pick(
-        [&](std::uint32_t warp) { return std::ranges::find(now, warp) != now.end(); }));
+    WarpBits can_issue(scheduler.warps().size());
+    for (const std::uint32_t age : now) can_issue[age / 64] |= bit_of(age);
+    result.push_back(scheduler.pick(can_issue));
   }
   return result;
 }
 
-// Warps 7, 3, 5 in order of age. All are ready, then the one that issued last stalls twice.
-const std::vector<std::vector<std::uint32_t>> readiness{{3, 5, 7}, {3, 5, 7}, {3, 5},   {3, 5, 7},
-                                                        {5, 7},    {},        {3, 5, 7}};
+// Warps 10, 63 and 70 by age, in two words. All are ready, then the one that issued last stalls
+// twice. Warp 64 is another scheduler's.
+const std::vector<std::vector<std::uint32_t>> readiness{
+    {10, 63, 64, 70}, {10, 63, 70}, {63, 70}, {10, 63, 70}, {10, 64, 70}, {64}, {10, 63, 70}};
 constexpr std::uint32_t nobody = WarpScheduler::nobody;
 
 WarpScheduler scheduler_with_three_warps(gpu::Scheduler order) {
-  WarpScheduler scheduler(order);
-  for (const std::uint32_t warp : {7u, 3u, 5u}) scheduler.add(warp);
+  WarpScheduler scheduler(order, 2);
+  for (const std::uint32_t age : {10u, 63u, 70u}) scheduler.add(age);
   return scheduler;
 }
 
 TEST(WarpScheduler, GreedyThenOldest) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
-  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 3, 7, nobody, 7}));
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{10, 10, 63, 63, 10, nobody, 10}));
 }
 
 TEST(WarpScheduler, LooseRoundRobin) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::lrr);
-  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 3, 5, 7, 5, nobody, 7}));
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{10, 63, 70, 10, 70, nobody, 10}));
 }
 
 TEST(WarpScheduler, OldestFirst) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::oldest);
-  EXPECT_EQ(picks(scheduler, readiness), (std::vector<std::uint32_t>{7, 7, 3, 7, 7, nobody, 7}));
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{10, 10, 63, 10, 10, nobody, 10}));
 }
 
-TEST(WarpScheduler, ASlotThatIsTakenAgainIsNotTheLastWarp) {
+TEST(WarpScheduler, GreedyThenYoungest) {
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gty);
+  EXPECT_EQ(picks(scheduler, readiness),
+            (std::vector<std::uint32_t>{70, 70, 70, 70, 70, nobody, 70}));
+  EXPECT_EQ(picks(scheduler, {{10, 63}, {10, 63, 70}}), (std::vector<std::uint32_t>{63, 63}));
+}
+
+TEST(WarpScheduler, AnAgeThatIsTakenAgainIsNotTheLastWarp) {
   WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::gto);
-  picks(scheduler, {{3}});
-  scheduler.remove(3);
-  scheduler.add(3);  // the youngest now
-  EXPECT_EQ(picks(scheduler, {{3, 5}}), std::vector<std::uint32_t>{5});
+  picks(scheduler, {{63}});
+  scheduler.remove(63);
+  scheduler.renumber(std::vector<std::uint32_t>{10, 64, 70});  // now 0, 1 and 2
+  scheduler.add(63);
+  EXPECT_EQ(picks(scheduler, {{0, 2, 63}}), std::vector<std::uint32_t>{0});
+}
+
+TEST(WarpScheduler, NewAgesChangeNoTurn) {
+  WarpScheduler scheduler = scheduler_with_three_warps(gpu::Scheduler::lrr);
+  picks(scheduler, {{63}});
+  scheduler.remove(63);
+  scheduler.renumber(std::vector<std::uint32_t>{10, 64, 70});
+  EXPECT_EQ(picks(scheduler, {{0, 2}, {0, 2}}), (std::vector<std::uint32_t>{2, 0}));
+}
+
+TEST(WakeWheel, WakesWhoAListWouldWake) {
+  std::mt19937_64 random(1);
+  const auto below = [&random](std::uint64_t most) { return random() % most; };
+  for (const std::size_t slots : {3, 64, 150}) {
+    WakeWheel wheel(slots);
+    std::map<std::uint32_t, Cycle> list;
+    Cycle now = -1;
+    for (int step = 0; step < 20000; ++step) {
+      const auto slot = static_cast<std::uint32_t>(below(slots));
+      if (list.erase(slot) > 0) {
+        wheel.remove(slot);
+      } else {
+        list[slot] = now + 1 + static_cast<Cycle>(below(step % 3 == 0 ? 300 : 70));
+        wheel.add(slot, list[slot]);
+      }
+      Cycle next = never;
+      for (const auto& [one, at] : list) next = std::min(next, at);
+      ASSERT_EQ(wheel.next(), next);
+      if (below(3) > 0) continue;
+      now += static_cast<Cycle>(below(step % 1000 == 0 ? 500 : 8));
+      std::set<std::uint32_t> woken;
+      wheel.advance(now, [&](std::uint32_t one) { woken.insert(one); });
+      std::set<std::uint32_t> due;
+      std::erase_if(list, [&](const auto& one) {
+        if (one.second > now) return false;
+        due.insert(one.first);
+        return true;
+      });
+      ASSERT_EQ(woken, due);
+      ASSERT_EQ(wheel.now(), now);
+    }
+  }
 }
 
 TEST(MshrFile, HoldsLinesAndTargetsUpToItsLimits) {
@@ -584,21 +644,18 @@ TEST(InstructionStream, WindowsOfAFileGiveTheSameInstructions) {
   const trace::KernelTrace in_file =
       testing::make_kernel(2, 64, steps, testing::memory_budget(1000));
   ASSERT_TRUE(in_file.blocks().spilled());
-  const memory::RowFlags flags(in_memory.instructions());
-  std::vector<std::uint8_t> is_memory;
-  for (const trace::StaticInstruction& row : in_memory.instructions()) {
-    is_memory.push_back(row.is_memory());
-  }
+  std::vector<InstructionStream::RowKind> kinds;
+  for (const trace::StaticInstruction& row : in_memory.instructions()) kinds.emplace_back(row);
   for (std::uint32_t warp = 0; warp < 2; ++warp) {
-    InstructionStream expected(in_memory, flags, is_memory, {1, warp});
-    InstructionStream found(in_file, flags, is_memory, {1, warp});
+    InstructionStream expected(in_memory, kinds, {1, warp});
+    InstructionStream found(in_file, kinds, {1, warp});
     std::size_t count = 0;
     for (; !expected.done(); expected.advance(), found.advance(), ++count) {
       ASSERT_FALSE(found.done());
       ASSERT_EQ(found.row(), expected.row());
       ASSERT_EQ(found.mask(), expected.mask());
       ASSERT_EQ(found.memory_count(), expected.memory_count());
-      if (!flags.uses_caches[found.row()]) continue;
+      if (!kinds[found.row()].uses_caches) continue;
       ASSERT_TRUE(std::ranges::equal(found.access().sectors, expected.access().sectors));
       ASSERT_TRUE(std::ranges::equal(found.access().store_bytes, expected.access().store_bytes));
       ASSERT_EQ(found.access().l1_passes(), expected.access().l1_passes());
