@@ -184,6 +184,8 @@ class TimedSchedule {
     }
     ++answered_;
   }
+  /// Prefetches the warp that settle() is about.
+  void prefetch(const Issued& access) const { __builtin_prefetch(&warps_[access.warp]); }
   void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
     if (access.flights == 0 && access.joined == 0) return;
     TimedWarp& warp = warps_[access.warp];

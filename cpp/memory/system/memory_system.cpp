@@ -201,12 +201,17 @@ class Simulation {
         worker.slices_of_turns[turn].push_back({sm.get(), first, last});
       });
     }
-    for (std::size_t turn = 0; turn < turns_of_window; ++turn) {
-      if (turn + 1 < turns_of_window) {
-        for (const Worker::Slice& next : worker.slices_of_turns[turn + 1]) {
-          prefetch(*next.sm, next.first, next.last, part);
-        }
+    const auto prefetch_turn = [&](std::size_t turn) {
+      if (turn >= turns_of_window) return;
+      for (const Worker::Slice& slice : worker.slices_of_turns[turn]) {
+        prefetch(*slice.sm, slice.first, slice.last, part);
       }
+    };
+    // A turn may be so short that the next one's sets are not there yet.
+    constexpr std::size_t turns_ahead = 2;
+    for (std::size_t turn = 0; turn < turns_ahead; ++turn) prefetch_turn(turn);
+    for (std::size_t turn = 0; turn < turns_of_window; ++turn) {
+      prefetch_turn(turn + turns_ahead);
       std::vector<Worker::Slice>& slices = worker.slices_of_turns[turn];
       for (const Worker::Slice& slice : slices) {
         serve(*slice.sm, slice.first, slice.last, part, worker, begin_ + turn * cycles_of_turn);

@@ -181,6 +181,10 @@ class alignas(128) SmCaches {
   void settle(Worker& worker) {
     for (std::size_t a = 0; a < accesses_.size(); ++a) {
       const IssuedAccess& access = accesses_[a];
+      constexpr std::size_t accesses_ahead = 4;
+      if (a + accesses_ahead < issued_.size()) {
+        timed_->prefetch(issued_[a + accesses_ahead]);
+      }
       const std::size_t last = first_request_of(a + 1);
       if (timed_ && !is_flushing_ && access.first_request == last && !access.goes_on &&
           !access.is_observed && !was_interrupted_) {
@@ -374,6 +378,8 @@ class alignas(128) SmCaches {
     totals[Total::l1_local_read_sectors] += local_sectors;
     totals[Total::l1_local_read_sector_hits] += local_sectors;
     totals[Total::l1_read_requests] += taken;
+    lines_left_.clear();
+    if (taken == lines.size()) return;
     lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(taken), lines.end());
   }
   void load_lines_left(MemoryTotals& totals) {
