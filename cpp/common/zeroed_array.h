@@ -40,7 +40,13 @@ class ZeroedArray {
   [[nodiscard]] const T* data() const { return data_; }
   T& operator[](std::size_t i) { return data_[i]; }
   const T& operator[](std::size_t i) const { return data_[i]; }
+  /// Makes all bytes zero: by writing small arrays, and by taking new memory for large ones, of
+  /// which little may be in use.
   void clear() {
+    if (size_ * sizeof(T) <= most_written) {
+      if (size_ > 0) std::memset(static_cast<void*>(data_), 0, size_ * sizeof(T));
+      return;
+    }
     const std::size_t size = size_;
     *this = ZeroedArray();  // frees the old memory first
     *this = ZeroedArray(size);
@@ -48,6 +54,7 @@ class ZeroedArray {
 
  private:
   static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t most_written = std::size_t{256} << 10;
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };

@@ -167,11 +167,14 @@ void Cache::write_bytes(LineState& state, ByteMasks& valid_bytes, SectorMask wri
                         const ByteMasks& bytes) {
   for_each_sector(written & ~state.valid, [&](int s) {
     const auto bit = static_cast<SectorMask>(1u << s);
-    valid_bytes[s] = (state.partial & bit ? valid_bytes[s] : 0) | bytes[s];
-    if (valid_bytes[s] == all_bytes) {
+    // Whole sectors, the usual ones, do not touch the array.
+    std::uint32_t valid = bytes[s];
+    if (valid != all_bytes && (state.partial & bit) != 0) valid |= valid_bytes[s];
+    if (valid == all_bytes) {
       state.partial &= ~bit;
       state.valid |= bit;
     } else {
+      valid_bytes[s] = valid;
       state.partial |= bit;
     }
   });

@@ -68,6 +68,7 @@ struct CacheConfig {
   void validate(const char* level) const;
   [[nodiscard]] std::uint64_t num_lines() const { return size_bytes / line_bytes; }
   [[nodiscard]] std::uint64_t num_sets() const { return num_lines() / ways; }
+  bool operator==(const CacheConfig&) const = default;
 };
 
 /// A set-associative cache of lines with a state per 32-byte sector: contents only, no time.
@@ -108,6 +109,11 @@ class Cache {
   }
   /// Prefetches what an access to a line of `set` will touch.
   void prefetch(std::uint32_t set, std::uint64_t line) const { sets_.prefetch(set, line); }
+  /// Whether an access touches more than prefetch() knows of: see SetStore.
+  [[nodiscard]] bool is_list() const { return sets_.is_list(); }
+  void prefetch_found(std::uint32_t set, std::uint64_t line) const {
+    sets_.prefetch_found(set, line);
+  }
 
   /// Reads sectors of a line of `set`. A line that makes room is reported through `eviction`, which
   /// keeps dirty == 0 otherwise. With `evict_first` the line is the next to make room.
@@ -124,9 +130,14 @@ class Cache {
   [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
                                          const Finding& found, bool evict_first,
                                          Eviction& eviction) {
-    const auto evict = [&](std::uint32_t way)
-                           __attribute__((always_inline)) { this->evict(set, way, eviction); };
+    const auto evict = [&](std::uint32_t way) __attribute__((always_inline)) {
+      this->evict(set, way, eviction);
+    };
     return read_from(sets_.access(set, line, found, evict), set, mask, evict_first);
+  }
+  /// read() of a line that look() has just found, of sectors that are all valid.
+  [[gnu::always_inline]] void touch(std::uint32_t set, std::uint64_t line, const Finding& found) {
+    sets_.touch(set, line, found);
   }
   /// Writes sectors; `bytes[s]` says which bytes of sector s. A write-back cache remembers
   /// `writer` with the line.
@@ -199,9 +210,9 @@ class Cache {
   /// Uses a line; one that is absent takes the place of another.
   [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
                                              Eviction& eviction) {
-    return sets_.access(set, line, [&](std::uint32_t way) __attribute__((always_inline)) {
-      evict(set, way, eviction);
-    });
+    return sets_.access(
+        set,
+        line, [&](std::uint32_t way) __attribute__((always_inline)) { evict(set, way, eviction); });
   }
   /// Describes a line that is about to make room, whose dirty sectors no longer count.
   void evict(std::uint32_t set, std::uint32_t way, Eviction& eviction);

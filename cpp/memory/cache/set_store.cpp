@@ -39,11 +39,28 @@ SetStore::SetStore(std::uint64_t sets, std::uint32_t ways, Replacement replaceme
 
 void SetStore::clear() {
   records_.clear();
-  nodes_.clear();
-  ends_.clear();
-  heads_.clear();
+  if (form_ == Form::list) clear_lists();
   if (tree_) tree_.emplace(sets_, ways_);
   if (own_) own_.emplace(policy_, sets_, ways_, line_bytes_);
+}
+
+void SetStore::touch_other(std::uint32_t set, std::uint64_t line, const Finding& found) {
+  access(set, line, found, [](std::uint32_t) {});
+}
+
+void SetStore::clear_lists() {
+  // Ways are filled in the order of their numbers, unless an object says which.
+  for (std::uint64_t set = 0; set < sets_ && !has_object(); ++set) {
+    const std::size_t filled = ends_[set].num_filled;
+    if (filled == 0) continue;
+    std::fill_n(&node(static_cast<std::uint32_t>(set), 0), filled, Node{});
+    std::fill_n(&heads_[set * heads_per_set_], heads_per_set_, 0);
+  }
+  if (has_object()) {
+    nodes_.clear();
+    heads_.clear();
+  }
+  ends_.clear();
 }
 
 void SetStore::place_last(std::uint32_t set, std::uint32_t way) {

@@ -83,7 +83,13 @@ class SetStore {
     if (usual_groups_ == 1) return use_record<1, true>(nibbles_, set, line, found, evict);
     if (usual_groups_ == 2) return use_record<2, true>(nibbles_, set, line, found, evict);
     if (usual_groups_ == 4) return use_record<4, true>(nibbles_, set, line, found, evict);
+    if (form_ == Form::list) return access_list(set, line, found, evict);
     return access(set, line, evict);
+  }
+  /// access() of a line that look() has just found.
+  [[gnu::always_inline]] void touch(std::uint32_t set, std::uint64_t line, const Finding& found) {
+    if (usual_groups_ == 0) return touch_other(set, line, found);
+    nibbles_.place_first(order_word<NibbleOrder>(record(set), usual_groups_), found.way);
   }
   /// The way that holds a line, or -1.
   [[nodiscard]] int find(std::uint32_t set, std::uint64_t line) const {
@@ -129,7 +135,15 @@ class SetStore {
     const std::byte* first = record(set);
     for (std::size_t i = 0; i < record_bytes_; i += cache_line) __builtin_prefetch(first + i);
   }
-  /// Forgets everything.
+  /// Whether prefetch_found() has something to do.
+  [[nodiscard]] bool is_list() const { return form_ == Form::list; }
+  /// Prefetches what prefetch() does not know the place of, once that has come.
+  void prefetch_found(std::uint32_t set, std::uint64_t line) const {
+    if (form_ != Form::list) return;
+    const std::uint32_t link = heads_[chain(set, line)];
+    if (link != 0) __builtin_prefetch(&node(set, link - 1));
+  }
+  /// Forgets everything, in a time that depends on what is there.
   void clear();
 
  private:
@@ -223,10 +237,18 @@ class SetStore {
   [[gnu::noinline]] Place access_other(std::uint32_t set, std::uint64_t line, const Evict& evict) {
     if (form_ == Form::nibbles) return access_record<0, false>(nibbles_, set, line, evict);
     if (form_ == Form::ranks) {
-      return groups_ == 8 ? access_record<8, false>(*ranks_, set, line, evict)
-                          : access_record<0, false>(*ranks_, set, line, evict);
+      switch (groups_) {
+        case 5:
+          return access_record<5, false>(*ranks_, set, line, evict);
+        case 6:
+          return access_record<6, false>(*ranks_, set, line, evict);
+        case 8:
+          return access_record<8, false>(*ranks_, set, line, evict);
+        default:
+          return access_record<0, false>(*ranks_, set, line, evict);
+      }
     }
-    if (form_ == Form::list) return access_list(set, line, evict);
+    if (form_ == Form::list) return access_list(set, line, look_into_list(set, line), evict);
     const int found = find(set, line);
     const bool is_there = found >= 0;
     const std::uint32_t way = is_there ? static_cast<std::uint32_t>(found) : last_of_object(set);
@@ -257,8 +279,15 @@ class SetStore {
     return {way, is_there,
             static_cast<SectorMask>(states[way].valid & (0 - std::uint32_t{is_there}))};
   }
+  [[nodiscard]] Finding look_into_list(std::uint32_t set, std::uint64_t line) const {
+    const int way = look_up(set, line);
+    if (way < 0) return {};
+    return {static_cast<std::uint32_t>(way), true,
+            node(set, static_cast<std::uint32_t>(way)).state.valid};
+  }
   [[nodiscard, gnu::noinline]] Finding look_into_other(std::uint32_t set,
                                                        std::uint64_t line) const {
+    if (form_ == Form::list) return look_into_list(set, line);
     const int way = find(set, line);
     if (way < 0) return {};
     return {static_cast<std::uint32_t>(way), true,
@@ -290,11 +319,12 @@ class SetStore {
     return {way, state};
   }
 
+  void touch_other(std::uint32_t set, std::uint64_t line, const Finding& found);
   template <typename Evict>
-  Place access_list(std::uint32_t set, std::uint64_t line, const Evict& evict) {
-    const int found = look_up(set, line);
-    if (found >= 0) {
-      const auto way = static_cast<std::uint32_t>(found);
+  [[gnu::noinline]] Place access_list(std::uint32_t set, std::uint64_t line, const Finding& found,
+                                      const Evict& evict) {
+    if (found.is_there) {
+      const std::uint32_t way = found.way;
       if (has_object()) {
         use_in_object(set, way, line, true);
       } else if (policy_ != Replacement::fifo && ends_[set].first != way) {
@@ -333,6 +363,7 @@ class SetStore {
     tree_->use(set, way);
   }
   void move_to_chain(std::uint32_t set, std::uint32_t way, std::uint64_t line);
+  void clear_lists();
   void unlink(std::uint32_t set, std::uint32_t way) {
     Ends& ends = ends_[set];
     const Node& node = this->node(set, way);

@@ -190,29 +190,6 @@ ReferenceCycle TimedSchedule::next_event(ReferenceCycle end) const {
   return first == never ? never : std::max({first, now_, time_, queue_[queue_head_]});
 }
 
-std::size_t TimedSchedule::place_of(std::uint64_t line, std::uint32_t set) const {
-  const auto first = reserved_.begin() + static_cast<std::ptrdiff_t>(std::size_t{set} * ways_);
-  const auto last = first + under_way_in_[set];
-  return static_cast<std::size_t>(std::ranges::find(first, last, line, &Reserved::line) -
-                                  reserved_.begin());
-}
-
-void TimedSchedule::keep_place(std::uint64_t line, std::uint32_t set) {
-  const std::size_t place = place_of(line, set);
-  if (place == places_end(set)) {
-    reserved_[place] = {line, 0};
-    ++under_way_in_[set];
-  }
-  ++reserved_[place].flights;
-}
-
-void TimedSchedule::leave_place(std::uint64_t line, std::uint32_t set) {
-  const std::size_t place = place_of(line, set);
-  if (--reserved_[place].flights > 0) return;
-  reserved_[place] = reserved_[places_end(set) - 1];
-  --under_way_in_[set];
-}
-
 bool TimedSchedule::wait_until_free(std::uint64_t line, std::uint32_t set, ReferenceCycle end) {
   while (time_ < end) {
     // Data that this window asked for come later.

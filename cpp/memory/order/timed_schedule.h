@@ -93,6 +93,23 @@ class TimedSchedule {
     settled_joined_ = 0;
   }
 
+  /// Appends the accesses that will probably issue before `end`, and prefetches them.
+  void foresee(ReferenceCycle end, std::vector<const MemoryAccess*>& accesses) const {
+    const auto visit = [&](std::uint32_t id) {
+      const WarpStream& stream = warps_[id].stream;
+      if (stream.done()) return;
+      __builtin_prefetch(&warps_[id]);
+      __builtin_prefetch(&stream.current());
+      accesses.push_back(&stream.current());
+    };
+    for (std::size_t word = 0; word < ready_.size(); ++word) {
+      for (std::uint64_t bits = ready_[word]; bits != 0; bits &= bits - 1) {
+        visit(ages_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
+      }
+    }
+    waiting_.for_each_until(end, visit);
+  }
+
   /// Whether L1 can take a line before `end`. If not, the access is interrupted.
   [[nodiscard]] bool takes_line(ReferenceCycle end) const { return time_ < end; }
   /// Whether a line that misses has to wait for an MSHR or a place.
@@ -167,6 +184,8 @@ class TimedSchedule {
     }
     ++answered_;
   }
+  /// Prefetches the warp that settle() is about.
+  void prefetch(const Issued& access) const { __builtin_prefetch(&warps_[access.warp]); }
   void settle(const Issued& access, std::vector<InstructionCounters>& per_row) {
     if (access.flights == 0 && access.joined == 0) return;
     TimedWarp& warp = warps_[access.warp];
@@ -272,12 +291,29 @@ class TimedSchedule {
     return from_dram;
   }
   /// Position in reserved_ of a line's place; places_end() if it has none.
-  [[nodiscard]] std::size_t place_of(std::uint64_t line, std::uint32_t set) const;
+  [[nodiscard]] std::size_t place_of(std::uint64_t line, std::uint32_t set) const {
+    std::size_t place = std::size_t{set} * ways_;
+    const std::size_t end = place + under_way_in_[set];
+    while (place < end && reserved_[place].line != line) ++place;
+    return place;
+  }
   [[nodiscard]] std::size_t places_end(std::uint32_t set) const {
     return std::size_t{set} * ways_ + under_way_in_[set];
   }
-  void keep_place(std::uint64_t line, std::uint32_t set);
-  void leave_place(std::uint64_t line, std::uint32_t set);
+  void keep_place(std::uint64_t line, std::uint32_t set) {
+    const std::size_t place = place_of(line, set);
+    if (place == places_end(set)) {
+      reserved_[place] = {line, 0};
+      ++under_way_in_[set];
+    }
+    ++reserved_[place].flights;
+  }
+  void leave_place(std::uint64_t line, std::uint32_t set) {
+    const std::size_t place = place_of(line, set);
+    if (--reserved_[place].flights > 0) return;
+    reserved_[place] = reserved_[places_end(set) - 1];
+    --under_way_in_[set];
+  }
   UnderWay& under_way(std::uint64_t line) { return under_way_[line % under_way_.size()]; }
 
   const trace::KernelTrace* trace_;

@@ -59,6 +59,27 @@ class WakeTimes {
     now_ = std::max(now_, now);
   }
 
+  /// Calls `visit(id)` for the events before `end` that are near.
+  template <typename Visit>
+  void for_each_until(ReferenceCycle end, const Visit& visit) const {
+    const ReferenceCycle last = std::min(end, now_ + horizon);
+    for (ReferenceCycle time = std::max(first_, now_); time < last;) {
+      const std::size_t slot = time % horizon;
+      const std::uint64_t bits = filled_[slot / 64] >> slot % 64;
+      if (bits == 0) {
+        time += 64 - slot % 64;  // the next word
+        continue;
+      }
+      const auto gap = static_cast<ReferenceCycle>(std::countr_zero(bits));
+      if (time + gap >= last) return;
+      time += gap;
+      for (std::uint32_t link = heads_[time % horizon]; link != 0; link = next_[link - 1]) {
+        visit(link - 1);
+      }
+      ++time;
+    }
+  }
+
  private:
   /// Cycles of the wheel, a power of two: more than most instructions take.
   static constexpr std::size_t horizon = 512;

@@ -65,6 +65,7 @@ class Simulation {
     for (const auto& sm : sms_) most = std::max(most, sm->read_sectors());
     return most;
   }
+  [[nodiscard]] SmCaches& sm(std::size_t i) { return *sms_[i]; }
   /// Accesses of the observed warp.
   [[nodiscard]] std::vector<ObservedAccess> observed() const {
     std::vector<ObservedAccess> all;
@@ -113,11 +114,15 @@ class Simulation {
       const std::size_t i = part + (is_backward ? mine - 1 - n : n) * workers_.size();
       if (!sms_[i]) sms_[i] = make_sm_(i);
       SmCaches& sm = *sms_[i];
+      if (timed_ && sm.sleeps_until() >= end_) {
+        batch.next_event = std::min(batch.next_event, sm.sleeps_until());
+        continue;
+      }
       sm.settle(workers_[part]);
       sm.run(turns_, end_, observed_, workers_[part]);
       batch.most_turns = std::max(batch.most_turns, sm.num_turns());
       batch.requests += sm.num_requests();
-      if (timed_) batch.next_event = std::min(batch.next_event, sm.next_event(end_));
+      if (timed_) batch.next_event = std::min(batch.next_event, sm.end_run(end_));
     }
   }
 
@@ -172,6 +177,7 @@ class Simulation {
   /// Serves the requests of the batch for the sets of a part: turn by turn, SM by SM.
   void serve(std::size_t part) {
     Worker& worker = workers_[part];
+    if (timed_) return serve_in_time(part, worker);
     worker.asking.clear();
     for (const auto& sm : sms_) {
       if (sm->num_requests() == 0) continue;
@@ -182,17 +188,47 @@ class Simulation {
       // Sets of L2 lie far apart, so what the next turn touches is prefetched.
       for (const SmCaches* sm : worker.asking) prefetch(*sm, turn + 1, part);
       for (SmCaches* sm : worker.asking) {
-        serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker,
-              begin_ + turn * cycles_of_turn);
+        serve(*sm, sm->first_request(turn), sm->first_request(turn + 1), part, worker, 0);
       }
+    }
+  }
+  /// The same in the timed order, where most turns of most SMs are empty.
+  void serve_in_time(std::size_t part, Worker& worker) {
+    for (const auto& sm : sms_) {
+      if (sm->num_requests() == 0) continue;
+      sm->prepare_outcomes(part);
+      sm->for_each_turn([&](std::size_t turn, std::size_t first, std::size_t last) {
+        worker.slices_of_turns[turn].push_back({sm.get(), first, last});
+      });
+    }
+    const auto prefetch_turn = [&](std::size_t turn) {
+      if (turn >= turns_of_window) return;
+      for (const Worker::Slice& slice : worker.slices_of_turns[turn]) {
+        prefetch(*slice.sm, slice.first, slice.last, part);
+      }
+    };
+    // A turn may be so short that the next one's sets are not there yet.
+    constexpr std::size_t turns_ahead = 2;
+    for (std::size_t turn = 0; turn < turns_ahead; ++turn) prefetch_turn(turn);
+    for (std::size_t turn = 0; turn < turns_of_window; ++turn) {
+      prefetch_turn(turn + turns_ahead);
+      std::vector<Worker::Slice>& slices = worker.slices_of_turns[turn];
+      for (const Worker::Slice& slice : slices) {
+        serve(*slice.sm, slice.first, slice.last, part, worker, begin_ + turn * cycles_of_turn);
+      }
+      slices.clear();
     }
   }
 
   void prefetch(const SmCaches& sm, std::size_t turn, std::size_t part) const {
-    const std::size_t last = sm.first_request(turn + 1);
-    for (std::size_t i = sm.first_request(turn); i < last; ++i) {
+    prefetch(sm, sm.first_request(turn), sm.first_request(turn + 1), part);
+  }
+  void prefetch(const SmCaches& sm, std::size_t first, std::size_t last, std::size_t part) const {
+    for (std::size_t i = first; i < last; ++i) {
       const Request& request = sm.request(i);
-      if (request.owner == part) l2_.prefetch(request.set, request.line);
+      if (request.owner != part) continue;
+      l2_.prefetch(request.set, request.line);
+      if (timed_) under_way_.prefetch(request.set);
     }
   }
 
@@ -424,7 +460,7 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   if (!groups.empty() && have_all_loads(trace, flags, counts, groups, blocks_of_sms)) {
     const auto make_leader = [&](std::size_t i) {
       return std::make_unique<SmCaches>(trace, flags, paces, blocks_of_sms[i], blocks_per_sm,
-                                        config_, l1, l2_, 1);
+                                        config_, Cache(l1), l2_, 1);
     };
     const Followers::Launch launch{
         trace,
@@ -445,9 +481,19 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
     }
     put_back();
   }
+  // Own policies may be about more than one cache.
+  const bool keeps_l1s = !gpu::is_own(l1.replacement);
+  std::erase_if(idle_l1s_, [&](const auto& idle) { return !idle || idle->config() != l1; });
+  idle_l1s_.resize(std::max(idle_l1s_.size(), blocks_of_sms.size()));
+  const auto l1_for = [&](std::size_t i) {
+    if (!idle_l1s_[i]) return Cache(l1);
+    Cache idle = std::move(*idle_l1s_[i]);
+    idle_l1s_[i].reset();
+    return idle;
+  };
   const auto make_sm = [&](std::size_t i) {
     auto sm = std::make_unique<SmCaches>(trace, flags, paces, std::move(blocks_of_sms[i]),
-                                         blocks_per_sm, config_, l1, l2_, threads);
+                                         blocks_per_sm, config_, l1_for(i), l2_, threads);
     if (recorder != nullptr) sm->record(&recorder->of_sm(i));
     return sm;
   };
@@ -463,6 +509,9 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
     }
   }
   finish();
+  for (std::size_t i = 0; keeps_l1s && i < blocks_of_sms.size(); ++i) {
+    idle_l1s_[i].emplace(simulation.sm(i).take_l1());
+  }
   profile.observed = simulation.observed();
   profile.place_wait_cycles = simulation.place_wait_cycles();
   profile.most_read_sectors = simulation.most_read_sectors();

@@ -124,6 +124,9 @@ class MemorySystem {
   Cache l2_;
   FetchesUnderWay under_way_;  ///< from L2's DRAM, in the timed order
   RepeatedLaunches<MemoryProfile> repeated_;
+  /// Empty L1 caches of SMs that are done, by SM: a short launch would spend half of its time on
+  /// the memory of new ones.
+  std::vector<std::optional<Cache>> idle_l1s_;
   std::optional<Cache> before_sampled_;  ///< L2 before the last launch, if that one was sampled
 };
 

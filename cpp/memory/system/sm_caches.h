@@ -56,24 +56,20 @@ inline Schedule schedule_of(const trace::KernelTrace& trace, const RowFlags& fla
       l1.num_sets(), l1.ways);
 }
 
-/// Accesses within so many cycles of the timed order reach L2 in the order of SMs.
-inline constexpr ReferenceCycle cycles_of_turn = 8;
-inline constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
-
 /// An SM: its warps, its L1, and what leaves it in the running batch of turns.
 class alignas(128) SmCaches {
  public:
   SmCaches(const trace::KernelTrace& trace, const RowFlags& flags, const Paces& paces,
            std::vector<std::uint32_t> blocks, std::uint32_t blocks_per_sm,
-           const MemoryConfig& config, const CacheConfig& l1, const Cache& l2,
-           std::size_t num_threads)
+           const MemoryConfig& config, Cache l1, const Cache& l2, std::size_t num_threads)
       : instructions_(trace.instructions()),
         config_(config),
-        schedule_(schedule_of(trace, flags, paces, std::move(blocks), blocks_per_sm, config, l1)),
+        schedule_(schedule_of(trace, flags, paces, std::move(blocks), blocks_per_sm, config,
+                              l1.config())),
         timed_(std::get_if<TimedSchedule>(&schedule_)),
-        l1_(l1),
+        l1_(std::move(l1)),
         l2_(l2),
-        l1_sectors_(l1.line_bytes / trace::sector_bytes),
+        l1_sectors_(l1_.config().line_bytes / trace::sector_bytes),
         l2_sectors_(l2.config().line_bytes / trace::sector_bytes),
         first_local_line_(trace::local_region_sector / l1_sectors_),
         keeps_bytes_(l2.config().write_miss == WriteMiss::write_validate ||
@@ -115,6 +111,14 @@ class alignas(128) SmCaches {
   [[nodiscard]] ReferenceCycle next_event(ReferenceCycle end) const {
     return timed_->next_event(end);
   }
+  /// The same after run(), which may then be left out as long as sleeps_until() says.
+  ReferenceCycle end_run(ReferenceCycle end) {
+    const ReferenceCycle event = next_event(end);
+    sleeps_until_ = accesses_.empty() && recorder_ == nullptr ? event : 0;
+    return event;
+  }
+  /// In the timed order: until when run() finds nothing to do, and nothing is to be settled.
+  [[nodiscard]] ReferenceCycle sleeps_until() const { return sleeps_until_; }
   /// Writes back what L1 holds, as the only turn of a last batch.
   void flush(Worker& worker) {
     accesses_.clear();
@@ -127,6 +131,8 @@ class alignas(128) SmCaches {
       write_back(line);
     });
   }
+  /// After flush(): its L1, which is empty.
+  [[nodiscard]] Cache take_l1() { return std::move(l1_); }
   [[nodiscard]] const std::vector<ObservedAccess>& observed() const { return observed_; }
   [[nodiscard]] std::uint64_t read_sectors() const { return read_sectors_; }
   // The batch:
@@ -141,6 +147,16 @@ class alignas(128) SmCaches {
       return turn < turns_of_window ? first_of_turn_[turn] : requests_.size();
     }
     return first_request_of(turn);
+  }
+  /// In the timed order: calls `visit(turn, first, last)` for each turn with requests, which are
+  /// those from `first` until `last`.
+  template <typename Visit>
+  void for_each_turn(const Visit& visit) const {
+    for (std::size_t turn = 0; turn < turns_of_window; ++turn) {
+      const std::size_t first = first_of_turn_[turn];
+      const std::size_t last = first_request(turn + 1);
+      if (first < last) visit(turn, first, last);
+    }
   }
   /// Turns of the slice that serves a request.
   [[nodiscard]] double turns(const Request& request) const {
@@ -165,9 +181,21 @@ class alignas(128) SmCaches {
   void settle(Worker& worker) {
     for (std::size_t a = 0; a < accesses_.size(); ++a) {
       const IssuedAccess& access = accesses_[a];
-      ObservedAccess seen = std::exchange(seen_before_, {});
-      seen.row = access.row;
+      constexpr std::size_t accesses_ahead = 4;
+      if (a + accesses_ahead < issued_.size()) {
+        timed_->prefetch(issued_[a + accesses_ahead]);
+      }
       const std::size_t last = first_request_of(a + 1);
+      if (timed_ && !is_flushing_ && access.first_request == last && !access.goes_on &&
+          !access.is_observed && !was_interrupted_) {
+        // All of it hit L1.
+        timed_->settle(issued_[a], worker.per_row);
+        ++worker.per_row[access.row].events[static_cast<std::size_t>(MissEvent::l1_hit)];
+        continue;
+      }
+      ObservedAccess seen = std::exchange(seen_before_, {});
+      was_interrupted_ = access.goes_on;
+      seen.row = access.row;
       for (std::size_t i = access.first_request; i < last;) {
         ObservedAccess one;
         bool asks_dram = false;
@@ -239,6 +267,7 @@ class alignas(128) SmCaches {
     turn_ = 0;
     next_turn_ = 0;
     end_ = end;
+    if (l1_.is_list()) prefetch_accesses();
     while (const MemoryAccess* access = timed_->next(end)) {
       accesses_.push_back({access->row, static_cast<std::uint32_t>(requests_.size()),
                            observed && timed_->warp() == *observed});
@@ -258,6 +287,25 @@ class alignas(128) SmCaches {
     if (!followers_) return;
     followers_->begin_turns_until(turns_of_window);
     if (timed_->done()) followers_->finish();
+  }
+
+  /// Large L1 caches of many SMs do not fit into a processor's cache, and what an access touches in
+  /// one is found step by step. Each step is prefetched for all warps that wake up in the window.
+  [[gnu::noinline]] void prefetch_accesses() {
+    foreseen_.clear();
+    timed_->foresee(end_, foreseen_);
+    for (const MemoryAccess* access : foreseen_) {
+      if (!access->sectors.empty()) __builtin_prefetch(access->sectors.data());
+    }
+    places_.clear();
+    for (const MemoryAccess* access : foreseen_) {
+      if (access->sectors.empty()) continue;
+      const std::uint64_t line = by_l1_sectors_.quotient(access->sectors.front());
+      const std::uint32_t set = l1_.set_of(line);
+      l1_.prefetch(set, line);
+      places_.push_back({line, 0, set});
+    }
+    for (const LineAccess& place : places_) l1_.prefetch_found(place.set, place.line);
   }
 
   /// Ends an access, and tells the recorder and the followers.
@@ -293,6 +341,12 @@ class alignas(128) SmCaches {
 
   /// In the timed order: loads lines; some may be left for the next batch.
   void load_in_time(std::span<const LineAccess> lines, MemoryTotals& totals) {
+    // Hits are by far the most frequent, and nobody below or beside L1 sees them.
+    const bool stays_when_hit =
+        config_.filter_l1_hits && recorder_ == nullptr && followers_ == nullptr;
+    std::uint64_t hits = 0;
+    std::uint64_t hit_sectors = 0;
+    std::uint64_t local_sectors = 0;
     std::size_t taken = 0;
     for (; taken < lines.size() && timed_->takes_line(end_); ++taken) {
       const LineAccess& access = lines[taken];
@@ -302,14 +356,30 @@ class alignas(128) SmCaches {
         continue;
       }
       const Cache::Finding found = l1_.look(access.set, access.line);
-      if (timed_->is_full(access.line, access.set) && l1_.missing(found, access.mask) != 0 &&
+      if ((access.mask & ~found.valid) == 0 && !evict_first_ && stays_when_hit) {
+        l1_.touch(access.set, access.line, found);
+        timed_->hit(access.line);
+        hit_sectors += count_sectors(access.mask);
+        ++hits;
+        if (access.line >= first_local_line_) local_sectors += count_sectors(access.mask);
+        continue;
+      }
+      if ((access.mask & ~found.valid) != 0 && timed_->is_full(access.line, access.set) &&
           !timed_->wait_until_free(access.line, access.set, end_)) {
         break;
       }
       begin_turn_of(timed_->now());
       load(access, found, evict_first_, totals);
     }
+    // What count_l1_load() counts of lines that hit.
+    totals[Total::l1_read_sectors] += hit_sectors;
+    totals[Total::l1_read_sector_hits] += hit_sectors;
+    totals[Total::l1_read_request_hits] += hits;
+    totals[Total::l1_local_read_sectors] += local_sectors;
+    totals[Total::l1_local_read_sector_hits] += local_sectors;
     totals[Total::l1_read_requests] += taken;
+    lines_left_.clear();
+    if (taken == lines.size()) return;
     lines_left_.assign(lines.begin() + static_cast<std::ptrdiff_t>(taken), lines.end());
   }
   void load_lines_left(MemoryTotals& totals) {
@@ -329,6 +399,8 @@ class alignas(128) SmCaches {
     for (LineAccess& access : lines) access.set = l1_.set_of(access.line);
     if (lines.size() < 2) return;
     for (const LineAccess& access : lines) l1_.prefetch(access.set, access.line);
+    if (!l1_.is_list()) return;
+    for (const LineAccess& access : lines) l1_.prefetch_found(access.set, access.line);
   }
 
   void look_up(const MemoryAccess& access, Worker& worker) {
@@ -533,6 +605,7 @@ class alignas(128) SmCaches {
   const Cache& l2_;
   std::uint64_t l1_sectors_;
   std::uint64_t l2_sectors_;
+  Divisor by_l1_sectors_{l1_sectors_};
   std::uint64_t first_local_line_;
   bool keeps_bytes_;  ///< somebody asks which bytes are written
   AtomicRule atomics_;
@@ -546,12 +619,16 @@ class alignas(128) SmCaches {
   std::size_t turn_ = 0;
   ReferenceCycle next_turn_ = 0;  ///< when it begins
   ReferenceCycle end_ = 0;
+  ReferenceCycle sleeps_until_ = 0;
   std::vector<LineAccess> lines_left_;  ///< of the access that was interrupted
   std::vector<LineAccess> resumed_;
+  std::vector<const MemoryAccess*> foreseen_;  ///< in the window, as places_
+  std::vector<LineAccess> places_;
   bool bypass_ = false;        ///< the load being looked up passes L1
   bool keeps_global_ = false;  ///< L1 keeps what it loads from global memory
   bool evict_first_ = false;
-  ObservedAccess seen_before_;  ///< of the access that was interrupted
+  ObservedAccess seen_before_;    ///< of the access that was interrupted
+  bool was_interrupted_ = false;  ///< it goes on with the next one
   std::vector<Request> requests_;
   std::vector<ByteMasks> bytes_;
   std::vector<double> turns_;  ///< of atomics; parallel to bytes_

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,10 @@
 namespace warpstack::memory {
 
 class SmCaches;
+
+/// Accesses within so many cycles of the timed order reach L2 in the order of SMs.
+inline constexpr ReferenceCycle cycles_of_turn = 8;
+inline constexpr std::size_t turns_of_window = TimedSchedule::window / cycles_of_turn;
 
 /// What the SMs of a part did in a batch.
 struct Batch {
@@ -36,6 +41,14 @@ struct alignas(128) Worker {
   std::vector<double> slice_turns;
   std::vector<std::uint64_t> slice_dram_sectors;
   std::vector<SmCaches*> asking;  ///< SMs with requests in the batch
+  /// Requests [first, last) of an SM.
+  struct Slice {
+    SmCaches* sm;
+    std::size_t first;
+    std::size_t last;
+  };
+  /// In the timed order: the requests of each turn, SM by SM.
+  std::array<std::vector<Slice>, turns_of_window> slices_of_turns;
   Batch batch;
   LineGrouper grouper;
 };

@@ -300,6 +300,10 @@ TEST(SetStore, EveryAssociativityEqualsAPlainList) {
       SetStore store(num_sets, ways, policy);
       std::vector<PlainSet> plain(num_sets);
       for (int i = 0; i < 6000; ++i) {
+        if (i == 4000) {  // what was cleared is as new
+          store.clear();
+          plain.assign(num_sets, {});
+        }
         const auto set = static_cast<std::uint32_t>(random() % num_sets);
         // Lines that share a half must not be taken for each other.
         const std::uint64_t line = random() % (2 * ways) | (random() % 3) << 32;
@@ -309,9 +313,17 @@ TEST(SetStore, EveryAssociativityEqualsAPlainList) {
         ASSERT_EQ(store.find(set, line) >= 0, is_there);
 
         std::vector<PlainSet::Line> evicted;
-        const auto [way, state] = store.access(set, line, [&](std::uint32_t from) {
+        const auto evict = [&](std::uint32_t from) {
           evicted.push_back({store.line(set, from), store.state(set, from).dirty});
-        });
+        };
+        const SetStore::Finding looked = store.look(set, line);
+        ASSERT_EQ(looked.is_there, is_there);
+        const bool touches = is_there && random() % 3 == 0;
+        if (touches) store.touch(set, line, looked);
+        const auto [way, state] = touches
+                                      ? SetStore::Place{looked.way, store.state(set, looked.way)}
+                                  : random() % 2 ? store.access(set, line, looked, evict)
+                                                 : store.access(set, line, evict);
         PlainSet::Line used{line, is_there ? found->dirty : SectorMask{0}};
         ASSERT_EQ(store.line(set, way), line);
         ASSERT_EQ(store.find(set, line), static_cast<int>(way));

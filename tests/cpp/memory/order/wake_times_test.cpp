@@ -53,6 +53,17 @@ TEST(WakeTimes, EqualAnOrderedMap) {
   for (std::uint32_t id = 0; id < 100; ++id) add(id);
   for (int step = 0; step < 20'000; ++step) {
     ASSERT_EQ(times.first(), twin.begin()->first);
+    // Those beyond the wheel may be missing.
+    const ReferenceCycle end = now + random() % 200;
+    Set near;
+    times.for_each_until(end, [&](std::uint32_t id) { near.insert(id); });
+    for (const auto& [time, id] : twin) {
+      if (near.contains(id)) {
+        ASSERT_LT(time, end);
+      }
+      near.erase(id);
+    }
+    ASSERT_TRUE(near.empty());
     now = random() % 3 == 0 ? now + random() % 900 : std::max(now, twin.begin()->first);
     Set expected;
     while (!twin.empty() && twin.begin()->first <= now) {

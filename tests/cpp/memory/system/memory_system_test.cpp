@@ -110,6 +110,41 @@ TEST(MemorySystem, StreamMissesEverywhereOnce) {
   EXPECT_EQ(system.run(trace).totals[Total::dram_read_sectors], 32u);
 }
 
+TEST(MemorySystem, LaunchesFindNothingOfEarlierOnesInL1) {
+  const auto scattered = [](std::uint64_t factor) {
+    return [factor](std::uint64_t thread) { return thread * factor % 4093 * 4; };
+  };
+  const trace::KernelTrace before = make_kernel(
+      16, 64, {{"LDG.E", {4}, {2}, scattered(31)}, {"STG.E", {}, {2, 4}, scattered(77)}});
+  const trace::KernelTrace trace =
+      make_kernel(8, 64, {{"LDG.E", {4}, {2}, scattered(101)}, {"LDG.E", {4}, {2}, scattered(31)}});
+  for (const std::uint32_t ways : {4u, 20u, 64u}) {
+    for (const Replacement policy : {Replacement::lru, Replacement::fifo, Replacement::plru}) {
+      if (policy == Replacement::plru && ways == 20) continue;
+      for (const AccessOrder order : {AccessOrder::timed, AccessOrder::round_robin}) {
+        MemoryConfig c = config();
+        c.num_sms = 3;
+        c.access_order = order;
+        c.l1 = {.size_bytes = 128ull * 4 * ways,
+                .ways = ways,
+                .sector_bytes = 32,
+                .write_policy = WritePolicy::write_back,
+                .write_miss = WriteMiss::write_validate,
+                .replacement = policy};
+        const MemoryProfile expected = MemorySystem(c).run(trace);
+        MemorySystem used(c);
+        used.run(before);
+        used.flush_l2();
+        const MemoryProfile found = used.run(trace);
+        for (std::size_t i = 0; i < num_totals; ++i) {
+          const auto total = static_cast<Total>(i);
+          EXPECT_EQ(found.totals[total], expected.totals[total]) << name_of(total);
+        }
+      }
+    }
+  }
+}
+
 TEST(MemorySystem, WhoTakesThePlaceOfAStrangerWritesItsLineBack) {
   const trace::KernelTrace trace = make_kernel(4, 64, {{"LDG.E", {4}, {2}, own_line}});
   MemoryConfig dirty = config();
