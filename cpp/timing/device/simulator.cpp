@@ -17,6 +17,39 @@
 namespace warpstack::timing {
 namespace {
 
+/// Requests that SMs which have run ahead will send, by the cycle in which they do.
+class FutureRequests {
+ public:
+  /// How far ahead they may be.
+  static constexpr Cycle most_cycles = 1023;
+
+  void add(std::uint32_t sm, Cycle sent) {
+    by_cycle_[place(sent)].push_back(sm);
+    next_ = std::min(next_, sent);
+    last_ = std::max(last_, sent);
+  }
+  /// The first cycle with requests.
+  [[nodiscard]] Cycle next() const { return next_; }
+  /// Hands over those of the cycle next().
+  template <typename Visit>
+  void take(Visit visit) {
+    std::vector<std::uint32_t>& requests = by_cycle_[place(next_)];
+    for (const std::uint32_t sm : requests) visit(sm);
+    requests.clear();
+    do {
+      ++next_;
+    } while (next_ <= last_ && by_cycle_[place(next_)].empty());
+    if (next_ > last_) next_ = never;
+  }
+
+ private:
+  static std::size_t place(Cycle cycle) { return static_cast<std::size_t>(cycle & most_cycles); }
+
+  std::array<std::vector<std::uint32_t>, most_cycles + 1> by_cycle_;  ///< by its last digits
+  Cycle next_ = never;
+  Cycle last_ = -1;
+};
+
 /// One run of a kernel. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
 /// of L2, DRAM channels, reply network.
@@ -57,8 +90,8 @@ class SimulatedGpu {
                            result_.totals, result_.traffic);
     }
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
-      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, request_network_,
-                        result_.totals, result_.traffic);
+      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, result_.totals,
+                        result_.traffic);
       if (options.count_rows) sms_.back().count_rows();
     }
     if (options.count_rows) result_.row_slots.emplace(trace.instructions().size());
@@ -87,8 +120,9 @@ class SimulatedGpu {
       }
       step(now);
       last_ = now;
-      if (++steps_ % steps_between_checks == 0) {
-        watch();
+      if (++steps_ % steps_between_checks == 0) watch();
+      if (steps_ % steps_between_checks == 0 || steps_ahead_ >= steps_between_checks) {
+        steps_ahead_ = 0;
         if (options_.interrupt) options_.interrupt();
         if (options_.progress) options_.progress(instructions());
       }
@@ -142,7 +176,7 @@ class SimulatedGpu {
   }
 
   [[nodiscard]] Ticks next_instant() const {
-    const Cycle sms = std::min(sms_next_, dispatcher_.next());
+    const Cycle sms = std::min({sms_next_, requests_.next(), dispatcher_.next()});
     return std::min({sms >= never ? never : sms * ticks_per_cycle, request_network_.next(),
                      slices_next_, channels_next_, reply_network_.next()});
   }
@@ -150,6 +184,9 @@ class SimulatedGpu {
   void step(Ticks now) {
     if (dispatcher_.next() < never && dispatcher_.next() * ticks_per_cycle == now) start_blocks();
     if (sms_next_ < never && sms_next_ * ticks_per_cycle == now) step_sms();
+    if (requests_.next() < never && requests_.next() * ticks_per_cycle == now) {
+      requests_.take([&](std::uint32_t sm) { request_network_.add(sm, now); });
+    }
     if (request_network_.next() == now) step_requests(now);
     if (slices_next_ == now) step_slices(now);
     if (channels_next_ == now) step_channels(now);
@@ -170,11 +207,41 @@ class SimulatedGpu {
     sms_next_ = never;
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       if (next_of_sm_[s] == now) {
-        sms_[s].step(dispatcher_);
-        next_of_sm_[s] = sms_[s].next();
+        step_sm(s, now);
       }
       sms_next_ = std::min(sms_next_, next_of_sm_[s]);
     }
+  }
+
+  /// Lets an SM do its cycle `now`, and then as many as do not depend on what others do from `now`
+  /// on: its state stays in the host's caches meanwhile.
+  void step_sm(std::uint32_t s, Cycle now) {
+    Sm& sm = sms_[s];
+    sm.step(&dispatcher_);
+    const Cycle end = std::min(end_of_window(now), dispatcher_.earliest_start(s));
+    while (sm.next() < end && sm.can_run_ahead(dispatcher_.has_more())) {
+      sm.step(nullptr);
+      ++steps_ahead_;
+    }
+    next_of_sm_[s] = sm.next();
+    for (const Cycle entered : sm.lsu().entered()) {
+      if (entered == now) {
+        request_network_.add(s, now * ticks_per_cycle);
+      } else {
+        requests_.add(s, entered);
+      }
+    }
+    sm.lsu().entered().clear();
+  }
+
+  /// The first cycle at which a reply that is sent from `now` on may arrive, or somebody looks at
+  /// the SMs.
+  [[nodiscard]] Cycle end_of_window(Cycle now) const {
+    Cycle end = std::min(cycle_at_or_after(now * ticks_per_cycle + l2_latency_ - pipeline_latency_),
+                         now + FutureRequests::most_cycles);
+    end = std::min(end, next_sample_);
+    if (options_.max_cycles > 0) end = std::min(end, options_.max_cycles + 1);
+    return end;
   }
 
   void step_requests(Ticks now) {
@@ -199,7 +266,7 @@ class SimulatedGpu {
           L2Slice& slice = slices_[packet.slice];
           slice.add(id, now);
           note_slice(packet.slice);
-          sms_[sm].unblock(now);
+          sms_[sm].take_room(now);
           note_sm(sm);
         });
   }
@@ -488,7 +555,9 @@ class SimulatedGpu {
   Ticks channels_next_ = never;
   Cycle sample_cycles_ = 0;
   Cycle next_sample_ = never;
+  FutureRequests requests_;
   std::uint64_t steps_ = 0;
+  std::uint64_t steps_ahead_ = 0;  ///< of SMs, since somebody was last told
   std::uint64_t moved_ =
       ~std::uint64_t{0};  ///< instructions, packets and transfers at the last watch()
   Ticks last_ = 0;        ///< the last instant

@@ -11,14 +11,12 @@ namespace warpstack::timing {
 
 LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1,
                              const memory::Cache& l2, std::uint32_t sm, PacketPool& packets,
-                             Interconnect& request_network, memory::MemoryTotals& totals,
-                             TrafficCounters& counters)
+                             memory::MemoryTotals& totals, TrafficCounters& counters)
     : config_(config),
       l1_(l1),
       l2_(l2),
       sm_(sm),
       packets_(packets),
-      request_network_(request_network),
       totals_(totals),
       counters_(counters),
       grouper_(l1.line_bytes),
@@ -37,7 +35,16 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       pipeline_entries_(config.gpu.l1_latency_place == L1Latency::before_tags
                             ? static_cast<std::size_t>(l1_latency_) * lines_per_turn_
                             : 0),
-      mshrs_(config.l1_mshrs, config.gpu.l1_mshr_targets) {}
+      mshrs_(config.l1_mshrs, config.gpu.l1_mshr_targets) {
+  const std::size_t parts =
+      l1_sectors_ > l2_sectors_ ? (l1_sectors_ + l2_sectors_ - 1) / l2_sectors_ : 1;
+  const bool has_dirty_lines = l1.write_policy != memory::WritePolicy::write_through;
+  const bool stores_fetch = l1.write_miss != memory::WriteMiss::no_allocate &&
+                            l1.write_miss != memory::WriteMiss::write_validate;
+  const std::size_t look_ups = std::size_t{lines_per_turn_} * (pipeline_entries_ > 0 ? 2 : 1);
+  most_sent_before_last_ = (look_ups - 1) * parts * (1u + has_dirty_lines + stores_fetch);
+  most_sent_by_arrival_ = fills_late_ && has_dirty_lines ? parts : 0;
+}
 
 StackComponent LoadStoreUnit::cause_of_waiting() const {
   if (tags_wait_for_ != StackComponent::base) return tags_wait_for_;
@@ -378,7 +385,7 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         packet.entered = packet.mark = now * ticks_per_cycle;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;
         outbox_.push({id, packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
-        request_network_.add(sm_, packet.entered);
+        entered_.push_back(now);
       });
 }
 
@@ -399,7 +406,7 @@ void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
   latency[StackComponent::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
   packets_.release(id);
   if (--fetch.packets > 0) return;
-  unblock();
+  if (is_blocked()) retry_ = true;
 
   if (fetch.load != no_load && loads_[fetch.load].returns_data) {
     ++miss_latency_.misses;

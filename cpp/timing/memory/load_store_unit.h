@@ -8,7 +8,6 @@
 #include "memory/cache/cache.h"
 #include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
-#include "timing/memory/interconnect.h"
 #include "timing/memory/mshr.h"
 #include "timing/memory/packet.h"
 
@@ -44,8 +43,8 @@ struct MissLatency {
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1, const memory::Cache& l2,
-                std::uint32_t sm, PacketPool& packets, Interconnect& request_network,
-                memory::MemoryTotals& totals, TrafficCounters& counters);
+                std::uint32_t sm, PacketPool& packets, memory::MemoryTotals& totals,
+                TrafficCounters& counters);
 
   static constexpr std::uint32_t no_load = ~std::uint32_t{0};
 
@@ -90,9 +89,26 @@ class LoadStoreUnit {
     const auto* first = reinterpret_cast<const char*>(&fetches_[owner]);
     for (std::size_t i = 0; i < sizeof(Fetch); i += 64) __builtin_prefetch(first + i);
   }
-  /// The queue to the NoC has room again.
-  void unblock() {
-    if (is_blocked()) retry_ = true;
+  /// A packet left the queue to the NoC.
+  void take_room() {
+    if (awaits_room()) retry_ = true;
+  }
+  /// Whether it matters when packets leave the queue to the NoC. What waits for an MSHR finds the
+  /// same again, whatever has left.
+  [[nodiscard]] bool awaits_room() const {
+    if (!is_blocked()) return false;
+    if (tags_wait_for_ == StackComponent::noc || dispatch_waits_for_ == StackComponent::noc) {
+      return true;
+    }
+    // The first turn of an instruction counts, even where there is no room before the tags.
+    return !queue_.empty() && queue_.front().begun < 0 && goes_to_pipeline(queue_.front()) &&
+           pipeline_.size() == pipeline_entries_;
+  }
+  /// Whether each request of a step finds room in the queue to the NoC even if nothing leaves it
+  /// before. `arrivals`: replies that it may take before.
+  [[nodiscard]] bool has_room_for_step(std::size_t arrivals) const {
+    const std::size_t before = most_sent_before_last_ + arrivals * most_sent_by_arrival_;
+    return outbox_.size() + before < noc_queue_entries_;
   }
 
   // The NoC queue:
@@ -107,6 +123,8 @@ class LoadStoreUnit {
   [[nodiscard]] const Outgoing& first_request() const { return outbox_.front(); }
   void pop_request() { outbox_.pop(); }
   [[nodiscard]] std::size_t queued_requests() const { return outbox_.size(); }
+  /// When packets entered the queue of which the NoC has not been told yet; the caller clears it.
+  [[nodiscard]] std::vector<Cycle>& entered() { return entered_; }
   [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
 
   [[nodiscard]] Load& load(std::uint32_t id) { return loads_[id]; }
@@ -242,7 +260,6 @@ class LoadStoreUnit {
   const memory::Cache& l2_;
   std::uint32_t sm_;
   PacketPool& packets_;
-  Interconnect& request_network_;
   memory::MemoryTotals& totals_;
   TrafficCounters& counters_;
   memory::LineGrouper grouper_;
@@ -254,6 +271,8 @@ class LoadStoreUnit {
   bool reserves_;    ///< lines under way keep their place
   bool awaits_stores_;
   std::size_t noc_queue_entries_;
+  std::size_t most_sent_before_last_;  ///< packets that a step sends before its last look-up
+  std::size_t most_sent_by_arrival_;   ///< packets
   Cycle l1_latency_;
   Cycle shared_latency_;
   std::uint32_t lines_per_turn_;  ///< of loads and stores
@@ -279,6 +298,7 @@ class LoadStoreUnit {
   std::vector<Fetch> fetches_;
   std::vector<std::uint32_t> free_fetches_;
   Fifo<Outgoing> outbox_;
+  std::vector<Cycle> entered_;
   MissLatency miss_latency_;
   Ticks critical_path_ = 0;
 };

@@ -81,8 +81,7 @@ void RowTable::read_waits() {
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
        const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
-       PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
-       TrafficCounters& counters)
+       PacketPool& packets, memory::MemoryTotals& totals, TrafficCounters& counters)
     : rows_(rows),
       index_(index),
       issue_slots_(config.gpu.issue_width),
@@ -98,7 +97,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
       packets_(packets),
-      lsu_(config, l1, l2, index, packets, request_network, totals, counters),
+      lsu_(config, l1, l2, index, packets, totals, counters),
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.gpu.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
@@ -176,7 +175,7 @@ void Sm::lose_until(Cycle now) {
   last_ = now - 1;
 }
 
-void Sm::step(Dispatcher& dispatcher) {
+void Sm::step(Dispatcher* dispatcher) {
   const Cycle now = next_;
   lose_until(now);
   deliver(now);
@@ -272,7 +271,7 @@ void Sm::complete_loads(Cycle now) {
   lsu_.completed().clear();
 }
 
-void Sm::retire(Cycle now, Dispatcher& dispatcher) {
+void Sm::retire(Cycle now, Dispatcher* dispatcher) {
   bool has_retired = false;
   std::erase_if(draining_, [&](std::uint32_t slot) {
     ResidentWarp& warp = warps_[slot];
@@ -285,14 +284,15 @@ void Sm::retire(Cycle now, Dispatcher& dispatcher) {
     if (--blocks_[warp.block].resident == 0) {
       free_blocks_.push_back(warp.block);
       std::ranges::sort(free_blocks_, std::greater<>());
-      dispatcher.free_place(index_, now);
+      if (dispatcher) dispatcher->free_place(index_, now);
     }
     return true;
   });
   if (!has_retired) return;
   std::erase_if(by_age_, [this](std::uint32_t slot) { return !warps_[slot].is_resident; });
+  if (!dispatcher) return;
   // Whoever had a place before this cycle has its block already.
-  while (const auto start = dispatcher.start(now)) launch(start->block, now);
+  while (const auto start = dispatcher->start(now)) launch(start->block, now);
 }
 
 bool Sm::can_issue(std::uint32_t warp, std::uint32_t scheduler, Cycle now) const {

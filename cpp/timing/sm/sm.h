@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -98,8 +99,7 @@ class Sm {
  public:
   Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
      const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
-     PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
-     TrafficCounters& counters);
+     PacketPool& packets, memory::MemoryTotals& totals, TrafficCounters& counters);
 
   /// Thread blocks that it can have at a time.
   [[nodiscard]] std::size_t places() const { return blocks_.size(); }
@@ -110,8 +110,19 @@ class Sm {
 
   /// When it next has something to do.
   [[nodiscard]] Cycle next() const { return next_; }
-  /// The cycle next(), whose blocks the dispatcher starts.
-  void step(Dispatcher& dispatcher);
+  /// The cycle next(), whose blocks the dispatcher starts; null: no block starts where one ends.
+  void step(Dispatcher* dispatcher);
+  /// Whether the cycle next() is the same whatever the rest of the GPU does before it, but for
+  /// replies that arrive and blocks that start until then. `places_count`: a block that ends makes
+  /// room for another one.
+  [[nodiscard]] bool can_run_ahead(bool places_count) const {
+    if (lsu_.awaits_room() || !lsu_.has_room_for_step(arrivals_.size())) return false;
+    return !places_count || std::ranges::none_of(blocks_, [](const Block& block) {
+      return block.resident > 0 && block.unfinished == 0;
+    });
+  }
+  /// The last cycle that it has done, or before which it took a block.
+  [[nodiscard]] Cycle last() const { return last_; }
   /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
   void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
     arrivals_.push({packet, packets_[packet].owner, time});
@@ -119,8 +130,9 @@ class Sm {
     next_ = std::min(next_, std::max(cycle_at_or_after(time), cycle_after(now)));
   }
   /// A packet left the queue to the NoC at `now`.
-  void unblock(Ticks now) {
-    lsu_.unblock();
+  void take_room(Ticks now) {
+    if (now < last_ * ticks_per_cycle) return;  // it ran ahead, because that does not matter
+    lsu_.take_room();
     next_ = std::min(next_, lsu_.next(cycle_after(now)));
   }
 
@@ -178,7 +190,7 @@ class Sm {
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
-  void retire(Cycle now, Dispatcher& dispatcher);
+  void retire(Cycle now, Dispatcher* dispatcher);
   /// Accounts for the issue slots of the cycles before this one, which nobody used.
   void lose_until(Cycle now);
   void issue(Cycle now);
