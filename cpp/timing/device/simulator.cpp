@@ -90,8 +90,7 @@ class SimulatedGpu {
                            result_.totals, result_.traffic);
     }
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
-      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, result_.totals,
-                        result_.traffic);
+      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s);
       if (options.count_rows) sms_.back().count_rows();
     }
     if (options.count_rows) result_.row_slots.emplace(trace.instructions().size());
@@ -158,8 +157,13 @@ class SimulatedGpu {
     return slice / (config_.memory.l2.slices / config_.dram_channels);
   }
   [[nodiscard]] bool done() const {
-    return dispatcher_.empty() && packets_.size() == 0 &&
+    return dispatcher_.empty() && packets_under_way() == 0 &&
            std::ranges::all_of(sms_, [](const Sm& sm) { return sm.resident_warps() == 0; });
+  }
+  [[nodiscard]] std::size_t packets_under_way() const {
+    std::size_t count = packets_.size();
+    for (const Sm& sm : sms_) count += sm.lsu().queued_requests() + sm.replies_under_way();
+    return count;
   }
   [[nodiscard]] std::uint64_t instructions() const {
     std::uint64_t count = 0;
@@ -255,12 +259,12 @@ class SimulatedGpu {
           return true;
         },
         [&](std::uint32_t sm) {
-          const LoadStoreUnit::Outgoing request = sms_[sm].lsu().first_request();
-          const std::uint32_t id = request.packet;
-          sms_[sm].lsu().pop_request();
+          LoadStoreUnit& lsu = sms_[sm].lsu();
+          const std::uint32_t id = packets_.add(lsu.first_packet());
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
-          result_.traffic.noc_request_bytes += request_cost(request).bytes;
+          result_.traffic.noc_request_bytes += request_cost(lsu.first_request()).bytes;
+          lsu.pop_request();
           packet.noc += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
@@ -358,9 +362,11 @@ class SimulatedGpu {
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
           reply_port_free_[packet.sm] = sent + cost.port_time;
           packet.noc += sent - packet.mark;
-          Sm& sm = sms_[packet.sm];
-          sm.send_reply(id, now, sent + l2_latency_ - pipeline_latency_);
+          sms_[packet.sm].send_reply({packet.owner, sent + l2_latency_ - pipeline_latency_,
+                                      packet.entered, packet.noc, packet.dram_queue, packet.dram},
+                                     now);
           note_sm(packet.sm);
+          packets_.release(id);
           slices_[s].wake(now);
           note_slice(s);
         });
@@ -461,7 +467,7 @@ class SimulatedGpu {
       }
       sm.explain(text, most_lines);
     }
-    text += "\n  requests under way: " + std::to_string(packets_.size());
+    text += "\n  requests under way: " + std::to_string(packets_under_way());
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       const LoadStoreUnit& lsu = sms_[s].lsu();
       if (lsu.queued_requests() == 0) continue;
@@ -517,6 +523,8 @@ class SimulatedGpu {
       result_.slots += sm.slots();
       if (result_.row_slots) *result_.row_slots += *sm.row_slots();
       result_.store_slots += sm.store_slots();
+      result_.totals += sm.lsu().totals();
+      result_.traffic.l1_pending_sector_hits += sm.lsu().pending_sector_hits();
       result_.critical_path += sm.lsu().critical_path();
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
       result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;

@@ -10,15 +10,11 @@
 namespace warpstack::timing {
 
 LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1,
-                             const memory::Cache& l2, std::uint32_t sm, PacketPool& packets,
-                             memory::MemoryTotals& totals, TrafficCounters& counters)
+                             const memory::Cache& l2, std::uint32_t sm)
     : config_(config),
       l1_(l1),
       l2_(l2),
       sm_(sm),
-      packets_(packets),
-      totals_(totals),
-      counters_(counters),
       grouper_(l1.line_bytes),
       atomics_{config.gpu.atomic_requests == AtomicRequests::per_lane,
                config.gpu.l2_atomic_lane_turns, config.gpu.l2_atomic_words_at_once},
@@ -257,7 +253,7 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if (mask & access.mask & ~fetched) mshrs_.add_target(id, {origin.load, before});
   });
-  counters_.l1_pending_sector_hits += memory::count_sectors(pending);
+  pending_sector_hits_ += memory::count_sectors(pending);
 
   memory::Cache::Eviction eviction;
   if (!fills_late_) {
@@ -367,8 +363,8 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
   memory::for_each_part(
       l1_line, mask, bytes, l1_sectors_, l2_sectors_,
       [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
-        const std::uint32_t id = packets_.allocate();
-        Packet& packet = packets_[id];
+        Packet& packet = packets_.push();
+        packet = {};
         packet.line = line;
         packet.set = l2_.set_of(line);
         packet.slice = l2_.slice_of(packet.set);
@@ -384,7 +380,7 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         }
         packet.entered = packet.mark = now * ticks_per_cycle;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;
-        outbox_.push({id, packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
+        outbox_.push({packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
         entered_.push_back(now);
       });
 }
@@ -395,16 +391,14 @@ void LoadStoreUnit::write_back(const memory::Cache::Eviction& eviction, Cycle no
        now);
 }
 
-void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
-  const Packet& packet = packets_[id];
-  const std::uint32_t fetch_id = packet.owner;
+void LoadStoreUnit::deliver(const Reply& reply, Cycle now) {
+  const std::uint32_t fetch_id = reply.owner;
   Fetch& fetch = fetches_[fetch_id];
   CpiStack<std::int64_t> latency;
-  latency[StackComponent::noc] = packet.noc;
-  latency[StackComponent::queue] = packet.dram_queue;
-  latency[StackComponent::dram] = packet.dram;
-  latency[StackComponent::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
-  packets_.release(id);
+  latency[StackComponent::noc] = reply.noc;
+  latency[StackComponent::queue] = reply.dram_queue;
+  latency[StackComponent::dram] = reply.dram;
+  latency[StackComponent::l2] = now * ticks_per_cycle - reply.entered - latency.sum();
   if (--fetch.packets > 0) return;
   if (is_blocked()) retry_ = true;
 

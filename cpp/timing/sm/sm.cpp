@@ -80,8 +80,7 @@ void RowTable::read_waits() {
 }
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
-       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
-       PacketPool& packets, memory::MemoryTotals& totals, TrafficCounters& counters)
+       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index)
     : rows_(rows),
       index_(index),
       issue_slots_(config.gpu.issue_width),
@@ -96,8 +95,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
-      packets_(packets),
-      lsu_(config, l1, l2, index, packets, totals, counters),
+      lsu_(config, l1, l2, index),
       schedulers_(config.schedulers_per_sm, WarpScheduler(config.gpu.scheduler)),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       unit_free_(std::size_t{config.schedulers_per_sm} * trace::num_op_classes),
@@ -191,9 +189,9 @@ void Sm::step(Dispatcher* dispatcher) {
   next_ = lsu_.next(now + 1);
   if (next_ > now + 1) next_ = std::min(next_, next_issue(now));
   if (!arrivals_.empty()) {
-    const Arrival& first = arrivals_.front();
+    const Reply& first = arrivals_.front();
     next_ = std::min(next_, cycle_at_or_after(first.time));
-    lsu_.prefetch(first.packet, first.owner);
+    lsu_.prefetch(first.owner);
   }
   for (const std::uint32_t slot : draining_) {
     if (warps_[slot].loads.empty()) {
@@ -204,7 +202,7 @@ void Sm::step(Dispatcher* dispatcher) {
 
 void Sm::deliver(Cycle now) {
   while (!arrivals_.empty() && arrivals_.front().time <= now * ticks_per_cycle) {
-    lsu_.deliver(arrivals_.front().packet, now);
+    lsu_.deliver(arrivals_.front(), now);
     arrivals_.pop();
   }
   complete_loads(now);

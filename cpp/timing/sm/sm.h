@@ -98,8 +98,7 @@ class RowTable {
 class Sm {
  public:
   Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
-     const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
-     PacketPool& packets, memory::MemoryTotals& totals, TrafficCounters& counters);
+     const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index);
 
   /// Thread blocks that it can have at a time.
   [[nodiscard]] std::size_t places() const { return blocks_.size(); }
@@ -123,12 +122,13 @@ class Sm {
   }
   /// The last cycle that it has done, or before which it took a block.
   [[nodiscard]] Cycle last() const { return last_; }
-  /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
-  void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
-    arrivals_.push({packet, packets_[packet].owner, time});
+  /// A packet leaves the reply network at `now`; it arrives after those before it.
+  void send_reply(const Reply& reply, Ticks now) {
+    arrivals_.push(reply);
     // The SM has had its turn at this instant.
-    next_ = std::min(next_, std::max(cycle_at_or_after(time), cycle_after(now)));
+    next_ = std::min(next_, std::max(cycle_at_or_after(reply.time), cycle_after(now)));
   }
+  [[nodiscard]] std::size_t replies_under_way() const { return arrivals_.size(); }
   /// A packet left the queue to the NoC at `now`.
   void take_room(Ticks now) {
     if (now < last_ * ticks_per_cycle) return;  // it ran ahead, because that does not matter
@@ -249,11 +249,6 @@ class Sm {
     return unit_free_[scheduler * trace::num_op_classes + unit];
   }
 
-  struct Arrival {
-    std::uint32_t packet = 0;
-    std::uint32_t owner = 0;
-    Ticks time = 0;
-  };
   enum class Need : std::uint8_t { nothing, unit, load_store_unit };
 
   /// What all warps wait for; it stays the same from one change to the next, often for many cycles.
@@ -281,7 +276,6 @@ class Sm {
   bool has_phases_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
-  PacketPool& packets_;
 
   std::optional<memory::InstructionCache> instruction_cache_;  ///< none: all of the code is there
   LoadStoreUnit lsu_;
@@ -308,7 +302,7 @@ class Sm {
   PhaseBarriers phases_;
   BulkGroups bulk_groups_;
   Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
-  Fifo<Arrival> arrivals_;
+  Fifo<Reply> arrivals_;
 
   Ticks next_warp_start_ = 0;
   std::uint32_t num_warps_ = 0;
