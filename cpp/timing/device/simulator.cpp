@@ -52,7 +52,10 @@ class FutureRequests {
 
 /// One run of a kernel. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
-/// of L2, DRAM channels, reply network.
+/// of L2, DRAM channels, reply network. An SM whose turn has come does as many cycles more as the
+/// others cannot change: a reply arrives a latency after it is sent, a place gets no block before
+/// those that were free earlier, and what leaves the queue to the NoC matters to those only that
+/// wait for its room. The NoC sees each request in the cycle in which it was sent.
 class SimulatedGpu {
  public:
   SimulatedGpu(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
@@ -127,6 +130,7 @@ class SimulatedGpu {
       }
     }
     if (!done()) {
+      for (const Sm& sm : sms_) last_ = std::max(last_, sm.last() * ticks_per_cycle);
       fail(
           "kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
           ") is in a deadlock at cycle " + std::to_string(last_ / ticks_per_cycle) +

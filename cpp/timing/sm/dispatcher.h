@@ -55,8 +55,7 @@ class Dispatcher {
     const Place& first = places_of_[sm].front();
     const std::uint64_t before = first.number - num_started_;
     if (before >= most_left()) return never;
-    return std::max(first.cycle,
-                    cycle_at_or_after(free_ + static_cast<Ticks>(before) * interval_));
+    return std::max(first.cycle, cycle_at_or_after(free_ + static_cast<Ticks>(before) * interval_));
   }
   /// Whether a block may still start in a place that is added from now on.
   [[nodiscard]] bool has_more() const { return !empty() && most_left() > places_.size(); }
