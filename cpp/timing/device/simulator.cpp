@@ -17,9 +17,45 @@
 namespace warpstack::timing {
 namespace {
 
+/// Requests that SMs which have run ahead will send, by the cycle in which they do.
+class FutureRequests {
+ public:
+  /// How far ahead they may be.
+  static constexpr Cycle most_cycles = 1023;
+
+  void add(std::uint32_t sm, Cycle sent) {
+    by_cycle_[place(sent)].push_back(sm);
+    next_ = std::min(next_, sent);
+    last_ = std::max(last_, sent);
+  }
+  /// The first cycle with requests.
+  [[nodiscard]] Cycle next() const { return next_; }
+  /// Hands over those of the cycle next().
+  template <typename Visit>
+  void take(Visit visit) {
+    std::vector<std::uint32_t>& requests = by_cycle_[place(next_)];
+    for (const std::uint32_t sm : requests) visit(sm);
+    requests.clear();
+    do {
+      ++next_;
+    } while (next_ <= last_ && by_cycle_[place(next_)].empty());
+    if (next_ > last_) next_ = never;
+  }
+
+ private:
+  static std::size_t place(Cycle cycle) { return static_cast<std::size_t>(cycle & most_cycles); }
+
+  std::array<std::vector<std::uint32_t>, most_cycles + 1> by_cycle_;  ///< by its last digits
+  Cycle next_ = never;
+  Cycle last_ = -1;
+};
+
 /// One run of a kernel. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
-/// of L2, DRAM channels, reply network.
+/// of L2, DRAM channels, reply network. An SM whose turn has come does as many cycles more as the
+/// others cannot change: a reply arrives a latency after it is sent, a place gets no block before
+/// those that were free earlier, and what leaves the queue to the NoC matters to those only that
+/// wait for its room. The NoC sees each request in the cycle in which it was sent.
 class SimulatedGpu {
  public:
   SimulatedGpu(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
@@ -57,8 +93,7 @@ class SimulatedGpu {
                            result_.totals, result_.traffic);
     }
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
-      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s, packets_, request_network_,
-                        result_.totals, result_.traffic);
+      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s);
       if (options.count_rows) sms_.back().count_rows();
     }
     if (options.count_rows) result_.row_slots.emplace(trace.instructions().size());
@@ -87,13 +122,15 @@ class SimulatedGpu {
       }
       step(now);
       last_ = now;
-      if (++steps_ % steps_between_checks == 0) {
-        watch();
+      if (++steps_ % steps_between_checks == 0) watch();
+      if (steps_ % steps_between_checks == 0 || steps_ahead_ >= steps_between_checks) {
+        steps_ahead_ = 0;
         if (options_.interrupt) options_.interrupt();
         if (options_.progress) options_.progress(instructions());
       }
     }
     if (!done()) {
+      for (const Sm& sm : sms_) last_ = std::max(last_, sm.last() * ticks_per_cycle);
       fail(
           "kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
           ") is in a deadlock at cycle " + std::to_string(last_ / ticks_per_cycle) +
@@ -124,8 +161,13 @@ class SimulatedGpu {
     return slice / (config_.memory.l2.slices / config_.dram_channels);
   }
   [[nodiscard]] bool done() const {
-    return dispatcher_.empty() && packets_.size() == 0 &&
+    return dispatcher_.empty() && packets_under_way() == 0 &&
            std::ranges::all_of(sms_, [](const Sm& sm) { return sm.resident_warps() == 0; });
+  }
+  [[nodiscard]] std::size_t packets_under_way() const {
+    std::size_t count = packets_.size();
+    for (const Sm& sm : sms_) count += sm.lsu().queued_requests() + sm.replies_under_way();
+    return count;
   }
   [[nodiscard]] std::uint64_t instructions() const {
     std::uint64_t count = 0;
@@ -142,7 +184,7 @@ class SimulatedGpu {
   }
 
   [[nodiscard]] Ticks next_instant() const {
-    const Cycle sms = std::min(sms_next_, dispatcher_.next());
+    const Cycle sms = std::min({sms_next_, requests_.next(), dispatcher_.next()});
     return std::min({sms >= never ? never : sms * ticks_per_cycle, request_network_.next(),
                      slices_next_, channels_next_, reply_network_.next()});
   }
@@ -150,6 +192,9 @@ class SimulatedGpu {
   void step(Ticks now) {
     if (dispatcher_.next() < never && dispatcher_.next() * ticks_per_cycle == now) start_blocks();
     if (sms_next_ < never && sms_next_ * ticks_per_cycle == now) step_sms();
+    if (requests_.next() < never && requests_.next() * ticks_per_cycle == now) {
+      requests_.take([&](std::uint32_t sm) { request_network_.add(sm, now); });
+    }
     if (request_network_.next() == now) step_requests(now);
     if (slices_next_ == now) step_slices(now);
     if (channels_next_ == now) step_channels(now);
@@ -170,11 +215,41 @@ class SimulatedGpu {
     sms_next_ = never;
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       if (next_of_sm_[s] == now) {
-        sms_[s].step(dispatcher_);
-        next_of_sm_[s] = sms_[s].next();
+        step_sm(s, now);
       }
       sms_next_ = std::min(sms_next_, next_of_sm_[s]);
     }
+  }
+
+  /// Lets an SM do its cycle `now`, and then as many as do not depend on what others do from `now`
+  /// on: its state stays in the host's caches meanwhile.
+  void step_sm(std::uint32_t s, Cycle now) {
+    Sm& sm = sms_[s];
+    sm.step(&dispatcher_);
+    const Cycle end = std::min(end_of_window(now), dispatcher_.earliest_start(s));
+    while (sm.next() < end && sm.can_run_ahead(dispatcher_.has_more())) {
+      sm.step(nullptr);
+      ++steps_ahead_;
+    }
+    next_of_sm_[s] = sm.next();
+    for (const Cycle entered : sm.lsu().entered()) {
+      if (entered == now) {
+        request_network_.add(s, now * ticks_per_cycle);
+      } else {
+        requests_.add(s, entered);
+      }
+    }
+    sm.lsu().entered().clear();
+  }
+
+  /// The first cycle at which a reply that is sent from `now` on may arrive, or somebody looks at
+  /// the SMs.
+  [[nodiscard]] Cycle end_of_window(Cycle now) const {
+    Cycle end = std::min(cycle_at_or_after(now * ticks_per_cycle + l2_latency_ - pipeline_latency_),
+                         now + FutureRequests::most_cycles);
+    end = std::min(end, next_sample_);
+    if (options_.max_cycles > 0) end = std::min(end, options_.max_cycles + 1);
+    return end;
   }
 
   void step_requests(Ticks now) {
@@ -188,18 +263,18 @@ class SimulatedGpu {
           return true;
         },
         [&](std::uint32_t sm) {
-          const LoadStoreUnit::Outgoing request = sms_[sm].lsu().first_request();
-          const std::uint32_t id = request.packet;
-          sms_[sm].lsu().pop_request();
+          LoadStoreUnit& lsu = sms_[sm].lsu();
+          const std::uint32_t id = packets_.add(lsu.first_packet());
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
-          result_.traffic.noc_request_bytes += request_cost(request).bytes;
+          result_.traffic.noc_request_bytes += request_cost(lsu.first_request()).bytes;
+          lsu.pop_request();
           packet.noc += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
           slice.add(id, now);
           note_slice(packet.slice);
-          sms_[sm].unblock(now);
+          sms_[sm].take_room(now);
           note_sm(sm);
         });
   }
@@ -291,9 +366,11 @@ class SimulatedGpu {
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
           reply_port_free_[packet.sm] = sent + cost.port_time;
           packet.noc += sent - packet.mark;
-          Sm& sm = sms_[packet.sm];
-          sm.send_reply(id, now, sent + l2_latency_ - pipeline_latency_);
+          sms_[packet.sm].send_reply({packet.owner, sent + l2_latency_ - pipeline_latency_,
+                                      packet.entered, packet.noc, packet.dram_queue, packet.dram},
+                                     now);
           note_sm(packet.sm);
+          packets_.release(id);
           slices_[s].wake(now);
           note_slice(s);
         });
@@ -394,7 +471,7 @@ class SimulatedGpu {
       }
       sm.explain(text, most_lines);
     }
-    text += "\n  requests under way: " + std::to_string(packets_.size());
+    text += "\n  requests under way: " + std::to_string(packets_under_way());
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
       const LoadStoreUnit& lsu = sms_[s].lsu();
       if (lsu.queued_requests() == 0) continue;
@@ -450,6 +527,8 @@ class SimulatedGpu {
       result_.slots += sm.slots();
       if (result_.row_slots) *result_.row_slots += *sm.row_slots();
       result_.store_slots += sm.store_slots();
+      result_.totals += sm.lsu().totals();
+      result_.traffic.l1_pending_sector_hits += sm.lsu().pending_sector_hits();
       result_.critical_path += sm.lsu().critical_path();
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
       result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;
@@ -488,7 +567,9 @@ class SimulatedGpu {
   Ticks channels_next_ = never;
   Cycle sample_cycles_ = 0;
   Cycle next_sample_ = never;
+  FutureRequests requests_;
   std::uint64_t steps_ = 0;
+  std::uint64_t steps_ahead_ = 0;  ///< of SMs, since somebody was last told
   std::uint64_t moved_ =
       ~std::uint64_t{0};  ///< instructions, packets and transfers at the last watch()
   Ticks last_ = 0;        ///< the last instant

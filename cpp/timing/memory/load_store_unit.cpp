@@ -10,17 +10,11 @@
 namespace warpstack::timing {
 
 LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1,
-                             const memory::Cache& l2, std::uint32_t sm, PacketPool& packets,
-                             Interconnect& request_network, memory::MemoryTotals& totals,
-                             TrafficCounters& counters)
+                             const memory::Cache& l2, std::uint32_t sm)
     : config_(config),
       l1_(l1),
       l2_(l2),
       sm_(sm),
-      packets_(packets),
-      request_network_(request_network),
-      totals_(totals),
-      counters_(counters),
       grouper_(l1.line_bytes),
       atomics_{config.gpu.atomic_requests == AtomicRequests::per_lane,
                config.gpu.l2_atomic_lane_turns, config.gpu.l2_atomic_words_at_once},
@@ -37,7 +31,16 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
       pipeline_entries_(config.gpu.l1_latency_place == L1Latency::before_tags
                             ? static_cast<std::size_t>(l1_latency_) * lines_per_turn_
                             : 0),
-      mshrs_(config.l1_mshrs, config.gpu.l1_mshr_targets) {}
+      mshrs_(config.l1_mshrs, config.gpu.l1_mshr_targets) {
+  const std::size_t parts =
+      l1_sectors_ > l2_sectors_ ? (l1_sectors_ + l2_sectors_ - 1) / l2_sectors_ : 1;
+  const bool has_dirty_lines = l1.write_policy != memory::WritePolicy::write_through;
+  const bool stores_fetch = l1.write_miss != memory::WriteMiss::no_allocate &&
+                            l1.write_miss != memory::WriteMiss::write_validate;
+  const std::size_t look_ups = std::size_t{lines_per_turn_} * (pipeline_entries_ > 0 ? 2 : 1);
+  most_sent_before_last_ = (look_ups - 1) * parts * (1u + has_dirty_lines + stores_fetch);
+  most_sent_by_arrival_ = fills_late_ && has_dirty_lines ? parts : 0;
+}
 
 StackComponent LoadStoreUnit::cause_of_waiting() const {
   if (tags_wait_for_ != StackComponent::base) return tags_wait_for_;
@@ -252,7 +255,7 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
     if (mask & access.mask & ~fetched) mshrs_.add_target(id, {origin.load, before});
   });
-  counters_.l1_pending_sector_hits += memory::count_sectors(pending);
+  pending_sector_hits_ += memory::count_sectors(pending);
 
   memory::Cache::Eviction eviction;
   if (!fills_late_) {
@@ -363,8 +366,8 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
   memory::for_each_part(
       l1_line, mask, bytes, l1_sectors_, l2_sectors_,
       [&](std::uint64_t line, memory::SectorMask part, const memory::ByteMasks* part_bytes) {
-        const std::uint32_t id = packets_.allocate();
-        Packet& packet = packets_[id];
+        Packet& packet = packets_.push();
+        packet = {};
         packet.line = line;
         packet.set = l2_.set_of(line);
         packet.slice = l2_.slice_of(packet.set);
@@ -380,8 +383,8 @@ void LoadStoreUnit::send(std::uint64_t l1_line, memory::SectorMask mask, Packet:
         }
         packet.entered = packet.mark = now * ticks_per_cycle;
         if (fetch != Packet::nobody) ++fetches_[fetch].packets;
-        outbox_.push({id, packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
-        request_network_.add(sm_, packet.entered);
+        outbox_.push({packet.slice, memory::count_sectors(part), kind != Packet::Kind::read});
+        entered_.push_back(now);
       });
 }
 
@@ -391,18 +394,16 @@ void LoadStoreUnit::write_back(const memory::Cache::Eviction& eviction, Cycle no
        now);
 }
 
-void LoadStoreUnit::deliver(std::uint32_t id, Cycle now) {
-  const Packet& packet = packets_[id];
-  const std::uint32_t fetch_id = packet.owner;
+void LoadStoreUnit::deliver(const Reply& reply, Cycle now) {
+  const std::uint32_t fetch_id = reply.owner;
   Fetch& fetch = fetches_[fetch_id];
   CpiStack<std::int64_t> latency;
-  latency[StackComponent::noc] = packet.noc;
-  latency[StackComponent::queue] = packet.dram_queue;
-  latency[StackComponent::dram] = packet.dram;
-  latency[StackComponent::l2] = now * ticks_per_cycle - packet.entered - latency.sum();
-  packets_.release(id);
+  latency[StackComponent::noc] = reply.noc;
+  latency[StackComponent::queue] = reply.dram_queue;
+  latency[StackComponent::dram] = reply.dram;
+  latency[StackComponent::l2] = now * ticks_per_cycle - reply.entered - latency.sum();
   if (--fetch.packets > 0) return;
-  unblock();
+  if (is_blocked()) retry_ = true;
 
   if (fetch.load != no_load && loads_[fetch.load].returns_data) {
     ++miss_latency_.misses;

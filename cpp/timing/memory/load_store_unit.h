@@ -8,7 +8,6 @@
 #include "memory/cache/cache.h"
 #include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
-#include "timing/memory/interconnect.h"
 #include "timing/memory/mshr.h"
 #include "timing/memory/packet.h"
 
@@ -44,8 +43,7 @@ struct MissLatency {
 class LoadStoreUnit {
  public:
   LoadStoreUnit(const TimingConfig& config, const memory::CacheConfig& l1, const memory::Cache& l2,
-                std::uint32_t sm, PacketPool& packets, Interconnect& request_network,
-                memory::MemoryTotals& totals, TrafficCounters& counters);
+                std::uint32_t sm);
 
   static constexpr std::uint32_t no_load = ~std::uint32_t{0};
 
@@ -82,31 +80,52 @@ class LoadStoreUnit {
   /// One cycle.
   void step(Cycle now);
   /// A reply has arrived.
-  void deliver(std::uint32_t packet, Cycle now);
-  /// Brings a packet that arrives soon, and what waits for it, close.
-  void prefetch(std::uint32_t packet, std::uint32_t owner) const {
-    packets_.prefetch(packet);
+  void deliver(const Reply& reply, Cycle now);
+  /// Brings what waits for a reply that arrives soon close.
+  void prefetch(std::uint32_t owner) const {
     if (owner == Packet::nobody) return;
     const auto* first = reinterpret_cast<const char*>(&fetches_[owner]);
     for (std::size_t i = 0; i < sizeof(Fetch); i += 64) __builtin_prefetch(first + i);
   }
-  /// The queue to the NoC has room again.
-  void unblock() {
-    if (is_blocked()) retry_ = true;
+  /// A packet left the queue to the NoC.
+  void take_room() {
+    if (awaits_room()) retry_ = true;
+  }
+  /// Whether it matters when packets leave the queue to the NoC. What waits for an MSHR finds the
+  /// same again, whatever has left.
+  [[nodiscard]] bool awaits_room() const {
+    if (!is_blocked()) return false;
+    if (tags_wait_for_ == StackComponent::noc || dispatch_waits_for_ == StackComponent::noc) {
+      return true;
+    }
+    // The first turn of an instruction counts, even where there is no room before the tags.
+    return !queue_.empty() && queue_.front().begun < 0 && goes_to_pipeline(queue_.front()) &&
+           pipeline_.size() == pipeline_entries_;
+  }
+  /// Whether each request of a step finds room in the queue to the NoC even if nothing leaves it
+  /// before. `arrivals`: replies that it may take before.
+  [[nodiscard]] bool has_room_for_step(std::size_t arrivals) const {
+    const std::size_t before = most_sent_before_last_ + arrivals * most_sent_by_arrival_;
+    return outbox_.size() + before < noc_queue_entries_;
   }
 
   // The NoC queue:
-  /// A packet on its way to the NoC, and what the NoC asks of it again and again until it can move:
-  /// the packets themselves lie far apart.
+  /// What the NoC asks of a packet again and again until it can move: the packets themselves are
+  /// large.
   struct Outgoing {
-    std::uint32_t packet = 0;
     std::uint32_t slice = 0;
     std::uint32_t data_sectors = 0;  ///< that it carries
     bool has_data = false;
   };
   [[nodiscard]] const Outgoing& first_request() const { return outbox_.front(); }
-  void pop_request() { outbox_.pop(); }
+  [[nodiscard]] const Packet& first_packet() const { return packets_.front(); }
+  void pop_request() {
+    outbox_.pop();
+    packets_.pop();
+  }
   [[nodiscard]] std::size_t queued_requests() const { return outbox_.size(); }
+  /// When packets entered the queue of which the NoC has not been told yet; the caller clears it.
+  [[nodiscard]] std::vector<Cycle>& entered() { return entered_; }
   [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
 
   [[nodiscard]] Load& load(std::uint32_t id) { return loads_[id]; }
@@ -115,6 +134,9 @@ class LoadStoreUnit {
   [[nodiscard]] std::vector<std::uint32_t>& completed() { return completed_; }
   void release(std::uint32_t load) { free_loads_.push_back(load); }
 
+  /// What it has counted: totals of L1, and read hits on sectors still on their way.
+  [[nodiscard]] const memory::MemoryTotals& totals() const { return totals_; }
+  [[nodiscard]] std::uint64_t pending_sector_hits() const { return pending_sector_hits_; }
   [[nodiscard]] const MissLatency& miss_latency() const { return miss_latency_; }
   /// Memory time on the longest chain of loads of which each was issued after the one before had
   /// its data (CRISP: the load critical path). The time that follows the SM clock is left out.
@@ -269,10 +291,6 @@ class LoadStoreUnit {
   memory::Cache l1_;
   const memory::Cache& l2_;
   std::uint32_t sm_;
-  PacketPool& packets_;
-  Interconnect& request_network_;
-  memory::MemoryTotals& totals_;
-  TrafficCounters& counters_;
   memory::LineGrouper grouper_;
   memory::AtomicRule atomics_;
   std::uint32_t l1_sectors_;
@@ -282,6 +300,8 @@ class LoadStoreUnit {
   bool reserves_;    ///< lines under way keep their place
   bool awaits_stores_;
   std::size_t noc_queue_entries_;
+  std::size_t most_sent_before_last_;  ///< packets that a step sends before its last look-up
+  std::size_t most_sent_by_arrival_;   ///< packets
   Cycle l1_latency_;
   Cycle shared_latency_;
   std::uint32_t lines_per_turn_;  ///< of loads and stores
@@ -307,6 +327,10 @@ class LoadStoreUnit {
   std::vector<Fetch> fetches_;
   std::vector<std::uint32_t> free_fetches_;
   Fifo<Outgoing> outbox_;
+  Fifo<Packet> packets_;  ///< those of the outbox
+  std::vector<Cycle> entered_;
+  memory::MemoryTotals totals_;
+  std::uint64_t pending_sector_hits_ = 0;
   MissLatency miss_latency_;
   Ticks critical_path_ = 0;
 };

@@ -47,17 +47,28 @@ struct alignas(64) Packet {
   }
 };
 
-/// The packets under way, by number.
+/// What comes back to an SM.
+struct Reply {
+  std::uint32_t owner = Packet::nobody;
+  Ticks time = 0;  ///< of its arrival
+  // As of the packet:
+  Ticks entered = 0;
+  Ticks noc = 0;
+  Ticks dram_queue = 0;
+  Ticks dram = 0;
+};
+
+/// The packets on the side of the memory, by number.
 class PacketPool {
  public:
-  std::uint32_t allocate() {
+  std::uint32_t add(const Packet& packet) {
     if (free_.empty()) {
-      packets_.emplace_back();
+      packets_.push_back(packet);
       return static_cast<std::uint32_t>(packets_.size() - 1);
     }
     const std::uint32_t id = free_.back();
     free_.pop_back();
-    packets_[id] = {};
+    packets_[id] = packet;
     return id;
   }
   void release(std::uint32_t id) { free_.push_back(id); }

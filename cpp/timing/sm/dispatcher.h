@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fifo.h"
 #include "timing/base/clock.h"
 #include "timing/base/timing_config.h"
 #include "trace/columns/kernel_trace.h"
@@ -23,7 +24,8 @@ class Dispatcher {
   Dispatcher(const trace::KernelTrace& trace, const TimingConfig& config)
       : trace_(trace),
         interval_(to_ticks(config.gpu.block_interval_cycles)),
-        replacement_(whole_cycles(config.block_replacement_cycles)) {
+        replacement_(whole_cycles(config.block_replacement_cycles)),
+        places_of_(config.memory.num_sms) {
     skip();
   }
 
@@ -34,7 +36,10 @@ class Dispatcher {
 
   [[nodiscard]] bool empty() const { return next_block_ == trace_.blocks().size(); }
   /// From `now` on there is a place for a block on an SM.
-  void add_place(std::uint32_t sm, Cycle now) { places_.push({now, number_++, sm}); }
+  void add_place(std::uint32_t sm, Cycle now) {
+    places_of_[sm].push({now, number_, sm});
+    places_.push({now, number_++, sm});
+  }
   /// A block of an SM has ended.
   void free_place(std::uint32_t sm, Cycle now) { add_place(sm, now + replacement_); }
 
@@ -43,11 +48,24 @@ class Dispatcher {
     if (empty() || places_.empty()) return never;
     return std::max(places_.top().cycle, cycle_at_or_after(free_));
   }
+  /// No block starts on an SM before this cycle in the places that it has now.
+  [[nodiscard]] Cycle earliest_start(std::uint32_t sm) const {
+    if (places_of_[sm].empty()) return never;
+    // Places are taken in the order of their numbers, because they are added in order of time.
+    const Place& first = places_of_[sm].front();
+    const std::uint64_t before = first.number - num_started_;
+    if (before >= most_left()) return never;
+    return std::max(first.cycle, cycle_at_or_after(free_ + static_cast<Ticks>(before) * interval_));
+  }
+  /// Whether a block may still start in a place that is added from now on.
+  [[nodiscard]] bool has_more() const { return !empty() && most_left() > places_.size(); }
   /// The block that starts in this cycle, if one does.
   std::optional<Start> start(Cycle now) {
     if (next() > now) return {};
     const Start start{places_.top().sm, next_block_++};
     places_.pop();
+    places_of_[start.sm].pop();
+    ++num_started_;
     skip();
     // A start that had to wait for a cycle's edge does not delay the one behind it.
     free_ = std::max(free_, (now - 1) * ticks_per_cycle) + interval_;
@@ -64,6 +82,8 @@ class Dispatcher {
     }
   };
 
+  /// Blocks that have not started, with those that are passed over.
+  [[nodiscard]] std::uint64_t most_left() const { return trace_.blocks().size() - next_block_; }
   void skip() {
     while (!empty() && trace_.blocks().counts(next_block_).instructions == 0) ++next_block_;
   }
@@ -74,7 +94,9 @@ class Dispatcher {
   std::uint32_t next_block_ = 0;
   std::uint64_t number_ = 0;
   Ticks free_ = 0;  ///< when the next block may start
+  std::uint64_t num_started_ = 0;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> places_;
+  std::vector<Fifo<Place>> places_of_;  ///< by SM
 };
 
 }  // namespace warpstack::timing

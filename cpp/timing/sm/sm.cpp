@@ -78,9 +78,7 @@ void RowTable::read_waits() {
 }
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
-       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
-       PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
-       TrafficCounters& counters)
+       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index)
     : rows_(rows),
       index_(index),
       issue_slots_(config.gpu.issue_width),
@@ -95,8 +93,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
-      packets_(packets),
-      lsu_(config, l1, l2, index, packets, request_network, totals, counters),
+      lsu_(config, l1, l2, index),
       blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
       words_(std::max<std::size_t>((blocks_.size() * warps_per_block_ + 63) / 64, 1)),
       waiting_(words_),
@@ -187,7 +184,7 @@ void Sm::lose_until(Cycle now) {
   last_ = now - 1;
 }
 
-void Sm::step(Dispatcher& dispatcher) {
+void Sm::step(Dispatcher* dispatcher) {
   const Cycle now = next_;
   lose_until(now);
   come_to(now);
@@ -204,9 +201,9 @@ void Sm::step(Dispatcher& dispatcher) {
   next_ = lsu_.next(now + 1);
   if (next_ > now + 1) next_ = std::min(next_, next_issue(now));
   if (!arrivals_.empty()) {
-    const Arrival& first = arrivals_.front();
+    const Reply& first = arrivals_.front();
     next_ = std::min(next_, cycle_at_or_after(first.time));
-    lsu_.prefetch(first.packet, first.owner);
+    lsu_.prefetch(first.owner);
   }
   for (const std::uint32_t slot : draining_) {
     if (warps_[slot].loads.empty()) {
@@ -217,7 +214,7 @@ void Sm::step(Dispatcher& dispatcher) {
 
 void Sm::deliver(Cycle now) {
   while (!arrivals_.empty() && arrivals_.front().time <= now * ticks_per_cycle) {
-    lsu_.deliver(arrivals_.front().packet, now);
+    lsu_.deliver(arrivals_.front(), now);
     arrivals_.pop();
   }
   complete_loads(now);
@@ -283,7 +280,7 @@ void Sm::complete_loads(Cycle now) {
   lsu_.completed().clear();
 }
 
-void Sm::retire(Cycle now, Dispatcher& dispatcher) {
+void Sm::retire(Cycle now, Dispatcher* dispatcher) {
   bool has_retired = false;
   std::erase_if(draining_, [&](std::uint32_t slot) {
     ResidentWarp& warp = warps_[slot];
@@ -296,14 +293,15 @@ void Sm::retire(Cycle now, Dispatcher& dispatcher) {
     if (--blocks_[warp.block].resident == 0) {
       free_blocks_.push_back(warp.block);
       std::ranges::sort(free_blocks_, std::greater<>());
-      dispatcher.free_place(index_, now);
+      if (dispatcher) dispatcher->free_place(index_, now);
     }
     return true;
   });
   if (!has_retired) return;
   std::erase_if(by_age_, [this](std::uint32_t slot) { return !warps_[slot].is_resident; });
+  if (!dispatcher) return;
   // Whoever had a place before this cycle has its block already.
-  while (const auto start = dispatcher.start(now)) launch(start->block, now);
+  while (const auto start = dispatcher->start(now)) launch(start->block, now);
 }
 
 void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -99,9 +100,7 @@ class RowTable {
 class Sm {
  public:
   Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
-     const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index,
-     PacketPool& packets, Interconnect& request_network, memory::MemoryTotals& totals,
-     TrafficCounters& counters);
+     const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index);
 
   /// Thread blocks that it can have at a time.
   [[nodiscard]] std::size_t places() const { return blocks_.size(); }
@@ -112,17 +111,30 @@ class Sm {
 
   /// When it next has something to do.
   [[nodiscard]] Cycle next() const { return next_; }
-  /// The cycle next(), whose blocks the dispatcher starts.
-  void step(Dispatcher& dispatcher);
-  /// A packet leaves the reply network at `now` and arrives at `time`, after those before it.
-  void send_reply(std::uint32_t packet, Ticks now, Ticks time) {
-    arrivals_.push({packet, packets_[packet].owner, time});
-    // The SM has had its turn at this instant.
-    next_ = std::min(next_, std::max(cycle_at_or_after(time), cycle_after(now)));
+  /// The cycle next(), whose blocks the dispatcher starts; null: no block starts where one ends.
+  void step(Dispatcher* dispatcher);
+  /// Whether the cycle next() is the same whatever the rest of the GPU does before it, but for
+  /// replies that arrive and blocks that start until then. `places_count`: a block that ends makes
+  /// room for another one.
+  [[nodiscard]] bool can_run_ahead(bool places_count) const {
+    if (lsu_.awaits_room() || !lsu_.has_room_for_step(arrivals_.size())) return false;
+    return !places_count || std::ranges::none_of(blocks_, [](const Block& block) {
+      return block.resident > 0 && block.unfinished == 0;
+    });
   }
+  /// The last cycle that it has done, or before which it took a block.
+  [[nodiscard]] Cycle last() const { return last_; }
+  /// A packet leaves the reply network at `now`; it arrives after those before it.
+  void send_reply(const Reply& reply, Ticks now) {
+    arrivals_.push(reply);
+    // The SM has had its turn at this instant.
+    next_ = std::min(next_, std::max(cycle_at_or_after(reply.time), cycle_after(now)));
+  }
+  [[nodiscard]] std::size_t replies_under_way() const { return arrivals_.size(); }
   /// A packet left the queue to the NoC at `now`.
-  void unblock(Ticks now) {
-    lsu_.unblock();
+  void take_room(Ticks now) {
+    if (now < last_ * ticks_per_cycle) return;  // it ran ahead, because that does not matter
+    lsu_.take_room();
     next_ = std::min(next_, lsu_.next(cycle_after(now)));
   }
 
@@ -220,7 +232,7 @@ class Sm {
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
-  void retire(Cycle now, Dispatcher& dispatcher);
+  void retire(Cycle now, Dispatcher* dispatcher);
   /// Accounts for the issue slots of the cycles before this one, which nobody used.
   void lose_until(Cycle now);
   void issue(Cycle now);
@@ -294,11 +306,6 @@ class Sm {
   /// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing
   /// else happens.
   Cycle next_issue(Cycle now);
-  struct Arrival {
-    std::uint32_t packet = 0;
-    std::uint32_t owner = 0;
-    Ticks time = 0;
-  };
   /// What a register waits for: when it is ready, and for what until then. Twice the cycle, and one
   /// more where L1 has sent it; or `pending` and the load.
   using RegisterState = std::int64_t;
@@ -327,7 +334,6 @@ class Sm {
   bool has_phases_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
-  PacketPool& packets_;
 
   std::optional<memory::InstructionCache> instruction_cache_;  ///< none: all of the code is there
   LoadStoreUnit lsu_;
@@ -360,7 +366,7 @@ class Sm {
   PhaseBarriers phases_;
   BulkGroups bulk_groups_;
   Fifo<Reader> readers_;  ///< one for each instruction in the queue of the load-store unit
-  Fifo<Arrival> arrivals_;
+  Fifo<Reply> arrivals_;
 
   Ticks next_warp_start_ = 0;
   std::uint32_t num_warps_ = 0;

@@ -510,7 +510,7 @@ struct SliceInParts {
 
   /// Brings a request that is to be answered, and lets the slice look at it.
   std::uint32_t bring(Packet::Kind kind, std::uint64_t line, Ticks now) {
-    const std::uint32_t id = packets.allocate();
+    const std::uint32_t id = packets.add({});
     packets[id].kind = kind;
     packets[id].line = line;
     packets[id].set = tags.set_of(line);
@@ -565,7 +565,7 @@ TEST(L2Slice, TakesALineFromDramAtATime) {
   };
   // Two requests wait for line 0, one for line 1; both lines come at 20.
   for (const std::uint64_t line : {0u, 0u, 1u}) {
-    const std::uint32_t id = parts.packets.allocate();
+    const std::uint32_t id = parts.packets.add({});
     parts.packets[id].line = line;
     parts.packets[id].set = parts.tags.set_of(line);
     parts.packets[id].mask = 1;
