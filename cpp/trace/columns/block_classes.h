@@ -67,7 +67,7 @@ class ClassFinder {
   /// Forgets everything, and looks no further.
   void stop();
 
-  /// The class of the last block.
+  /// The class of the last block, if it was found: the next is likely to be of it.
   [[nodiscard]] std::optional<std::uint32_t> last() const { return last_; }
   /// Calls `is_same(number)` for the classes with a hash until one is, and returns it.
   template <typename IsSame>
@@ -87,12 +87,12 @@ class ClassFinder {
   bool looks_ = true;
 };
 
-/// A hash of everything that the blocks of one class have in common: the entries of the warps, all
-/// columns but the sectors, and each sector's distance from the first of its row. None for a block
-/// that cannot share its columns.
+/// A hash of what the blocks of one class have in common: the entries of the warps, all columns but
+/// the sectors (parts of long ones), and each access's distance from the first of its row. None for
+/// a block that cannot share its columns. `firsts` is for its use.
 std::optional<std::uint64_t> hash_of(std::span<const WarpEntry> warps, const ColumnView& columns,
                                      std::span<const std::uint8_t> has_sectors,
-                                     std::vector<std::uint64_t>& scratch);
+                                     std::vector<std::uint64_t>& firsts);
 
 /// How far the sectors of each row of `block` lie from those of `known`, if that is all by which
 /// the columns differ.

@@ -36,6 +36,9 @@ struct Layout {
   }
 };
 
+/// Classes of one hash that a block is compared with, at most. It then is a class of its own.
+constexpr std::size_t most_compared = 16;
+
 /// Rounded up, so that what follows is aligned.
 constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -105,7 +108,7 @@ void BlockStorage::seal() {
   packed_ = {};
   known_ = {};
   known_class_.reset();
-  distances_ = {};
+  firsts_ = {};
 }
 
 ColumnCounts BlockStorage::begin(std::size_t block, std::size_t warp) const {
@@ -236,15 +239,17 @@ std::optional<std::uint32_t> BlockStorage::find_class(std::span<const WarpEntry>
                                                       const ColumnView& columns,
                                                       std::span<const std::uint8_t> has_sectors,
                                                       std::optional<std::uint64_t>& hash) {
+  std::size_t compared = 0;
   const auto is_same = [&](std::uint32_t number) {
     const ClassEntry& entry = classes_[number];
-    return std::ranges::equal(warps,
+    return compared++ < most_compared &&
+           std::ranges::equal(warps,
                               std::span(warps_).subspan(entry.first_warp, entry.num_warps)) &&
            find_shifts(columns_of_class(number), columns, has_sectors, shifts_);
   };
   // Neighbours are often of one class, and comparing is faster than a hash.
   if (finder_.last() && is_same(*finder_.last())) return finder_.last();
-  hash = hash_of(warps, columns, has_sectors, distances_);
+  hash = hash_of(warps, columns, has_sectors, firsts_);
   if (!hash) return std::nullopt;
   return finder_.find(*hash, is_same);
 }

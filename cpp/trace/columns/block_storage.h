@@ -158,7 +158,7 @@ class BlockStorage {
   std::vector<std::byte> known_;   ///< a class of the file
   std::optional<std::uint32_t> known_class_;
   std::vector<std::int32_t> shifts_;
-  std::vector<std::uint64_t> distances_;
+  std::vector<std::uint64_t> firsts_;  ///< of hash_of()
 };
 
 }  // namespace warpstack::trace

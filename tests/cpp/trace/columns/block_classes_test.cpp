@@ -242,7 +242,7 @@ TEST(BlockClasses, LookingEndsWhereNothingRepeats) {
     blocks.push_back(std::move(block));
   }
   expect_blocks(storage, blocks, random);
-  EXPECT_EQ(storage.num_classes(), 600u) << "the 300th block came after 256 distinct ones";
+  EXPECT_EQ(storage.num_classes(), 600u) << "the 300th block came after 64 distinct ones";
 }
 
 std::unique_ptr<TraceBuilder> builder_of(std::shared_ptr<StorageBudget> budget) {
