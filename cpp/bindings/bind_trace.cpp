@@ -121,12 +121,14 @@ py::dict warp_columns(const py::object& self, const trace::WarpPosition& positio
                                   [](void* p) { delete static_cast<std::vector<std::byte>*>(p); });
   const trace::ColumnView view = trace.warp(position, *scratch);
   const py::handle owner = trace.blocks().spilled() ? py::handle(scratch_owner) : py::handle(self);
+  const py::handle owner_of_sectors =
+      trace.blocks().copies_sectors(position.block) ? py::handle(scratch_owner) : py::handle(self);
   py::dict columns;
   columns["instruction"] = view_of(view.instruction, owner);
   columns["active_mask"] = view_of(view.active_mask, owner);
   columns["memory_static"] = view_of(view.memory_static, owner);
   columns["memory_count"] = view_of(view.memory_count, owner);
-  columns["sector"] = view_of(view.sector, owner);
+  columns["sector"] = view_of(view.sector, owner_of_sectors);
   columns["store_bytes"] = view_of(view.store_bytes, owner);
   columns["sector_lanes"] = lanes_of(view.atomic_lanes, &trace::AtomicLanes::sector);
   columns["word_lanes"] = lanes_of(view.atomic_lanes, &trace::AtomicLanes::word);
@@ -154,7 +156,17 @@ py::dict batch_to_dict(trace::BlockBatch&& batch) {
   return result;
 }
 
-void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch) {
+py::dict distinct_batch_to_dict(trace::DistinctBatch&& batch) {
+  py::dict result = batch_to_dict(std::move(batch.distinct));
+  result["repeat"] = array_of(std::move(batch.repeats.block));
+  result["like"] = array_of(std::move(batch.repeats.like));
+  result["shifts"] = array_of(std::move(batch.repeats.shifts));
+  result["shift"] = array_of(std::move(batch.repeats.shift));
+  return result;
+}
+
+/// `are_distinct`: the batch has no equal blocks, but may have those that repeat another.
+void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch, bool are_distinct) {
   const auto u64 = [&batch](const char* key) {
     return batch[key].cast<Contiguous<std::uint64_t>>();
   };
@@ -189,8 +201,23 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch) {
       span_of(stores),
       {span_of(instruction), span_of(mask), span_of(memory_static), span_of(memory_count),
        span_of(sector), span_of(store_bytes), lanes, span_of(passes)}};
+  if (!are_distinct) {
+    const py::gil_scoped_release unlocked;
+    add_batch(builder, view);
+    return;
+  }
+  Contiguous<std::uint64_t> repeat;
+  Contiguous<std::uint32_t> like, shifts;
+  Contiguous<std::int32_t> shift;
+  if (batch.contains("repeat")) {
+    repeat = u64("repeat");
+    like = u32("like");
+    shifts = u32("shifts");
+    shift = batch["shift"].cast<Contiguous<std::int32_t>>();
+  }
+  const trace::RepeatsView repeats{span_of(repeat), span_of(like), span_of(shifts), span_of(shift)};
   const py::gil_scoped_release unlocked;
-  add_batch(builder, view);
+  add_batch(builder, view, repeats);
 }
 
 void append_program_from_list(trace::TraceBuilder& builder, const py::list& steps) {
@@ -394,6 +421,10 @@ void bind_trace(py::module_& module) {
           [](const trace::KernelTrace& t) { return t.header().threads_per_block(); })
       .def_property_readonly("bytes",
                              [](const trace::KernelTrace& t) { return t.blocks().bytes(); })
+      .def_property_readonly("stored_bytes",
+                             [](const trace::KernelTrace& t) { return t.blocks().stored_bytes(); })
+      .def_property_readonly("num_distinct_blocks",
+                             [](const trace::KernelTrace& t) { return t.blocks().num_classes(); })
       .def_property_readonly("has_control", &trace::KernelTrace::has_control)
       .def_property_readonly("in_file",
                              [](const trace::KernelTrace& t) { return t.blocks().spilled(); })
@@ -442,7 +473,19 @@ void bind_trace(py::module_& module) {
             }
             return batch_to_dict(std::move(batch));
           },
-          py::arg("first"), py::arg("last"));
+          py::arg("first"), py::arg("last"))
+      .def(
+          "read_distinct_batch",
+          [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {
+            trace::DistinctBatch batch;
+            {
+              const py::gil_scoped_release unlocked;
+              batch = read_distinct_batch(t, first, std::min(last, t.blocks().size()));
+            }
+            return distinct_batch_to_dict(std::move(batch));
+          },
+          py::arg("first"), py::arg("last"))
+      .def("batch_ends", &trace::batch_ends, py::arg("bytes"));
 
   py::class_<trace::TouchedPages>(module, "TouchedPages")
       .def(py::init<>())
@@ -480,7 +523,7 @@ void bind_trace(py::module_& module) {
              return builder.intern(instruction_from_row(row));
            })
       .def("append_program", &append_program_from_list)
-      .def("add_batch", &add_batch_from_dict)
+      .def("add_batch", &add_batch_from_dict, py::arg("batch"), py::arg("are_distinct") = false)
       .def_property_readonly("has_atomics", &trace::TraceBuilder::has_atomics)
       .def("finish", &trace::TraceBuilder::finish);
 

@@ -57,6 +57,7 @@ WarpKinds::WarpKinds(const trace::KernelTrace& trace, const InterruptCheck& inte
   std::vector<Stream> streams;  // by kind
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> kinds_of_hash;
   std::vector<std::byte> scratch;
+  std::vector<std::size_t> first_warps(blocks.num_classes());  // in `of_warps_`, by class
   std::uint32_t last = 0;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     if (interrupt && b % 1024 == 0) interrupt();
@@ -69,6 +70,13 @@ WarpKinds::WarpKinds(const trace::KernelTrace& trace, const InterruptCheck& inte
       for (std::uint32_t w = 0; w < warps.size(); ++w) of_warps_.push_back(add(w));
       continue;
     }
+    // All blocks of a class have the kinds of the first.
+    std::size_t& start = first_warps[blocks.class_of(b)];
+    if (!blocks.is_first_of_class(b)) {
+      for (std::size_t w = 0; w < warps.size(); ++w) of_warps_.push_back(of_warps_[start + w]);
+      continue;
+    }
+    start = of_warps_.size();
     const trace::ColumnView columns =
         blocks.read(b, {}, {blocks.counts(b).instructions, 0, 0, 0}, scratch);
     std::size_t begin = 0;

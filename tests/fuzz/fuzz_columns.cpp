@@ -70,8 +70,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                               static_cast<std::uint8_t>(source.next(34))});
       }
       if (source.next(2) != 0) batch.columns.l1_passes = source.column<std::uint8_t>(3);
-      trace::add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory,
-                                 batch.sectors, batch.stores, batch.columns.view()});
+      if (source.next(2) == 0) {
+        trace::add_batch(builder, trace::view_of(batch));
+        continue;
+      }
+      const auto repeat = source.column<std::uint64_t>(5);
+      const auto like = source.column<std::uint32_t>(4);
+      const auto shifts = source.column<std::uint32_t>(4);
+      const auto shift = source.column<std::int32_t>(0);
+      trace::add_batch(builder, trace::view_of(batch), {repeat, like, shifts, shift});
     }
     builder.finish();
   } catch (const InputError&) {

@@ -50,7 +50,7 @@ bool WarpStream::load_window() {
   const trace::ColumnCounts first = window_end_;
   if (first.memory == warp_end_.memory) return false;
   trace::ColumnCounts last = warp_end_;
-  if (trace_->blocks().spilled()) {
+  if (trace_->blocks().copies_sectors(position_.block)) {
     // The number of a window's sectors is only known from its counts.
     last = first;
     last.memory = std::min(first.memory + window_instructions, warp_end_.memory);

@@ -25,7 +25,7 @@ bool InstructionStream::load_window() {
   const trace::ColumnCounts first = window_end_;
   if (first.instructions == warp_end_.instructions) return false;
   trace::ColumnCounts last = warp_end_;
-  if (trace_->blocks().spilled()) {
+  if (trace_->blocks().copies_sectors(position_.block)) {
     // How long the other columns of a window are is known only from its instructions.
     last = first;
     last.instructions = std::min(first.instructions + window_instructions, warp_end_.instructions);

@@ -6,9 +6,9 @@
 #include "trace/instructions/coalescing.h"
 
 namespace warpstack::trace {
-void IssueLog::count_access(std::uint32_t row, std::uint32_t count) {
-  if (count > 0) ++row_counts_[row].active;
-  if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += count;
+void IssueLog::count_access(std::uint32_t row, std::uint32_t count, std::uint64_t times) {
+  if (count > 0) row_counts_[row].active += times;
+  if (!instructions_[row].uses_caches()) row_counts_[row].shared_wavefronts += times * count;
 }
 
 std::uint32_t IssueLog::resolve_generic(std::uint32_t row, const LaneAddresses& lanes) {

@@ -73,7 +73,7 @@ class IssueLog {
   }
   /// The row of a generic instruction whose addresses all lie in `space`.
   virtual std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) = 0;
-  void count_access(std::uint32_t row, std::uint32_t count);
+  void count_access(std::uint32_t row, std::uint32_t count, std::uint64_t times = 1);
 
   KernelHeader header_;
   std::vector<StaticInstruction> instructions_;

@@ -106,6 +106,7 @@ std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
   const auto [entry, is_new] = rows_.try_emplace(key_of(instruction), next);
   if (is_new) {
     const Effects effects = effects_of(instruction);
+    has_sectors_.push_back(instruction.uses_caches());
     add_row(std::move(instruction), effects);
   }
   return entry->second;
@@ -181,8 +182,15 @@ void TraceBuilder::end_block() {
 }
 
 void TraceBuilder::store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-                         std::span<const ColumnView> columns) {
-  const ColumnView stored = blocks_->append(linear_index, warps, columns);
+                         std::span<const ColumnView> columns, bool is_distinct) {
+  const std::span<const std::uint8_t> has_sectors(has_sectors_);
+  add_to_digests(linear_index, warps,
+                 blocks_->append(linear_index, warps, columns,
+                                 is_distinct ? has_sectors.first(0) : has_sectors));
+}
+
+void TraceBuilder::add_to_digests(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                                  const ColumnView& stored) {
   digest_.add(linear_index);
   for (const WarpEntry& warp : warps) {
     digest_.add(warp.number);
@@ -306,21 +314,58 @@ void TraceBuilder::check_columns(std::uint64_t linear_index, std::span<const War
   }
 }
 
+void TraceBuilder::count_rows(const ColumnView& columns, std::uint64_t times) {
+  for (const std::uint32_t row : columns.instruction) row_counts_[row].issued += times;
+  for (std::size_t i = 0; i < columns.memory_static.size(); ++i) {
+    count_access(columns.memory_static[i], columns.memory_count[i], times);
+  }
+}
+
+void TraceBuilder::count_repeats() {
+  std::vector<std::byte> scratch;
+  for (std::uint32_t number = 0; number < repeats_.size(); ++number) {
+    if (repeats_[number] == 0) continue;
+    const std::size_t block = blocks_->first_of_class(number);
+    const ColumnCounts& counts = blocks_->counts(block);
+    count_rows(blocks_->read(block, {}, {counts.instructions, counts.memory, 0, 0}, scratch),
+               repeats_[number]);
+  }
+  repeats_.clear();
+}
+
+void TraceBuilder::add_like(std::uint64_t linear_index, std::uint32_t number,
+                            std::span<const std::int32_t> shifts) {
+  check_block_index(linear_index);
+  const auto fail = [linear_index](const std::string& what) {
+    throw InputError("thread block " + std::to_string(linear_index) + ": " + what +
+                     "; the file is damaged, convert the original trace again");
+  };
+  if (number >= blocks_->num_classes()) {
+    fail("it repeats distinct block " + std::to_string(number) + " of " +
+         std::to_string(blocks_->num_classes()));
+  }
+  const auto stored = blocks_->append_like(linear_index, number, shifts, has_sectors_);
+  if (!stored) {
+    fail("its " + std::to_string(shifts.size()) + " shifts are not those of distinct block " +
+         std::to_string(number));
+  }
+  repeats_.resize(std::max<std::size_t>(repeats_.size(), number + std::size_t{1}));
+  ++repeats_[number];
+  add_to_digests(linear_index, blocks_->warps(blocks_->size() - 1), *stored);
+}
+
 void TraceBuilder::add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-                             const ColumnView& columns) {
+                             const ColumnView& columns, bool is_distinct) {
   check_block_index(linear_index);
   check_columns(linear_index, warps, columns);
-  for (const std::uint32_t row : columns.instruction) ++row_counts_[row].issued;
-  for (std::size_t i = 0; i < columns.memory_static.size(); ++i) {
-    count_access(columns.memory_static[i], columns.memory_count[i]);
-  }
+  count_rows(columns, 1);
   std::vector<AtomicLanes> lanes;
   ColumnView complete = columns;
   if (columns.atomic_lanes.empty()) {
     lanes = even_lanes(columns);
     complete.atomic_lanes = lanes;
   }
-  store(linear_index, warps, {&complete, 1});
+  store(linear_index, warps, {&complete, 1}, is_distinct);
 }
 
 bool TraceBuilder::has_atomics() const {
@@ -362,6 +407,7 @@ std::uint32_t TraceBuilder::renumber_registers() {
 }
 
 KernelTrace TraceBuilder::finish() {
+  count_repeats();
   const bool has_instruction =
       std::ranges::any_of(row_counts_, [](const RowCounts& counts) { return counts.issued > 0; });
   if (!has_instruction) throw InputError("the trace has no instruction");
@@ -373,6 +419,7 @@ KernelTrace TraceBuilder::finish() {
                      (odd->control ? " has control fields and others have none"
                                    : " has no control fields and others have them"));
   }
+  blocks_->seal();
   const std::uint32_t num_registers = renumber_registers();
   for (const StaticInstruction& instruction : instructions_) add_to(digest_, instruction);
   KernelHeader of_any_launch = header_;

@@ -74,8 +74,13 @@ class TraceBuilder final : public IssueLog {
 
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
   /// each other or the static table. If the lanes of atomics are missing, they are spread evenly.
+  /// `is_distinct` says that no earlier block has the same columns, so that none is looked for.
   void add_block(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-                 const ColumnView& columns);
+                 const ColumnView& columns, bool is_distinct = false);
+  /// Stores a block of a file with the columns of class `number`; see BlockStorage::append_like.
+  /// Throws InputError when there is no such class or it takes another number of shifts.
+  void add_like(std::uint64_t linear_index, std::uint32_t number,
+                std::span<const std::int32_t> shifts);
 
   /// Renumbers registers densely and seals the trace. The builder is empty afterwards. Throws
   /// InputError when it has no instruction, or only some have control fields.
@@ -85,7 +90,11 @@ class TraceBuilder final : public IssueLog {
   void check_block_index(std::uint64_t linear_index);
   void end_warp();
   void store(std::uint64_t linear_index, std::span<const WarpEntry> warps,
-             std::span<const ColumnView> columns);
+             std::span<const ColumnView> columns, bool is_distinct = false);
+  void count_rows(const ColumnView& columns, std::uint64_t times);
+  void count_repeats();
+  void add_to_digests(std::uint64_t linear_index, std::span<const WarpEntry> warps,
+                      const ColumnView& stored);
   void check_columns(std::uint64_t linear_index, std::span<const WarpEntry> warps,
                      const ColumnView& columns) const;
   /// The lanes of atomics for columns without them; empty without an atomic.
@@ -94,6 +103,7 @@ class TraceBuilder final : public IssueLog {
   std::uint32_t renumber_registers();
 
   std::unique_ptr<BlockStorage> blocks_;
+  std::vector<std::uint8_t> has_sectors_;  ///< by row, whether its accesses have sectors
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
   /// By row, barrier and, for waits, count plus one: the row of the instruction with them.
@@ -104,6 +114,7 @@ class TraceBuilder final : public IssueLog {
   ColumnCounts open_begin_;  ///< first entries of the open warp
   std::uint64_t open_warp_id_ = 0;
   std::uint64_t next_block_ = 0;
+  std::vector<std::uint64_t> repeats_;  ///< blocks that add_like() has added, by class
   Digest digest_;
   Digest lanes_digest_;   ///< of the lanes of atomics, if has_lanes_
   Digest passes_digest_;  ///< of the passes of L1, if the blocks have some

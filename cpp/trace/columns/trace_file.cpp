@@ -26,6 +26,8 @@ constexpr std::string_view magic = "WSTRACE\n";
 constexpr std::uint64_t oldest_version = 5;
 /// Accesses of older files take the passes over the banks of L1 that their sectors imply.
 constexpr std::uint64_t version_with_passes = 6;
+/// Older files have the columns of every block.
+constexpr std::uint64_t version_with_repeats = 7;
 /// Target size of a piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
 
@@ -244,11 +246,14 @@ StaticInstruction read_instruction(Reader& file) {
   return instruction;
 }
 
-void write_piece(Writer& file, const BlockBatch& batch) {
+void write_piece(Writer& file, const DistinctBatch& piece) {
+  const BlockBatch& batch = piece.distinct;
+  file.number(1);
   const ColumnCounts counts = batch.columns.counts();
   for (const std::uint64_t count :
        {batch.block.size(), counts.instructions, counts.memory, counts.sectors, counts.stores,
-        batch.columns.atomic_lanes.size(), batch.columns.l1_passes.size()}) {
+        batch.columns.atomic_lanes.size(), batch.columns.l1_passes.size(),
+        piece.repeats.block.size(), piece.repeats.shift.size()}) {
     file.number(count);
   }
   file.column(batch.block);
@@ -262,10 +267,14 @@ void write_piece(Writer& file, const BlockBatch& batch) {
   file.column(batch.columns.store_bytes);
   file.column(batch.columns.atomic_lanes);
   file.column(batch.columns.l1_passes);
+  file.column(piece.repeats.block);
+  file.column(piece.repeats.like);
+  file.column(piece.repeats.shifts);
+  file.column(piece.repeats.shift);
 }
 
 /// Reads the columns of a piece with `num_warps` warps.
-BlockBatch read_piece(Reader& file, std::uint64_t num_warps, std::uint64_t version) {
+DistinctBatch read_piece(Reader& file, std::uint64_t num_warps, std::uint64_t version) {
   ColumnCounts counts;
   for (std::uint64_t* count :
        {&counts.instructions, &counts.memory, &counts.sectors, &counts.stores}) {
@@ -273,7 +282,11 @@ BlockBatch read_piece(Reader& file, std::uint64_t num_warps, std::uint64_t versi
   }
   const std::uint64_t num_lanes = file.number();
   const std::uint64_t num_passes = version >= version_with_passes ? file.number() : 0;
-  BlockBatch batch;
+  const bool has_repeats = version >= version_with_repeats;
+  const std::uint64_t num_repeats = has_repeats ? file.number() : 0;
+  const std::uint64_t num_shifts = has_repeats ? file.number() : 0;
+  DistinctBatch piece;
+  BlockBatch& batch = piece.distinct;
   batch.block = file.column<std::uint64_t>(num_warps);
   for (auto* column :
        {&batch.warp, &batch.instructions, &batch.memory, &batch.sectors, &batch.stores}) {
@@ -289,7 +302,13 @@ BlockBatch read_piece(Reader& file, std::uint64_t num_warps, std::uint64_t versi
   if (version >= version_with_passes) {
     batch.columns.l1_passes = file.column<std::uint8_t>(num_passes);
   }
-  return batch;
+  if (has_repeats) {
+    piece.repeats.block = file.column<std::uint64_t>(num_repeats);
+    piece.repeats.like = file.column<std::uint32_t>(num_repeats);
+    piece.repeats.shifts = file.column<std::uint32_t>(num_repeats);
+    piece.repeats.shift = file.column<std::int32_t>(num_shifts);
+  }
+  return piece;
 }
 
 /// A file in memory.
@@ -343,12 +362,10 @@ void write_trace_file(const KernelTrace& trace, const std::string& path) {
   for (const StaticInstruction& instruction : trace.instructions()) {
     write_instruction(file, instruction);
   }
-  const std::size_t num_blocks = trace.blocks().size();
-  const std::uint64_t bytes_per_block =
-      trace.blocks().bytes() / std::max<std::size_t>(num_blocks, 1) + 1;
-  const std::size_t step = std::max<std::uint64_t>(piece_bytes / bytes_per_block, 1);
-  for (std::size_t first = 0; first < num_blocks; first += step) {
-    write_piece(file, read_batch(trace, first, std::min(first + step, num_blocks)));
+  std::size_t first = 0;
+  for (const std::size_t last : batch_ends(trace, piece_bytes)) {
+    write_piece(file, read_distinct_batch(trace, first, last));
+    first = last;
   }
   file.number(0);
   file.finish();
@@ -374,10 +391,17 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
         file.fail("instruction " + std::to_string(row) + " appears twice in the table");
       }
     }
-    while (const std::uint64_t num_warps = file.number()) {
-      const BlockBatch batch = read_piece(file, num_warps, version);
-      add_batch(builder, {batch.block, batch.warp, batch.instructions, batch.memory, batch.sectors,
-                          batch.stores, batch.columns.view()});
+    while (const std::uint64_t first = file.number()) {
+      if (version < version_with_repeats) {
+        const DistinctBatch piece = read_piece(file, first, version);
+        add_batch(builder, view_of(piece.distinct));
+        continue;
+      }
+      if (first != 1) file.fail("a piece begins with " + std::to_string(first));
+      const DistinctBatch piece = read_piece(file, file.number(), version);
+      const Repeats& repeats = piece.repeats;
+      add_batch(builder, view_of(piece.distinct),
+                {repeats.block, repeats.like, repeats.shifts, repeats.shift});
     }
     const std::string found = file.digest();
     // The file's digest is not shown, because in a damaged file it need not be text.

@@ -11,18 +11,17 @@ namespace warpstack::trace {
 
 /// Version of the format below. Only this version is read, because files are not kept: they go from
 /// one process to another of the same installation.
-inline constexpr std::uint64_t trace_file_version = 6;
+inline constexpr std::uint64_t trace_file_version = 7;
 
 /// Writes a kernel to a file, in one piece of columns per several thread blocks. The file appears
 /// complete or not at all. Throws InputError when it cannot be written.
 ///
 /// All numbers are little-endian. The eight bytes "WSTRACE\n" and the version; name and source
-/// (length, bytes); the other fields of the header; the instruction table; then pieces: the number
-/// of warps (0: the end), of instructions, memory instructions, sectors, stores and those of them
-/// with lanes of atomics, and the
-/// columns of BlockBatch; last the digest of all bytes before it. Everything outside the columns is
-/// an unsigned 64-bit number or text, and text and columns are filled up with zeros to a multiple
-/// of eight bytes.
+/// (length, bytes); the other fields of the header; the instruction table; then pieces: 1 (0: the
+/// end), the number of warps, of instructions, memory instructions, sectors, stores, those of them
+/// with lanes of atomics, passes, repeated blocks and shifts, and the columns of DistinctBatch;
+/// last the digest of all bytes before it. Everything outside the columns is an unsigned 64-bit
+/// number or text, and text and columns are filled up with zeros to a multiple of eight bytes.
 void write_trace_file(const KernelTrace& trace, const std::string& path);
 
 /// Reads the content of such a file. Throws InputError, with `file`, when it is cut or damaged; its

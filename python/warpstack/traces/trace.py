@@ -150,7 +150,7 @@ class KernelTrace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the dynamic columns."""
+        """Bytes of the dynamic columns of all thread blocks; of equal ones only one is stored."""
         return self._core.bytes
 
     @property

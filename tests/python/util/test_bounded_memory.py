@@ -39,8 +39,13 @@ def predict(path, limit_mib, gpu):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """Return a trace whose columns take over 80 MiB."""
-    path = tmp_path_factory.mktemp("large") / "kernel-1.traceg"
+    """Return a trace whose columns take over 80 MiB, of blocks that differ."""
+    return write(tmp_path_factory.mktemp("large"), lambda block, i: 32 * (block * i % 3001))
+
+
+def write(folder, offset):
+    """Write a trace of 3000 blocks; `offset` moves the addresses of a block's load."""
+    path = folder / "kernel-1.traceg"
     warp = ["0000 ffffffff 1 R1 MOV 0 0 "] * 300
     head = (
         "-kernel name = _Z5largePf\n-kernel id = 1\n-grid dim = (3000,1,1)\n-block dim = (128,1,1)\n"
@@ -54,7 +59,7 @@ def large(tmp_path_factory):
             for number in range(4):
                 base = 0x7F0000000000 + (block * 4 + number) * 65536
                 loads = [
-                    f"0010 ffffffff 1 R4 LDG.E 1 R2 4 1 {base + 4096 * i:#x} 128 "
+                    f"0010 ffffffff 1 R4 LDG.E 1 R2 4 1 {base + 4096 * i + offset(block, i):#x} 128 "
                     for i in range(20)
                 ]
                 lines = [*warp, *loads, "0020 ffffffff 0 EXIT 0 0 "]
@@ -76,6 +81,15 @@ def test_peak_memory_stays_near_the_limit(large, gpu):
     assert not in_file
     assert growth_in_memory > LIMIT_MIB + SLACK_MIB  # the measurement does see the columns
     assert cycles == same_cycles
+
+
+@pytest.mark.slow
+def test_blocks_that_repeat_need_no_file(tmp_path):
+    path = write(tmp_path, lambda block, i: 0)
+    size, in_file, growth, _ = predict(path, LIMIT_MIB, "pascal-mdm")
+    assert size > 10 * LIMIT_MIB
+    assert not in_file
+    assert growth < LIMIT_MIB + SLACK_MIB
 
 
 def test_usable_memory_is_the_least_of_the_bounds(monkeypatch):

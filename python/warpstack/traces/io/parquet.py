@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,16 @@ from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, with_article
-from warpstack.traces.io.common import LoadOptions, block_ranges
+from warpstack.traces.io.common import LoadOptions
 from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may
-#: have control fields. Version 2 has digests of its files and of the manifest. Version 1 has the
-#: digest of what the stages read only.
-FORMAT_VERSION = 5
-_READ_VERSIONS = (1, 2, 3, 4, 5)
+#: Version 6 has equal blocks once. Version 5 may have passes over the banks of L1. Version 4 has
+#: the lanes of atomics. Version 3 may have control fields. Version 2 has digests of its files and
+#: of the manifest. Version 1 has the digest of what the stages read only.
+FORMAT_VERSION = 6
+_READ_VERSIONS = (1, 2, 3, 4, 5, 6)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -68,7 +69,18 @@ _FILES = {
 _LANES = {"sector_lanes": "uint8", "word_lanes": "uint8"}
 #: Further columns of `memory` of kernels with passes other than their sectors imply.
 _PASSES = {"l1_passes": "uint8"}
+#: Further files of kernels with thread blocks that have the columns of an earlier one. `repeat` is
+#: their linear index, `like` counts the distinct blocks, and `shifts` how many entries of `shift`
+#: are theirs: how far the sectors of each row lie from those of the distinct block, less the same
+#: of the row group's last such block.
+_REPEATS = {
+    "repeats": {"repeat": "uint64", "like": "uint32", "shifts": "uint32"},
+    "shifts": {"shift": "int32"},
+}
+#: Columns that grow from row to row.
+_GROWING = ("repeat",)
 _FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
+_REPEATS_NAMES = tuple(f"{name}.parquet" for name in _REPEATS)
 _TABLE = {
     "pc": "uint32",
     "source_line": "uint32",
@@ -109,7 +121,7 @@ def files_of(path: Path) -> list[str] | None:
         _, entries = _read_manifest(path / MANIFEST)
     except InputError:
         return None
-    return [MANIFEST, *(f"{entry.folder}/{name}" for entry in entries for name in _FILE_NAMES)]
+    return [MANIFEST, *(f"{entry.folder}/{name}" for entry in entries for name in entry.file_names)]
 
 
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
@@ -173,10 +185,14 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
         for name, kind in fields.items()
     }
     digests = {"table.parquet": _write_small(folder / "table.parquet", columns, fields)}
-    all_fields = _files(has_lanes=core.has_atomics, has_passes=core.has_passes)
-    ranges = list(block_ranges(core, _BATCH_BYTES))
+    all_fields = _files(
+        has_lanes=core.has_atomics,
+        has_passes=core.has_passes,
+        has_repeats=core.num_distinct_blocks < core.num_traced_blocks,
+    )
+    ranges = list(pairwise([0, *core.batch_ends(_BATCH_BYTES)]))
     if len(ranges) == 1:
-        batch = core.read_batch(*ranges[0])
+        batch = core.read_distinct_batch(*ranges[0])
         for name, fields in all_fields.items():
             file = f"{name}.parquet"
             digests[file] = _write_small(folder / file, batch, fields)
@@ -186,13 +202,14 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
         for name, fields in all_fields.items():
             # Files are opened here, because Arrow does not accept names that are not UTF-8.
             sink = stack.enter_context((folder / f"{name}.parquet").open("wb"))
-            writer = pq.ParquetWriter(sink, _schema(tuple(fields.items())), compression="zstd")
+            writer = _parquet_writer(sink, tuple(fields.items()), "zstd")
             writers[name] = stack.enter_context(writer)
         for first, last in ranges:
-            batch = core.read_batch(first, last)
+            batch = core.read_distinct_batch(first, last)
             for name, fields in all_fields.items():
                 _write_group(writers[name], batch, fields)
-    return {name: digests.get(name) or file_digest(folder / name) for name in _FILE_NAMES}
+    names = ["table.parquet", *(f"{name}.parquet" for name in all_fields)]
+    return {name: digests.get(name) or file_digest(folder / name) for name in names}
 
 
 def _write_small(path: Path, columns: dict[str, Any], fields: dict[str, str]) -> str:
@@ -224,10 +241,19 @@ def _encoded(
         for (name, kind), part in zip(fields, parts, strict=True)
     }
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, _schema(fields), compression=compression) as writer:
+    with _parquet_writer(sink, fields, compression) as writer:
         _write_group(writer, columns, dict(fields))
     data = sink.getvalue().to_pybytes()
     return data, digest_of(data)
+
+
+def _parquet_writer(sink: Any, fields: tuple[tuple[str, str], ...], compression: str) -> Any:
+    encodings = {name: "DELTA_BINARY_PACKED" for name, _ in fields if name in _GROWING}
+    options: dict[str, Any] = {}
+    if encodings:
+        options["use_dictionary"] = [name for name, _ in fields if name not in encodings]
+        options["column_encoding"] = encodings
+    return pq.ParquetWriter(sink, _schema(fields), compression=compression, **options)
 
 
 def _write_group(writer: Any, columns: dict[str, Any], fields: dict[str, str]) -> None:
@@ -236,14 +262,14 @@ def _write_group(writer: Any, columns: dict[str, Any], fields: dict[str, str]) -
     writer.write_table(part, row_group_size=max(len(part), 1))
 
 
-def _files(*, has_lanes: bool, has_passes: bool) -> dict[str, dict[str, str]]:
-    """Return the columns of each file of a kernel with or without lanes of atomics and passes of L1."""
+def _files(*, has_lanes: bool, has_passes: bool, has_repeats: bool) -> dict[str, dict[str, str]]:
+    """Return the columns of each file of a kernel, by what it may be without."""
     files = dict(_FILES)
     if has_lanes:
         files["stores"] = files["stores"] | _LANES
     if has_passes:
         files["memory"] = files["memory"] | _PASSES
-    return files
+    return files | _REPEATS if has_repeats else files
 
 
 def read(path: Path, options: LoadOptions) -> App:
@@ -297,6 +323,18 @@ class _Entry:
     has_lanes: bool
     #: Whether the version knows passes over the banks of L1.
     has_passes: bool
+    #: Whether blocks of its columns are distinct, because the version has others as repeats.
+    has_distinct: bool
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether there are blocks that repeat others."""
+        return self.has_distinct and self.files is not None and _REPEATS_NAMES[0] in self.files
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return _FILE_NAMES + _REPEATS_NAMES if self.has_repeats else _FILE_NAMES
 
     @property
     def launch_id(self) -> int:
@@ -366,19 +404,23 @@ def _entry(kernel: Any, where: str, version: int) -> _Entry:
         files = _member(kernel, "files", dict, f"{where}.")
         for name in _FILE_NAMES:
             _member(files, name, str, f"{where}.files.")
-    return _Entry(folder, digest, checked, files, version >= 4, version >= 5)
+        if version >= 6 and any(name in files for name in _REPEATS_NAMES):
+            for name in _REPEATS_NAMES:
+                _member(files, name, str, f"{where}.files.")
+    return _Entry(folder, digest, checked, files, version >= 4, version >= 5, version >= 6)
 
 
 def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
     where = printable(folder)
     try:
         if entry.files is not None:
-            _check_files(folder, entry.files)
+            _check_files(folder, entry.files, entry.file_names)
         with contextlib.ExitStack() as stack:
             files = {}
-            for name in ("table", *_FILES):
-                file = stack.enter_context(open_input(folder / f"{name}.parquet"))
-                files[name] = stack.enter_context(pq.ParquetFile(file))
+            for name in entry.file_names:
+                file = stack.enter_context(open_input(folder / name))
+                table = stack.enter_context(pq.ParquetFile(file))
+                files[name.removesuffix(".parquet")] = table
             trace = _build(files, entry, options)
     except OSError as error:
         reason = f"{Path(error.filename).name}: {error.strerror}" if error.filename else str(error)
@@ -397,9 +439,9 @@ def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.Ker
     return trace
 
 
-def _check_files(folder: Path, digests: dict[str, str]) -> None:
+def _check_files(folder: Path, digests: dict[str, str], names: tuple[str, ...]) -> None:
     """Raise `InputError` unless files are as they were written: Arrow then reads nothing else."""
-    for name in _FILE_NAMES:
+    for name in names:
         found = file_digest(folder / name)
         if found != digests[name]:
             raise InputError(
@@ -419,8 +461,12 @@ def _build(
     for row in rows:
         builder.intern_row(dict(zip(columns, row, strict=True)))
     has_passes = entry.has_passes and "l1_passes" in files["memory"].schema_arrow.names
-    all_fields = _files(has_lanes=entry.has_lanes and builder.has_atomics, has_passes=has_passes)
-    groups = {name: files[name].num_row_groups for name in _FILES}
+    all_fields = _files(
+        has_lanes=entry.has_lanes and builder.has_atomics,
+        has_passes=has_passes,
+        has_repeats=entry.has_repeats,
+    )
+    groups = {name: files[name].num_row_groups for name in all_fields}
     if len(set(groups.values())) != 1:
         raise InputError(f"the files have different numbers of row groups: {groups}")
     for group in range(groups["warps"]):
@@ -431,7 +477,7 @@ def _build(
             batch.update(
                 {field: _in_place(array, fields[field]) for field, array in arrays.items()}
             )
-        builder.add_batch(batch)
+        builder.add_batch(batch, are_distinct=entry.has_distinct)
     return builder.finish()
 
 
