@@ -475,12 +475,20 @@ void bind_trace(py::module_& module) {
       "sampled_blocks",
       [](std::uint64_t num_blocks, std::uint64_t sampled) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
-        for (const trace::BlockSample::Run& run : trace::BlockSample(num_blocks, sampled).runs()) {
+        const trace::BlockSample sample(num_blocks, sampled);
+        for (const trace::BlockSample::Run& run : sample.runs()) {
           runs.emplace_back(run.first, run.blocks);
         }
         return runs;
       },
       py::arg("num_blocks"), py::arg("sampled"));
+
+  module.def(
+      "sample_size",
+      [](std::uint64_t num_blocks, std::uint64_t one_in) {
+        return trace::BlockSample::one_in(num_blocks, one_in).size();
+      },
+      py::arg("num_blocks"), py::arg("one_in"));
 
   module.def("demangled", &demangled, py::arg("name"));
   module.def(
