@@ -83,7 +83,7 @@ class Options:
         most 1 %. See ``docs/explanation/sm-sampling.md``.
     sample_blocks
         1: all thread blocks of a launch are evaluated. Above: about one in so many, at least 128, on as
-        large a part of the GPU. ``auto``: as few as leave IPC uncertain by at most 2 %. Traces of which
+        large a part of the GPU. ``auto``: as few as leave IPC uncertain by at most 5 %. Traces of which
         only a sample of the blocks was recorded are evaluated in this way whatever is asked for. See
         ``docs/explanation/block-sampling.md``.
     sample_launches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.part import part_of
@@ -15,13 +15,14 @@ from warpstack.models.pipeline import Found, Needs, Pipeline
 from warpstack.traces.block_sample import FIRST_SAMPLES, TOLERANCE, AppSamples, BlockPart, half_width
 
 if TYPE_CHECKING:
-    from warpstack.models.prediction import Prediction
     from warpstack.traces.trace import KernelTrace
 
 __all__ = ["block_sampled"]
 
+#: A prediction, a frozen dataclass; who makes them imports this module.
+Prediction = Any
 #: Evaluates a model of that name.
-Evaluate = Callable[[Found, Gpu, str], "Prediction"]
+Evaluate = Callable[[Found, Gpu, str], Prediction]
 
 
 def block_sampled(
@@ -47,7 +48,10 @@ def block_sampled(
                 found, small = stages.of_part(number, one_in, which)
                 of_parts.append([_of_whole(evaluate(found, small, m), part, kernel) for m in models])
             best, *halves = of_parts
-            widths = [half_width(one.ipc, [half[m].ipc for half in halves]) for m, one in enumerate(best)]
+            widths = [
+                half_width(one.ipc, [half[m].ipc for half in halves], parts[0], gpu.num_sms)
+                for m, one in enumerate(best)
+            ]
             if sample_blocks != "auto" or max(widths) <= TOLERANCE or kernel.is_sampled:
                 yield (
                     parts[0].blocks,

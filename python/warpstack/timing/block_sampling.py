@@ -96,7 +96,7 @@ def _of_launch(
             before = [] if flush_l2 else samples.before(number, one_in, which, small)
             found.append(_of_whole(_values(run(small, (*before, part.launch))), part, gpu))
         best, *halves = (one.instructions / one.cycles for one in found)
-        width = half_width(best, halves)
+        width = half_width(best, halves, parts[0], gpu.num_sms)
         if sample_blocks != "auto" or width <= TOLERANCE or kernel.is_sampled:
             return BlockSampled(found[0], parts[0].blocks, width)
     return None
