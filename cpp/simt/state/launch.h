@@ -71,7 +71,7 @@ struct LaunchOptions {
   std::uint64_t instructions_ahead = std::uint64_t{1} << 16;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
   InterruptCheck interrupt;
-  /// Called now and then with the blocks done and the blocks of the grid; may be empty.
+  /// Called now and then with the blocks done and the blocks that run; may be empty.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
   /// Receives the faults that OnFault::proceed let pass when the launch ends, even by an error; may
   /// be empty.
