@@ -7,6 +7,7 @@
 #include "common/threads.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
+#include "trace/columns/block_sample.h"
 #include "trace/columns/column_batch.h"
 #include "trace/columns/launch_features.h"
 #include "trace/columns/program.h"
@@ -409,6 +410,11 @@ void bind_trace(py::module_& module) {
       .def_property_readonly("num_memory_instructions",
                              &trace::KernelTrace::num_memory_instructions)
       .def_property_readonly("num_missing_blocks", &trace::KernelTrace::num_missing_blocks)
+      .def_property_readonly("is_sampled", &trace::is_sampled)
+      .def("launch_of_blocks", &trace::launch_of_blocks, py::arg("positions"), py::arg("budget"),
+           py::call_guard<py::gil_scoped_release>())
+      .def("touched_lines", &trace::touched_lines, py::arg("levels_of"), py::arg("levels"),
+           py::arg("line_bytes"), py::arg("one_in") = 1, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("num_traced_blocks",
                              [](const trace::KernelTrace& t) { return t.blocks().size(); })
       .def_property_readonly("num_blocks",
@@ -531,6 +537,25 @@ void bind_trace(py::module_& module) {
              py::call_guard<py::gil_scoped_release>());
   module.def("read_trace_file", &trace::read_trace_file, py::arg("path"), py::arg("budget"),
              py::call_guard<py::gil_scoped_release>());
+
+  module.def(
+      "sampled_blocks",
+      [](std::uint64_t num_blocks, std::uint64_t sampled) {
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+        const trace::BlockSample sample(num_blocks, sampled);
+        for (const trace::BlockSample::Run& run : sample.runs()) {
+          runs.emplace_back(run.first, run.blocks);
+        }
+        return runs;
+      },
+      py::arg("num_blocks"), py::arg("sampled"));
+
+  module.def(
+      "sample_size",
+      [](std::uint64_t num_blocks, std::uint64_t one_in) {
+        return trace::BlockSample::one_in(num_blocks, one_in).size();
+      },
+      py::arg("num_blocks"), py::arg("one_in"));
 
   module.def("demangled", &demangled, py::arg("name"));
   module.def(

@@ -19,11 +19,12 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
                         const py::bytes& parameters, const trace::Dim3& grid,
                         const trace::Dim3& block, const trace::Dim3& cluster,
                         std::uint64_t dynamic_shared_bytes, std::uint64_t stack_bytes, bool trace,
-                        std::uint64_t step_limit, bool check_uninitialized, bool continue_on_fault,
-                        bool check_races, bool cooperative, std::uint64_t registers_per_thread,
-                        unsigned num_threads, std::uint64_t instructions_ahead,
-                        std::uint64_t launch_id, std::shared_ptr<trace::StorageBudget> budget,
-                        const py::object& progress, py::list notes) {
+                        std::uint64_t sample_blocks, bool run_others, std::uint64_t step_limit,
+                        bool check_uninitialized, bool continue_on_fault, bool check_races,
+                        bool cooperative, std::uint64_t registers_per_thread, unsigned num_threads,
+                        std::uint64_t instructions_ahead, std::uint64_t launch_id,
+                        std::shared_ptr<trace::StorageBudget> budget, const py::object& progress,
+                        py::list notes) {
   simt::LaunchOptions options;
   options.grid = grid;
   options.block = block;
@@ -31,6 +32,8 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
   options.dynamic_shared_bytes = dynamic_shared_bytes;
   options.stack_bytes = stack_bytes;
   options.trace = trace;
+  options.sample_blocks = sample_blocks;
+  options.run_others = run_others;
   options.step_limit = step_limit;
   options.check_uninitialized = check_uninitialized;
   options.on_fault = continue_on_fault ? simt::OnFault::proceed : simt::OnFault::stop;
@@ -94,11 +97,11 @@ py::class_<LoadedModule> bind_loaded_module(py::module_& module, const char* nam
           py::arg("name"))
       .def("launch", &launch_kernel<LoadedModule>, py::arg("kernel"), py::arg("parameters"),
            py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("dynamic_shared_bytes"),
-           py::arg("stack_bytes"), py::arg("trace"), py::arg("step_limit"),
-           py::arg("check_uninitialized"), py::arg("continue_on_fault"), py::arg("check_races"),
-           py::arg("cooperative"), py::arg("registers_per_thread"), py::arg("num_threads"),
-           py::arg("instructions_ahead"), py::arg("launch_id"), py::arg("budget"),
-           py::arg("progress"), py::arg("notes"));
+           py::arg("stack_bytes"), py::arg("trace"), py::arg("sample_blocks"),
+           py::arg("run_others"), py::arg("step_limit"), py::arg("check_uninitialized"),
+           py::arg("continue_on_fault"), py::arg("check_races"), py::arg("cooperative"),
+           py::arg("registers_per_thread"), py::arg("num_threads"), py::arg("instructions_ahead"),
+           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
   return loaded_module;
 }
 

@@ -69,9 +69,11 @@ bool BlockRunner::is_spinning(std::uint32_t rounds) {
   return spins && !works;
 }
 
-void BlockRunner::start(std::uint64_t number) {
+void BlockRunner::start(std::uint64_t place) {
+  const std::uint64_t number = execution_.block_at(place);
   block_.number = number;
   block_.done = false;
+  block_.is_recorded = execution_.recorded.has(number);
   block_.index = {number % options_.grid[0], number / options_.grid[0] % options_.grid[1],
                   number / options_.grid[0] / options_.grid[1]};
   block_.shared.assign(program_.uses_dynamic_shared
@@ -137,6 +139,7 @@ void BlockRunner::start_checks() {
 }
 
 bool BlockRunner::run(std::uint32_t rounds) {
+  recorder_.take_block();
   for (Warp& warp : block_.warps) {
     if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
   }
@@ -178,6 +181,7 @@ bool BlockRunner::run(std::uint32_t rounds) {
 }
 
 bool BlockRunner::give_up_waits() {
+  recorder_.take_block();
   bool goes_on = false;
   for (Warp& warp : block_.warps) {
     if (warp.state == Warp::State::held) goes_on |= warps_.held().give_up(warp, fruitless_);

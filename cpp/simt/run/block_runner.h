@@ -45,8 +45,8 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Begins a block of the launch.
-  void start(std::uint64_t number);
+  /// Begins the block at a place in the order of the launch.
+  void start(std::uint64_t place);
   /// Runs the block until it ends, and returns true, or until it only waits for others.
   bool run_to_end();
   /// Gives the warps of the block turns, one after the other, until none can go on, at most

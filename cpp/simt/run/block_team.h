@@ -34,7 +34,7 @@ class BlockTeam {
   BlockTeam& operator=(const BlockTeam&) = delete;
 
   struct Round {
-    std::uint64_t first = 0;       ///< block
+    std::uint64_t first = 0;       ///< block, as a place in the order of the launch
     std::uint64_t per_member = 1;  ///< blocks; the last member goes on until the others are done
     std::uint64_t most = 0;        ///< blocks of all members
   };

@@ -113,8 +113,13 @@ bool GridRunner::is_worth_a_team() const {
   return left * instructions_per_block() >= least_shares * options_.instructions_ahead;
 }
 
+bool GridRunner::records_next() const {
+  return options_.trace && started_ < num_blocks_ &&
+         execution_.recorded.has(execution_.block_at(started_));
+}
+
 std::uint64_t GridRunner::blocks_at_a_time() const {
-  const std::uint64_t instructions = (options_.trace ? 1 : 4) * options_.instructions_ahead;
+  const std::uint64_t instructions = (records_next() ? 1 : 4) * options_.instructions_ahead;
   return instructions / instructions_per_block();
 }
 
@@ -325,6 +330,11 @@ void GridRunner::report_standstill(bool is_certain) {
     what += ", and " + std::to_string(rest) +
             (rest == 1 ? " begins only when another ends" : " begin only when others end") +
             " (this GPU holds " + std::to_string(most_blocks()) + ")";
+  }
+  if (const std::uint64_t others = execution_.recorded.num_blocks() - num_blocks_; others > 0) {
+    what += ". " + std::to_string(others) +
+            " blocks that are not in the sample do not run and may be what is waited for: launch "
+            "with run_others on";
   }
   throw InputError("kernel " + program_.name + ": " + what + ": " + where);
 }

@@ -25,7 +25,7 @@ class GridRunner {
         program_(execution.program),
         options_(execution.options),
         block_(execution.block),
-        num_blocks_(options_.grid[0] * options_.grid[1] * options_.grid[2]),
+        num_blocks_(execution.num_blocks),
         runner_(execution),
         has_clusters_(cluster_blocks(execution.cluster) > 1),
         num_threads_(options_.cooperative || options_.check_races || has_clusters_
@@ -58,6 +58,8 @@ class GridRunner {
   void store_finished();
   void store_block();
   void show_progress();
+  /// Whether the next block to start is recorded.
+  [[nodiscard]] bool records_next() const;
   /// Blocks that a thread of a team runs at a time; 0: a single long one.
   [[nodiscard]] std::uint64_t blocks_at_a_time() const;
   /// The mean over finished blocks and the finished parts of others.
@@ -75,7 +77,7 @@ class GridRunner {
   const KernelProgram& program_;
   const LaunchOptions& options_;
   Block& block_;
-  const std::uint64_t num_blocks_;
+  const std::uint64_t num_blocks_;  ///< that run
   BlockRunner runner_;
 
   const bool has_clusters_;
@@ -85,7 +87,7 @@ class GridRunner {
   std::uint64_t most_alone_ = 1;     ///< blocks to run alone when the team fails again
 
   std::uint64_t started_ = 0;   ///< blocks
-  std::uint64_t stored_ = 0;    ///< blocks in the trace
+  std::uint64_t stored_ = 0;    ///< blocks, in the trace if they are recorded
   std::deque<Block> resident_;  ///< those that take turns, and finished ones behind them
 
   // While no block ends:

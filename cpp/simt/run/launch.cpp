@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "common/error.h"
 #include "simt/run/grid_runner.h"
@@ -64,6 +65,72 @@ void check_launch(const KernelProgram& program, std::span<const std::byte> param
   }
 }
 
+/// One in how many blocks a launch is to record.
+std::uint64_t one_in(const LaunchOptions& options, std::uint64_t num_blocks) {
+  if (options.sample_blocks != automatic_sample) return options.sample_blocks;
+  constexpr std::uint64_t blocks = 1024;
+  constexpr std::uint64_t most = 16;
+  return std::clamp<std::uint64_t>((num_blocks - 1) / blocks + 1, 1, most);
+}
+
+trace::BlockSample sample_of_plain_launch(const LaunchOptions& options) {
+  const std::uint64_t num_blocks = options.grid[0] * options.grid[1] * options.grid[2];
+  return trace::BlockSample::one_in(num_blocks, one_in(options, num_blocks));
+}
+
+/// What a step does by which its block sees what other blocks have done; empty for most.
+std::string_view tie_to_others(const KernelProgram& program, const Step& step) {
+  constexpr std::string_view atomic = "an atomic operation on global memory";
+  const auto is_global = [](AddressSpace space) {
+    return space == AddressSpace::global || space == AddressSpace::generic;
+  };
+  switch (step.action) {
+    case Action::atomic:
+      return is_global(program.memory[step.detail].space) ? atomic : "";
+    case Action::bulk_copy: {
+      const BulkCopy& copy = program.bulk_copies[step.detail];
+      return copy.reduction != nullptr && is_global(copy.to.space) ? atomic : "";
+    }
+    case Action::tensor_copy:
+      return program.tensor_copies[step.detail].reduces ? atomic : "";
+    case Action::call: {
+      const Call& call = program.calls[step.detail];
+      if (call.built_in != Call::BuiltIn::runtime) return "";
+      const bool launches = call.runtime_function == RuntimeFunction::launch ||
+                            call.runtime_function == RuntimeFunction::launch_v2;
+      return launches ? "a launch of a kernel" : "";
+    }
+    default:
+      return "";
+  }
+}
+
+/// Throws InputError if the blocks that do not run may be missed by those that do.
+void check_others(const KernelProgram& program, const LaunchOptions& options) {
+  const trace::BlockSample sample = sample_of_plain_launch(options);
+  if (options.run_others || sample.is_whole()) return;
+  const auto refuse = [&](const std::string& why) {
+    throw InputError("kernel " + program.name + ": run_others = False would leave out " +
+                     std::to_string(sample.num_blocks() - sample.size()) + " of its " +
+                     std::to_string(sample.num_blocks()) + " blocks, and " + why +
+                     "; let all blocks run (run_others=True), which records no more of them");
+  };
+  if (options.cooperative) refuse("blocks of a cooperative launch wait for each other");
+  if (cluster_blocks(cluster_of(program, options)) > 1) {
+    refuse("blocks of clusters reach each other's memory");
+  }
+  if (program.synchronizes_grid) refuse("it synchronizes its grid");
+  for (const ProgramFunction& function : program.functions) {
+    for (const Step& step : function.steps) {
+      const std::string_view tie = tie_to_others(program, step);
+      if (tie.empty()) continue;
+      const SourceInstruction& text = function.instructions[step.instruction];
+      refuse("it has " + std::string(tie) + " (" + (text.source.empty() ? "" : text.source + ", ") +
+             text.place + ", " + text.opcode + "), by which a block may see what others do");
+    }
+  }
+}
+
 /// The memory in which blocks of a cooperative launch count arrivals at the grid's barrier.
 class GridWorkspace {
  public:
@@ -93,6 +160,14 @@ Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
   return program.required_cluster[0] != 0 ? program.required_cluster : Dim3{1, 1, 1};
 }
 
+trace::BlockSample blocks_to_record(const KernelProgram& program, const LaunchOptions& options) {
+  if (options.cooperative || cluster_blocks(cluster_of(program, options)) > 1) {
+    const std::uint64_t all = options.grid[0] * options.grid[1] * options.grid[2];
+    return {all, all};
+  }
+  return sample_of_plain_launch(options);
+}
+
 std::uint64_t shared_bytes_of(const KernelProgram& program, const LaunchOptions& options) {
   return program.dynamic_shared_offset - program.reserved_shared_bytes +
          options.dynamic_shared_bytes;
@@ -117,6 +192,7 @@ LaunchResult launch(Device& device, const KernelProgram& program,
                     std::span<const std::byte> parameters, const LaunchOptions& options,
                     std::span<const std::uint64_t> bound_textures) {
   check_launch(program, parameters, device.memory, options);
+  check_others(program, options);
   Execution execution(device, program, parameters, options, bound_textures);
   const GridWorkspace workspace(execution);
   execution.constant_banks = constant_banks(execution);

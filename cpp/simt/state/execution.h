@@ -62,6 +62,7 @@ struct Block {
   std::vector<PhaseCount> phases;
   std::vector<UnexpectedBytes> unexpected;  ///< only the first for each mbarrier
   bool done = false;
+  bool is_recorded = true;  ///< it is one of Execution::recorded
 
   /// "(0, 1, 0)"
   [[nodiscard]] std::string text() const;
@@ -77,6 +78,8 @@ struct Execution {
         parameters(parameters.begin(), parameters.end()),
         bound_textures(bound_textures),
         cluster(cluster_of(program, options)),
+        recorded(blocks_to_record(program, options)),
+        num_blocks(options.run_others ? recorded.num_blocks() : recorded.size()),
         num_threads(
             static_cast<std::uint32_t>(options.block[0] * options.block[1] * options.block[2])),
         num_warps((num_threads + warp_size - 1) / warp_size),
@@ -88,6 +91,11 @@ struct Execution {
     const std::uint64_t thread = warp.number * warp_size + lane;
     return {thread % options.block[0], thread / options.block[0] % options.block[1],
             thread / options.block[0] / options.block[1]};
+  }
+
+  /// The number in the grid of the block that runs at a place in the order of the launch.
+  [[nodiscard]] std::uint64_t block_at(std::uint64_t place) const {
+    return options.run_others ? place : recorded.block(place);
   }
 
   /// The time that clocks show: a warp instruction takes one tick.
@@ -108,6 +116,8 @@ struct Execution {
   const std::vector<std::byte> parameters;
   const std::span<const std::uint64_t> bound_textures;
   const Dim3 cluster;                   ///< blocks of a cluster
+  const trace::BlockSample recorded;    ///< the blocks in the trace
+  const std::uint64_t num_blocks;       ///< that run
   const std::uint32_t num_threads;      ///< of a block
   const std::uint32_t num_warps;        ///< of a block
   std::uint64_t local_bytes;            ///< of a thread

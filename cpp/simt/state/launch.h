@@ -13,6 +13,7 @@
 #include "simt/device/device.h"
 #include "simt/device/fault_notes.h"
 #include "simt/program/program.h"
+#include "trace/columns/block_sample.h"
 #include "trace/columns/block_storage.h"
 #include "trace/columns/kernel_trace.h"
 
@@ -32,6 +33,11 @@ struct LaunchOptions {
   /// Local memory of a thread if the kernel does not say how much it needs (cudaLimitStackSize).
   std::uint64_t stack_bytes = 1024;
   bool trace = true;
+  /// About one in so many blocks is recorded, see blocks_to_record(); 1: all, automatic_sample: as
+  /// many as make a trace of some 1,024.
+  std::uint64_t sample_blocks = 1;
+  /// Blocks that are not in the sample run, too, so that memory has their results.
+  bool run_others = true;
   /// All blocks are resident and take turns, so that the grid can synchronize.
   bool cooperative = false;
   /// Blocks of a plain launch that the GPU holds at once, which may wait for each other; 0: as many
@@ -65,7 +71,7 @@ struct LaunchOptions {
   std::uint64_t instructions_ahead = std::uint64_t{1} << 16;
   std::shared_ptr<StorageBudget> storage;  ///< of the trace; not needed without one
   InterruptCheck interrupt;
-  /// Called now and then with the blocks done and the blocks of the grid; may be empty.
+  /// Called now and then with the blocks done and the blocks that run; may be empty.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
   /// Receives the faults that OnFault::proceed let pass when the launch ends, even by an error; may
   /// be empty.
@@ -80,6 +86,10 @@ struct LaunchResult {
   std::uint64_t time =
       0;  ///< what clocks showed at the end: a tick per warp instruction, and waits
 };
+
+/// LaunchOptions::sample_blocks that follows the size of the launch: one in num_blocks / 1024
+/// rounded up, and at most 16.
+inline constexpr std::uint64_t automatic_sample = 0;
 
 /// Most blocks of a cooperative launch here; no GPU holds more at once.
 inline constexpr std::uint64_t max_resident_blocks = 8192;
@@ -97,6 +107,12 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
 /// clusters.
 [[nodiscard]] Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options);
 
+/// The blocks that a launch records: a trace::BlockSample of one in LaunchOptions::sample_blocks;
+/// all of a cooperative launch and of clusters, whose blocks depend on each other, and of a launch
+/// of fewer than 256.
+[[nodiscard]] trace::BlockSample blocks_to_record(const KernelProgram& program,
+                                                  const LaunchOptions& options);
+
 /// Runs a kernel to its end, block after block. If one only waits for memory to change, as many
 /// blocks take turns as are resident at once; those of a cooperative launch do so from the start,
 /// at places where they may wait for each other. `parameters` is the parameter buffer;
@@ -108,6 +124,11 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
 /// divergent barrier, deadlock, step limit, failed assertion, trap): the message names kernel,
 /// source line, block, thread and address. What the kernel wrote before a fault stays.
 /// LaunchOptions::on_fault turns some of the faults into notes.
+///
+/// Without LaunchOptions::run_others only the recorded blocks run, and memory has only what these
+/// wrote. Throws InputError if the kernel has an instruction by which blocks see each other's work
+/// (an atomic operation on global memory, grid synchronization, a launch), or blocks would be left
+/// out of a cooperative launch or of clusters.
 LaunchResult launch(Device& device, const KernelProgram& program,
                     std::span<const std::byte> parameters, const LaunchOptions& options,
                     std::span<const std::uint64_t> bound_textures = {});

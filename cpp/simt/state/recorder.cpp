@@ -44,7 +44,7 @@ Recorder::Recorder(const Execution& execution)
       moves_addresses_(!execution.device.records_gaps) {
   if (!execution.options.trace) return;
   builder_.emplace(header_of(execution), execution.options.storage);
-  log_ = &*builder_;
+  log_of_launch_ = log_ = &*builder_;
   for (const trace::StaticInstruction& row : execution.program.rows) {
     rows_.push_back(builder_->intern(row));
   }
@@ -57,7 +57,7 @@ Recorder::Recorder(const Execution& execution, const Recorder& trunk)
       rows_(trunk.rows_) {
   if (!trunk.builder_) return;
   branch_.emplace(*trunk.builder_);
-  log_ = &*branch_;
+  log_of_launch_ = log_ = &*branch_;
 }
 
 void Recorder::record_idle_access(Warp& warp, const Step& step) {
@@ -129,7 +129,7 @@ std::span<const MovedBytes> Recorder::without_gaps(std::span<const MovedBytes> m
 }
 
 void Recorder::store_block() {
-  if (!builder_) return;
+  if (!builder_ || !execution_.block.is_recorded) return;
   const std::uint64_t number = execution_.block.number;
   warps_.clear();
   columns_.clear();
@@ -145,7 +145,7 @@ void Recorder::begin_ahead() {
 }
 
 void Recorder::keep_block(RecordedBlocks& kept) const {
-  if (!branch_) return;
+  if (!branch_ || !execution_.block.is_recorded) return;
   const std::uint64_t number = execution_.block.number;
   for (const Warp& warp : execution_.block.warps) {
     kept.warps.push_back(trace::TraceBuilder::entry_of(number, warp.number, warp.columns.counts()));
@@ -155,7 +155,7 @@ void Recorder::keep_block(RecordedBlocks& kept) const {
 }
 
 void Recorder::keep_counts(RecordedBlocks& kept) const {
-  if (branch_) kept.counts = branch_->row_counts();
+  if (branch_ && !kept.blocks.empty()) kept.counts = branch_->row_counts();
 }
 
 void Recorder::store(const RecordedBlocks& kept) {

@@ -53,6 +53,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  /// Turns to the block at hand, which is recorded if it is in the launch's sample.
+  void take_block() { log_ = execution_.block.is_recorded ? log_of_launch_ : nullptr; }
+
   /// Records all rows of a step without accesses of the memory stage.
   void record(Warp& warp, const Step& step, std::uint32_t mask) {
     if (log_ == nullptr) return;
@@ -109,7 +112,7 @@ class Recorder {
   /// Records an access without an active lane, which is issued all the same.
   void record_idle_access(Warp& warp, const Step& step);
 
-  /// Stores the running block, which has ended.
+  /// Stores the running block, which has ended, if it is recorded.
   void store_block();
 
   /// For a recorder of blocks ahead of their turn: begins, keeps a finished block, and returns its
@@ -159,7 +162,8 @@ class Recorder {
   std::vector<MovedBytes> moved_ranges_;
   std::optional<trace::TraceBuilder> builder_;
   std::optional<trace::TraceBranch> branch_;  ///< of the launch's builder
-  trace::IssueLog* log_ = nullptr;            ///< one of the two; null without a trace
+  trace::IssueLog* log_of_launch_ = nullptr;  ///< one of the two; null without a trace
+  trace::IssueLog* log_ = nullptr;            ///< the same; null for a block that is not recorded
   std::vector<std::uint32_t> rows_;           ///< of the program, in the trace's table
   std::vector<trace::WarpEntry> warps_;       ///< of the block at hand
   std::vector<trace::ColumnView> columns_;

@@ -522,6 +522,7 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
     options.on_fault = simt::OnFault::proceed;
   }
   options.check_races = !environment("WARPSTACK_CUDART_CHECK_RACES").empty();
+  options.sample_blocks = environment_number("WARPSTACK_CUDART_SAMPLE_BLOCKS").value_or(1);
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;
   }

@@ -9,7 +9,15 @@ from pathlib import Path
 from warpstack._util.lazy import numpy as np
 from warpstack.errors import InputError, not_a, shown
 
-__all__ = ["as_integer", "as_path", "printable", "printable_text", "thread_count", "value_text"]
+__all__ = [
+    "as_integer",
+    "as_path",
+    "block_sample",
+    "printable",
+    "printable_text",
+    "thread_count",
+    "value_text",
+]
 
 
 #: No system takes a longer one.
@@ -44,6 +52,23 @@ def thread_count(workers: object, at_most: int) -> int:
         If it is neither None nor a number from 1 on.
     """
     return 0 if workers is None else as_integer("workers", workers, 1, at_most)
+
+
+def block_sample(sample_blocks: object) -> int:
+    """Return one in how many thread blocks of a launch a caller records; 0 for "auto".
+
+    Raises
+    ------
+    InputError
+        If it is neither "auto" nor a number from 1 on.
+    """
+    if isinstance(sample_blocks, str):
+        if sample_blocks != "auto":
+            raise InputError(
+                f"sample_blocks = {shown(sample_blocks)} is neither a whole number from 1 on nor 'auto'"
+            )
+        return 0
+    return as_integer("sample_blocks", sample_blocks, 1, 2**63 - 1)
 
 
 def as_path(what: str, value: str | os.PathLike[str]) -> Path:

@@ -81,6 +81,11 @@ class Options:
         1: the caches of all SMs are simulated. Below 1: of about that part of the SMs, in launches
         that are large enough and in the timed order. ``auto``: of as few as leave IPC uncertain by at
         most 1 %. See ``docs/explanation/sm-sampling.md``.
+    sample_blocks
+        1: all thread blocks of a launch are evaluated. Above: about one in so many, at least 128, on as
+        large a part of the GPU. ``auto``: as few as leave IPC uncertain by at most 5 %. Traces of which
+        only a sample of the blocks was recorded are evaluated in this way whatever is asked for. See
+        ``docs/explanation/block-sampling.md``.
     sample_launches
         Predict some launches of each group of similar ones only, for applications with thousands of
         launches: as many as it takes until the cycles of all are known within 1 % with a confidence of
@@ -111,6 +116,7 @@ class Options:
     flush_l2: bool = False
     initial_l2: InitialL2 | float | None = None
     sample_sms: float | str = 1
+    sample_blocks: int | str = 1
     sample_launches: bool | float = False
     profiler: Profiler = "nsys"
 
@@ -135,6 +141,7 @@ class Options:
         settle(self, "flush_l2", bool(self.flush_l2))
         settle(self, "initial_l2", _initial(self.initial_l2))
         settle(self, "sample_sms", _share(self.sample_sms))
+        settle(self, "sample_blocks", _one_in(self.sample_blocks))
         settle(self, "sample_launches", _tolerance(self.sample_launches))
 
     @property
@@ -222,6 +229,17 @@ def _share(given: Any) -> float | str:
     return float(given)
 
 
+def _one_in(given: Any) -> int | str:
+    if isinstance(given, str) and given == "auto":
+        return "auto"
+    if not (_is_number(given) and 1 <= given <= 2**32 and given == int(given)):
+        raise InputError(
+            f"sample_blocks = {shown(given)} is not a whole number: one in so many thread blocks is "
+            "evaluated; give 1 (all) or more, or auto"
+        )
+    return int(given)
+
+
 def _tolerance(given: Any) -> bool | float:
     if isinstance(given, (bool, np.bool_)):
         return bool(given)
@@ -268,6 +286,8 @@ class CacheChanges(_OrderChanges, total=False):
 class SimulationChanges(FlushChanges, _ProfilerChanges, total=False):
     """Options of the timing stage."""
 
+    sample_blocks: int | str
+
 
 class StageChanges(WarpChanges, _OrderChanges, total=False):
     """Options of the stages before the models."""
@@ -280,6 +300,7 @@ class TimeChanges(StageChanges, _ProfilerChanges, total=False):
 class OptionChanges(TimeChanges, CacheChanges, total=False):
     """All options."""
 
+    sample_blocks: int | str
     sample_launches: bool | float
 
 

@@ -30,6 +30,7 @@ from warpstack.cli.common.stage_options import (
     add_models,
     add_profiler,
     add_representative,
+    add_sample_blocks,
     add_sample_launches,
     add_sampling,
     split,
@@ -93,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_order(parser)
     add_l2(parser)
     add_sampling(parser)
+    add_sample_blocks(parser)
     add_sample_launches(parser)
     add_profiler(parser)
     add_option_values(parser)
@@ -132,6 +134,7 @@ def run(arguments: argparse.Namespace) -> None:
         flush_l2=arguments.flush_l2,
         initial_l2=arguments.initial_l2,
         sample_sms=arguments.sampling,
+        sample_blocks=arguments.sample_blocks,
         sample_launches=arguments.sample_launches,
         profiler=arguments.profiler,
     )
@@ -176,6 +179,7 @@ def _check_what_if(arguments: argparse.Namespace) -> None:
         "--csv": arguments.csv,
         "--latex": arguments.latex,
         "--sampling": arguments.sampling != 1,
+        "--sample-blocks": arguments.sample_blocks != 1,
         "--sample-launches": arguments.sample_launches is not False,
     }.items():
         if given:
@@ -242,14 +246,14 @@ def _is_cheap(subjects: Sequence[Subject], targets: Sequence[Gpu]) -> bool:
     """Return whether simulations take a second or so."""
     kernels = [kernel for subject in subjects for kernel in subject.ran]
     instructions = sum(kernel.num_instructions for kernel in kernels)
-    complete = all(not kernel.num_missing_blocks for kernel in kernels)
+    complete = all(kernel.is_sampled or not kernel.num_missing_blocks for kernel in kernels)
     return complete and instructions * len(targets) <= _CHEAP_INSTRUCTIONS
 
 
 def _why_not_simulated(jobs: Sequence[_Job]) -> str:
     """Return why the simulator is not among those that answer, and how long it would take."""
     kernels = [kernel for job in jobs for kernel in job.subject.ran]
-    if missing := sum(kernel.num_missing_blocks for kernel in kernels):
+    if missing := sum(kernel.num_missing_blocks for kernel in kernels if not kernel.is_sampled):
         return f"not run, as {missing:,} thread blocks are missing from the trace; --simulate runs the others"
     instructions = sum(kernel.num_instructions for kernel in kernels)
     least, most = (instructions / rate for rate in _SIMULATED_PER_SECOND)
@@ -292,7 +296,8 @@ def _predict(
     job.rows = subject.of_reported(rows)
     if not simulates:
         return
-    settings = {name: getattr(arguments, name) for name in ("flush_l2", "initial_l2", "profiler")}
+    names = ("flush_l2", "initial_l2", "profiler", "sample_blocks")
+    settings = {name: getattr(arguments, name) for name in names}
     job.simulated = simulated(subject, job.target, settings)
     if memo is not None:
         job.rows = _beside(job.rows, job.simulated)

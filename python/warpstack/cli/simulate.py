@@ -21,7 +21,7 @@ from warpstack.cli.common.output import (
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stacks import print_stacks
-from warpstack.cli.common.stage_options import add_l2, add_profiler
+from warpstack.cli.common.stage_options import add_l2, add_profiler, add_sample_blocks
 from warpstack.cli.common.subject import simulated
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gpu(parser)
     add_l2(parser)
     add_profiler(parser)
+    add_sample_blocks(parser)
     add_option_values(parser)
     parser.add_argument(
         "--sample-cycles",
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
     results = simulated(
         subject,
         target,
-        {name: getattr(arguments, name) for name in ("flush_l2", "initial_l2", "profiler")},
+        {name: getattr(arguments, name) for name in ("flush_l2", "initial_l2", "profiler", "sample_blocks")},
         timeline_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
         timeline=timeline is not None,

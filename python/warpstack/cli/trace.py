@@ -12,6 +12,7 @@ from warpstack.cli.common.outputs import check_trace_folder
 from warpstack.cli.common.parser import CommandParser
 from warpstack.cli.common.trace_options import (
     add_device_memory,
+    add_sample_blocks,
     built,
     named_after_source,
     save_trace,
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARCH",
         help="run machine code for ARCH (sm_80, say) instead of PTX; needs nvdisasm for programs",
     )
+    add_sample_blocks(parser)
     parser.add_argument("--output", "-o", required=True, help="folder to write")
     parser.add_argument(
         "--overwrite",
@@ -134,6 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
         machine_code=arguments.machine_code,
         workers=arguments.workers or None,
         device_memory_mib=arguments.device_memory,
+        sample_blocks=arguments.sample_blocks,
     )
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
 
@@ -160,6 +163,7 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
             gpu=read_gpu(arguments),
             kernel=arguments.kernel,
             limit_launches=arguments.limit_launches,
+            sample_blocks=arguments.sample_blocks,
             device_memory_mib=arguments.device_memory,
             allow_uninitialized=arguments.allow_uninitialized,
             on_fault=arguments.on_fault,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer, as_path, printable, thread_count
+from warpstack._util.arguments import as_integer, as_path, block_sample, printable, thread_count
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.files import temporary_folder
 from warpstack._util.former import former_keywords
@@ -109,6 +109,7 @@ def trace_program(
     gpu: Gpu | None = None,
     kernel: str | None = None,
     limit_launches: int | None = None,
+    sample_blocks: int | str = 1,
     device_memory_mib: float | None = None,
     allow_uninitialized: bool = False,
     on_fault: str = "stop",
@@ -143,6 +144,9 @@ def trace_program(
     limit_launches
         Trace at most this many launches. Later ones run untraced, so that the program's results
         stay right.
+    sample_blocks
+        Record about one in so many thread blocks of a launch, or "auto", as for
+        `warpstack.cuda.Kernel.launch`; all run.
     device_memory_mib
         Memory of the device; 16384 by default. It takes host memory as far as the program uses it.
     allow_uninitialized
@@ -202,6 +206,7 @@ def trace_program(
         limit_launches = as_integer("limit_launches", limit_launches, 1, 2**64 - 1)
     elif stop_at_limit:
         raise InputError("trace: stop_at_limit needs a limit: give limit_launches, too")
+    one_in = block_sample(sample_blocks)
     threads = thread_count(workers, MOST_LAUNCH_THREADS)
     if step_limit is not None:
         step_limit = as_integer("step_limit", step_limit, 1, 2**63)
@@ -222,6 +227,7 @@ def trace_program(
             "KERNEL": kernel or "",
             "STOP": "1" if stop_at_limit else "",
             "LIMIT": "" if limit_launches is None else str(limit_launches),
+            "SAMPLE_BLOCKS": str(one_in),
             "DEVICE": _device_text(gpu, device_memory_mib),
             "ALLOW_UNINITIALIZED": "1" if allow_uninitialized else "",
             "ON_FAULT": on_fault,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer, thread_count
+from warpstack._util.arguments import as_integer, block_sample, thread_count
 from warpstack._util.checked import strictly_checked
 from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
@@ -183,6 +183,8 @@ class Kernel(Handle):
         shared_memory_bytes: int = 0,
         stack_bytes: int = USUAL_STACK_BYTES,
         trace: bool = True,
+        sample_blocks: int | str = 1,
+        run_others: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
         check_uninitialized: bool = True,
         on_fault: str = "stop",
@@ -214,6 +216,16 @@ class Kernel(Handle):
             called by address, recursion, `alloca` (`cudaLimitStackSize`, at most 512 KiB).
         trace
             Whether to trace; without a trace the kernel runs faster and None is returned.
+        sample_blocks
+            Record about one in so many thread blocks, at least 128: a few runs of consecutive blocks.
+            "auto" records some 1,024: one in a 1,024th of the blocks, rounded up, and at most 16. All
+            blocks run, so that arrays are complete; `KernelTrace.num_missing_blocks` counts those that
+            are not recorded. Cooperative launches, clusters and launches of fewer than 256 blocks are
+            recorded whole.
+        run_others
+            False: blocks that are not sampled do not run, so that the launch costs that much less.
+            Arrays then hold only what the sampled blocks wrote: results are not to be used, nor to be
+            read by a later kernel. Kernels whose blocks may see each other's work are refused.
         step_limit
             Warp instructions after which the launch is abandoned as endless.
         check_uninitialized
@@ -241,13 +253,21 @@ class Kernel(Handle):
         Raises
         ------
         InputError
-            If an argument does not fit its parameter, the launch is impossible, or the kernel fails:
+            If an argument does not fit its parameter, the launch is impossible, `run_others` is off for
+            a kernel with atomic operations on global memory, grid synchronization, launches of its own
+            or clusters, or the kernel fails:
             an out-of-bounds, misaligned or uninitialised access, a divergent barrier, a deadlock, a
             failed assertion. The message names the source line, block, thread and address. What the
             kernel wrote before stays written.
         """
         if on_fault not in ("stop", "continue"):
             raise not_one_of("on_fault", on_fault, ("stop", "continue"))
+        one_in = block_sample(sample_blocks)
+        if not (run_others or trace):
+            raise InputError(
+                "run_others = False: only the blocks that are traced would run, and trace is False; "
+                "leave one of them out"
+            )
         parameters = self._pack(arguments)
         device = self.module.device
         sizes = [_as_dim3("grid", grid, _MOST_BLOCKS), _as_dim3("block", block, _MOST_THREADS)]
@@ -267,8 +287,9 @@ class Kernel(Handle):
         with progress_bar(progress, num_blocks, self.name, " blocks") as bar:
             done = 0
 
-            def advance(blocks: int, _all: int) -> None:
+            def advance(run: int, to_run: int) -> None:
                 nonlocal done
+                blocks = run * num_blocks // to_run  # with those that are passed over
                 bar.update(blocks - done)
                 done = blocks
 
@@ -282,6 +303,8 @@ class Kernel(Handle):
                     as_integer("shared_memory_bytes", shared_memory_bytes, 0, _MOST),
                     as_integer("stack_bytes", stack_bytes, 1, _MOST_STACK_BYTES),
                     bool(trace),
+                    one_in,
+                    bool(run_others),
                     as_integer("step_limit", step_limit, 1, 2**63),
                     bool(check_uninitialized),
                     on_fault == "continue",

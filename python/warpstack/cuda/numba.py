@@ -78,6 +78,8 @@ class NumbaKernel(Handle):
         *args: Any,
         shared_memory_bytes: int = 0,
         trace: bool = True,
+        sample_blocks: int | str = 1,
+        run_others: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
         check_uninitialized: bool = True,
         on_fault: str = "stop",
@@ -96,7 +98,9 @@ class NumbaKernel(Handle):
             The function's arguments: `DeviceArray` for arrays, numbers of Python or NumPy, tuples.
         shared_memory_bytes
             Dynamic shared memory of a block (``cuda.shared.array(0, ...)``).
-        trace, step_limit, check_uninitialized, on_fault, check_races, registers_per_thread, progress
+        trace, sample_blocks, run_others, step_limit, check_uninitialized, on_fault
+            As for `warpstack.cuda.Kernel.launch`.
+        check_races, registers_per_thread, progress
             As for `warpstack.cuda.Kernel.launch`.
         cooperative
             All blocks are resident at once; kernels that synchronize their grid are launched so anyway.
@@ -119,6 +123,8 @@ class NumbaKernel(Handle):
             *values,
             shared_memory_bytes=shared_memory_bytes,
             trace=trace,
+            sample_blocks=sample_blocks,
+            run_others=run_others,
             step_limit=step_limit,
             check_uninitialized=check_uninitialized,
             on_fault=on_fault,
@@ -233,6 +239,8 @@ def launch(
     target: str = "sm_80",
     shared_memory_bytes: int = 0,
     trace: bool = True,
+    sample_blocks: int | str = 1,
+    run_others: bool = True,
 ) -> KernelTrace | None:
     """Compile a kernel with Numba, run it without a GPU, and return its trace.
 
@@ -251,6 +259,9 @@ def launch(
         Dynamic shared memory of a block (``cuda.shared.array(0, ...)``).
     trace
         Whether to trace; without a trace the kernel runs faster and None is returned.
+    sample_blocks, run_others
+        How many thread blocks are recorded, and whether the others run: as for
+        `warpstack.cuda.Kernel.launch`.
 
     Returns
     -------
@@ -271,4 +282,12 @@ def launch(
     if key not in known:
         known[key] = compile_function(what, function, options, given, number)
     made = NumbaKernel(function.__name__, known[key], given, device_of(args))
-    return made.launch(grid, block, *args, shared_memory_bytes=shared_memory_bytes, trace=trace)
+    return made.launch(
+        grid,
+        block,
+        *args,
+        shared_memory_bytes=shared_memory_bytes,
+        trace=trace,
+        sample_blocks=sample_blocks,
+        run_others=run_others,
+    )

@@ -99,6 +99,8 @@ class TritonKernel(Handle):
         grid: Grid,
         *,
         trace: bool = True,
+        sample_blocks: int | str = 1,
+        run_others: bool = True,
         step_limit: int = DEFAULT_STEP_LIMIT,
         check_uninitialized: bool = True,
         on_fault: str = "stop",
@@ -113,7 +115,7 @@ class TritonKernel(Handle):
             Programs: a number, up to three, or a function of the arguments by name, as in
             ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``. Each is a thread block, or, with
             ``num_ctas``, as many of them as a cluster has, side by side along x.
-        trace, step_limit, check_uninitialized, on_fault, check_races, progress
+        trace, sample_blocks, run_others, step_limit, check_uninitialized, on_fault, check_races, progress
             As for `warpstack.cuda.Kernel.launch`.
 
         Raises
@@ -133,6 +135,8 @@ class TritonKernel(Handle):
             *self._scratch(sizes),
             shared_memory_bytes=made.shared_memory_bytes,
             trace=trace,
+            sample_blocks=sample_blocks,
+            run_others=run_others,
             step_limit=step_limit,
             check_uninitialized=check_uninitialized,
             on_fault=on_fault,
@@ -241,6 +245,8 @@ def launch(
     num_warps: int = 4,
     num_stages: int = 3,
     trace: bool = True,
+    sample_blocks: int | str = 1,
+    run_others: bool = True,
     **constexprs: Any,
 ) -> KernelTrace | None:
     """Compile a Triton kernel, run it without a GPU, and return its trace.
@@ -256,6 +262,9 @@ def launch(
         ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``.
     trace
         Whether to trace; without a trace the kernel runs faster and None is returned.
+    sample_blocks, run_others
+        How many thread blocks are recorded, and whether the others run: as for
+        `warpstack.cuda.Kernel.launch`.
 
     Returns
     -------
@@ -271,4 +280,4 @@ def launch(
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.launch", kernel, args, options, target)
     made = TritonKernel(compiled, device_of(arrays_of([*args, *constexprs.values()])))
-    return made.launch(grid, trace=trace)
+    return made.launch(grid, trace=trace, sample_blocks=sample_blocks, run_others=run_others)

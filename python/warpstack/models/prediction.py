@@ -29,6 +29,7 @@ from warpstack.hardware.stages import Stage, fields_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models import interval_simulation
+from warpstack.models.block_sampling import block_sampled
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
 from warpstack.models.limits import (
     UNIT_FIELDS,
@@ -527,7 +528,9 @@ def predict(
         95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
         From a sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC
         of a launch that was not predicted lies with a confidence of 95 %, ``launch_group`` (its
-        number) and ``launch_sampled`` (whether the launch itself was predicted).
+        number) and ``launch_sampled`` (whether the launch itself was predicted). From a sample of the
+        thread blocks there are ``ipc_low``, ``ipc_high`` and ``sampled_blocks`` (how many were
+        evaluated; 0: all).
 
     Raises
     ------
@@ -569,6 +572,10 @@ def predicted_rows(
     share, profiler = options.sample_sms, options.profiler
     gpu = profiled(as_gpu(gpu), profiler)
     pipeline = Pipeline(app, options, memo=memo)
+    of_blocks = options.sample_blocks != 1 or any(one.is_sampled for one in pipeline.kernels)
+    if of_blocks:
+        _check_no_other_sample(options, client)
+        return _block_sampled_rows(pipeline, gpu, wanted, options, progress)
     if options.sample_launches is not False or client is not None:
         if share != 1:
             raise InputError(
@@ -609,6 +616,32 @@ def predicted_rows(
     return rows
 
 
+def _check_no_other_sample(options: Options, client: distributed.Client | None) -> None:
+    """Raise `InputError` where blocks are sampled, and something else is to be."""
+    asked = {
+        f"sample_sms = {shown(options.sample_sms)}": options.sample_sms != 1,
+        f"sample_launches = {shown(options.sample_launches)}": options.sample_launches is not False,
+        "client": client is not None,
+    }
+    for what, is_asked in asked.items():
+        if is_asked:
+            raise InputError(
+                f"{what}: thread blocks are a sample already (sample_blocks, or a trace of a sample); "
+                "leave it out"
+            )
+
+
+def _block_sampled_rows(
+    pipeline: Pipeline, gpu: Gpu, models: Sequence[str], options: Options, progress: bool
+) -> list[dict[str, Any]]:
+    sampled = block_sampled(
+        pipeline, gpu, models, options.sample_blocks, prediction_of, needs_of(models)
+    )
+    return _rows_with_bounds(
+        pipeline, gpu, models, sampled, options, progress, lambda _, blocks: {"sampled_blocks": blocks}
+    )
+
+
 def _sampled_rows(
     pipeline: Pipeline,
     gpu: Gpu,
@@ -617,19 +650,34 @@ def _sampled_rows(
     options: Options,
     progress: bool,
 ) -> list[dict[str, Any]]:
+    sampled = sampled_predictions(pipeline, gpu, models, sampling, prediction_of, needs_of(models))
+
+    def of_sample(model: str, sampled_sms: int) -> dict[str, Any]:
+        return {"sampled_sms": 0 if model == interval_simulation.NAME else sampled_sms}
+
+    return _rows_with_bounds(pipeline, gpu, models, sampled, options, progress, of_sample)
+
+
+def _rows_with_bounds(
+    pipeline: Pipeline,
+    gpu: Gpu,
+    models: Sequence[str],
+    sampled: Iterable[tuple[int, list[tuple[Prediction, float, float]]]],
+    options: Options,
+    progress: bool,
+    of_sample: Callable[[str, int], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return rows with the ends of an interval of IPC, and how large the sample was."""
     settings = settings_of(options)
     rows = []
-    found = sampled_predictions(pipeline, gpu, models, sampling, prediction_of, needs_of(models))
     with progress_bar(progress, len(pipeline.kernels), "predicting", "kernel") as bar:
-        for kernel, (sampled_sms, predictions) in zip(pipeline.kernels, found, strict=True):
+        for kernel, (size, predictions) in zip(pipeline.kernels, sampled, strict=True):
             for model, (prediction, low, high) in zip(models, predictions, strict=True):
                 values = {}
                 for name, value in values_of_row(prediction, gpu, options.profiler).items():
                     values[name] = value
                     if name == "ipc":
-                        values |= {"ipc_low": low, "ipc_high": high}
-                        own_caches = model == interval_simulation.NAME
-                        values["sampled_sms"] = 0 if own_caches else sampled_sms
+                        values |= {"ipc_low": low, "ipc_high": high, **of_sample(model, size)}
                 rows.append(row(kernel, gpu, model, values, settings))
             bar.update(1)
     return rows

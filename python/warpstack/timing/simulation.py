@@ -30,6 +30,7 @@ from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error
 from warpstack.tables import PROVENANCE, SETTINGS, row
 from warpstack.tables import as_records as records_of
 from warpstack.timing.apart import ResultValues, simulated_apart
+from warpstack.timing.block_sampling import simulated_from_blocks
 from warpstack.timing.perfetto import write_timeline
 from warpstack.traces.trace import App, KernelTrace
 
@@ -87,17 +88,29 @@ class SimulationResult:
         gpu: Gpu,
         profiler: Profiler = "nsys",
         initial_l2: float = 0.0,
+        sample: tuple[int, float, float] | None = None,
     ) -> None:
         self._core = core
         self.kernel = kernel
         self.gpu = gpu
         self.profiler = checked_profiler(profiler)
         self.initial_l2 = initial_l2
+        self._sample = sample
 
     @property
     def cycles(self) -> int:
         """SM cycles from the start of the first block until the last warp is done, and L2 has all stores."""
         return self._core.cycles
+
+    @property
+    def sampled_blocks(self) -> int:
+        """How many thread blocks ran for all of the launch; 0: all of them, or those of the trace."""
+        return self._sample[0] if self._sample else 0
+
+    @property
+    def ipc_bounds(self) -> tuple[float, float]:
+        """Between which `ipc` of all blocks lies with a confidence of 95 %; `ipc` twice where all ran."""
+        return self._sample[1:] if self._sample else (self.ipc, self.ipc)
 
     @property
     def time_us(self) -> float:
@@ -106,7 +119,7 @@ class SimulationResult:
 
     @property
     def instructions(self) -> int:
-        """Issued warp instructions: those of the trace."""
+        """Issued warp instructions: those of the trace, or of the launch that a sample stands for."""
         return self._core.instructions
 
     @property
@@ -278,11 +291,17 @@ class SimulationResult:
             "cycles": float(self.cycles),
             **times(float(self.cycles), self.gpu, profiler),
             "ipc": self.ipc,
+            **self._sample_values(),
             "cpi": self.cpi,
             **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
         }
         settings = dict(zip(SETTINGS, (self.initial_l2, profiler), strict=True))
         return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values, settings)])
+
+    def _sample_values(self) -> dict[str, Any]:
+        if not self._sample:
+            return {}
+        return dict(zip(("sampled_blocks", "ipc_low", "ipc_high"), self._sample, strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         core = self._core
@@ -562,7 +581,7 @@ def simulate(
         The GPU: a description, its name, or the path of one.
     options, **changes
         What is shared with other functions; see `warpstack.Options`: ``flush_l2``, ``initial_l2``,
-        ``profiler``.
+        ``profiler``, ``sample_blocks``.
     timeline_cycles, max_cycles, per_instruction, timeline
         As for `Simulator.run`.
     client
@@ -604,6 +623,14 @@ def simulate(
         "timeline": timeline,
     }
     kernels = (app,) if isinstance(app, KernelTrace) else app.kernels
+    if settings.sample_blocks != 1 or any(one.is_sampled for one in kernels):
+        if client is not None:
+            raise InputError(
+                "client: thread blocks are a sample (sample_blocks, or a trace of a sample), which runs "
+                "here; leave it out"
+            )
+        results = _from_blocks(simulator, kernels, settings, how, progress)
+        return results[0] if isinstance(app, KernelTrace) else results
     if client is not None:
         if not flush_l2 and len(kernels) > 1:
             raise InputError(
@@ -629,6 +656,41 @@ def simulate(
     with progress_bar(progress, total, "simulating", "instruction") as bar:
         results = run_kernels(simulator, kernels, flush_l2, threads, bar, how)
     return results[0] if isinstance(app, KernelTrace) else results
+
+
+def _from_blocks(
+    simulator: Simulator,
+    kernels: Sequence[KernelTrace],
+    options: Options,
+    how: dict[str, Any],
+    progress: bool,
+) -> list[SimulationResult]:
+    """Simulate launches from samples of their blocks."""
+    gpu, profiler, written = simulator.gpu, options.profiler, options.written_share
+
+    def run(part: Gpu, launches: Sequence[KernelTrace]) -> _core.SimulationResult | ResultValues:
+        # The clock is that of the profiler already.
+        own = Simulator(part, initial_l2=written)
+        for before in launches[:-1]:
+            own.run(before)
+        return own.run(launches[-1], **how)._core
+
+    total = sum(one.num_instructions for one in kernels)
+    with progress_bar(progress, total, "simulating", "instruction") as bar:
+        found = simulated_from_blocks(
+            kernels, gpu, options.sample_blocks, options.flush_l2, run, bar
+        )
+    return [
+        SimulationResult(
+            one.values,
+            kernel,
+            gpu,
+            profiler,
+            written,
+            (one.blocks, one.ipc_low, one.ipc_high) if one.blocks else None,
+        )
+        for one, kernel in zip(found, kernels, strict=True)
+    ]
 
 
 def run_kernels(

@@ -118,6 +118,11 @@ class KernelTrace:
         """Thread blocks of the launch that the trace leaves out."""
         return self._core.num_missing_blocks
 
+    @cached_property
+    def is_sampled(self) -> bool:
+        """Whether the traced blocks are a sample that stands for all (``sample_blocks``)."""
+        return self._core.is_sampled
+
     @property
     def num_missing_warps(self) -> int:
         """Warps that the traced thread blocks lack."""
@@ -618,7 +623,7 @@ def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:
             f"{where}: {total} warp instructions have unknown opcodes: {listed}{more}; with an address "
             "they count as generic loads or stores, otherwise as integer instructions"
         )
-    blocks = _gaps(kernels, lambda k: (k.num_missing_blocks, k.num_blocks))
+    blocks = _gaps(kernels, lambda k: (0 if k.is_sampled else k.num_missing_blocks, k.num_blocks))
     if blocks:
         _warn(
             f"{where}: thread blocks are missing from the trace: {blocks}; they count as blocks like "

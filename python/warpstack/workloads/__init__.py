@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpstack import cuda
-from warpstack._util.arguments import as_integer
+from warpstack._util.arguments import as_integer, block_sample
 from warpstack._util.checked import checked, checked_fields
 from warpstack._util.data_folder import data_folder
 from warpstack._util.former import former_keywords
@@ -72,6 +72,9 @@ class Session:
         Whether launches are traced.
     workers
         Threads that run blocks of a long launch at once; None takes as many as the machine runs.
+    sample_blocks
+        One in how many thread blocks of a launch is recorded, as for `warpstack.cuda.Kernel.launch`; all
+        run.
 
     Notes
     -----
@@ -80,9 +83,18 @@ class Session:
 
     @former_keywords(num_threads="workers")
     @checked
-    def __init__(self, module: cuda.Module, *, trace: bool, workers: int | None = None) -> None:
+    def __init__(
+        self,
+        module: cuda.Module,
+        *,
+        trace: bool,
+        workers: int | None = None,
+        sample_blocks: int | str = 1,
+    ) -> None:
         self._module = module
         self._workers = workers
+        block_sample(sample_blocks)  # said before the work
+        self._sample_blocks = sample_blocks
         self._trace = trace
         self.traces: list[KernelTrace] = []
 
@@ -129,6 +141,7 @@ class Session:
             *args,
             shared_memory_bytes=shared_memory_bytes,
             trace=self._trace,
+            sample_blocks=self._sample_blocks,
             workers=self._workers,
         )
         if trace is not None:
@@ -222,6 +235,7 @@ def load(
     machine_code: str | None = None,
     workers: int | None = None,
     device_memory_mib: float | None = None,
+    sample_blocks: int | str = 1,
 ) -> App:
     """Run a workload by functional simulation and return the trace of its launches.
 
@@ -242,6 +256,9 @@ def load(
         traces are those of one thread.
     device_memory_mib
         Memory of the simulated device; 16384 by default.
+    sample_blocks
+        Record about one in so many thread blocks of a launch, or "auto", as for
+        `warpstack.cuda.Kernel.launch`; all run.
 
     Returns
     -------
@@ -261,6 +278,7 @@ def load(
         machine_code=machine_code,
         workers=workers,
         device=of_mib(device_memory_mib),
+        sample_blocks=sample_blocks,
     )
     workload.run(session, parameters, inputs)
     return App(session.traces, name)
@@ -421,6 +439,7 @@ def _session(
     machine_code: str | None = None,
     workers: int | None = None,
     device: cuda.Device | None = None,
+    sample_blocks: int | str = 1,
 ) -> Session:
     # A device of its own: addresses, and so traces, depend on nothing that ran before.
     device = device or cuda.Device()
@@ -433,7 +452,7 @@ def _session(
         packed = (_FOLDER / stem / f"{stem}.{machine_code}.sass.gz").read_bytes()
         listing = gzip.decompress(packed).decode()
         module = cuda.MachineModule(listing, f"{stem}.{machine_code}.sass", device)
-    return Session(module, trace=trace, workers=workers)
+    return Session(module, trace=trace, workers=workers, sample_blocks=sample_blocks)
 
 
 def _prepare(
@@ -445,10 +464,18 @@ def _prepare(
     machine_code: str | None = None,
     workers: int | None = None,
     device: cuda.Device | None = None,
+    sample_blocks: int | str = 1,
 ) -> tuple[Workload, Session, Parameters, Arrays]:
     stem, workload = _find(name)
     parameters = workload.parameters(size)
-    session = _session(stem, trace=trace, machine_code=machine_code, workers=workers, device=device)
+    session = _session(
+        stem,
+        trace=trace,
+        machine_code=machine_code,
+        workers=workers,
+        device=device,
+        sample_blocks=sample_blocks,
+    )
     return workload, session, parameters, _inputs(workload, parameters, seed)
 
 

@@ -145,6 +145,23 @@ def axpy(library, binary=None):
     print(program.name(error), [ones[i] for i in (0, 1, 199)], count.value)
 
 
+def many(library):
+    """Launch 300 blocks of a warp, and 2."""
+    data = plain()
+    program = Program(library, ctypes.create_string_buffer(data, len(data)))
+    n = 300 * 32
+    x, y = program.allocate(n), program.allocate(n)
+    host = (ctypes.c_float * n)(*range(n))
+    size = ctypes.c_size_t(4 * n)
+    for to in (x, y):
+        assert program.lib.cudaMemcpy(to, host, size, 1) == 0
+    for blocks in (300, 2):
+        error = program.launch(blocks, 32, x, y, ctypes.c_float(3), ctypes.c_int(n))
+        print(program.name(error))
+    assert program.lib.cudaMemcpy(host, y, size, 2) == 0
+    print(sum(host) == 4 * sum(range(n)) + 3 * sum(range(64)))
+
+
 def wait(library):
     """Launch, then work for a long time."""
     axpy(library)
@@ -288,6 +305,7 @@ if __name__ == "__main__":
     {
         "axpy": axpy,
         "graph": graph,
+        "many": many,
         "wait": wait,
         "machine_code": machine_code,
         "file": file,

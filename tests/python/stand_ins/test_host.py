@@ -107,6 +107,20 @@ def test_a_program_of_every_abi(version, tmp_path, capfd):
     assert len(set.union(*touched)) == 25 + 25 + 1
 
 
+@pytest.mark.parametrize(("given", "missing"), [("4", 172), ("auto", 0)])
+def test_a_sample_of_the_blocks(given, missing, tmp_path, capfd):
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    assert main(["trace", "-o", str(whole), "--", *client("many")]) == 0
+    assert main(["trace", "-o", str(part), "--sample-blocks", given, "--", *client("many")]) == 0
+    assert capfd.readouterr().out.splitlines() == ["cudaSuccess", "cudaSuccess", "True"] * 2
+    app = ws.load(part)
+    assert [kernel.num_missing_blocks for kernel in app] == [missing, 0]
+    for traced, every in zip(app, ws.load(whole), strict=True):
+        for position, (number, _) in enumerate(traced.blocks()):
+            columns, expected = traced.warp(position, 0), every.warp(number, 0)
+            assert all(np.array_equal(columns[name], expected[name]) for name in columns)
+
+
 def test_a_kernel_that_does_nothing():
     # CUB launches one to learn which PTX a program has.
     text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"

@@ -20,6 +20,7 @@ _PLACES = {
     "flush_l2": "flush_l2",
     "initial_l2": "initial_l2",
     "sample_sms": "sampling",
+    "sample_blocks": "sample_blocks",
     "sample_launches": "sample_launches",
     "profiler": "profiler",
 }

@@ -18,6 +18,7 @@ __all__ = [
     "add_models",
     "add_profiler",
     "add_representative",
+    "add_sample_blocks",
     "add_sample_launches",
     "add_sampling",
     "split",
@@ -74,6 +75,29 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
         help="how many of the SMs of large launches to simulate (default: 1, all; auto: as few as leave "
         "IPC uncertain by at most 1 %%)",
     )
+
+
+def add_sample_blocks(parser: argparse.ArgumentParser) -> None:
+    """Add ``--sample-blocks``."""
+    parser.add_argument(
+        "--sample-blocks",
+        type=_whole_or_auto,
+        default=1,
+        metavar="K",
+        help="evaluate about one in K thread blocks of large launches on as large a part of the GPU "
+        "(default: 1, all; auto: as few as leave IPC uncertain by at most 5 %%)",
+    )
+
+
+def _whole_or_auto(text: str) -> int | str:
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a whole number such as 8 nor auto"
+        ) from None
 
 
 def _share_or_auto(text: str) -> float | str:

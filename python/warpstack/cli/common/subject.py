@@ -79,15 +79,20 @@ def simulated(
     subject, gpu
         What is simulated, and on which GPU.
     settings
-        ``flush_l2``, ``initial_l2`` and ``profiler``, as for `warpstack.simulate`.
+        ``flush_l2``, ``initial_l2``, ``profiler`` and perhaps ``sample_blocks``, as for
+        `warpstack.simulate`.
     how
         What `warpstack.timing.Simulator.run` is to record of the launches that are reported.
     """
     from warpstack.timing import simulation
+    from warpstack.traces.trace import App
 
     if len(subject.places) == len(subject.ran):
         return simulation.simulate(subject.app, gpu, **settings, **how, progress=True)
     subject.say_what_is_simulated()
+    if settings.get("sample_blocks", 1) != 1 or any(kernel.is_sampled for kernel in subject.ran):
+        of_all = simulation.simulate(App(subject.ran), gpu, **settings, **how, progress=True)
+        return [of_all[place] for place in subject.places]
     simulator = simulation.Simulator(
         gpu, profiler=settings["profiler"], initial_l2=settings["initial_l2"]
     )

@@ -1,0 +1,152 @@
+"""Predictions of launches from some of their thread blocks, on as large a part of the GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.part import part_of
+from warpstack.interval.profile import profile_of, representative_warp
+from warpstack.memory.caches import MemorySystem
+from warpstack.models.interval_simulation import IntervalSimulator
+from warpstack.models.pipeline import Found, Needs, Pipeline
+from warpstack.traces.block_sample import FIRST_SAMPLES, TOLERANCE, AppSamples, BlockPart, half_width
+
+if TYPE_CHECKING:
+    from warpstack.traces.trace import KernelTrace
+
+__all__ = ["block_sampled"]
+
+#: A prediction, a frozen dataclass; who makes them imports this module.
+Prediction = Any
+#: Evaluates a model of that name.
+Evaluate = Callable[[Found, Gpu, str], Prediction]
+
+
+def block_sampled(
+    pipeline: Pipeline,
+    gpu: Gpu,
+    models: Sequence[str],
+    sample_blocks: int | str,
+    evaluate: Evaluate,
+    needs: Needs,
+) -> Iterator[tuple[int, list[tuple[Prediction, float, float]]]]:
+    """Yield for each launch how many blocks were evaluated (0: all), and predictions with bounds of IPC.
+
+    In L2 a launch finds what those blocks of earlier launches left that are in the same sample.
+    """
+    stages = _Stages(pipeline, gpu, needs)
+    for number, kernel in enumerate(pipeline.kernels):
+        for one_in in FIRST_SAMPLES if sample_blocks == "auto" else (int(sample_blocks),):
+            parts = stages.parts(number, one_in)
+            if parts is None:
+                continue
+            of_parts = []
+            for which, part in enumerate(parts):
+                found, small = stages.of_part(number, one_in, which)
+                of_parts.append([_of_whole(evaluate(found, small, m), part, kernel) for m in models])
+            best, *halves = of_parts
+            widths = [
+                half_width(one.ipc, [half[m].ipc for half in halves], parts[0], gpu.num_sms)
+                for m, one in enumerate(best)
+            ]
+            if sample_blocks != "auto" or max(widths) <= TOLERANCE or kernel.is_sampled:
+                yield (
+                    parts[0].blocks,
+                    [
+                        (one, one.ipc * (1 - width), one.ipc * (1 + width))
+                        for one, width in zip(best, widths, strict=True)
+                    ],
+                )
+                break
+        else:
+            found = stages.of_whole(number)
+            predictions = [evaluate(found, gpu, model) for model in models]
+            yield 0, [(one, one.ipc, one.ipc) for one in predictions]
+
+
+def _of_whole(one: Prediction, part: BlockPart, kernel: KernelTrace) -> Prediction:
+    """Return what a prediction of a part says of the whole launch."""
+    cycles, instructions = one.cycles * part.times, one.instructions * part.counts
+    return dataclasses.replace(
+        one,
+        kernel=kernel.launch_id,
+        name=kernel.short_name,
+        cycles=cycles,
+        instructions=instructions,
+        ipc=instructions / cycles,
+    )
+
+
+class _Stages:
+    """What the stages find of launches, and of parts of them, of one application."""
+
+    def __init__(self, pipeline: Pipeline, gpu: Gpu, needs: Needs) -> None:
+        self._pipeline = pipeline
+        self._options = pipeline.options
+        self._gpu = gpu
+        self._needs = needs
+        self._samples = AppSamples(pipeline.kernels, gpu)
+        # Of the whole GPU, and the first launch that its L2 has not seen.
+        self._system = self._new_system(gpu)
+        self._simulator = IntervalSimulator(gpu, self._options.written_share)
+        self._unseen = 0
+
+    def parts(self, number: int, one_in: int) -> tuple[BlockPart, ...] | None:
+        """Return a sample of a launch and its halves, if it is sampled."""
+        return self._samples.parts(number, one_in)
+
+    def of_part(self, number: int, one_in: int, which: int) -> tuple[Found, Gpu]:
+        """Return what models need of a part of a launch, and the part of the GPU."""
+        parts = self.parts(number, one_in)
+        assert parts is not None
+        part = parts[which]
+        small = part_of(self._gpu, part.num_sms, part.memory_share)
+        before: list[KernelTrace] = []
+        if not self._options.flush_l2:
+            before = self._samples.before(number, one_in, which, small)
+        memory = profile = simulated = None
+        if self._needs.profiles:
+            system = self._new_system(small)
+            for launch in before:
+                system.warm(launch)
+            warp = representative_warp(part.launch, self._options.selection)
+            observed = warp if self._options.observes else None
+            memory = system.run(part.launch, observe=observed)
+            profile = profile_of(part.launch, small, memory, warp, self._options)
+        if self._needs.simulation:
+            simulator = IntervalSimulator(small, self._options.written_share)
+            for launch in before:
+                simulator.run(launch)
+            simulated = simulator.run(part.launch)
+        return Found(part.launch, memory, profile, simulated), small
+
+    def of_whole(self, number: int) -> Found:
+        """Return what models need of a launch of which all blocks run."""
+        pipeline, options, kernel = self._pipeline, self._options, self._pipeline.kernels[number]
+        if options.flush_l2:
+            self._system.flush_l2()
+            self._simulator.flush_l2()
+        else:
+            for earlier in pipeline.kernels[self._unseen : number]:
+                if self._needs.profiles:
+                    self._system.warm(earlier)
+                if self._needs.simulation:
+                    self._simulator.run(earlier)
+        self._unseen = number + 1
+        memory = profile = simulated = None
+        if self._needs.profiles:
+            observed = pipeline.warp(number) if options.observes else None
+            memory = self._system.run(kernel, observe=observed)
+            profile = pipeline.interval(number, self._gpu, memory)
+        if self._needs.simulation:
+            simulated = self._simulator.run(kernel)
+        return Found(kernel, memory, profile, simulated)
+
+    def _new_system(self, gpu: Gpu) -> MemorySystem:
+        options = self._options
+        return MemorySystem(
+            gpu, access_order=options.access_order, initial_l2=options.written_share
+        )
