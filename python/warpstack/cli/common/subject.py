@@ -85,13 +85,12 @@ def simulated(
         What `warpstack.timing.Simulator.run` is to record of the launches that are reported.
     """
     from warpstack.timing import simulation
-    from warpstack.traces.trace import App
 
     if len(subject.places) == len(subject.ran):
         return simulation.simulate(subject.app, gpu, **settings, **how, progress=True)
     subject.say_what_is_simulated()
     if settings.get("sample_blocks", 1) != 1 or any(kernel.is_sampled for kernel in subject.ran):
-        of_all = simulation.simulate(App(subject.ran), gpu, **settings, **how, progress=True)
+        of_all = simulation.simulate(subject.ran, gpu, **settings, **how, progress=True)
         return [of_all[place] for place in subject.places]
     simulator = simulation.Simulator(
         gpu, profiler=settings["profiler"], initial_l2=settings["initial_l2"]
