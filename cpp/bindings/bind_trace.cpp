@@ -93,7 +93,7 @@ py::dict features_to_dict(const trace::LaunchFeatures& features) {
 
 /// One of the numbers of atomic lanes.
 py::array_t<std::uint8_t> lanes_of(std::span<const trace::AtomicLanes> lanes,
-                                   std::uint8_t trace::AtomicLanes::*number) {
+                                   std::uint8_t trace::AtomicLanes::* number) {
   py::array_t<std::uint8_t> result(static_cast<py::ssize_t>(lanes.size()));
   std::ranges::transform(lanes, result.mutable_data(), number);
   return result;
@@ -465,10 +465,8 @@ void bind_trace(py::module_& module) {
                numbers.push_back(warp.number);
              return std::pair(t.blocks().linear_index(block), numbers);
            })
-      .def("warp_columns",
-           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
-             return warp_columns(self, {block, warp});
-           })
+      .def("warp_columns", [](const py::object& self, std::uint32_t block,
+                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
       .def(
           "read_batch",
           [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-
 #: How much longer a busy machine may take, or a call that only waits.
 _WAITING = 20
 

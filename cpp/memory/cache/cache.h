@@ -130,9 +130,8 @@ class Cache {
   [[gnu::always_inline]] ReadResult read(std::uint32_t set, std::uint64_t line, SectorMask mask,
                                          const Finding& found, bool evict_first,
                                          Eviction& eviction) {
-    const auto evict = [&](std::uint32_t way) __attribute__((always_inline)) {
-      this->evict(set, way, eviction);
-    };
+    const auto evict = [&](std::uint32_t way)
+                           __attribute__((always_inline)) { this->evict(set, way, eviction); };
     return read_from(sets_.access(set, line, found, evict), set, mask, evict_first);
   }
   /// read() of a line that look() has just found, of sectors that are all valid.
@@ -210,9 +209,9 @@ class Cache {
   /// Uses a line; one that is absent takes the place of another.
   [[gnu::always_inline]] SetStore::Place use(std::uint32_t set, std::uint64_t line,
                                              Eviction& eviction) {
-    return sets_.access(
-        set,
-        line, [&](std::uint32_t way) __attribute__((always_inline)) { evict(set, way, eviction); });
+    return sets_.access(set, line, [&](std::uint32_t way) __attribute__((always_inline)) {
+      evict(set, way, eviction);
+    });
   }
   /// Describes a line that is about to make room, whose dirty sectors no longer count.
   void evict(std::uint32_t set, std::uint32_t way, Eviction& eviction);

@@ -25,8 +25,8 @@ class BlockSample {
     bool operator==(const Run&) const = default;
   };
 
-  /// About one in `one_in` of the blocks, at least 128; all of a launch that has fewer than twice as
-  /// many.
+  /// About one in `one_in` of the blocks, at least 128; all of a launch that has fewer than twice
+  /// as many.
   static BlockSample one_in(std::uint64_t num_blocks, std::uint64_t one_in);
   /// So many of the blocks, 1 to all.
   BlockSample(std::uint64_t num_blocks, std::uint64_t sampled);
@@ -61,15 +61,15 @@ class BlockSample {
 bool is_sampled(const KernelTrace& trace);
 
 /// A launch of the blocks at these positions of the trace alone, in increasing order, with the same
-/// instruction table: its grid is as long as there are positions. Throws InputError if a position is
-/// not in the trace, or if the blocks have no instruction.
+/// instruction table: its grid is as long as there are positions. Throws InputError if a position
+/// is not in the trace, or if the blocks have no instruction.
 KernelTrace launch_of_blocks(const KernelTrace& trace, const std::vector<std::size_t>& positions,
                              std::shared_ptr<StorageBudget> budget);
 
-/// Lines of memory that blocks of the trace touch, each line once. `last_level` says of each position
-/// in the trace in how many of the nested sets of blocks it is, 0 to `levels`: the answer has the
-/// lines that the blocks of each set touch, the largest set first. Lines are counted from a sample of
-/// one in `one_in`, chosen by their addresses.
+/// Lines of memory that blocks of the trace touch, each line once. `last_level` says of each
+/// position in the trace in how many of the nested sets of blocks it is, 0 to `levels`: the answer
+/// has the lines that the blocks of each set touch, the largest set first. Lines are counted from a
+/// sample of one in `one_in`, chosen by their addresses.
 std::vector<std::uint64_t> touched_lines(const KernelTrace& trace,
                                          const std::vector<std::uint8_t>& levels_of,
                                          std::uint32_t levels, std::uint32_t line_bytes,

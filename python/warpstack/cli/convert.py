@@ -31,10 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     packing = parser.add_mutually_exclusive_group()
     packing.add_argument(
-        "--zst", action="store_true", help="with --to accelsim: compress, quick to write and to load"
+        "--zst",
+        action="store_true",
+        help="with --to accelsim: compress, quick to write and to load",
     )
     packing.add_argument(
-        "--xz", action="store_true", help="with --to accelsim: compress so that Accel-Sim unpacks it"
+        "--xz",
+        action="store_true",
+        help="with --to accelsim: compress so that Accel-Sim unpacks it",
     )
     parser.add_argument(
         "--overwrite",

@@ -85,7 +85,10 @@ def run(arguments: argparse.Namespace) -> None:
     results = simulated(
         subject,
         target,
-        {name: getattr(arguments, name) for name in ("flush_l2", "initial_l2", "profiler", "sample_blocks")},
+        {
+            name: getattr(arguments, name)
+            for name in ("flush_l2", "initial_l2", "profiler", "sample_blocks")
+        },
         timeline_cycles=arguments.sample_cycles,
         max_cycles=arguments.max_cycles,
         timeline=timeline is not None,

@@ -12,7 +12,13 @@ from warpstack.interval.profile import profile_of, representative_warp
 from warpstack.memory.caches import MemorySystem
 from warpstack.models.interval_simulation import IntervalSimulator
 from warpstack.models.pipeline import Found, Needs, Pipeline
-from warpstack.traces.block_sample import FIRST_SAMPLES, TOLERANCE, AppSamples, BlockPart, half_width
+from warpstack.traces.block_sample import (
+    FIRST_SAMPLES,
+    TOLERANCE,
+    AppSamples,
+    BlockPart,
+    half_width,
+)
 
 if TYPE_CHECKING:
     from warpstack.traces.trace import KernelTrace
@@ -46,7 +52,9 @@ def block_sampled(
             of_parts = []
             for which, part in enumerate(parts):
                 found, small = stages.of_part(number, one_in, which)
-                of_parts.append([_of_whole(evaluate(found, small, m), part, kernel) for m in models])
+                of_parts.append(
+                    [_of_whole(evaluate(found, small, m), part, kernel) for m in models]
+                )
             best, *halves = of_parts
             widths = [
                 half_width(one.ipc, [half[m].ipc for half in halves], parts[0], gpu.num_sms)

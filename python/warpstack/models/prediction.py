@@ -638,7 +638,13 @@ def _block_sampled_rows(
         pipeline, gpu, models, options.sample_blocks, prediction_of, needs_of(models)
     )
     return _rows_with_bounds(
-        pipeline, gpu, models, sampled, options, progress, lambda _, blocks: {"sampled_blocks": blocks}
+        pipeline,
+        gpu,
+        models,
+        sampled,
+        options,
+        progress,
+        lambda _, blocks: {"sampled_blocks": blocks},
     )
 
 

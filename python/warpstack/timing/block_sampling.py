@@ -12,7 +12,13 @@ from warpstack._util.progress import Progress
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.part import part_of
 from warpstack.timing.apart import ResultValues
-from warpstack.traces.block_sample import FIRST_SAMPLES, TOLERANCE, AppSamples, BlockPart, half_width
+from warpstack.traces.block_sample import (
+    FIRST_SAMPLES,
+    TOLERANCE,
+    AppSamples,
+    BlockPart,
+    half_width,
+)
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["BlockSampled", "simulated_from_blocks"]

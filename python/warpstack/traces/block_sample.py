@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -125,21 +126,23 @@ def _runs_of(kernel: KernelTrace, one_in: int) -> list[range] | None:
     """Return the positions in the trace of the blocks of a sample, run by run."""
     core = kernel._core
     if kernel.is_sampled:
-        ends = np.cumsum([length for _, length in _core.sampled_blocks(kernel.num_blocks, core.num_traced_blocks)])
+        runs = _core.sampled_blocks(kernel.num_blocks, core.num_traced_blocks)
+        ends = list(itertools.accumulate(length for _, length in runs))
         return [range(begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
     size = _core.sample_size(kernel.num_blocks, one_in)
     if kernel.num_missing_blocks or size == kernel.num_blocks:
         return None
-    return [range(first, first + length) for first, length in _core.sampled_blocks(kernel.num_blocks, size)]
+    return [
+        range(first, first + length)
+        for first, length in _core.sampled_blocks(kernel.num_blocks, size)
+    ]
 
 
 def _shortened(runs: list[range], blocks: float) -> list[range]:
     """Return the first blocks of each run, so many of all runs together if they are there."""
     wanted = max(round(blocks), 1)
     ends = [wanted * number // len(runs) for number in range(len(runs) + 1)]
-    return [
-        run[: end - begin] for run, begin, end in zip(runs, ends[:-1], ends[1:], strict=True)
-    ]
+    return [run[: end - begin] for run, begin, end in zip(runs, ends[:-1], ends[1:], strict=True)]
 
 
 def _whole_lines(lines: list[int], share: float) -> float:
@@ -230,6 +233,7 @@ class AppSamples:
         part
             The part of the GPU.
         """
+
         def launch(earlier: int) -> KernelTrace:
             parts = self.parts(earlier, one_in)
             return self._kernels[earlier] if parts is None else parts[which].launch

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import warpstack as ws
-from host_compiler import linking_nvcc
 from card_output import output
+from host_compiler import linking_nvcc
 from warpstack.calibration.measurements import read_measurements
 from warpstack.calibration.program import program_source
 from warpstack.cuda.disassembly import find_nvdisasm

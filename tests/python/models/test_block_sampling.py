@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 import warpstack as ws
 from block_samples import sample_of
 
@@ -47,7 +48,9 @@ def test_a_sample_tells_what_all_do(name, gpu):
     assert rows["instructions"].tolist() == pytest.approx(exact["instructions"].tolist())
     for model, ipc, whole in zip(rows["model"], rows["ipc"], exact["ipc"], strict=True):
         # MDM's queues are of the whole GPU, which do not shrink with it.
-        assert ipc == pytest.approx(whole, rel=0.25 if model == "mdm" or name == "table" else 0.05), model
+        assert ipc == pytest.approx(
+            whole, rel=0.25 if model == "mdm" or name == "table" else 0.05
+        ), model
     assert (rows["ipc_low"] < rows["ipc"]).all()
     assert (rows["ipc"] < rows["ipc_high"]).all()
     stack = rows[[f"cpi_{part}" for part in ws.tables.STACK_COMPONENTS]].sum(axis=1)
@@ -102,15 +105,15 @@ def test_launches_find_in_l2_what_earlier_ones_left(model):
 
 
 def test_small_launches_run_whole_behind_samples():
-    app = ws.App(
-        [strided(1), ws.patterns.strided(gs=8, iterations=4, blocks=64, launch_id=2)]
-    )
+    app = ws.App([strided(1), ws.patterns.strided(gs=8, iterations=4, blocks=64, launch_id=2)])
     rows = ws.predict(app, "titan-v", MODELS, sample_blocks=8)
     exact = ws.predict(app, "titan-v", MODELS)
     small = rows["kernel"] == 2
     assert (rows["sampled_blocks"][small] == 0).all()
     assert rows["ipc_low"][small].tolist() == rows["ipc"][small].tolist()
-    assert rows["cycles"][small].tolist() == pytest.approx(exact["cycles"][small].tolist(), rel=0.02)
+    assert rows["cycles"][small].tolist() == pytest.approx(
+        exact["cycles"][small].tolist(), rel=0.02
+    )
     simulated = ws.simulate(app, "titan-v", sample_blocks=8)
     assert simulated[1].sampled_blocks == 0
 
@@ -128,7 +131,7 @@ def test_auto_takes_as_many_blocks_as_it_needs():
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "some", True, None, 10**30, float("nan")])
 def test_what_sample_blocks_is(wrong):
     for call in (ws.predict, ws.simulate):
-        with pytest.raises(ws.InputError, match="sample_blocks = .* is not a whole number"):
+        with pytest.raises(ws.InputError, match=r"sample_blocks = .* is not a whole number"):
             call(ws.patterns.stream(blocks=4), "pascal-mdm", sample_blocks=wrong)
     assert ws.Options(sample_blocks=np.int64(8)).sample_blocks == 8
 

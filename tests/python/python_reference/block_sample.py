@@ -32,5 +32,7 @@ def touched_lines(trace, positions: list[int], line_bytes: int) -> set[int]:
     for position in positions:
         _, warps = list(trace.blocks())[position]
         for warp in range(len(warps)):
-            lines |= {int(sector) * 32 // line_bytes for sector in trace.warp(position, warp)["sector"]}
+            lines |= {
+                int(sector) * 32 // line_bytes for sector in trace.warp(position, warp)["sector"]
+            }
     return lines

@@ -577,7 +577,10 @@ class TestSaving:
             ({"format": "csv"}, "format = 'csv' is not one of parquet, accelsim"),
             ({"binary_version": 80}, "binary_version = 80 is not an option of the format parquet"),
             ({"compression": "xz"}, "compression = 'xz' is not an option of the format parquet"),
-            ({"format": "accelsim", "compression": "gz"}, "compression = 'gz' is not one of zst, xz"),
+            (
+                {"format": "accelsim", "compression": "gz"},
+                "compression = 'gz' is not one of zst, xz",
+            ),
             ({"format": "accelsim", "binary_version": 8.0}, "binary_version = 8.0 is not a whole"),
         ],
     )

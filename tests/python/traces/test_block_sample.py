@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 import strategies
 import warpstack as ws
 from block_samples import sample_of
 from effort import rounds
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from python_reference import block_sample as reference
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
@@ -100,9 +101,7 @@ def test_lines_are_estimated_from_a_sample_of_them():
 
 def lines_of(share: float, own: float, shared: float, sharers: float) -> list[float]:
     """Return the lines of a share of the blocks, of half and of a quarter of it."""
-    return [
-        own * x + shared * (1 - math.exp(-sharers * x)) for x in (share, share / 2, share / 4)
-    ]
+    return [own * x + shared * (1 - math.exp(-sharers * x)) for x in (share, share / 2, share / 4)]
 
 
 @given(

@@ -25,7 +25,9 @@ def launch(number: int, name: str = "k<int>(float*, char const*)", blocks: int =
 
 def access(number: int, block: int, slot: int, opcode: str, addresses: list[int]) -> str:
     lanes = "".join(f"0x{address:016x} " for address in addresses)
-    return f"{CONTEXT}grid_launch_id {number} - CTA {block},0,0 - warp {slot} - {opcode} - {lanes}\n"
+    return (
+        f"{CONTEXT}grid_launch_id {number} - CTA {block},0,0 - warp {slot} - {opcode} - {lanes}\n"
+    )
 
 
 def random_log(chance: random.Random, launches: int = 3) -> str:
@@ -100,7 +102,9 @@ def test_caches_and_reuse(tmp_path):
     lanes = [0x7F5A00000000 + 4 * i for i in range(32)]
     log = launch(0, blocks=1) + 3 * access(0, 0, 0, "LDG.E", lanes)
     (tmp_path / "log.txt").write_text(log)
-    with pytest.warns(ws.errors.TraceWarning, match="times are those of kernels without arithmetic"):
+    with pytest.warns(
+        ws.errors.TraceWarning, match="times are those of kernels without arithmetic"
+    ):
         app = ws.load(tmp_path / "log.txt")
     table = ws.simulate_caches(app, "v100-sxm2")
     assert table is not None
@@ -118,7 +122,9 @@ def test_compressed_and_chosen(tmp_path):
 def test_launches_without_access_are_counted(tmp_path):
     lanes = [0x7F5A00000000] * 32
     (tmp_path / "log.txt").write_text(launch(0) + launch(1) + access(1, 0, 0, "LDG.E", lanes))
-    with pytest.warns(ws.errors.TraceWarning, match="1 launches without a memory access are left out"):
+    with pytest.warns(
+        ws.errors.TraceWarning, match="1 launches without a memory access are left out"
+    ):
         (kernel,) = ws.load(tmp_path / "log.txt")
     assert kernel.launch_id == 2
 
@@ -127,14 +133,26 @@ def test_launches_without_access_are_counted(tmp_path):
     ("change", "message"),
     [
         (("CTA 0", "CTA 9"), r"log\.txt:2: CTA 9,0,0 is outside the grid of \(6,1,1\)"),
-        (("CTA 0,0,0", "CTA 0,0"), r'log\.txt:2: CTA "0,0" is not of the form x,y,z; the log is cut'),
+        (
+            ("CTA 0,0,0", "CTA 0,0"),
+            r'log\.txt:2: CTA "0,0" is not of the form x,y,z; the log is cut',
+        ),
         (("warp 0", "warp x"), r'log\.txt:2: warp "x" is not a number; the log is cut or edited'),
         (("LDG.E", "LDG?"), r'log\.txt:2: opcode "LDG\?" is not an opcode'),
-        (("LDG.E - 0x00007f5a", "LDG.E - 7f5a"), r'log\.txt:2: address "7f5a.*" is not 0x and 16 hexadecimal'),
+        (
+            ("LDG.E - 0x00007f5a", "LDG.E - 7f5a"),
+            r'log\.txt:2: address "7f5a.*" is not 0x and 16 hexadecimal',
+        ),
         (("grid size 6", "grid size 6,1"), r'log\.txt:1: grid size "6,1,1,1" is not'),
-        ((" - block size 96,1,1", ""), r"log\.txt:1: the launch has no block size; the log is cut, or"),
+        (
+            (" - block size 96,1,1", ""),
+            r"log\.txt:1: the launch has no block size; the log is cut, or",
+        ),
         (("block size 96", "block size 9999"), r"log\.txt:1: .*block"),
-        (("grid launch id 0", "grid launch id 5"), r"log\.txt:2: no line LAUNCH with grid launch id 0"),
+        (
+            ("grid launch id 0", "grid launch id 5"),
+            r"log\.txt:2: no line LAUNCH with grid launch id 0",
+        ),
         (("CTX 0x000055d0c0de0000 - grid", "CTX 0x0 - gri"), r"log\.txt:2: the line .* is neither"),
     ],
 )

@@ -131,5 +131,5 @@ def test_what_is_done_in_threads_keeps_its_order():
     def fails(n):
         raise ValueError(str(n))
 
-    with pytest.raises(ValueError, match="^0$"):
+    with pytest.raises(ValueError, match=r"^0$"):
         list(packed.in_threads(fails, range(50), 3))

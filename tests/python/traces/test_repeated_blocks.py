@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_parquet import replace_column, rewrite
 
 import warpstack as ws
 from effort import rounds
 from strategies import kernels
-from test_parquet import replace_column, rewrite
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
 

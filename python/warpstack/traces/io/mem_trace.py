@@ -61,9 +61,7 @@ def read(path: Path, options: LoadOptions) -> App:
     return options.select(App(kernels, path.name.split(".")[0] or name))
 
 
-def _read(
-    path: Path, budget: _core.StorageBudget, bar: Progress
-) -> tuple[list[KernelTrace], int]:
+def _read(path: Path, budget: _core.StorageBudget, bar: Progress) -> tuple[list[KernelTrace], int]:
     reader = _core.MemTraceReader(printable(path), budget)
     with errors_named(path), contextlib.closing(chunks(path, bar)) as pieces:
         for piece in pieces:
