@@ -48,7 +48,7 @@ BlockSample::BlockSample(std::uint64_t num_blocks, std::uint64_t sampled)
 bool is_sampled(const KernelTrace& trace) {
   const BlockStorage& blocks = trace.blocks();
   const BlockSample sample(trace.header().num_blocks(), blocks.size());
-  if (sample.is_whole()) return false;
+  if (sample.is_whole() || sample.size() < BlockSample::least) return false;
   std::size_t position = 0;
   for (const BlockSample::Run& run : sample.runs()) {
     for (std::uint64_t b = 0; b < run.blocks; ++b) {

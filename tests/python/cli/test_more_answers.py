@@ -197,6 +197,7 @@ class TestNoSimulator:
             ran: list
             num_instructions: int = instructions
             num_missing_blocks: int = 0
+            is_sampled: bool = False
 
         job = predict._Job(Fake([Fake([])]), None)
         assert f"about {text} for {instructions:,}" in predict._why_not_simulated([job])

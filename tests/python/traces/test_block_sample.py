@@ -37,7 +37,11 @@ def test_size_of_a_sample(num_blocks, one_in):
     assert _core.sample_size(num_blocks, one_in) == reference.sample_size(num_blocks, one_in)
 
 
-@pytest.mark.parametrize("sampled", [1, 7, 128, 299])
+def test_fewer_blocks_are_no_sample():
+    assert not sample_of(ws.patterns.stream(blocks=300), 127).is_sampled
+
+
+@pytest.mark.parametrize("sampled", [128, 200, 299])
 def test_a_sampled_trace_is_known(sampled):
     whole = ws.patterns.stream(blocks=300)
     trace = sample_of(whole, sampled)

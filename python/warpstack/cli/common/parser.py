@@ -20,6 +20,7 @@ _RARE = frozenset(
         *("skip_missing", "memory_limit", "size", "compiler_options", "device_memory"),
         *("trace_config", "overwrite", "seed", "style", "width_inches", "latex"),
         *("selection", "misses", "merge_threshold", "access_order", "flush_l2", "sampling"),
+        "sample_blocks",
         "initial_l2",
         *("sort", "max_cycles", "sample_cycles", "sample_launches", "option_values"),
         *("stop_at_limit", "step_limit", "allow_uninitialized", "on_fault"),

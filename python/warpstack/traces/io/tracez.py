@@ -11,7 +11,6 @@ Source: Accel-Sim's ``tracez_format.h``, ``post-traces-processing`` and ``warp_t
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import os
 import struct
 import threading
@@ -56,6 +55,8 @@ class _Zstd:
     """The library zstd of the system: Python has no zstd with dictionaries before 3.14."""
 
     def __init__(self, path: Path) -> None:
+        import ctypes.util  # loads subprocess, which few reads need
+
         name = ctypes.util.find_library("zstd") or "libzstd.so.1"
         try:
             library = ctypes.CDLL(name)
