@@ -57,7 +57,8 @@ class BlockSample {
   std::vector<Run> runs_;
 };
 
-/// Whether blocks are missing of a trace, and those that are there are such a sample, of 128 at least.
+/// Whether blocks are missing of a trace, and those that are there are such a sample, of 128 at
+/// least.
 bool is_sampled(const KernelTrace& trace);
 
 /// A launch of the blocks at these positions of the trace alone, in increasing order, with the same

@@ -91,7 +91,8 @@ CALLS = {
     "caches='recorded', progress=True)",
     "search": "ws.search(app, gpu, {'num_sms': list(range(30, 60))}, workers=2)",
     # Blocks that are alike would be saved once.
-    "save": "app = app if store.endswith('small') else ws.App([ws.patterns.gather(loads=16, blocks=2000)] * 3)\n"
+    "save": "if not store.endswith('small'):\n"
+    "        app = ws.App([ws.patterns.gather(loads=16, blocks=2000)] * 3)\n"
     "    began.set()\n"
     "    ws.save(app, store, progress=True)",
     "validate": "table = ws.predict(app.select(1), gpu) if store.endswith('small') else None\n"
