@@ -234,3 +234,10 @@ def test_a_size_of_l1_that_shared_memory_decides_gets_a_note(run, small):
     assert "l1_size_kib does not say how large L1 is" in err
     _, err = run("caches", small, "--gpu", "pascal-mdm", "--set", "l1_size_kib=24")
     assert "how large L1" not in err
+
+
+def test_the_answer_says_that_blocks_are_a_sample(run):
+    sizes = ["--workload", "backprop", "--size", "paper", "--gpu", "a100", "--kernels", "1"]
+    text, _ = run("predict", *sizes, "--sample-blocks", "8")
+    assert "Of 1 of 1 launches some thread blocks were evaluated" in text
+    assert "+- (%)" in text
