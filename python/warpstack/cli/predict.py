@@ -391,7 +391,9 @@ def _print_sample(arguments: argparse.Namespace, rows: Sequence[Mapping[str, Any
         of_first = [row for row in rows if row["model"] == rows[0]["model"]]
         some = sum(row["sampled_blocks"] > 0 for row in of_first)
         if not some:
-            print("\nNo launch has a sample of thread blocks that says enough: all blocks were evaluated")
+            print(
+                "\nNo launch has a sample of thread blocks that says enough: all blocks were evaluated"
+            )
             return
         what = f"Of {some} of {len(of_first)} launches some thread blocks were evaluated"
     if "launch_sampled" in rows[0]:
