@@ -11,9 +11,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 LIMIT_MIB = 8
-#: What the interpreter, the libraries, the metadata of 3000 blocks and the caches of a GPU, whose sets are
-#: kept for the next launch, may take beyond the limit.
-SLACK_MIB = 52
+#: What the interpreter, the libraries and the metadata of 3000 blocks may take beyond the limit.
+SLACK_MIB = 44
 
 PREDICT = """
 import json, re, sys

@@ -22,7 +22,8 @@ from warpstack.errors import InputError
 
 __all__ = ["chunks", "errors_named", "in_threads"]
 
-_CHUNK_BYTES = 1 << 22
+#: Text that is read at a time. The reader holds as much again, which its threads take in smaller pieces.
+_CHUNK_BYTES = 1 << 20
 #: Blocks of an .xz file that are unpacked as a whole; larger ones are read as a stream.
 _MAX_BLOCK_BYTES = 1 << 26
 _XZ_MAGIC = b"\xfd7zXZ\0"
