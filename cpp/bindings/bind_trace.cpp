@@ -311,6 +311,16 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   return fields;
 }
 
+/// Gives a reader of text the next piece of it.
+template <typename Reader>
+void feed(Reader& reader, const py::buffer& data) {
+  const py::buffer_info info = data.request();
+  const std::string_view text(static_cast<const char*>(info.ptr),
+                              static_cast<std::size_t>(info.size * info.itemsize));
+  const py::gil_scoped_release unlocked;
+  reader.feed(text);
+}
+
 void bind_accelsim(py::module_& module) {
   py::class_<trace::AccelSimReader>(module, "AccelSimReader")
       .def(py::init([](std::string file_name, std::shared_ptr<trace::StorageBudget> budget,
@@ -321,14 +331,7 @@ void bind_accelsim(py::module_& module) {
                  std::min(threads_asked_for(num_threads), 16u));
            }),
            py::arg("file_name"), py::arg("budget"), py::arg("num_threads") = 0)
-      .def("feed",
-           [](trace::AccelSimReader& reader, const py::buffer& data) {
-             const py::buffer_info info = data.request();
-             const std::string_view text(static_cast<const char*>(info.ptr),
-                                         static_cast<std::size_t>(info.size * info.itemsize));
-             const py::gil_scoped_release unlocked;
-             reader.feed(text);
-           })
+      .def("feed", &feed<trace::AccelSimReader>)
       .def("finish", &trace::AccelSimReader::finish, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("unknown_fields",
                              [](const trace::AccelSimReader& reader) {
@@ -341,14 +344,7 @@ void bind_accelsim(py::module_& module) {
   py::class_<trace::MemTraceReader>(module, "MemTraceReader")
       .def(py::init<std::string, std::shared_ptr<trace::StorageBudget>>(), py::arg("file_name"),
            py::arg("budget"))
-      .def("feed",
-           [](trace::MemTraceReader& reader, const py::buffer& data) {
-             const py::buffer_info info = data.request();
-             const std::string_view text(static_cast<const char*>(info.ptr),
-                                         static_cast<std::size_t>(info.size * info.itemsize));
-             const py::gil_scoped_release unlocked;
-             reader.feed(text);
-           })
+      .def("feed", &feed<trace::MemTraceReader>)
       .def("finish", &trace::MemTraceReader::finish, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("num_without_access", &trace::MemTraceReader::num_without_access);
 

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "interval/interval.h"
 #include "memory/system/memory_system.h"
+#include "small_machine.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
 
@@ -24,14 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     trace::AccelSimReader reader("fuzz", std::make_shared<trace::StorageBudget>(limit, "/tmp"), 2);
     for (std::size_t i = 0; i < size; i += piece) reader.feed(text.substr(i, piece));
     const trace::KernelTrace trace = reader.finish();
-    memory::MemoryConfig config;
-    config.num_sms = 2;
-    config.sm.warps = 64;
-    config.sm.threads = 2048;
-    config.sm.blocks = 2;
-    config.l1 = {.size_bytes = 4096, .ways = 2};
-    config.l2 = {.size_bytes = 16384, .ways = 4};
-    const memory::MemoryProfile memory = memory::MemorySystem(config).run(trace);
+    const memory::MemoryProfile memory = memory::MemorySystem(small_machine()).run(trace);
     const interval::Latencies cycles =
         interval::latencies(trace, memory, gpu::ClassLatencies{}, {25, 120, 220});
     interval::group_warps(trace, cycles, 1.0);

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "memory/system/memory_system.h"
+#include "small_machine.h"
 #include "trace/nvbit/mem_trace_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -18,15 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     trace::MemTraceReader reader("fuzz", std::make_shared<trace::StorageBudget>(limit, "/tmp"));
     for (std::size_t i = 0; i < size; i += piece) reader.feed(text.substr(i, piece));
-    memory::MemoryConfig config;
-    config.num_sms = 2;
-    config.sm.warps = 64;
-    config.sm.threads = 2048;
-    config.sm.blocks = 2;
-    config.l1 = {.size_bytes = 4096, .ways = 2};
-    config.l2 = {.size_bytes = 16384, .ways = 4};
     for (const trace::KernelTrace& trace : reader.finish()) {
-      memory::MemorySystem(config).run(trace);
+      memory::MemorySystem(small_machine()).run(trace);
     }
   } catch (const InputError&) {
   }

@@ -11,6 +11,7 @@ import compiler_cache
 import effort
 import warpstack as ws
 from warpstack.cli.common import quiet
+from warpstack.cuda import kernel
 
 mpl.use("Agg")
 # Sweeps of the tests neither use nor fill the user's cache.
@@ -86,6 +87,17 @@ def strided_path():
 @pytest.fixture(scope="session")
 def pascal():
     return ws.gpu("pascal-mdm")
+
+
+@pytest.fixture
+def short_shares(monkeypatch):
+    """Have short launches run on several threads, a few blocks each at a time."""
+
+    def set_to(instructions):
+        monkeypatch.setattr(kernel, "_instructions_ahead", instructions)
+
+    set_to(1)
+    return set_to
 
 
 @pytest.fixture(scope="session")

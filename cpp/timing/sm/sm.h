@@ -266,11 +266,11 @@ class Sm {
   [[nodiscard]] std::uint32_t oldest_waiting(bool accepts, bool with_units, Cycle cycle);
   /// What was lost to a warp goes to what it waits for.
   void settle(std::uint32_t slot);
-  /// From now on it waits for something else, until then as far as is known, for what it needs
+  /// It waits for something else from now on, until then as far as is known, for what it needs
   /// afterwards.
   void wait_for(ResidentWarp& warp, std::uint32_t slot, std::uint32_t cause, Cycle until, Need need,
                 std::uint8_t unit);
-  /// From now on it waits for other warps, or is not there.
+  /// It waits for other warps from now on, or is not there.
   void wait_for_others(ResidentWarp& warp, std::uint32_t slot);
   void leave_place(ResidentWarp& warp, std::uint32_t slot);
   /// It has what it waited for.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t most_distinct = 64;
 constexpr std::uint64_t least_share = 16;
 
-/// Of a column of more bytes one stripe in four is hashed: what has equal hashes is compared.
+/// One stripe in four of a column of more bytes is hashed: what has equal hashes is compared.
 constexpr std::size_t most_whole_bytes = 1024;
 
 /// A hash of bytes, several times as fast as Digest because its four lanes do not wait for each

@@ -67,7 +67,7 @@ bool is_sampled(const KernelTrace& trace);
 KernelTrace launch_of_blocks(const KernelTrace& trace, const std::vector<std::size_t>& positions,
                              std::shared_ptr<StorageBudget> budget);
 
-/// Lines of memory that blocks of the trace touch, each line once. `last_level` says of each
+/// Lines of memory that blocks of the trace touch, each line once. `levels_of` says of each
 /// position in the trace in how many of the nested sets of blocks it is, 0 to `levels`: the answer
 /// has the lines that the blocks of each set touch, the largest set first. Lines are counted from a
 /// sample of one in `one_in`, chosen by their addresses.

@@ -387,8 +387,8 @@ def _print_sample(arguments: argparse.Namespace, rows: Sequence[Mapping[str, Any
     if "ipc_low" not in rows[0]:
         return
     what = "The L1 caches of some SMs were simulated"
+    of_first = [row for row in rows if row["model"] == rows[0]["model"]]
     if "sampled_blocks" in rows[0]:
-        of_first = [row for row in rows if row["model"] == rows[0]["model"]]
         some = sum(row["sampled_blocks"] > 0 for row in of_first)
         if not some:
             print(
@@ -397,7 +397,6 @@ def _print_sample(arguments: argparse.Namespace, rows: Sequence[Mapping[str, Any
             return
         what = f"Of {some} of {len(of_first)} launches some thread blocks were evaluated"
     if "launch_sampled" in rows[0]:
-        of_first = [row for row in rows if row["model"] == rows[0]["model"]]
         known = sum(row["launch_sampled"] for row in of_first)
         if known == len(of_first):
             print("\nToo few launches are alike: all were predicted")

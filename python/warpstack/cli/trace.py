@@ -10,9 +10,9 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
 from warpstack.cli.common.parser import CommandParser
+from warpstack.cli.common.stage_options import add_sample_blocks
 from warpstack.cli.common.trace_options import (
     add_device_memory,
-    add_sample_blocks,
     built,
     named_after_source,
     save_trace,
@@ -36,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARCH",
         help="run machine code for ARCH (sm_80, say) instead of PTX; needs nvdisasm for programs",
     )
-    add_sample_blocks(parser)
+    add_sample_blocks(
+        parser,
+        "record one in K thread blocks of a launch, at least 128; all run (default: 1, all; auto: about "
+        "1,024, at least one in 16)",
+    )
     parser.add_argument("--output", "-o", required=True, help="folder to write")
     parser.add_argument(
         "--overwrite",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from warpstack.hardware.description import Gpu
@@ -12,13 +13,7 @@ from warpstack.interval.profile import profile_of, representative_warp
 from warpstack.memory.caches import MemorySystem
 from warpstack.models.interval_simulation import IntervalSimulator
 from warpstack.models.pipeline import Found, Needs, Pipeline
-from warpstack.traces.block_sample import (
-    FIRST_SAMPLES,
-    TOLERANCE,
-    AppSamples,
-    BlockPart,
-    half_width,
-)
+from warpstack.traces.block_sample import AppSamples, BlockPart, half_width
 
 if TYPE_CHECKING:
     from warpstack.traces.trace import KernelTrace
@@ -43,15 +38,13 @@ def block_sampled(
 
     In L2 a launch finds what those blocks of earlier launches left that are in the same sample.
     """
-    stages = _Stages(pipeline, gpu, needs)
+    samples = AppSamples(pipeline.kernels, gpu, sample_blocks)
+    stages = _Stages(pipeline, gpu, needs, samples)
     for number, kernel in enumerate(pipeline.kernels):
-        for one_in in FIRST_SAMPLES if sample_blocks == "auto" else (int(sample_blocks),):
-            parts = stages.parts(number, one_in)
-            if parts is None:
-                continue
+        for one_in, parts in samples.to_try(number):
             of_parts = []
             for which, part in enumerate(parts):
-                found, small = stages.of_part(number, one_in, which)
+                found, small = stages.of_part(number, part, one_in, which)
                 of_parts.append(
                     [_of_whole(evaluate(found, small, m), part, kernel) for m in models]
                 )
@@ -60,7 +53,7 @@ def block_sampled(
                 half_width(one.ipc, [half[m].ipc for half in halves], parts[0], gpu.num_sms)
                 for m, one in enumerate(best)
             ]
-            if sample_blocks != "auto" or max(widths) <= TOLERANCE or kernel.is_sampled:
+            if samples.will_do(number, max(widths)):
                 yield (
                     parts[0].blocks,
                     [
@@ -91,26 +84,26 @@ def _of_whole(one: Prediction, part: BlockPart, kernel: KernelTrace) -> Predicti
 class _Stages:
     """What the stages find of launches, and of parts of them, of one application."""
 
-    def __init__(self, pipeline: Pipeline, gpu: Gpu, needs: Needs) -> None:
+    def __init__(self, pipeline: Pipeline, gpu: Gpu, needs: Needs, samples: AppSamples) -> None:
         self._pipeline = pipeline
         self._options = pipeline.options
         self._gpu = gpu
         self._needs = needs
-        self._samples = AppSamples(pipeline.kernels, gpu)
-        # Of the whole GPU, and the first launch that its L2 has not seen.
-        self._system = self._new_system(gpu)
-        self._simulator = IntervalSimulator(gpu, self._options.written_share)
-        self._unseen = 0
+        self._samples = samples
+        self._unseen = 0  # the first launch that L2 of the whole GPU has not seen
 
-    def parts(self, number: int, one_in: int) -> tuple[BlockPart, ...] | None:
-        """Return a sample of a launch and its halves, if it is sampled."""
-        return self._samples.parts(number, one_in)
+    # The whole GPU, which launches need of which no sample will do.
 
-    def of_part(self, number: int, one_in: int, which: int) -> tuple[Found, Gpu]:
+    @cached_property
+    def _system(self) -> MemorySystem:
+        return self._new_system(self._gpu)
+
+    @cached_property
+    def _simulator(self) -> IntervalSimulator:
+        return IntervalSimulator(self._gpu, self._options.written_share)
+
+    def of_part(self, number: int, part: BlockPart, one_in: int, which: int) -> tuple[Found, Gpu]:
         """Return what models need of a part of a launch, and the part of the GPU."""
-        parts = self.parts(number, one_in)
-        assert parts is not None
-        part = parts[which]
         small = part_of(self._gpu, part.num_sms, part.memory_share)
         before: list[KernelTrace] = []
         if not self._options.flush_l2:
@@ -134,22 +127,22 @@ class _Stages:
     def of_whole(self, number: int) -> Found:
         """Return what models need of a launch of which all blocks run."""
         pipeline, options, kernel = self._pipeline, self._options, self._pipeline.kernels[number]
-        if options.flush_l2:
-            self._system.flush_l2()
-            self._simulator.flush_l2()
-        else:
-            for earlier in pipeline.kernels[self._unseen : number]:
-                if self._needs.profiles:
-                    self._system.warm(earlier)
-                if self._needs.simulation:
-                    self._simulator.run(earlier)
+        unseen = () if options.flush_l2 else pipeline.kernels[self._unseen : number]
         self._unseen = number + 1
         memory = profile = simulated = None
         if self._needs.profiles:
+            if options.flush_l2:
+                self._system.flush_l2()
+            for earlier in unseen:
+                self._system.warm(earlier)
             observed = pipeline.warp(number) if options.observes else None
             memory = self._system.run(kernel, observe=observed)
             profile = pipeline.interval(number, self._gpu, memory)
         if self._needs.simulation:
+            if options.flush_l2:
+                self._simulator.flush_l2()
+            for earlier in unseen:
+                self._simulator.run(earlier)
             simulated = self._simulator.run(kernel)
         return Found(kernel, memory, profile, simulated)
 

@@ -12,13 +12,7 @@ from warpstack._util.progress import Progress
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.part import part_of
 from warpstack.timing.apart import ResultValues
-from warpstack.traces.block_sample import (
-    FIRST_SAMPLES,
-    TOLERANCE,
-    AppSamples,
-    BlockPart,
-    half_width,
-)
+from warpstack.traces.block_sample import AppSamples, BlockPart, half_width
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["BlockSampled", "simulated_from_blocks"]
@@ -70,10 +64,10 @@ def simulated_from_blocks(
     bar
         It is told of the instructions of launches that are done.
     """
-    samples = AppSamples(kernels, gpu)
+    samples = AppSamples(kernels, gpu, sample_blocks)
     results = []
     for number, kernel in enumerate(kernels):
-        found = _of_launch(samples, number, kernel, gpu, sample_blocks, flush_l2, run)
+        found = _of_launch(samples, number, gpu, flush_l2, run)
         if found is None:
             before = [] if flush_l2 else samples.before_whole(number)
             found = BlockSampled(_values(run(gpu, (*before, kernel))), 0, 0.0)
@@ -83,19 +77,10 @@ def simulated_from_blocks(
 
 
 def _of_launch(
-    samples: AppSamples,
-    number: int,
-    kernel: KernelTrace,
-    gpu: Gpu,
-    sample_blocks: int | str,
-    flush_l2: bool,
-    run: Run,
+    samples: AppSamples, number: int, gpu: Gpu, flush_l2: bool, run: Run
 ) -> BlockSampled | None:
     """Return what a sample says of a launch; None where all blocks are to run."""
-    for one_in in FIRST_SAMPLES if sample_blocks == "auto" else (int(sample_blocks),):
-        parts = samples.parts(number, one_in)
-        if parts is None:
-            continue
+    for one_in, parts in samples.to_try(number):
         found = []
         for which, part in enumerate(parts):
             small = part_of(gpu, part.num_sms, part.memory_share)
@@ -103,7 +88,7 @@ def _of_launch(
             found.append(_of_whole(_values(run(small, (*before, part.launch))), part, gpu))
         best, *halves = (one.instructions / one.cycles for one in found)
         width = half_width(best, halves, parts[0], gpu.num_sms)
-        if sample_blocks != "auto" or width <= TOLERANCE or kernel.is_sampled:
+        if samples.will_do(number, width):
             return BlockSampled(found[0], parts[0].blocks, width)
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,18 +14,16 @@ from warpstack._util.trace_budget import default_budget
 from warpstack.hardware.description import Gpu
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["FIRST_SAMPLES", "TOLERANCE", "AppSamples", "BlockPart", "half_width", "parts_of"]
+__all__ = ["AppSamples", "BlockPart", "half_width", "parts_of"]
 
 #: Accesses of a launch above which its lines are counted from a sample of them.
 _MOST_SECTORS = 1 << 21
 #: Below this share of its lines no data count as shared, as they are counted from samples.
 _LEAST_SHARED = 0.005
-
-
 #: One in so many blocks that `auto` tries, one after the other, before it takes all.
-FIRST_SAMPLES = (16, 4)
+_FIRST_SAMPLES = (16, 4)
 #: Half width of the interval of IPC, relative, above which `auto` takes more blocks.
-TOLERANCE = 0.05
+_TOLERANCE = 0.05
 #: What a sample is uncertain by at least: few blocks end at another time than many, and share other
 #: lines.
 _FLOOR = 0.03
@@ -204,12 +202,28 @@ class AppSamples:
         The launches in order.
     gpu
         The GPU.
+    sample_blocks
+        One in how many blocks, or ``auto``, as `Options` have it.
     """
 
-    def __init__(self, kernels: Sequence[KernelTrace], gpu: Gpu) -> None:
+    def __init__(self, kernels: Sequence[KernelTrace], gpu: Gpu, sample_blocks: int | str) -> None:
         self._kernels = kernels
         self._gpu = gpu
+        self._sample_blocks = sample_blocks
         self._parts: dict[tuple[int, int], tuple[BlockPart, ...] | None] = {}
+
+    def to_try(self, number: int) -> Iterator[tuple[int, tuple[BlockPart, ...]]]:
+        """Yield the samples of a launch that may do, the smallest first: one in how many, and its parts."""
+        wanted = self._sample_blocks
+        for one_in in _FIRST_SAMPLES if isinstance(wanted, str) else (wanted,):
+            parts = self.parts(number, one_in)
+            if parts is not None:
+                yield one_in, parts
+
+    def will_do(self, number: int, width: float) -> bool:
+        """Return whether a sample with intervals of this half width says enough of a launch."""
+        is_given = self._sample_blocks != "auto" or self._kernels[number].is_sampled
+        return is_given or width <= _TOLERANCE
 
     def parts(self, number: int, one_in: int) -> tuple[BlockPart, ...] | None:
         """Return a sample of a launch and its two halves; None where all of its blocks are to run."""

@@ -9,8 +9,8 @@ import pytest
 import warpstack as ws
 from effort import rounds
 from ptx_forms import at, run
+from python_reference import block_sample as reference
 from warpstack.cli import main
-from warpstack.cuda import kernel
 from warpstack.errors import InputError
 
 #: Thread g adds g to the cell from[g] and puts the sum to the same cell, in a loop of as many rounds as
@@ -36,29 +36,9 @@ CHAIN = (
 
 
 @pytest.fixture
-def short_shares(monkeypatch):
-    """Have short launches run on several threads, a few blocks each at a time."""
-
-    def set_to(instructions):
-        monkeypatch.setattr(kernel, "_instructions_ahead", instructions)
-
-    set_to(30)
-    return set_to
-
-
-def sample_of(num_blocks, one_in):
-    """Return the numbers of the blocks in a sample of one in so many, in order."""
-    if num_blocks < 256 or one_in == 1:
-        return list(range(num_blocks))
-    size = max(128, -(-num_blocks // one_in))
-    runs = 4 if size < 512 else 8
-    chosen = []
-    for run_number in range(runs):  # each in the middle of its part of the grid
-        begin, end = (num_blocks * (run_number + i) // runs for i in range(2))
-        blocks = size * (run_number + 1) // runs - size * run_number // runs
-        first = begin + (end - begin - blocks) // 2
-        chosen += range(first, first + blocks)
-    return chosen
+def short_shares(short_shares):
+    short_shares(30)
+    return short_shares
 
 
 def warps_of(trace):
@@ -78,7 +58,7 @@ def warps_of(trace):
 
 def expect_sample(trace, whole, one_in):
     num_blocks = whole.num_blocks
-    chosen = sample_of(num_blocks, one_in)
+    chosen = reference.sampled_blocks(num_blocks, reference.sample_size(num_blocks, one_in))
     assert (trace.grid, trace.num_blocks) == (whole.grid, num_blocks)
     assert trace.num_missing_blocks == num_blocks - len(chosen)
     every = warps_of(whole)
@@ -143,7 +123,7 @@ def test_others_do_not_run(short_shares, workers):
     (expected, _), whole = run(BODY, cells, source, **given)
     (got, _), trace = run(BODY, cells, source, sample_blocks=3, run_others=False, **given)
     runs = np.zeros(blocks, bool)
-    runs[sample_of(blocks, 3)] = True
+    runs[reference.sampled_blocks(blocks, reference.sample_size(blocks, 3))] = True
     assert 0 < runs.sum() < blocks
     runs = np.repeat(runs, 64)
     assert np.array_equal(got, np.where(runs, expected, 7))

@@ -7,7 +7,6 @@ import warpstack as ws
 from effort import rounds
 from ptx_forms import at, run
 from python_reference.blocks import add_along
-from warpstack.cuda import kernel
 from warpstack.errors import InputError
 
 # cells[target[g]] = cells[source[g]] + g
@@ -21,17 +20,6 @@ BODY = (
     + at("%l0", "%a0", "%r0", 4)
     + "st.global.u32 [%l0], %r1;"
 )
-
-
-@pytest.fixture
-def short_shares(monkeypatch):
-    """Have short launches run on several threads, a few blocks each at a time."""
-
-    def set_to(instructions):
-        monkeypatch.setattr(kernel, "_instructions_ahead", instructions)
-
-    set_to(1)
-    return set_to
 
 
 def test_random_dependences(short_shares):

@@ -77,16 +77,16 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_sample_blocks(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sample-blocks``."""
-    parser.add_argument(
-        "--sample-blocks",
-        type=_whole_or_auto,
-        default=1,
-        metavar="K",
-        help="evaluate about one in K thread blocks of large launches on as large a part of the GPU "
-        "(default: 1, all; auto: as few as leave IPC uncertain by at most 5 %%)",
-    )
+#: What ``--sample-blocks`` does where traces are evaluated.
+_EVALUATED = (
+    "evaluate about one in K thread blocks of large launches on as large a part of the GPU (default: 1, all; "
+    "auto: as few as leave IPC uncertain by at most 5 %%)"
+)
+
+
+def add_sample_blocks(parser: argparse._ActionsContainer, about: str = _EVALUATED) -> None:
+    """Add ``--sample-blocks``, and say what it is about."""
+    parser.add_argument("--sample-blocks", type=_whole_or_auto, default=1, metavar="K", help=about)
 
 
 def _whole_or_auto(text: str) -> int | str:

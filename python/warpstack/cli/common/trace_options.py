@@ -28,7 +28,6 @@ __all__ = [
     "COLD_L2",
     "WARM_L2",
     "add_device_memory",
-    "add_sample_blocks",
     "add_trace",
     "built",
     "is_source",
@@ -152,29 +151,6 @@ def add_device_memory(parser: argparse._ActionsContainer) -> None:
         metavar="MIB",
         help="memory of the simulated device (default: 16384)",
     )
-
-
-def add_sample_blocks(parser: argparse._ActionsContainer) -> None:
-    """Add ``--sample-blocks``."""
-    parser.add_argument(
-        "--sample-blocks",
-        type=_number_or_auto,
-        default=1,
-        metavar="K",
-        help="record one in K thread blocks of a launch, at least 128; all run (default: 1, all; auto: "
-        "about 1,024, at least one in 16)",
-    )
-
-
-def _number_or_auto(text: str) -> int | str:
-    if text == "auto":
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a whole number such as 8 nor auto"
-        ) from None
 
 
 def load_trace(arguments: argparse.Namespace, gpu: Gpu | None = None) -> App:
