@@ -11,6 +11,7 @@
 #include "trace/columns/column_batch.h"
 #include "trace/columns/launch_features.h"
 #include "trace/columns/program.h"
+#include "trace/columns/sector_steps.h"
 #include "trace/columns/touched_pages.h"
 #include "trace/columns/trace_file.h"
 #include "trace/instructions/sass_names.h"
@@ -157,8 +158,12 @@ py::dict batch_to_dict(trace::BlockBatch&& batch) {
   return result;
 }
 
-py::dict distinct_batch_to_dict(trace::DistinctBatch&& batch) {
+/// `has_steps`: it has the steps of sectors in their place.
+py::dict distinct_batch_to_dict(trace::DistinctBatch&& batch, bool has_steps) {
   py::dict result = batch_to_dict(std::move(batch.distinct));
+  if (has_steps) {
+    result["step"] = result.attr("pop")("sector").attr("view")(py::dtype::of<std::int64_t>());
+  }
   result["repeat"] = array_of(std::move(batch.repeats.block));
   result["like"] = array_of(std::move(batch.repeats.like));
   result["shifts"] = array_of(std::move(batch.repeats.shifts));
@@ -166,7 +171,8 @@ py::dict distinct_batch_to_dict(trace::DistinctBatch&& batch) {
   return result;
 }
 
-/// `are_distinct`: the batch has no equal blocks, but may have those that repeat another.
+/// `are_distinct`: the batch has no equal blocks, but may have those that repeat another. It has
+/// sectors or their steps.
 void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch, bool are_distinct) {
   const auto u64 = [&batch](const char* key) {
     return batch[key].cast<Contiguous<std::uint64_t>>();
@@ -174,7 +180,14 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch, bo
   const auto u32 = [&batch](const char* key) {
     return batch[key].cast<Contiguous<std::uint32_t>>();
   };
-  const auto block = u64("block"), sector = u64("sector");
+  const bool has_steps = batch.contains("step");
+  Contiguous<std::uint64_t> sector;
+  if (has_steps) {
+    sector = batch["step"].attr("view")(py::dtype::of<std::uint64_t>()).cast<decltype(sector)>();
+  } else {
+    sector = u64("sector");
+  }
+  const auto block = u64("block");
   const auto warp = u32("warp"), instructions = u32("instructions"), memory = u32("memory"),
              sectors = u32("sectors"), stores = u32("stores"), instruction = u32("instruction"),
              mask = u32("active_mask"), memory_static = u32("memory_static"),
@@ -193,7 +206,7 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch, bo
   }
   Contiguous<std::uint8_t> passes;
   if (batch.contains("l1_passes")) passes = batch["l1_passes"].cast<Contiguous<std::uint8_t>>();
-  const trace::BlockBatchView view{
+  trace::BlockBatchView view{
       span_of(block),
       span_of(warp),
       span_of(instructions),
@@ -202,8 +215,15 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch, bo
       span_of(stores),
       {span_of(instruction), span_of(mask), span_of(memory_static), span_of(memory_count),
        span_of(sector), span_of(store_bytes), lanes, span_of(passes)}};
+  std::vector<std::uint64_t> found;
+  const auto find_sectors = [&] {
+    if (!has_steps) return;
+    found = sectors_of_steps(view.columns, builder.has_sectors());
+    view.columns.sector = found;
+  };
   if (!are_distinct) {
     const py::gil_scoped_release unlocked;
+    find_sectors();
     add_batch(builder, view);
     return;
   }
@@ -218,6 +238,7 @@ void add_batch_from_dict(trace::TraceBuilder& builder, const py::dict& batch, bo
   }
   const trace::RepeatsView repeats{span_of(repeat), span_of(like), span_of(shifts), span_of(shift)};
   const py::gil_scoped_release unlocked;
+  find_sectors();
   add_batch(builder, view, repeats);
 }
 
@@ -476,15 +497,19 @@ void bind_trace(py::module_& module) {
           py::arg("first"), py::arg("last"))
       .def(
           "read_distinct_batch",
-          [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {
+          [](const trace::KernelTrace& t, std::size_t first, std::size_t last, bool has_steps) {
             trace::DistinctBatch batch;
             {
               const py::gil_scoped_release unlocked;
               batch = read_distinct_batch(t, first, std::min(last, t.blocks().size()));
+              if (has_steps) {
+                trace::ColumnBuffers& columns = batch.distinct.columns;
+                columns.sector = trace::steps_of_sectors(columns.view(), t.has_sectors());
+              }
             }
-            return distinct_batch_to_dict(std::move(batch));
+            return distinct_batch_to_dict(std::move(batch), has_steps);
           },
-          py::arg("first"), py::arg("last"))
+          py::arg("first"), py::arg("last"), py::arg("has_steps") = false)
       .def("batch_ends", &trace::batch_ends, py::arg("bytes"));
 
   py::class_<trace::TouchedPages>(module, "TouchedPages")

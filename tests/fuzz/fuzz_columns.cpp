@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "common/error.h"
 #include "trace/columns/column_batch.h"
+#include "trace/columns/sector_steps.h"
 
 namespace {
 
@@ -70,6 +72,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                               static_cast<std::uint8_t>(source.next(34))});
       }
       if (source.next(2) != 0) batch.columns.l1_passes = source.column<std::uint8_t>(3);
+      if (source.next(2) != 0) {
+        // The sectors are steps, which become sectors that have these steps, or an InputError.
+        const std::vector<std::uint64_t> steps = batch.columns.sector;
+        batch.columns.sector = trace::sectors_of_steps(batch.columns.view(), builder.has_sectors());
+        if (trace::steps_of_sectors(batch.columns.view(), builder.has_sectors()) != steps) {
+          std::abort();
+        }
+      }
       if (source.next(2) == 0) {
         trace::add_batch(builder, trace::view_of(batch));
         continue;

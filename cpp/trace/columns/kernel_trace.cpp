@@ -91,6 +91,12 @@ KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> ins
   }
 }
 
+std::vector<std::uint8_t> KernelTrace::has_sectors() const {
+  std::vector<std::uint8_t> result;
+  for (const StaticInstruction& row : instructions_) result.push_back(row.uses_caches());
+  return result;
+}
+
 bool KernelTrace::has_atomics() const {
   return std::ranges::any_of(instructions_, &StaticInstruction::is_cached_atomic);
 }

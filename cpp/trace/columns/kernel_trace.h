@@ -77,6 +77,8 @@ class KernelTrace {
 
   [[nodiscard]] const KernelHeader& header() const { return header_; }
   [[nodiscard]] const std::vector<StaticInstruction>& instructions() const { return instructions_; }
+  /// Whether memory instructions of a row have sectors, by row of the table.
+  [[nodiscard]] std::vector<std::uint8_t> has_sectors() const;
   /// What each row of the instruction table does, in its order.
   [[nodiscard]] const std::vector<Effects>& effects() const { return effects_; }
   /// Whether instructions have control fields, which say when they may issue.

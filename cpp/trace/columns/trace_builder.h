@@ -71,6 +71,8 @@ class TraceBuilder final : public IssueLog {
 
   /// Whether instructions of the table are atomics or reductions that go through the caches.
   [[nodiscard]] bool has_atomics() const;
+  /// Whether memory instructions of a row have sectors, by row of the table.
+  [[nodiscard]] std::span<const std::uint8_t> has_sectors() const { return has_sectors_; }
 
   /// Stores a block whose packed columns come from a file; throws InputError when they contradict
   /// each other or the static table. If the lanes of atomics are missing, they are spread evenly.

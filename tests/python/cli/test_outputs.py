@@ -274,7 +274,7 @@ def test_a_file_where_a_new_one_goes_is_not_replaced(here, capsys):
     (here / "app" / "kernel-2").mkdir()
     (here / "app" / "kernel-2" / "table.parquet").write_text("mine")
     before = content(here)
-    ws.save(ws.App([KERNEL, KERNEL], "two"), here / "two")
+    ws.save(ws.App([KERNEL, ws.patterns.gather(blocks=1)], "two"), here / "two")
     shutil_free = content(here / "two")
     assert main(["convert", "two", "app", "--overwrite"]) == 2
     assert "kernel-2/table.parquet is not part of the saved trace" in capsys.readouterr().err

@@ -21,6 +21,8 @@ from warpstack._util.trace_budget import default_budget
 HERE = Path(__file__).parent
 #: `tiles()`, saved by the last version that stored every block: a folder, and a file of one kernel.
 OLD_FOLDER, OLD_FILE = HERE / "saved_version_5", HERE / "version_6.wstrace"
+#: The same, with repeated blocks, but with sectors instead of their steps.
+WITHOUT_STEPS = HERE / "saved_version_6"
 
 
 def tiles(blocks=40):
@@ -42,13 +44,18 @@ def tiles(blocks=40):
 DIGEST = "5268ee2a0afbf7a4e2c427b8f9265249"
 
 
-def expanded(core, batch_bytes):
-    """Return the columns of all blocks, from batches with repeats, block by block."""
+def rows_with_sectors(core):
+    """Return by row of the table whether its accesses have sectors."""
     table = core.instruction_table()
-    uses_caches = [
+    return [
         op_class == "memory" and space not in ("shared", "none")
         for op_class, space in zip(table["op_class"], table["space"], strict=True)
     ]
+
+
+def expanded(core, batch_bytes):
+    """Return the columns of all blocks, from batches with repeats, block by block."""
+    uses_caches = rows_with_sectors(core)
     distinct, found = [], {}
     for first, last in pairwise([0, *core.batch_ends(batch_bytes)]):
         batch = core.read_distinct_batch(first, last)
@@ -129,6 +136,32 @@ def test_old_files_get_it_too(limit, pascal):
 
 
 @pytest.mark.parametrize("limit", [512, 0])
+def test_files_without_steps(limit):
+    (kernel,) = ws.load(WITHOUT_STEPS, memory_limit_mib=limit)
+    assert kernel.digest == DIGEST
+    assert kernel._core.num_distinct_blocks == 2
+    check(kernel)
+
+
+def check_steps(core, batch_bytes):
+    """Hold the steps of sectors against their definition."""
+    uses_caches = rows_with_sectors(core)
+    for first, last in pairwise([0, *core.batch_ends(batch_bytes)]):
+        batch = core.read_distinct_batch(first, last)
+        sectors, steps, firsts = batch["sector"].tolist(), [], {}
+        for row, count in zip(batch["memory_static"].tolist(), batch["memory_count"], strict=True):
+            if uses_caches[row]:
+                for i in range(count):
+                    before = firsts.get(row, 0) if i == 0 else sectors[len(steps) - 1]
+                    if i == 0:
+                        firsts[row] = sectors[len(steps)]
+                    steps.append(sectors[len(steps)] - before)
+        found = core.read_distinct_batch(first, last, has_steps=True)
+        assert found["step"].tolist() == steps
+        assert "sector" not in found
+
+
+@pytest.mark.parametrize("limit", [512, 0])
 def test_files_have_it(tmp_path, limit):
     kernel = tiles()
     ws.save(kernel, tmp_path / "new")
@@ -150,6 +183,7 @@ def test_files_have_it(tmp_path, limit):
 @given(kernels(), st.sampled_from([0, 512]), st.sampled_from([100, 5000, 10**9]))
 def test_random_kernels(tmp_path_factory, kernel, limit, batch_bytes):
     check(kernel, batch_bytes)
+    check_steps(kernel._core, batch_bytes)
     path = tmp_path_factory.mktemp("saved") / "app"
     ws.save(kernel, path)
     (again,) = ws.load(path, memory_limit_mib=limit)

@@ -72,7 +72,7 @@ def file(folder):
     write_file(folder / "table.csv", wait)
 
 def convert(folder):
-    parquet._write_kernel = lambda kernel, place: wait(place / "part")
+    parquet._write_kernel = lambda kernel, place, _: wait(place.parent / "part")
     ws.save(kernel, folder / "app")
 
 def export(folder):

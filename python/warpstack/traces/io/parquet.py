@@ -35,11 +35,12 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 6 has equal blocks once. Version 5 may have passes over the banks of L1. Version 4 has
-#: the lanes of atomics. Version 3 may have control fields. Version 2 has digests of its files and
-#: of the manifest. Version 1 has the digest of what the stages read only.
-FORMAT_VERSION = 6
-_READ_VERSIONS = (1, 2, 3, 4, 5, 6)
+#: Version 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once.
+#: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may
+#: have control fields. Version 2 has digests of its files and of the manifest. Version 1 has the
+#: digest of what the stages read only.
+FORMAT_VERSION = 7
+_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -47,6 +48,9 @@ _BATCH_BYTES = 1 << 24
 #: A file of fewer bytes is not compressed: that would take longer than all the rest, and files take
 #: whole blocks of a disk.
 _LEAST_COMPRESSED_BYTES = 1 << 14
+
+#: Of zstd. Higher ones take much longer for irregular kernels.
+_LEVEL = 3
 
 _LIST = "list of uint16"
 #: Columns of each file of a kernel, with their types in Arrow. Row group i of every file holds the
@@ -62,9 +66,11 @@ _FILES = {
     },
     "instructions": {"instruction": "uint32", "active_mask": "uint32"},
     "memory": {"memory_static": "uint32", "memory_count": "uint16"},
-    "sectors": {"sector": "uint64"},
+    "sectors": {"step": "int64"},
     "stores": {"store_bytes": "uint32"},
 }
+#: The column of `sectors` before version 7.
+_SECTORS = {"sector": "uint64"}
 #: Further columns of `stores` of kernels with atomics.
 _LANES = {"sector_lanes": "uint8", "word_lanes": "uint8"}
 #: Further columns of `memory` of kernels with passes other than their sectors imply.
@@ -79,6 +85,9 @@ _REPEATS = {
 }
 #: Columns that grow from row to row.
 _GROWING = ("repeat",)
+#: Columns whose sequences repeat: the compressor finds that in whole bytes only, and a dictionary's
+#: numbers have bits.
+_PLAIN = ("instruction", "memory_static")
 _FILE_NAMES = tuple(f"{name}.parquet" for name in ("table", *_FILES))
 _REPEATS_NAMES = tuple(f"{name}.parquet" for name in _REPEATS)
 _TABLE = {
@@ -121,7 +130,7 @@ def files_of(path: Path) -> list[str] | None:
         _, entries = _read_manifest(path / MANIFEST)
     except InputError:
         return None
-    return [MANIFEST, *(f"{entry.folder}/{name}" for entry in entries for name in entry.file_names)]
+    return [MANIFEST, *(entry.place_of(name) for entry in entries for name in entry.own_files)]
 
 
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
@@ -142,12 +151,13 @@ class Writer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._entries: list[dict[str, Any]] = []
+        #: The folder of each file, by its name and digest.
+        self._folders: dict[tuple[str, str], str] = {}
 
     def add(self, kernel: KernelTrace) -> None:
         """Write a kernel, which need not be kept afterwards."""
         name = f"kernel-{len(self._entries) + 1}"
-        (self._folder / name).mkdir()
-        digests = _write_kernel(kernel, self._folder / name)
+        digests = _write_kernel(kernel, self._folder / name, self._folders)
         self._entries.append(
             {
                 "folder": name,
@@ -175,8 +185,14 @@ def writer(path: Path, name: str, *, overwrite: bool) -> Iterator[Writer]:
         folder._finish(name)
 
 
-def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
-    """Write the files of a kernel and return their digests."""
+def _write_kernel(
+    kernel: KernelTrace, folder: Path, folders: dict[tuple[str, str], str]
+) -> dict[str, str]:
+    """Write the files of a kernel and return their digests.
+
+    A file that is there already, by its name and digest, is not written again: launches of one kernel often
+    differ in their sectors alone. The folder is made for the first file that is written.
+    """
     core = kernel._core
     table = core.instruction_table()
     fields = _TABLE | _CONTROL if core.has_control else _TABLE
@@ -184,7 +200,7 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
         name: table[name] if kind != "bool" else table[name].astype(bool)
         for name, kind in fields.items()
     }
-    digests = {"table.parquet": _write_small(folder / "table.parquet", columns, fields)}
+    digests = {"table.parquet": _write_small(folder / "table.parquet", columns, fields, folders)}
     all_fields = _files(
         has_lanes=core.has_atomics,
         has_passes=core.has_passes,
@@ -192,11 +208,12 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
     )
     ranges = list(pairwise([0, *core.batch_ends(_BATCH_BYTES)]))
     if len(ranges) == 1:
-        batch = core.read_distinct_batch(*ranges[0])
+        batch = core.read_distinct_batch(*ranges[0], has_steps=True)
         for name, fields in all_fields.items():
             file = f"{name}.parquet"
-            digests[file] = _write_small(folder / file, batch, fields)
+            digests[file] = _write_small(folder / file, batch, fields, folders)
         return digests
+    folder.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
         writers = {}
         for name, fields in all_fields.items():
@@ -205,14 +222,25 @@ def _write_kernel(kernel: KernelTrace, folder: Path) -> dict[str, str]:
             writer = _parquet_writer(sink, tuple(fields.items()), "zstd")
             writers[name] = stack.enter_context(writer)
         for first, last in ranges:
-            batch = core.read_distinct_batch(first, last)
+            batch = core.read_distinct_batch(first, last, has_steps=True)
             for name, fields in all_fields.items():
                 _write_group(writers[name], batch, fields)
-    names = ["table.parquet", *(f"{name}.parquet" for name in all_fields)]
-    return {name: digests.get(name) or file_digest(folder / name) for name in names}
+    for name in all_fields:
+        file = f"{name}.parquet"
+        digests[file] = file_digest(folder / file)
+        if folders.setdefault((file, digests[file]), folder.name) != folder.name:
+            (folder / file).unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+    return digests
 
 
-def _write_small(path: Path, columns: dict[str, Any], fields: dict[str, str]) -> str:
+def _write_small(
+    path: Path,
+    columns: dict[str, Any],
+    fields: dict[str, str],
+    folders: dict[tuple[str, str], str],
+) -> str:
     """Write a file of one row group and return its digest."""
     # Launches of one kernel have the same table, and often the same instructions.
     parts = tuple(
@@ -222,7 +250,12 @@ def _write_small(path: Path, columns: dict[str, Any], fields: dict[str, str]) ->
     is_small = sum(map(len, parts)) < _LEAST_COMPRESSED_BYTES
     encode = _encoded if is_small else _encoded.__wrapped__
     data, digest = encode(tuple(fields.items()), parts, "none" if is_small else "zstd")
-    path.write_bytes(data)
+    if folders.setdefault((path.name, digest), path.parent.name) == path.parent.name:
+        try:
+            path.write_bytes(data)
+        except FileNotFoundError:
+            path.parent.mkdir()
+            path.write_bytes(data)
     return digest
 
 
@@ -249,10 +282,15 @@ def _encoded(
 
 def _parquet_writer(sink: Any, fields: tuple[tuple[str, str], ...], compression: str) -> Any:
     encodings = {name: "DELTA_BINARY_PACKED" for name, _ in fields if name in _GROWING}
-    options: dict[str, Any] = {}
+    # Small files are mostly their ends, which this makes short: nothing here asks for statistics, and types
+    # are Parquet's own.
+    options: dict[str, Any] = {"write_statistics": False, "store_schema": False}
     if encodings:
-        options["use_dictionary"] = [name for name, _ in fields if name not in encodings]
         options["column_encoding"] = encodings
+    if any(name in (*_GROWING, *_PLAIN) for name, _ in fields):
+        options["use_dictionary"] = [name for name, _ in fields if name not in (*_GROWING, *_PLAIN)]
+    if compression != "none":
+        options["compression_level"] = _LEVEL
     return pq.ParquetWriter(sink, _schema(fields), compression=compression, **options)
 
 
@@ -262,9 +300,11 @@ def _write_group(writer: Any, columns: dict[str, Any], fields: dict[str, str]) -
     writer.write_table(part, row_group_size=max(len(part), 1))
 
 
-def _files(*, has_lanes: bool, has_passes: bool, has_repeats: bool) -> dict[str, dict[str, str]]:
+def _files(
+    *, has_lanes: bool, has_passes: bool, has_repeats: bool, has_steps: bool = True
+) -> dict[str, dict[str, str]]:
     """Return the columns of each file of a kernel, by what it may be without."""
-    files = dict(_FILES)
+    files = dict(_FILES if has_steps else _FILES | {"sectors": _SECTORS})
     if has_lanes:
         files["stores"] = files["stores"] | _LANES
     if has_passes:
@@ -302,10 +342,11 @@ def _read(path: Path, options: LoadOptions) -> App:
     if options.kernels is not None:
         options.kernels.check([entry.launch_id for entry in entries], name)
     chosen = [entry for entry in entries if options.wants(entry.launch_id)]
+    sound: set[tuple[str, str]] = set()
     with progress_bar(options.progress, len(chosen), f"reading {name}", "kernel") as bar:
         kernels = []
         for entry in chosen:
-            kernels.append(KernelTrace(_read_kernel(path / entry.folder, entry, options)))
+            kernels.append(KernelTrace(_read_kernel(path, entry, options, sound)))
             bar.update(1)
     return App(kernels, name)
 
@@ -325,6 +366,19 @@ class _Entry:
     has_passes: bool
     #: Whether blocks of its columns are distinct, because the version has others as repeats.
     has_distinct: bool
+    #: Whether sectors are steps.
+    has_steps: bool
+    #: The folders of files that earlier kernels have, too.
+    shared: dict[str, str]
+
+    def place_of(self, name: str) -> str:
+        """Return the path of one of its files in the saved trace."""
+        return f"{self.shared.get(name, self.folder)}/{name}"
+
+    @property
+    def own_files(self) -> list[str]:
+        """The names of the files in its folder."""
+        return [name for name in self.file_names if name not in self.shared]
 
     @property
     def has_repeats(self) -> bool:
@@ -360,7 +414,10 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
         )
     try:
         kernels = _member(manifest, "kernels", list)
-        entries = [_entry(kernel, f"kernels[{i}]", version) for i, kernel in enumerate(kernels)]
+        folders: dict[tuple[str, str], str] = {}
+        entries = [
+            _entry(kernel, f"kernels[{i}]", version, folders) for i, kernel in enumerate(kernels)
+        ]
         name = _member(manifest, "name", str)
     except InputError as error:
         raise InputError(f"{where}: not a list of kernels: {error}") from None
@@ -382,7 +439,8 @@ def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
     return value
 
 
-def _entry(kernel: Any, where: str, version: int) -> _Entry:
+def _entry(kernel: Any, where: str, version: int, folders: dict[tuple[str, str], str]) -> _Entry:
+    """Return a kernel of the manifest. `folders` has the place of each file by name and digest."""
     folder = _member(kernel, "folder", str, f"{where}.")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
         raise InputError(f"{where}.folder = {folder!a} is not the name of a folder in this one")
@@ -407,23 +465,45 @@ def _entry(kernel: Any, where: str, version: int) -> _Entry:
         if version >= 6 and any(name in files for name in _REPEATS_NAMES):
             for name in _REPEATS_NAMES:
                 _member(files, name, str, f"{where}.files.")
-    return _Entry(folder, digest, checked, files, version >= 4, version >= 5, version >= 6)
+    shared = {}
+    if version >= 7 and files is not None:
+        for name in files.keys() & {*_FILE_NAMES, *_REPEATS_NAMES}:
+            if (first := folders.setdefault((name, files[name]), folder)) != folder:
+                shared[name] = first
+    return _Entry(
+        folder,
+        digest,
+        checked,
+        files,
+        version >= 4,
+        version >= 5,
+        version >= 6,
+        version >= 7,
+        shared,
+    )
 
 
-def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.KernelTrace:
-    where = printable(folder)
+def _read_kernel(
+    root: Path, entry: _Entry, options: LoadOptions, sound: set[tuple[str, str]]
+) -> _core.KernelTrace:
+    where = printable(root / entry.folder)
     try:
         if entry.files is not None:
-            _check_files(folder, entry.files, entry.file_names)
+            _check_files(root, entry, entry.files, sound)
         with contextlib.ExitStack() as stack:
             files = {}
             for name in entry.file_names:
-                file = stack.enter_context(open_input(folder / name))
+                file = stack.enter_context(open_input(root / entry.place_of(name)))
                 table = stack.enter_context(pq.ParquetFile(file))
                 files[name.removesuffix(".parquet")] = table
             trace = _build(files, entry, options)
     except OSError as error:
-        reason = f"{Path(error.filename).name}: {error.strerror}" if error.filename else str(error)
+        reason = str(error)
+        if error.filename:
+            place = Path(error.filename)
+            is_shared = place.parent.name != entry.folder
+            name = f"{place.parent.name}/{place.name}" if is_shared else place.name
+            reason = f"{name}: {error.strerror}"
         missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
         problem = "the saved trace is damaged" if missing else "the saved trace cannot be read"
         raise InputError(f"{where}: {problem}: {reason}") from None
@@ -439,15 +519,25 @@ def _read_kernel(folder: Path, entry: _Entry, options: LoadOptions) -> _core.Ker
     return trace
 
 
-def _check_files(folder: Path, digests: dict[str, str], names: tuple[str, ...]) -> None:
-    """Raise `InputError` unless files are as they were written: Arrow then reads nothing else."""
-    for name in names:
-        found = file_digest(folder / name)
+def _check_files(
+    root: Path, entry: _Entry, digests: dict[str, str], sound: set[tuple[str, str]]
+) -> None:
+    """Raise `InputError` unless files are as they were written: Arrow then reads nothing else.
+
+    `sound` has the places and digests of those that were looked at.
+    """
+    for name in entry.file_names:
+        place = entry.place_of(name)
+        if (place, digests[name]) in sound:
+            continue
+        found = file_digest(root / place)
         if found != digests[name]:
+            shown_name = place if name in entry.shared else name
             raise InputError(
-                f"{name} has digest {found}, the manifest says {digests[name]}; restore it or "
+                f"{shown_name} has digest {found}, the manifest says {digests[name]}; restore it or "
                 "convert the original trace again"
             )
+        sound.add((place, digests[name]))
 
 
 def _build(
@@ -465,6 +555,7 @@ def _build(
         has_lanes=entry.has_lanes and builder.has_atomics,
         has_passes=has_passes,
         has_repeats=entry.has_repeats,
+        has_steps=entry.has_steps,
     )
     groups = {name: files[name].num_row_groups for name in all_fields}
     if len(set(groups.values())) != 1:
