@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/error.h"
 #include "common/spin_barrier.h"
 #include "common/threads.h"
 #include "interval_simulation/kind_steps.h"
@@ -177,6 +178,12 @@ class Run {
   void finish() {
     for (const auto& sm : sms_) {
       if (sm->resident_warps() == 0) continue;
+      if (const std::string barrier = sm->explain_barrier(); !barrier.empty()) {
+        throw InputError("interval simulation: kernel " +
+                         std::to_string(trace_.header().launch_id) + " (" +
+                         trace_.header().name +
+                         ") is in a deadlock, because too few warps come to a barrier: " + barrier);
+      }
       throw std::logic_error("interval simulation: kernel " +
                              std::to_string(trace_.header().launch_id) + " (" +
                              trace_.header().name + ") stops with warps that wait");
