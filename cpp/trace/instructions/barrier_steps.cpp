@@ -70,10 +70,6 @@ void BlockBarriers::arrive(const BarrierStep& step) {
   if (barrier.warps++ == 0) barrier.threads = step.threads;
 }
 
-bool BlockBarriers::is_any_open() const {
-  return std::ranges::any_of(barriers_, [](const Barrier& barrier) { return barrier.warps > 0; });
-}
-
 std::uint32_t BlockBarriers::awaited(std::uint32_t number, std::uint32_t unfinished) const {
   const std::uint32_t threads = barriers_[number].threads;
   return threads == 0 ? unfinished : (threads - 1) / warp_size + 1;

@@ -49,8 +49,6 @@ class BlockBarriers {
   /// It lets its warps go, and begins anew.
   void clear(std::uint32_t number) { barriers_[number] = {}; }
 
-  /// Whether a warp has arrived at any barrier.
-  [[nodiscard]] bool is_any_open() const;
   [[nodiscard]] std::uint32_t arrived(std::uint32_t number) const {
     return barriers_[number].warps;
   }
