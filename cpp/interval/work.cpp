@@ -333,11 +333,10 @@ std::array<double, trace::num_op_classes> unit_instructions_of(const trace::Kern
   return counts;
 }
 
-/// The share of a block's warps that wait for each other at a barrier, in the mean over the waits; 1
-/// where all barriers are of all warps.
+/// The share of a block's warps that wait for each other at a barrier, in the mean over the waits;
+/// 1 where all barriers are of all warps.
 double share_at_barriers(const trace::KernelTrace& trace) {
-  const double warps =
-      std::max(static_cast<double>(trace.header().warps_per_block()), 1.0);
+  const double warps = std::max(static_cast<double>(trace.header().warps_per_block()), 1.0);
   double waits = 0;
   double shares = 0;
   bool has_parts = false;
@@ -669,8 +668,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     const double blocks_of_sm = scale * in_sm[i];
     launch.sms[i].round_instructions =
         blocks_of_sm > 0
-            ? launch.sms[i].instructions / blocks_of_sm * launch.sms[i].rounds *
-                  share_at_barriers_
+            ? launch.sms[i].instructions / blocks_of_sm * launch.sms[i].rounds * share_at_barriers_
             : 0;
   }
   launch.first_warps = std::ranges::max(first);

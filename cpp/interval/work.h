@@ -42,8 +42,8 @@ struct ResourceDemands {
   double tensor_cycles = 0;  ///< of a scheduler's tensor cores
   /// Instructions of the units of a scheduler, by trace::OpClass: all but memory accesses.
   std::array<double, trace::num_op_classes> unit_instructions{};
-  /// Warps of a block that its barriers, in the mean, bring to the load-store unit and the tensor cores together; of
-  /// kernels without matrix instructions 1.
+  /// Warps of a block that its barriers, in the mean, bring to the load-store unit and the tensor
+  /// cores together; of kernels without matrix instructions 1.
   double warps_in_step = 1;
 
   memory::CodeWalk code;

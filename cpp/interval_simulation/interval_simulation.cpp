@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "common/error.h"
-#include "common/error.h"
 #include "common/spin_barrier.h"
 #include "common/threads.h"
 #include "interval_simulation/kind_steps.h"
@@ -180,8 +179,7 @@ class Run {
       if (sm->resident_warps() == 0) continue;
       if (const std::string barrier = sm->explain_barrier(); !barrier.empty()) {
         throw InputError("interval simulation: kernel " +
-                         std::to_string(trace_.header().launch_id) + " (" +
-                         trace_.header().name +
+                         std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
                          ") is in a deadlock, because too few warps come to a barrier: " + barrier);
       }
       throw std::logic_error("interval simulation: kernel " +

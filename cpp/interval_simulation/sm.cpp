@@ -369,9 +369,8 @@ void Sm::head_issued(std::uint32_t id, Cycle now) {
 void Sm::reach_barrier(std::uint32_t id, Cycle now) {
   Warp& warp = warps_[id];
   Block& block = blocks_[warp.block];
-  const trace::BarrierStep step = block.is_whole
-                                      ? barrier_step(warp)
-                                      : trace::BarrierStep{trace::BarrierStep::Kind::wait};
+  const trace::BarrierStep step =
+      block.is_whole ? barrier_step(warp) : trace::BarrierStep{trace::BarrierStep::Kind::wait};
   warp.is_at_barrier = true;
   warp.barrier = step.number;
   block.barriers.arrive(step);

@@ -269,9 +269,9 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
     const bool is_last = k + 1 == warp.instruction.size();
     const bool is_barrier = row.is_block_barrier && is_active && !is_last;
     // Who exits after a barrier of so many threads has arrived there.
-    const bool arrives = is_active && (row.arrives_at_barrier ||
-                                       (row.is_block_barrier && is_last &&
-                                        trace_.effects()[number].barrier.threads > 0));
+    const bool arrives =
+        is_active && (row.arrives_at_barrier || (row.is_block_barrier && is_last &&
+                                                 trace_.effects()[number].barrier.threads > 0));
     const bool steps_phase = has_phases_ && row.steps_phase && is_active;
     const bool comes_to_code =
         !code_.is_all_there() &&

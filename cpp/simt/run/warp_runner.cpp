@@ -123,7 +123,8 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
   PathEntry& path = warp.paths.back();
   const bool access = is_access(step.action);
   const bool records_itself =
-      access || ((step.action == Action::async_barrier || step.action == Action::barrier) && mask != 0);
+      access ||
+      ((step.action == Action::async_barrier || step.action == Action::barrier) && mask != 0);
   if (!records_itself) recorder_.record(warp, step, mask);
   switch (step.action) {
     case Action::branch:

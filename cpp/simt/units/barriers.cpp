@@ -178,7 +178,9 @@ bool Barriers::is_named(const Step& step, const std::byte* registers, std::uint3
 void Barriers::record_named(Warp& warp, const Step& step, std::uint32_t mask, bool is_part) {
   using Kind = trace::BarrierStep::Kind;
   const bool arrives = program_.barriers[step.detail].kind == BarrierKind::arrive;
-  trace::BarrierStep barrier{.kind = is_part ? Kind::part : arrives ? Kind::arrive : Kind::wait,
+  trace::BarrierStep barrier{.kind = is_part   ? Kind::part
+                                     : arrives ? Kind::arrive
+                                               : Kind::wait,
                              .number = static_cast<std::uint8_t>(warp.barrier)};
   barrier.threads = block_.barriers[warp.barrier].threads;
   recorder_.record_barrier(warp, step, mask, barrier);

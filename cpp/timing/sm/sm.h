@@ -158,8 +158,8 @@ class Sm {
   void count_scheduler_warps(std::vector<std::uint32_t>& counts) const;
   /// Whether a warp waits at a barrier of its block.
   [[nodiscard]] bool waits_at_barrier() const {
-    return std::ranges::any_of(
-        by_age_, [this](std::uint32_t slot) { return warps_[slot].is_at_barrier; });
+    return std::ranges::any_of(by_age_,
+                               [this](std::uint32_t slot) { return warps_[slot].is_at_barrier; });
   }
   /// Appends what the unfinished warps wait for, a line each, up to `most` lines.
   void explain(std::string& text, std::size_t most) const;
@@ -192,9 +192,9 @@ class Sm {
     bool is_resident = false;
     bool is_at_barrier = false;
     std::uint8_t barrier = 0;  ///< of its block, where it waits
-    bool has_exited = false;  ///< issued its last instruction
-    std::uint32_t block = 0;  ///< slot
-    Cycle finish = 0;         ///< when what it has issued is done, without its loads
+    bool has_exited = false;   ///< issued its last instruction
+    std::uint32_t block = 0;   ///< slot
+    Cycle finish = 0;          ///< when what it has issued is done, without its loads
     Cycle barrier_until = 0;
     std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
     std::uint32_t number = 0;                       ///< among all that have had the slot
@@ -259,8 +259,8 @@ class Sm {
   void look_at_phases(std::uint32_t block);
   /// Frees the barriers of instructions that the load-store unit has sent.
   void free_readers(Cycle now);
-  /// What an instruction does at a barrier of its block. Where the trace has only some of the warps,
-  /// all barriers are of all of these.
+  /// What an instruction does at a barrier of its block. Where the trace has only some of the
+  /// warps, all barriers are of all of these.
   [[nodiscard]] trace::BarrierStep barrier_step(std::uint32_t block, std::uint32_t row) const;
   /// Lets the block's warps go on that wait at a barrier for which enough have come.
   void check_barrier(std::uint32_t block, std::uint32_t number, Cycle now);

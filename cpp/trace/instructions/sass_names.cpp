@@ -321,7 +321,8 @@ std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t bina
     return returns == ReturnKind::exit ? "EXIT" : "RET.REL.NODEC";
   }
   if (instruction.op_class == sfu && tokens[0] == "cvt") return conversion_opcode(tokens);
-  const bool is_of_block = (tokens[0] == "bar" || tokens[0] == "barrier") && !has(tokens, "cluster");
+  const bool is_of_block =
+      (tokens[0] == "bar" || tokens[0] == "barrier") && !has(tokens, "cluster");
   if (instruction.op_class == barrier && is_of_block) {
     // Where the trace says which barrier it is, so does the name.
     const BarrierStep step = barrier_step(instruction.opcode);

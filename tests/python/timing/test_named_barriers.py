@@ -231,7 +231,7 @@ def test_files_keep_numbers(tmp_path, machine_code):
     kernel, gpu = groups(60, machine_code=machine_code), ws.gpu("h100-sxm")
     ws.save(kernel, tmp_path / "parquet")
     loaded = ws.load(tmp_path / "parquet").kernels[0]
-    assert loaded.trace_digest == kernel.trace_digest
+    assert loaded.digest == kernel.digest
     assert cycles(loaded, gpu) == cycles(kernel, gpu)
     # Text for Accel-Sim has the names of machine code.
     ws.save(kernel, tmp_path / "text", format="accelsim", binary_version=90)

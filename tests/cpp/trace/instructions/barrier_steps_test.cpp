@@ -70,9 +70,10 @@ TEST(BlockBarriers, EqualAPlainDefinitionOnRandomSequences) {
     std::uint32_t unfinished = 1 + random() % 32;
     for (int k = 0; k < 200; ++k) {
       if (random() % 40 == 0 && unfinished > 1) --unfinished;
-      const BarrierStep step{random() % 2 == 0 ? Kind::wait : Kind::arrive,
-                             static_cast<std::uint8_t>(random() % num_block_barriers),
-                             random() % 4 == 0 ? 0 : 32 * (1 + static_cast<std::uint32_t>(random() % 8))};
+      const BarrierStep step{
+          random() % 2 == 0 ? Kind::wait : Kind::arrive,
+          static_cast<std::uint8_t>(random() % num_block_barriers),
+          random() % 4 == 0 ? 0 : 32 * (1 + static_cast<std::uint32_t>(random() % 8))};
       barriers.arrive(step);
       plain.arrivals.push_back(step);
       for (std::uint32_t number = 0; number < num_block_barriers; ++number) {
