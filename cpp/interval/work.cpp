@@ -333,6 +333,26 @@ std::array<double, trace::num_op_classes> unit_instructions_of(const trace::Kern
   return counts;
 }
 
+/// The share of a block's warps that wait for each other at a barrier, in the mean over the waits;
+/// 1 where all barriers are of all warps.
+double share_at_barriers(const trace::KernelTrace& trace) {
+  const double warps = std::max(static_cast<double>(trace.header().warps_per_block()), 1.0);
+  double waits = 0;
+  double shares = 0;
+  bool has_parts = false;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const trace::BarrierStep& step = trace.effects()[row].barrier;
+    if (step.kind != trace::BarrierStep::Kind::wait) continue;
+    const auto issued = static_cast<double>(trace.row_counts()[row].issued);
+    const double share =
+        step.threads == 0 ? 1 : std::min(std::ceil(step.threads / 32.0) / warps, 1.0);
+    waits += issued;
+    shares += issued * share;
+    has_parts = has_parts || (issued > 0 && share < 1);
+  }
+  return has_parts ? shares / waits : 1;
+}
+
 /// Kernels with matrix instructions fill shared memory and multiply in turn, with barriers between.
 double warps_in_step_of(const trace::KernelTrace& trace) {
   bool has_barriers = false;
@@ -343,7 +363,8 @@ double warps_in_step_of(const trace::KernelTrace& trace) {
     has_barriers = has_barriers || trace.effects()[row].is_block_barrier;
     multiplies = multiplies || instruction.op_class == trace::OpClass::tensor;
   }
-  return has_barriers && multiplies ? std::max(trace.working_warps_per_block(), 1.0) : 1;
+  if (!has_barriers || !multiplies) return 1;
+  return std::max(trace.working_warps_per_block() * share_at_barriers(trace), 1.0);
 }
 
 /// Whether a load goes past L1. What a generic load finds in local memory L1 keeps, too; it counts
@@ -513,7 +534,8 @@ KernelWork::KernelWork(const trace::KernelTrace& trace, const WarpLatencies& lat
                        const InterruptCheck& interrupt, const gpu::WarpWaits& waits)
     : blocks_(trace.blocks().size()),
       num_blocks_(trace.header().num_blocks()),
-      warps_wait_for_stores_(waits.for_stores) {
+      warps_wait_for_stores_(waits.for_stores),
+      share_at_barriers_(share_at_barriers(trace)) {
   for (const Latencies* given :
        {&latencies.first, &latencies.again, &reference.first, &reference.again}) {
     for (const double latency : *given) {
@@ -645,7 +667,9 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
     launch.sms[i].drain_instructions *= 1 - 1 / most[i];
     const double blocks_of_sm = scale * in_sm[i];
     launch.sms[i].round_instructions =
-        blocks_of_sm > 0 ? launch.sms[i].instructions / blocks_of_sm * launch.sms[i].rounds : 0;
+        blocks_of_sm > 0
+            ? launch.sms[i].instructions / blocks_of_sm * launch.sms[i].rounds * share_at_barriers_
+            : 0;
   }
   launch.first_warps = std::ranges::max(first);
   // A mean instruction takes so long on the reference machine.

@@ -42,8 +42,8 @@ struct ResourceDemands {
   double tensor_cycles = 0;  ///< of a scheduler's tensor cores
   /// Instructions of the units of a scheduler, by trace::OpClass: all but memory accesses.
   std::array<double, trace::num_op_classes> unit_instructions{};
-  /// Warps of a block that barriers bring to the load-store unit and the tensor cores together; of
-  /// kernels without matrix instructions 1.
+  /// Warps of a block that its barriers, in the mean, bring to the load-store unit and the tensor
+  /// cores together; of kernels without matrix instructions 1.
   double warps_in_step = 1;
 
   memory::CodeWalk code;
@@ -101,7 +101,8 @@ struct SmWork {
   double drain_cycles = 0;
   double drain_instructions = 0;  ///< the same of the most instructions of a warp
   double rounds = 0;              ///< the most blocks that take a place one after the other
-  double round_instructions = 0;  ///< of a block in the mean, times the rounds
+  /// Of the warps of a block that wait for each other at barriers, in the mean, times the rounds.
+  double round_instructions = 0;
 };
 
 /// A launch as it runs. Phases, `depth`, instructions and the first warps do not depend on any
@@ -168,6 +169,7 @@ class KernelWork {
   std::uint64_t num_blocks_;  ///< of the launch
   bool warps_wait_for_stores_;
   TimesOffUnits off_units_{};  ///< sums over the warps
+  double share_at_barriers_;   ///< of a block's warps that wait for each other there
 };
 
 /// The phases of a launch in waves of warps like the one with these intervals.

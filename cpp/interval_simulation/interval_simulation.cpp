@@ -177,6 +177,11 @@ class Run {
   void finish() {
     for (const auto& sm : sms_) {
       if (sm->resident_warps() == 0) continue;
+      if (const std::string barrier = sm->explain_barrier(); !barrier.empty()) {
+        throw InputError("interval simulation: kernel " +
+                         std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
+                         ") is in a deadlock, because too few warps come to a barrier: " + barrier);
+      }
       throw std::logic_error("interval simulation: kernel " +
                              std::to_string(trace_.header().launch_id) + " (" +
                              trace_.header().name + ") stops with warps that wait");

@@ -63,9 +63,13 @@ void Sm::start_block(std::uint32_t number, Cycle now, KindSteps& steps, std::uin
   block = {};
   std::uint32_t id = slot * warps_per_block_;
   const auto count = static_cast<std::uint32_t>(trace_.blocks().warps(number).size());
+  block.is_whole = count == trace_.header().warps_per_block();
   next_warp_start_ = std::max(next_warp_start_, static_cast<double>(now));
   for (std::uint32_t w = 0; w < count; ++w) {
-    if (trace_.blocks().warps(number)[w].instructions == 0) continue;
+    if (trace_.blocks().warps(number)[w].instructions == 0) {
+      block.is_whole = false;
+      continue;
+    }
     Warp& warp = warps_[id];
     warp.scheduler = id % static_cast<std::uint32_t>(schedulers_.size());
     // The first instructions of the warps of a scheduler take a slot each.
@@ -282,6 +286,8 @@ void Sm::head_is_ready(std::uint32_t id, Cycle now) {
       return;
     case Step::Action::barrier:
       return reach_barrier(id, now);
+    case Step::Action::arrive:
+      return pass_barrier(id, now);
     case Step::Action::end:
       return end_warp(id, now);
     case Step::Action::none:
@@ -362,18 +368,43 @@ void Sm::head_issued(std::uint32_t id, Cycle now) {
 
 void Sm::reach_barrier(std::uint32_t id, Cycle now) {
   Warp& warp = warps_[id];
+  Block& block = blocks_[warp.block];
+  const trace::BarrierStep step =
+      block.is_whole ? barrier_step(warp) : trace::BarrierStep{trace::BarrierStep::Kind::wait};
   warp.is_at_barrier = true;
-  ++blocks_[warp.block].waiting;
-  check_barrier(warp.block, now);
+  warp.barrier = step.number;
+  block.barriers.arrive(step);
+  check_barrier(warp.block, step.number, now);
 }
 
-void Sm::check_barrier(std::uint32_t b, Cycle now) {
+void Sm::pass_barrier(std::uint32_t id, Cycle now) {
+  const std::uint32_t b = warps_[id].block;
+  const trace::BarrierStep step = barrier_step(warps_[id]);
+  if (blocks_[b].is_whole) blocks_[b].barriers.arrive(step);
+  head_issued(id, now);
+  check_barrier(b, step.number, now);
+}
+
+std::string Sm::explain_barrier() const {
+  for (const Block& block : blocks_) {
+    for (const std::uint32_t id : block.warps) {
+      const Warp& warp = warps_[id];
+      if (!warp.is_at_barrier) continue;
+      return "block " + std::to_string(warp.stream->position().block) + ": warp " +
+             std::to_string(warp.stream->position().warp) + " waits at " +
+             block.barriers.describe(warp.barrier, block.unfinished);
+    }
+  }
+  return {};
+}
+
+void Sm::check_barrier(std::uint32_t b, std::uint32_t number, Cycle now) {
   Block& block = blocks_[b];
-  if (block.waiting == 0 || block.waiting < block.unfinished) return;
-  block.waiting = 0;
+  if (!block.barriers.is_complete(number, block.unfinished)) return;
+  block.barriers.clear(number);
   for (const std::uint32_t id : block.warps) {
     Warp& warp = warps_[id];
-    if (!warp.is_at_barrier) continue;
+    if (!warp.is_at_barrier || warp.barrier != number) continue;
     warp.is_at_barrier = false;
     head_issued(id, now);
   }
@@ -394,7 +425,9 @@ void Sm::end_warp(std::uint32_t id, Cycle now) {
     std::ranges::sort(free_blocks_, std::greater<>());
     freed_.push_back(now);
   } else {
-    check_barrier(warp.block, now);
+    for (std::uint32_t number = 0; number < trace::num_block_barriers; ++number) {
+      check_barrier(warp.block, number, now);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/cpi_stack.h"
@@ -54,6 +55,8 @@ class Sm {
   [[nodiscard]] std::uint64_t next(Cycle end);
 
   [[nodiscard]] std::size_t resident_warps() const { return num_warps_; }
+  /// The first barrier at which a warp waits, with its warps; empty without one.
+  [[nodiscard]] std::string explain_barrier() const;
   [[nodiscard]] Cycle end() const { return end_; }
   [[nodiscard]] std::uint64_t instructions() const { return num_instructions_; }
   /// Cycles of warps, by what they waited for.
@@ -108,6 +111,7 @@ class Sm {
     bool is_starting = false;
     bool is_blocked = false;  ///< until something arrives
     bool is_at_barrier = false;
+    std::uint8_t barrier = 0;  ///< of its block, where it waits
     /// Completions that it has waited for, by mbarrier.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> passed;
     Cycle waits_since = 0;  ///< for the load-store unit
@@ -117,7 +121,8 @@ class Sm {
   struct Block {
     std::uint32_t resident = 0;
     std::uint32_t unfinished = 0;
-    std::uint32_t waiting = 0;
+    bool is_whole = true;  ///< the trace has all its warps
+    trace::BlockBarriers barriers;
     std::vector<std::uint32_t> warps;
     Phases phases;
   };
@@ -151,7 +156,14 @@ class Sm {
   /// Something was completed at an mbarrier: warps of the block look again.
   void look_at_phases(std::uint32_t block);
   void reach_barrier(std::uint32_t id, Cycle now);
-  void check_barrier(std::uint32_t block, Cycle now);
+  /// A warp comes to a barrier of its block, and goes on at once. Where the trace has only some of
+  /// the warps, nobody waits for that.
+  void pass_barrier(std::uint32_t id, Cycle now);
+  /// What the next head does at a barrier.
+  [[nodiscard]] const trace::BarrierStep& barrier_step(const Warp& warp) const {
+    return trace_.effects()[warp.steps->steps[warp.step].row].barrier;
+  }
+  void check_barrier(std::uint32_t block, std::uint32_t number, Cycle now);
   void end_warp(std::uint32_t id, Cycle now);
   void take_arrivals(Cycle until);
   /// What is there next is far away, in the caches of the processor.

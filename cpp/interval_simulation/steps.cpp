@@ -30,6 +30,7 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     row.stops_warp = machine.atomics_stop_warps && instruction.is_cached_atomic();
     row.is_answered = row.returns || row.stops_warp || (machine.awaits_stores && row.uses_caches);
     row.is_block_barrier = effects.is_block_barrier;
+    row.arrives_at_barrier = effects.barrier.kind == trace::BarrierStep::Kind::arrive;
     row.is_grouped_copy =
         has_control_ ? instruction.kind == trace::MemoryKind::async_copy : effects.is_grouped_copy;
     row.is_async_product = !has_control_ && has_product_waits && effects.is_async_product;
@@ -265,8 +266,12 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
     ++instructions_;
     const std::uint32_t count = row.is_memory ? warp.memory_count[memory++] : 0;
     const bool accesses = row.is_memory && is_active && count > 0;
-    const bool is_barrier = row.is_block_barrier && is_active;
     const bool is_last = k + 1 == warp.instruction.size();
+    const bool is_barrier = row.is_block_barrier && is_active && !is_last;
+    // Who exits after a barrier of so many threads has arrived there.
+    const bool arrives =
+        is_active && (row.arrives_at_barrier || (row.is_block_barrier && is_last &&
+                                                 trace_.effects()[number].barrier.threads > 0));
     const bool steps_phase = has_phases_ && row.steps_phase && is_active;
     const bool comes_to_code =
         !code_.is_all_there() &&
@@ -275,8 +280,10 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       close(row.uses_caches ? Step::Action::access : Step::Action::shared, number, steps_phase);
     } else if (steps_phase) {
       close(Step::Action::none, number, true);
-    } else if (is_barrier && !is_last) {
+    } else if (is_barrier) {
       close(Step::Action::barrier, number);
+    } else if (arrives) {
+      close(Step::Action::arrive, number);
     } else if (!pending_.empty() || comes_to_code) {
       close(Step::Action::none, number);
     }

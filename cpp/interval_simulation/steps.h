@@ -15,7 +15,7 @@ namespace warpstack::interval_simulation {
 /// for other warps. A head issues `fresh` cycles after that of the step before, or `carried` cycles
 /// after that of the step before this one, or when what it waits for is there; the last of them.
 struct Step {
-  enum class Action : std::uint8_t { none, access, shared, barrier, end };
+  enum class Action : std::uint8_t { none, access, shared, barrier, arrive, end };
 
   float fresh = 0;
   float carried = 0;               ///< 0: nothing
@@ -85,6 +85,7 @@ class StepBuilder {
     bool is_answered = false;  ///< the warp gets to know when it is done
     bool has_result = false;   ///< beside data of memory, that the end of the warp waits for
     bool is_block_barrier = false;
+    bool arrives_at_barrier = false;  ///< of the block, without waiting
     bool is_grouped_copy = false;
     bool is_async_product = false;
     bool is_bulk_store = false;

@@ -33,7 +33,7 @@ WarpRunner::WarpRunner(Execution& execution, Faults& faults, Recorder& recorder,
       parameters_(execution, faults, spaces),
       built_ins_(execution, faults, spaces),
       calls_(execution, faults, built_ins_),
-      barriers_(execution, faults),
+      barriers_(execution, faults, recorder),
       branches_(execution, faults, calls_, barriers_),
       exchange_(execution, faults),
       operations_(execution, faults, exchange_, barriers_),
@@ -122,7 +122,9 @@ void WarpRunner::compute(Warp& warp, std::span<const Step> steps, std::byte* reg
 void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask) {
   PathEntry& path = warp.paths.back();
   const bool access = is_access(step.action);
-  const bool records_itself = access || (step.action == Action::async_barrier && mask != 0);
+  const bool records_itself =
+      access ||
+      ((step.action == Action::async_barrier || step.action == Action::barrier) && mask != 0);
   if (!records_itself) recorder_.record(warp, step, mask);
   switch (step.action) {
     case Action::branch:

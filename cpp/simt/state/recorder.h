@@ -86,6 +86,13 @@ class Recorder {
     log_->append_plain(warp.columns, row_of(step, phase), mask);
   }
 
+  /// Records a step at a barrier of the block, which the opcode of its row then names.
+  void record_barrier(Warp& warp, const Step& step, std::uint32_t mask,
+                      const trace::BarrierStep& barrier) {
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_plain(warp.columns, log_->barrier_row(rows_[step.first_row], barrier), mask);
+  }
+
   /// Records a read of a texture that touches the words at `addresses`.
   void record_texels(Warp& warp, const Step& step, std::uint32_t mask,
                      std::span<const std::uint64_t> addresses) {

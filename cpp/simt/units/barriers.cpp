@@ -18,11 +18,14 @@ void Barriers::arrive(Warp& warp, const Step& step, const std::byte* registers,
     return;
   }
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+  const bool names = is_named(step, registers, lane);
+  if (!names) recorder_.record(warp, step, mask);
   if (mask != warp.live) {
     arrive_divergent(warp, step, mask);
     return;
   }
   join(warp, step, registers, mask);
+  if (names) record_named(warp, step, mask, false);
   ++state_of(step, registers, lane).warps;
   if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
   ++path.pc;
@@ -52,6 +55,7 @@ void Barriers::arrive_parted(Warp& warp) {
   }
   const std::byte* const registers = warp.registers();
   BarrierState* state = nullptr;
+  std::uint32_t came = 0;
   for (std::size_t i = warp.frames.back().first_path; i < warp.paths.size(); ++i) {
     const PathEntry& path = warp.paths[i];
     if (path.pc != parked) continue;
@@ -64,6 +68,10 @@ void Barriers::arrive_parted(Warp& warp) {
                    "divergent barrier: lanes of the warp wait at different barriers");
     }
     state = &own;
+    came |= path.mask;
+    if (is_named(step, registers, static_cast<std::uint32_t>(std::countr_zero(path.mask)))) {
+      record_named(warp, step, path.mask, came != warp.live);
+    }
   }
   ++state->warps;
   if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
@@ -159,6 +167,23 @@ bool Barriers::is_in_loop(const ProgramFunction& function, const Step& step) {
     known->second = seen[start];
   }
   return known->second;
+}
+
+bool Barriers::is_named(const Step& step, const std::byte* registers, std::uint32_t lane) const {
+  const Barrier& barrier = program_.barriers[step.detail];
+  return barrier.threads != none ||
+         lane_u32(registers, barrier.number, static_cast<int>(lane)) != 0;
+}
+
+void Barriers::record_named(Warp& warp, const Step& step, std::uint32_t mask, bool is_part) {
+  using Kind = trace::BarrierStep::Kind;
+  const bool arrives = program_.barriers[step.detail].kind == BarrierKind::arrive;
+  trace::BarrierStep barrier{.kind = is_part   ? Kind::part
+                                     : arrives ? Kind::arrive
+                                               : Kind::wait,
+                             .number = static_cast<std::uint8_t>(warp.barrier)};
+  barrier.threads = block_.barriers[warp.barrier].threads;
+  recorder_.record_barrier(warp, step, mask, barrier);
 }
 
 BarrierState& Barriers::state_of(const Step& step, const std::byte* registers, std::uint32_t lane) {

@@ -131,10 +131,13 @@ class SimulatedGpu {
     }
     if (!done()) {
       for (const Sm& sm : sms_) last_ = std::max(last_, sm.last() * ticks_per_cycle);
-      fail(
-          "kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
-          ") is in a deadlock at cycle " + std::to_string(last_ / ticks_per_cycle) +
-          ": nothing can happen any more, which is an error of the simulator. Who waits for what:");
+      const bool is_at_barriers = std::ranges::any_of(sms_, &Sm::waits_at_barrier);
+      fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
+           ") is in a deadlock at cycle " + std::to_string(last_ / ticks_per_cycle) +
+           ": nothing can happen any more, " +
+           (is_at_barriers ? "because too few warps come to a barrier"
+                           : "which is an error of the simulator") +
+           ". Who waits for what:");
     }
     finish();
     return std::move(result_);

@@ -36,6 +36,7 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
                      (instruction.kind == trace::MemoryKind::atomic ||
                       instruction.kind == trace::MemoryKind::reduction);
     row.is_block_barrier = effects.is_block_barrier;
+    row.arrives_at_barrier = effects.barrier.kind == trace::BarrierStep::Kind::arrive;
     row.is_async_copy = effects.is_grouped_copy;
     row.registers = static_cast<std::uint32_t>(registers_.size());
     row.is_async_product = has_product_waits && effects.is_async_product;
@@ -136,9 +137,13 @@ void Sm::launch(std::uint32_t block, Cycle now) {
   if (has_phases_) phases_.clear_block(block_slot);
   std::uint32_t slot = block_slot * warps_per_block_;
   const auto num_warps = static_cast<std::uint32_t>(rows_.trace().blocks().warps(block).size());
+  blocks_[block_slot].is_whole = num_warps == rows_.trace().header().warps_per_block();
   for (std::uint32_t w = 0; w < num_warps; ++w) {
     InstructionStream stream(rows_.trace(), rows_.kinds(), {block, w});
-    if (stream.done()) continue;
+    if (stream.done()) {
+      blocks_[block_slot].is_whole = false;
+      continue;
+    }
     next_warp_start_ = std::max(next_warp_start_, now * ticks_per_cycle);
     const Cycle start = cycle_at_or_after(next_warp_start_);
     next_warp_start_ += warp_start_;
@@ -310,6 +315,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   const RowTable::Row& row = rows_[row_number];
   const std::uint32_t block = warp.block;
   bool waits_at_barrier = false;
+  bool arrives_at_barrier = false;
   ++instructions_;
   warp.finish = std::max(warp.finish, now + 1);
   // A unit takes an instruction whose guard is false everywhere like any other.
@@ -356,6 +362,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       if (row.num_destinations > 0 || row.is_async_product)
         warp.finish = std::max(warp.finish, now + row.latency);
       waits_at_barrier = row.is_block_barrier;
+      arrives_at_barrier = row.arrives_at_barrier;
     }
     if (has_copy_groups_ || has_phases_) take_async_steps(slot, row_number, load, now);
   }
@@ -368,15 +375,33 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     draining_.push_back(slot);
     drain(slot);
     --blocks_[block].unfinished;
-    check_barrier(block, now);
+    if (waits_at_barrier || arrives_at_barrier) {
+      const trace::BarrierStep step = barrier_step(block, row_number);
+      // At those of all threads it is not awaited any more.
+      if (step.threads > 0) blocks_[block].barriers.arrive(step);
+    }
+    for (std::uint32_t number = 0; number < trace::num_block_barriers; ++number) {
+      check_barrier(block, number, now);
+    }
   } else if (waits_at_barrier) {
+    const trace::BarrierStep step = barrier_step(block, row_number);
     warp.is_at_barrier = true;
+    warp.barrier = step.number;
     wait_for_others(warp, slot);
-    ++blocks_[block].waiting;
-    check_barrier(block, now);
+    blocks_[block].barriers.arrive(step);
+    check_barrier(block, step.number, now);
   } else {
     look_ahead(slot);
+    if (!arrives_at_barrier || !blocks_[block].is_whole) return;
+    const trace::BarrierStep step = barrier_step(block, row_number);
+    blocks_[block].barriers.arrive(step);
+    check_barrier(block, step.number, now);
   }
+}
+
+trace::BarrierStep Sm::barrier_step(std::uint32_t block, std::uint32_t row) const {
+  const trace::BarrierStep& step = rows_.trace().effects()[row].barrier;
+  return blocks_[block].is_whole ? step : trace::BarrierStep{.kind = step.kind};
 }
 
 void Sm::hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now) {
@@ -493,13 +518,13 @@ void Sm::free_readers(Cycle now) {
   }
 }
 
-void Sm::check_barrier(std::uint32_t block, Cycle now) {
-  if (blocks_[block].waiting == 0 || blocks_[block].waiting < blocks_[block].unfinished) return;
-  blocks_[block].waiting = 0;
+void Sm::check_barrier(std::uint32_t block, std::uint32_t number, Cycle now) {
+  if (!blocks_[block].barriers.is_complete(number, blocks_[block].unfinished)) return;
+  blocks_[block].barriers.clear(number);
   const std::uint32_t first = block * warps_per_block_;
   for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
     ResidentWarp& warp = warps_[slot];
-    if (!warp.is_resident || !warp.is_at_barrier) continue;
+    if (!warp.is_resident || !warp.is_at_barrier || warp.barrier != number) continue;
     warp.is_at_barrier = false;
     warp.barrier_until = now + barrier_latency_;
     look_ahead(slot);
@@ -532,9 +557,8 @@ void Sm::explain(std::string& text, std::size_t most) const {
     const trace::StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
     text += "next " + next.opcode + " at pc " + std::to_string(next.pc) + ", ";
     if (warp.is_at_barrier) {
-      text += "waits at a barrier for " +
-              std::to_string(blocks_[warp.block].unfinished - blocks_[warp.block].waiting) +
-              " warps of its block";
+      const Block& block = blocks_[warp.block];
+      text += "waits at " + block.barriers.describe(warp.barrier, block.unfinished);
     } else if (warp.cause >= first_load_cause && warp.ready == never) {
       const Load& load = lsu_.load(warp.cause - first_load_cause);
       text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +

@@ -19,6 +19,7 @@
 #include "timing/sm/row_slots.h"
 #include "timing/sm/wake_wheel.h"
 #include "timing/sm/warp_scheduler.h"
+#include "trace/instructions/barrier_steps.h"
 #include "trace/instructions/copy_groups.h"
 #include "trace/instructions/phase_steps.h"
 
@@ -40,6 +41,7 @@ class RowTable {
     bool uses_caches = false;
     bool stops_warp = false;  ///< until it is done, as atomics do on some machines
     bool is_block_barrier = false;
+    bool arrives_at_barrier = false;  ///< of the block, without waiting
     bool is_async_copy = false;
     bool is_async_product = false;  ///< its sums are there when a wait says so
     bool is_bulk_store = false;     ///< in a group that a wait waits for
@@ -154,6 +156,11 @@ class Sm {
   [[nodiscard]] std::uint32_t resident_warps() const { return num_warps_; }
   /// Appends the number of resident warps of each scheduler.
   void count_scheduler_warps(std::vector<std::uint32_t>& counts) const;
+  /// Whether a warp waits at a barrier of its block.
+  [[nodiscard]] bool waits_at_barrier() const {
+    return std::ranges::any_of(by_age_,
+                               [this](std::uint32_t slot) { return warps_[slot].is_at_barrier; });
+  }
   /// Appends what the unfinished warps wait for, a line each, up to `most` lines.
   void explain(std::string& text, std::size_t most) const;
 
@@ -184,9 +191,10 @@ class Sm {
     std::uint8_t unit = 0;
     bool is_resident = false;
     bool is_at_barrier = false;
-    bool has_exited = false;  ///< issued its last instruction
-    std::uint32_t block = 0;  ///< slot
-    Cycle finish = 0;         ///< when what it has issued is done, without its loads
+    std::uint8_t barrier = 0;  ///< of its block, where it waits
+    bool has_exited = false;   ///< issued its last instruction
+    std::uint32_t block = 0;   ///< slot
+    Cycle finish = 0;          ///< when what it has issued is done, without its loads
     Cycle barrier_until = 0;
     std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
     std::uint32_t number = 0;                       ///< among all that have had the slot
@@ -200,7 +208,8 @@ class Sm {
   struct Block {
     std::uint32_t resident = 0;    ///< warps not retired
     std::uint32_t unfinished = 0;  ///< warps that have not exited
-    std::uint32_t waiting = 0;     ///< warps at the barrier
+    bool is_whole = true;          ///< the trace has all its warps
+    trace::BlockBarriers barriers;
   };
   /// Who waits until an instruction in the queue of the load-store unit has read its sources.
   struct Reader {
@@ -250,8 +259,11 @@ class Sm {
   void look_at_phases(std::uint32_t block);
   /// Frees the barriers of instructions that the load-store unit has sent.
   void free_readers(Cycle now);
-  /// Lets the block's warps go on when all of them wait.
-  void check_barrier(std::uint32_t block, Cycle now);
+  /// What an instruction does at a barrier of its block. Where the trace has only some of the
+  /// warps, all barriers are of all of these.
+  [[nodiscard]] trace::BarrierStep barrier_step(std::uint32_t block, std::uint32_t row) const;
+  /// Lets the block's warps go on that wait at a barrier for which enough have come.
+  void check_barrier(std::uint32_t block, std::uint32_t number, Cycle now);
   /// The warp comes to its next instruction, whose code may not be there.
   void come_to_code(std::uint32_t slot, Cycle now);
   /// Finds out when the warp's next instruction may issue: when its registers are ready or, where

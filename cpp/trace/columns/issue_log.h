@@ -62,6 +62,8 @@ class IssueLog {
 
   /// The row of an instruction with a step at an mbarrier, which its opcode names.
   virtual std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) = 0;
+  /// The same for a step at a barrier of the block.
+  virtual std::uint32_t barrier_row(std::uint32_t row, const BarrierStep& step) = 0;
 
  protected:
   explicit IssueLog(KernelHeader header) : header_(std::move(header)) {}

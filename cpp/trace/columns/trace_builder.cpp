@@ -86,6 +86,11 @@ std::array<std::uint32_t, 3> phase_key(std::uint32_t row, const PhaseStep& step)
   return {row, step.barrier, step.kind == PhaseStep::Kind::wait ? step.count + 1 : 0};
 }
 
+std::array<std::uint32_t, 3> barrier_key(std::uint32_t row, const BarrierStep& step) {
+  const bool is_part = step.kind == BarrierStep::Kind::part;
+  return {row, step.number, is_part ? std::numeric_limits<std::uint32_t>::max() : step.threads};
+}
+
 }  // namespace
 
 TraceBuilder::TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget)
@@ -259,6 +264,23 @@ std::optional<std::uint32_t> TraceBuilder::find_phase_row(std::uint32_t row,
                                                           const PhaseStep& step) const {
   const auto found = phase_rows_.find(phase_key(row, step));
   if (found == phase_rows_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::uint32_t TraceBuilder::barrier_row(std::uint32_t row, const BarrierStep& step) {
+  const auto [entry, is_new] = barrier_rows_.try_emplace(barrier_key(row, step));
+  if (is_new) {
+    StaticInstruction named = instructions_[row];
+    named.opcode = barrier_opcode(named.opcode, step);
+    entry->second = intern(std::move(named));
+  }
+  return entry->second;
+}
+
+std::optional<std::uint32_t> TraceBuilder::find_barrier_row(std::uint32_t row,
+                                                            const BarrierStep& step) const {
+  const auto found = barrier_rows_.find(barrier_key(row, step));
+  if (found == barrier_rows_.end()) return std::nullopt;
   return found->second;
 }
 
@@ -456,6 +478,12 @@ std::uint32_t TraceBranch::resolved_row(std::uint32_t row, MemorySpace space) {
 
 std::uint32_t TraceBranch::phase_row(std::uint32_t row, const PhaseStep& step) {
   const std::optional<std::uint32_t> known = trunk_.find_phase_row(row, step);
+  if (!known) throw NewRow{};
+  return *known;
+}
+
+std::uint32_t TraceBranch::barrier_row(std::uint32_t row, const BarrierStep& step) {
+  const std::optional<std::uint32_t> known = trunk_.find_barrier_row(row, step);
   if (!known) throw NewRow{};
   return *known;
 }

@@ -65,9 +65,12 @@ class TraceBuilder final : public IssueLog {
                                                            MemorySpace space) const;
 
   std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
-  /// The same for phase_row().
+  std::uint32_t barrier_row(std::uint32_t row, const BarrierStep& step) override;
+  /// The same for phase_row() and barrier_row().
   [[nodiscard]] std::optional<std::uint32_t> find_phase_row(std::uint32_t row,
                                                             const PhaseStep& step) const;
+  [[nodiscard]] std::optional<std::uint32_t> find_barrier_row(std::uint32_t row,
+                                                              const BarrierStep& step) const;
 
   /// Whether instructions of the table are atomics or reductions that go through the caches.
   [[nodiscard]] bool has_atomics() const;
@@ -110,6 +113,8 @@ class TraceBuilder final : public IssueLog {
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
   /// By row, barrier and, for waits, count plus one: the row of the instruction with them.
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> phase_rows_;
+  /// The same by row, number and threads of a barrier of the block.
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> barrier_rows_;
   std::uint64_t open_block_ = 0;
   std::vector<WarpEntry> open_warps_;
   ColumnBuffers open_columns_;
@@ -135,6 +140,7 @@ class TraceBranch final : public IssueLog {
   /// Copies the builder's new rows, and forgets the counts.
   void begin();
   std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
+  std::uint32_t barrier_row(std::uint32_t row, const BarrierStep& step) override;
 
  private:
   std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;

@@ -25,17 +25,6 @@ OpClass unit_of(const StaticInstruction& instruction) {
   return is_wide_conversion(instruction.opcode) ? OpClass::fp64 : instruction.op_class;
 }
 
-bool is_block_barrier(std::string_view opcode) {
-  for (const std::string_view start : {"BAR.", "bar.", "barrier."}) {
-    if (!opcode.starts_with(start)) continue;
-    opcode.remove_prefix(start.size());
-    if (opcode.starts_with("cta.")) opcode.remove_prefix(4);
-    return std::ranges::any_of(std::array{"SYNC", "RED", "sync", "red"},
-                               [&](const char* kind) { return opcode.starts_with(kind); });
-  }
-  return false;
-}
-
 bool is_matrix_load(std::string_view opcode) {
   return opcode.starts_with("LDSM") || opcode.starts_with("ldmatrix") || opcode.starts_with("wmma");
 }
@@ -60,7 +49,8 @@ Effects effects_of(const StaticInstruction& instruction) {
   Effects effects;
   effects.unit = unit_of(instruction);
   effects.shared_access = shared_access_of(instruction);
-  effects.is_block_barrier = is_block_barrier(opcode);
+  effects.barrier = barrier_step(opcode);
+  effects.is_block_barrier = effects.barrier.kind == BarrierStep::Kind::wait;
   effects.awaits_copies = opcode.starts_with("LDGDEPBAR");
   effects.is_async_product = opcode.starts_with("wgmma.mma_async");
   effects.is_bulk_store =

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "trace/instructions/barrier_steps.h"
 #include "trace/instructions/coalescing.h"
 #include "trace/instructions/copy_groups.h"
 #include "trace/instructions/opcode.h"
@@ -23,7 +24,7 @@ struct Effects {
   OpClass unit = OpClass::unknown;
   /// How the lanes of an access to shared memory share its words.
   SharedAccess shared_access = SharedAccess::other;
-  /// The warps of a block wait for each other (`BAR.SYNC`, `BAR.RED`, `barrier.cta.red`).
+  /// Warps of a block wait for each other (`BAR.SYNC`, `BAR.RED`, `barrier.cta.red`).
   bool is_block_barrier = false;
   /// Its write barrier is for the asynchronous copies before it (`LDGDEPBAR`).
   bool awaits_copies = false;
@@ -33,6 +34,7 @@ struct Effects {
   bool is_bulk_store = false;
   CopyGroupStep groups;  ///< what it does with groups of copies and products
   PhaseStep phase;       ///< what it does at an mbarrier
+  BarrierStep barrier;   ///< what it does at a barrier of its block
   /// An asynchronous copy that is in a group; one that completes something at an mbarrier is not.
   bool is_grouped_copy = false;
   std::optional<TensorOperation> tensor;  ///< of matrix instructions whose type is known

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "trace/instructions/barrier_steps.h"
 
 namespace warpstack::trace {
 namespace {
@@ -320,6 +321,16 @@ std::string sass_opcode(const StaticInstruction& instruction, std::uint64_t bina
     return returns == ReturnKind::exit ? "EXIT" : "RET.REL.NODEC";
   }
   if (instruction.op_class == sfu && tokens[0] == "cvt") return conversion_opcode(tokens);
+  const bool is_of_block =
+      (tokens[0] == "bar" || tokens[0] == "barrier") && !has(tokens, "cluster");
+  if (instruction.op_class == barrier && is_of_block) {
+    // Where the trace says which barrier it is, so does the name.
+    const BarrierStep step = barrier_step(instruction.opcode);
+    const std::string name = has(tokens, "arrive") ? "BAR.ARV" : "BAR.SYNC";
+    const bool says = step.kind != BarrierStep::Kind::none &&
+                      step != BarrierStep{.kind = BarrierStep::Kind::wait};
+    return says ? barrier_opcode(name, step) : name;
+  }
   for (const Name& name : names) {
     if (name.op_class != instruction.op_class || name.since > binary_version) continue;
     if (name.ptx.empty() || name.ptx == tokens[0]) return std::string(name.sass);

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from python_reference import timing
+from python_reference import barriers, timing
 from python_reference.instruction_cache import Code
 from python_reference.interval_scheduler import Scheduler
 from python_reference.interval_steps import issue_step, steps
@@ -188,10 +188,12 @@ class Sm(timing.PlainSm):
         slot = self.free.pop(0)
         self.starts = max(self.starts, float(now))
         mates = {"slot": slot, "warps": []}
+        has_all = num_warps == self.warps_per_block
         place = slot * self.warps_per_block
         for w in range(num_warps):
             program = instructions_of(machine.kernel, machine.table, block, w)
             if not program:
+                has_all = False
                 continue
             scheduler = place % self.count
             first = max(self.first_slots[scheduler], self.starts)
@@ -213,7 +215,7 @@ class Sm(timing.PlainSm):
                 "head_before": start - self.issue_step,
                 "all_done": start,
                 "is_blocked": False,
-                "at_barrier": False,
+                "at_barrier": None,
                 "starts": True,
             }
             self.age += 1
@@ -222,6 +224,7 @@ class Sm(timing.PlainSm):
             mates["warps"].append(warp)
             self.by_age.append(warp)
             heapq.heappush(self.wakes, (start, warp["age"], warp))
+        mates["barriers"] = barriers.Block(has_all)
 
     def begin_step(self, warp):
         step, head = warp["steps"][warp["step"]], warp["head"]
@@ -288,18 +291,26 @@ class Sm(timing.PlainSm):
                 self.end_steps(now)
             elif action in ("access", "shared"):
                 self.ready.append(warp)
-            elif action == "barrier":
-                warp["at_barrier"] = True
-                self.check_barrier(warp["block"], now)
+            elif action in ("barrier", "arrive"):
+                block, row = warp["block"], warp["steps"][warp["step"]]["row"]
+                step = block["barriers"].step_of(self.machine.table[row]["opcode"])
+                if step:
+                    block["barriers"].arrive(step)
+                if action == "barrier":
+                    warp["at_barrier"] = step[1]
+                else:
+                    self.head_issued(warp, now)
+                self.check_barrier(block, now)
             elif action == "end":
                 self.end_warp(warp, now)
             else:
                 self.head_issued(warp, now)
 
     def check_barrier(self, block, now):
-        if all(warp["at_barrier"] for warp in block["warps"]):
-            for warp in block["warps"]:
-                warp["at_barrier"] = False
+        open_now = block["barriers"].open(len(block["warps"]))
+        for warp in block["warps"]:
+            if warp["at_barrier"] in open_now:
+                warp["at_barrier"] = None
                 self.head_issued(warp, now)
 
     def end_warp(self, warp, now):

@@ -9,8 +9,8 @@ import math
 import re
 
 from python_reference import tensor
+from python_reference.barriers import step_of
 from python_reference.instruction_cache import Code
-from python_reference.timing import BLOCK_BARRIER
 from python_reference.timing_control import NO_BARRIER, unit_of
 from python_reference.timing_trace import instructions_of
 
@@ -154,16 +154,21 @@ def steps(kernel, config, block, number):
         issue = Need(issue.after)
         instructions += 1
         access = bool(is_memory and mask and count)
-        barrier = bool(mask and not is_memory and BLOCK_BARRIER.match(opcode))
-        barrier = barrier and k + 1 < len(program)
+        at = step_of(opcode) if mask and not is_memory else None
+        is_last = k + 1 == len(program)
+        barrier = bool(at and at[0] and not is_last)
+        # Who exits after a barrier of all threads is not awaited there.
+        arrives = bool(at and not barrier and (not at[0] or at[2] is not None))
         new_line = k == 0 or code.of_row[index] != code.of_row[program[k - 1][0]]
         comes_to_code = new_line and not code.is_all_there()
-        if access or barrier or waits or comes_to_code:
+        if access or barrier or arrives or waits or comes_to_code:
             action = "none"
             if access:
                 action = "shared" if row["space"] == "shared" else "access"
             elif barrier:
                 action = "barrier"
+            elif arrives:
+                action = "arrive"
             close(action, index, issue, waits, comes_to_code)
             instructions = 0
             issue = Need({len(alone) - 1: 0.0})

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 
-from python_reference import memory, phases, tensor
+from python_reference import barriers, memory, phases, tensor
 from python_reference.instruction_cache import Code, InstructionCache, WarpCode
 from python_reference.memory import ALL_BYTES, LOCAL, PlainCache, grouped, resident_blocks
 from python_reference.timing_control import ControlledWarp, unit_of
@@ -15,8 +15,6 @@ from python_reference.timing_memory import TICKS, Channel, Link, Slice, ticks
 from python_reference.timing_trace import instructions_of, parts_of
 
 NEVER = 2**62
-#: Where the warps of a block wait for each other, in SASS and PTX.
-BLOCK_BARRIER = re.compile(r"(BAR\.|bar\.|barrier\.)(cta\.)?(SYNC|RED|sync|red)")
 #: In which lost issue slots are shared.
 PARTS_PER_SLOT = 2**20
 PARTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
@@ -308,9 +306,12 @@ class PlainSm:
         self.next_warp_start = max(self.next_warp_start, now * TICKS)
         block = {"slot": slot, "warps": [], "phases": phases.Block()}
         warp_slot = slot * self.warps_per_block
-        for w in range(len(list(self.machine.kernel.blocks())[position][1])):
+        num_warps = len(list(self.machine.kernel.blocks())[position][1])
+        has_all = num_warps == self.warps_per_block
+        for w in range(num_warps):
             program = instructions_of(self.machine.kernel, self.machine.table, position, w)
             if not program:
+                has_all = False
                 continue
             start = -(-self.next_warp_start // TICKS)
             self.next_warp_start += ticks(self.config["warp_start_cycles"])
@@ -319,7 +320,7 @@ class PlainSm:
                 "next": 0,
                 "block": block,
                 "registers": {},
-                "at_barrier": False,
+                "at_barrier": None,
                 "barrier_until": start,
                 "finish": start,
                 "loads": [],
@@ -336,6 +337,7 @@ class PlainSm:
             self.by_age.append(warp)
             self.schedulers[warp["scheduler"]]["warps"].append(warp)
             self.num_warps += 1
+        block["barriers"] = barriers.Block(has_all)
 
     def cycle(self, now):
         while self.arrivals and self.arrivals[0][0] <= now * TICKS:
@@ -431,7 +433,7 @@ class PlainSm:
 
     def obstacle(self, warp, now):
         """Return why a warp cannot issue: a part of the stack, a load, 'barrier', or None."""
-        if warp["at_barrier"]:
+        if warp["at_barrier"] is not None:
             return "barrier"
         if warp["next"] == len(warp["program"]):
             return warp["loads"][0] if warp["loads"] else "dep"
@@ -476,7 +478,7 @@ class PlainSm:
         if warp["next"] < len(warp["program"]):
             warp["code"].come_to(warp["program"][warp["next"]][0], now)
         warp["finish"] = max(warp["finish"], now + 1)
-        barrier = False
+        barrier = None
         unit, interval = unit_of(instruction), 0
         if op_class != "memory":
             interval = self.config["interval"].get(unit, 0)
@@ -515,21 +517,21 @@ class PlainSm:
             for register in instruction["destinations"]:
                 warp["registers"][register] = (now + latency, "dep")
                 warp["finish"] = max(warp["finish"], now + latency)
-            barrier = BLOCK_BARRIER.match(instruction["opcode"]) is not None
+            barrier = warp["block"]["barriers"].step_of(instruction["opcode"])
         if self.machine.kernel.has_control_fields:
             warp["control"].issued(instruction, now)
-        if barrier and warp["next"] < len(warp["program"]):
-            warp["at_barrier"] = True
+        exits = warp["next"] == len(warp["program"])
+        if barrier:
+            warp["block"]["barriers"].arrive(barrier, exits)
+            if barrier[0] and not exits:
+                warp["at_barrier"] = barrier[1]
         mates = warp["block"]["warps"]
-        if (barrier or warp["next"] == len(warp["program"])) and all(
-            w["at_barrier"] or w["next"] == len(w["program"]) for w in mates
-        ):
-            for mate in mates:
-                if mate["at_barrier"]:
-                    mate["at_barrier"] = False
-                    mate["barrier_until"] = now + max(
-                        math.ceil(self.config["latency"]["barrier"]), 1
-                    )
+        unfinished = sum(mate["next"] < len(mate["program"]) for mate in mates)
+        open_now = warp["block"]["barriers"].open(unfinished)
+        for mate in mates:
+            if mate["at_barrier"] in open_now:
+                mate["at_barrier"] = None
+                mate["barrier_until"] = now + max(math.ceil(self.config["latency"]["barrier"]), 1)
 
     # The load-store unit
 
