@@ -104,6 +104,21 @@ def test_launches_find_in_l2_what_earlier_ones_left(model):
     assert simulated[1] < 0.95 * simulated[0]
 
 
+@pytest.mark.parametrize("counters", [32, 2048 * 128])
+def test_bars_know_that_atomics_of_all_blocks_may_meet(counters):
+    kernel = ws.patterns.KernelBuilder("count", grid=2048, block=128)
+    for _ in range(4):
+        kernel.emit("RED.E.ADD", src=[2, 3], address=2**30 + kernel.thread % counters * 4)
+    kernel.emit("EXIT")
+    launch = kernel.build()
+    whole = ws.predict(launch, "h100-sxm")["ipc"][0]
+    (row,) = ws.predict(launch, "h100-sxm", sample_blocks=4).to_dict("records")
+    assert row["ipc_low"] <= whole <= row["ipc_high"]
+    simulated = ws.simulate(launch, "h100-sxm")
+    low, high = ws.simulate(launch, "h100-sxm", sample_blocks=4).ipc_bounds
+    assert 0 <= low <= simulated.ipc <= high
+
+
 def test_small_launches_run_whole_behind_samples():
     app = ws.App([strided(1), ws.patterns.strided(gs=8, iterations=4, blocks=64, launch_id=2)])
     rows = ws.predict(app, "titan-v", MODELS, sample_blocks=8)
