@@ -98,7 +98,7 @@ def _of_launch(
             parts[0],
             gpu,
             found[0].cycles,
-            meeting and meeting.instructions / meeting.cycles,
+            None if meeting is None else meeting.instructions / meeting.cycles,
         )
         if samples.will_do(number, width):
             return BlockSampled(found[0], parts[0].blocks, width)
