@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "bindings/bindings.h"
@@ -481,6 +483,19 @@ void bind_trace(py::module_& module) {
              for (const trace::WarpEntry& warp : t.blocks().warps(block))
                numbers.push_back(warp.number);
              return std::pair(t.blocks().linear_index(block), numbers);
+           })
+      .def("block_work",
+           [](const trace::KernelTrace& t) {
+             const std::size_t blocks = t.blocks().size();
+             std::vector<std::uint64_t> instructions(blocks);
+             std::vector<std::uint64_t> longest(blocks);
+             for (std::size_t b = 0; b < blocks; ++b) {
+               for (const trace::WarpEntry& warp : t.blocks().warps(b)) {
+                 instructions[b] += warp.instructions;
+                 longest[b] = std::max<std::uint64_t>(longest[b], warp.instructions);
+               }
+             }
+             return std::pair(array_of(std::move(instructions)), array_of(std::move(longest)));
            })
       .def("warp_columns", [](const py::object& self, std::uint32_t block,
                               std::uint32_t warp) { return warp_columns(self, {block, warp}); })

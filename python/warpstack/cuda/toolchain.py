@@ -227,7 +227,10 @@ def _include_folders() -> list[str]:
     """Return where the headers of CUDA are, for sources that include some."""
     folders = [package / "include" for package in nvidia_packages()]
     folders.append(Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include")
-    return [str(folder) for folder in folders if (folder / "cuda_runtime.h").exists()]
+    found = [folder for folder in folders if (folder / "cuda_runtime.h").exists()]
+    # libcu++, which cooperative groups include, has a folder of its own from CUDA 13 on.
+    found += [folder / "cccl" for folder in found if (folder / "cccl" / "cuda").is_dir()]
+    return [str(folder) for folder in found]
 
 
 def compile_both(

@@ -49,7 +49,7 @@ from warpstack.models.prediction import fields_used, model_list, needs_of, warn_
 from warpstack.tables import result_table
 from warpstack.timing.simulation import SharedProgress
 from warpstack.traces.cluster import check_client, run_on_cluster
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace, kernels_of, warn_of_samples
 
 if TYPE_CHECKING:
     import distributed
@@ -363,6 +363,7 @@ class Design:
             if not kernels[name]:
                 what = f"the application {name}" if name else "the application"
                 raise InputError(f"{what} has no kernels; there is nothing to predict")
+            warn_of_samples(kernels[name], "sweep")
         if not kernels:
             raise InputError("there is no application; there is nothing to predict")
         fields, points = points_of(axes)

@@ -12,7 +12,7 @@ from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import MemorySystem
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace, kernels_of, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -75,6 +75,7 @@ def ablate(
     flush_l2 = how.flush_l2
     base = as_gpu(gpu)
     kernels = kernels_of(app)
+    warn_of_samples(kernels, "ablate")
     rows = []
     with progress_bar(progress, len(VARIANTS) * len(kernels), "ablations", "kernel") as bar:
         for variant in VARIANTS:

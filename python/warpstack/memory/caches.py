@@ -28,7 +28,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.policies import register_policy
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.tables import row
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace, kernels_of, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -517,6 +517,7 @@ def simulate_caches(
             "sample_sms = 'auto' is for predictions, which know how exact IPC is; give a number above 0, "
             "at most 1 (all)"
         )
+    warn_of_samples(kernels_of(app), "simulate_caches")
     system = MemorySystem(
         gpu,
         blocks=blocks,

@@ -22,7 +22,7 @@ from warpstack._util.same import same
 from warpstack.errors import InputError, not_one_of, shown, warn
 from warpstack.hardware.description import GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace, warn_of_samples
 
 __all__ = [
     "PptGpuMem",
@@ -334,6 +334,7 @@ def reuse_profile(
         return ReuseProfile.from_lines(
             kernel_or_lines, sample_lines=sample_lines, batches=batches, seed=seed
         )
+    warn_of_samples([kernel_or_lines], "reuse_profile")
     stream = _stream_config(kernel_or_lines, gpu, level, line_bytes, filtered)
     _check_sampling(sample_lines, batches, seed)
     core = _core.profile_kernel(kernel_or_lines._core, stream, sample_lines, batches, seed)
@@ -381,6 +382,7 @@ def line_stream(
         If an argument is out of range, or a thread block does not fit on an SM.
     """
     config = _stream_config(kernel, gpu, level, line_bytes, filtered)
+    warn_of_samples([kernel], "line_stream")
     lines, kinds, ends = _core.kernel_lines(kernel._core, config)
     names = pd.Categorical.from_codes(kinds.astype(np.int8), categories=pd.Index(KINDS))
     table = pd.DataFrame({"line": lines, "kind": names})

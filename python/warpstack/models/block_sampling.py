@@ -13,7 +13,7 @@ from warpstack.interval.profile import profile_of, representative_warp
 from warpstack.memory.caches import MemorySystem
 from warpstack.models.interval_simulation import IntervalSimulator
 from warpstack.models.pipeline import Found, Needs, Pipeline
-from warpstack.traces.block_sample import AppSamples, BlockPart, half_width
+from warpstack.traces.block_sample import AppSamples, BlockPart, crowded, half_width
 
 if TYPE_CHECKING:
     from warpstack.traces.trace import KernelTrace
@@ -49,15 +49,23 @@ def block_sampled(
                     [_of_whole(evaluate(found, small, m), part, kernel) for m in models]
                 )
             best, *halves = of_parts
+            meeting = stages.of_crowded(number, parts[0], one_in)
             widths = [
-                half_width(one.ipc, [half[m].ipc for half in halves], parts[0], gpu.num_sms)
-                for m, one in enumerate(best)
+                half_width(
+                    one.ipc,
+                    [half[m].ipc for half in halves],
+                    parts[0],
+                    gpu,
+                    one.cycles,
+                    meeting and _of_whole(evaluate(*meeting, model), parts[0], kernel).ipc,
+                )
+                for m, (one, model) in enumerate(zip(best, models, strict=True))
             ]
             if samples.will_do(number, max(widths)):
                 yield (
                     parts[0].blocks,
                     [
-                        (one, one.ipc * (1 - width), one.ipc * (1 + width))
+                        (one, one.ipc * max(1 - width, 0.0), one.ipc * (1 + width))
                         for one, width in zip(best, widths, strict=True)
                     ],
                 )
@@ -104,7 +112,19 @@ class _Stages:
 
     def of_part(self, number: int, part: BlockPart, one_in: int, which: int) -> tuple[Found, Gpu]:
         """Return what models need of a part of a launch, and the part of the GPU."""
+        return self._found(
+            number, part, one_in, which, part_of(self._gpu, part.num_sms, part.memory_share)
+        )
+
+    def of_crowded(self, number: int, part: BlockPart, one_in: int) -> tuple[Found, Gpu] | None:
+        """Return the same of a sample where atomics of all blocks meet; None if there are none."""
         small = part_of(self._gpu, part.num_sms, part.memory_share)
+        slower = crowded(part, small, self._gpu.num_sms)
+        return None if slower is None else self._found(number, part, one_in, 0, slower)
+
+    def _found(
+        self, number: int, part: BlockPart, one_in: int, which: int, small: Gpu
+    ) -> tuple[Found, Gpu]:
         before: list[KernelTrace] = []
         if not self._options.flush_l2:
             before = self._samples.before(number, one_in, which, small)

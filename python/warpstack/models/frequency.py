@@ -20,7 +20,7 @@ from warpstack.models import prediction
 from warpstack.models.pipeline import Found, Pipeline
 from warpstack.tables import result_table, row, settings_of
 from warpstack.timing.simulation import MODEL_NAME, SimulationResult, Simulator
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -196,6 +196,7 @@ def dvfs(
     simulates = CRISP in wanted or MODEL_NAME in wanted
     prediction.warn_of_unread(how, analytical, counts_write_backs=simulates)
     pipeline = Pipeline(app, how)
+    warn_of_samples(pipeline.kernels, "dvfs")
     described = {clock: gpu.replace(clock_ghz=clock) for clock in clocks}
     simulated = [c for c in clocks if MODEL_NAME in wanted or (CRISP in wanted and c == clocks[0])]
     simulators = {

@@ -18,7 +18,7 @@ from warpstack.models import interval_simulation, prediction
 from warpstack.models.pipeline import Found, Pipeline
 from warpstack.tables import row, settings_of
 from warpstack.timing import simulation
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -113,6 +113,7 @@ def roofline(
     gpu = profiled(as_gpu(gpu), how.profiler)
     roofs = ceilings(gpu)
     pipeline = Pipeline(app, how)
+    warn_of_samples(pipeline.kernels, "roofline")
     simulator = simulation.Simulator(gpu, initial_l2=how.written_share) if simulate else None
     settings = settings_of(how)
     rows = []

@@ -22,7 +22,7 @@ from warpstack.reporting.row_counts import instruction_counts
 from warpstack.tables import STACK_COMPONENTS, result_table
 from warpstack.timing.simulation import SimulationResult
 from warpstack.timing.simulation import simulate as simulate_kernels
-from warpstack.traces.trace import App, KernelTrace, distinct_names
+from warpstack.traces.trace import App, KernelTrace, distinct_names, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -132,6 +132,7 @@ def lines_and_instructions(
     options = Options(flush_l2=flush_l2, initial_l2=initial_l2)
     pipeline = Pipeline(app, options)
     kernels = pipeline.kernels
+    warn_of_samples(pipeline.kernels, "lines")
     results: list[SimulationResult | None] = [None] * len(kernels)
     if simulate:
         whole = App(kernels)

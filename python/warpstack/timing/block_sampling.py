@@ -12,7 +12,7 @@ from warpstack._util.progress import Progress
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.part import part_of
 from warpstack.timing.apart import ResultValues
-from warpstack.traces.block_sample import AppSamples, BlockPart, half_width
+from warpstack.traces.block_sample import AppSamples, BlockPart, crowded, half_width
 from warpstack.traces.trace import KernelTrace
 
 __all__ = ["BlockSampled", "simulated_from_blocks"]
@@ -38,7 +38,7 @@ class BlockSampled:
         self.values = values
         self.blocks = blocks
         ipc = values.instructions / values.cycles if values.cycles else 0.0
-        self.ipc_low, self.ipc_high = ipc * (1 - width), ipc * (1 + width)
+        self.ipc_low, self.ipc_high = ipc * max(1 - width, 0.0), ipc * (1 + width)
 
 
 def simulated_from_blocks(
@@ -81,13 +81,25 @@ def _of_launch(
 ) -> BlockSampled | None:
     """Return what a sample says of a launch; None where all blocks are to run."""
     for one_in, parts in samples.to_try(number):
-        found = []
-        for which, part in enumerate(parts):
-            small = part_of(gpu, part.num_sms, part.memory_share)
+
+        def on(small: Gpu, which: int, parts: Sequence[BlockPart] = parts) -> ResultValues:
             before = [] if flush_l2 else samples.before(number, one_in, which, small)
-            found.append(_of_whole(_values(run(small, (*before, part.launch))), part, gpu))
+            launch = parts[which].launch
+            return _of_whole(_values(run(small, (*before, launch))), parts[which], gpu)
+
+        smaller = [part_of(gpu, part.num_sms, part.memory_share) for part in parts]
+        found = [on(small, which) for which, small in enumerate(smaller)]
         best, *halves = (one.instructions / one.cycles for one in found)
-        width = half_width(best, halves, parts[0], gpu.num_sms)
+        slower = crowded(parts[0], smaller[0], gpu.num_sms)
+        meeting = None if slower is None else on(slower, 0)
+        width = half_width(
+            best,
+            halves,
+            parts[0],
+            gpu,
+            found[0].cycles,
+            None if meeting is None else meeting.instructions / meeting.cycles,
+        )
         if samples.will_do(number, width):
             return BlockSampled(found[0], parts[0].blocks, width)
     return None

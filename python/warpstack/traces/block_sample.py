@@ -14,7 +14,7 @@ from warpstack._util.trace_budget import default_budget
 from warpstack.hardware.description import Gpu
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["AppSamples", "BlockPart", "half_width", "parts_of"]
+__all__ = ["AppSamples", "BlockPart", "crowded", "half_width", "parts_of"]
 
 #: Accesses of a launch above which its lines are counted from a sample of them.
 _MOST_SECTORS = 1 << 21
@@ -32,6 +32,16 @@ _FLOOR = 0.03
 _BIAS = 2.0
 _SPREAD = 2.0
 _SHARED = 0.2
+#: How far the instructions of a launch may be from those that its sample stands for, relative, and how
+#: much longer its longest warp may be: beyond, the sample misses work that others do not do.
+_MOST_UNEVEN = 0.1
+_MOST_LONGER = 1.25
+#: How much counts that blocks at the ends of runs miss what their neighbours would have brought.
+_EDGES = 1.3
+#: Share of such lines from which on one of these misses may end last.
+_FEW_EDGES = 0.001
+#: The most turns that `Gpu` takes for a lane of an atomic.
+_MOST_TURNS = 1024.0
 #: Bytes of an access in traces.
 _SECTOR_BYTES = 32
 
@@ -53,6 +63,11 @@ class BlockPart:
         The cycles of the whole launch over those of the part.
     counts
         Blocks of the whole launch over those of the part.
+    uneven
+        How far the instructions of the launch are from those that the part stands for, relative; 0
+        where only a sample was traced.
+    edges
+        Lines that its blocks would share with neighbours that are not in the sample, over its lines.
     """
 
     launch: KernelTrace
@@ -60,6 +75,8 @@ class BlockPart:
     memory_share: float
     times: float
     counts: float
+    uneven: float = 0.0
+    edges: float = 0.0
 
     @property
     def blocks(self) -> int:
@@ -86,16 +103,27 @@ def parts_of(
     runs = _runs_of(kernel, one_in)
     if runs is None:
         return None
-    there = sum(map(len, runs))
-    num_sms = max(1, gpu_sms * there // kernel.num_blocks)
+
+    def most_sms(chosen: list[range]) -> int:
+        return gpu_sms * sum(map(len, chosen)) // kernel.num_blocks
+
+    num_sms = max(1, most_sms(runs))
     full = _shortened(runs, kernel.num_blocks * num_sms / gpu_sms)
-    half_sms = max(1, num_sms // 2)
+    uneven = 0.0 if kernel.is_sampled else _unevenness(kernel, full)
+    if uneven > _MOST_UNEVEN:
+        return None
+    half_sms = max(1, min(num_sms // 2, most_sms(runs[::2]), most_sms(runs[1::2])))
     levels = np.zeros(kernel._core.num_traced_blocks, np.uint8)
     for level, chosen in enumerate((full, full[::2], full[::4]), 1):
         levels[[block for run in chosen for block in run]] = level
     one_line_in = -(-kernel._core.num_sectors * sum(map(len, full)) // len(levels) // _MOST_SECTORS)
     lines = kernel._core.touched_lines(levels, 3, line_bytes, max(one_line_in, 1))
     blocks = sum(map(len, full))
+    fronts = [run[: -(-len(run) // 2)] for run in full]
+    levels[[block for run in full for block in run]] = 1
+    levels[[block for run in fronts for block in run]] = 2
+    in_fronts = kernel._core.touched_lines(levels.clip(max=2), 2, line_bytes, max(one_line_in, 1))[1]
+    edges = _shared_beyond(lines, in_fronts, [full, full[::2], fronts])
     whole = _whole_lines(lines, blocks / kernel.num_blocks)
 
     def part(chosen: list[range], sms: int, touched: int) -> BlockPart:
@@ -109,10 +137,12 @@ def parts_of(
             touched / whole if whole else sms / gpu_sms,
             counts * sms / gpu_sms,
             counts,
+            uneven,
+            edges,
         )
 
     wanted = kernel.num_blocks * half_sms / gpu_sms
-    even, odd = (_shortened(full[first::2], wanted) for first in (0, 1))
+    even, odd = (_shortened(runs[first::2], wanted) for first in (0, 1))
     return (
         part(full, num_sms, lines[0]),
         part(even, half_sms, lines[1]),
@@ -137,10 +167,56 @@ def _runs_of(kernel: KernelTrace, one_in: int) -> list[range] | None:
 
 
 def _shortened(runs: list[range], blocks: float) -> list[range]:
-    """Return the first blocks of each run, so many of all runs together if they are there."""
-    wanted = max(round(blocks), 1)
+    """Return the first blocks of each run, so many of all runs together if they are there.
+
+    They are rounded up: blocks that the whole GPU does not hold at once then begin a wave on the part,
+    too, and only those.
+    """
+    there = sum(map(len, runs))
+    wanted = min(max(math.ceil(blocks - 1e-9), 1), there)
     ends = [wanted * number // len(runs) for number in range(len(runs) + 1)]
-    return [run[: end - begin] for run, begin, end in zip(runs, ends[:-1], ends[1:], strict=True)]
+    lengths = [
+        min(end - begin, len(run))
+        for run, begin, end in zip(runs, ends[:-1], ends[1:], strict=True)
+    ]
+    for number, run in enumerate(runs):  # where a run is too short, others give more
+        lengths[number] += min(len(run) - lengths[number], wanted - sum(lengths))
+    return [run[:length] for run, length in zip(runs, lengths, strict=True)]
+
+
+def _shared_beyond(lines: list[int], in_fronts: int, runs: list[list[range]]) -> float:
+    """Return how many lines blocks of runs share with those behind a run, over all of their lines.
+
+    The first halves of the runs share as many with the second ones as the runs with what follows. Lines
+    that far runs share, too, do not count.
+
+    Parameters
+    ----------
+    lines
+        Those of all runs and of every other run.
+    in_fronts
+        Those of the first halves of all runs.
+    runs
+        All runs, every other one, and the first halves of all.
+    """
+    if not lines[0]:
+        return 0.0
+    whole, other, fronts = (sum(map(len, some)) for some in runs)
+    far = max(lines[1] * whole / other - lines[0], 0.0)
+    near = in_fronts * whole / fronts - lines[0]
+    return max(near - far, 0.0) / lines[0]
+
+
+def _unevenness(kernel: KernelTrace, runs: list[range]) -> float:
+    """Return how far the instructions of a launch are from those that runs of its blocks stand for.
+
+    Infinite where its longest warp is much longer than theirs: it may take as long as all others.
+    """
+    instructions, longest = kernel._core.block_work()
+    positions = np.concatenate([np.arange(run.start, run.stop) for run in runs])
+    if longest.max() > _MOST_LONGER * longest[positions].max():
+        return math.inf
+    return float(abs(instructions[positions].mean() / instructions.mean() - 1))
 
 
 def _whole_lines(lines: list[int], share: float) -> float:
@@ -172,7 +248,26 @@ def _whole_lines(lines: list[int], share: float) -> float:
     return min(max(own + shared * seen, float(all_lines)), all_lines / share)
 
 
-def half_width(ipc: float, halves: Sequence[float], sample: BlockPart, gpu_sms: int) -> float:
+def crowded(part: BlockPart, small: Gpu, gpu_sms: int) -> Gpu | None:
+    """Return a part of a GPU where atomics take as long as if those of all blocks met there.
+
+    On the part a word that all blocks change has the atomics of the sample alone. Which words do so is
+    not known; None where there are no atomics.
+    """
+    turns = small.l2_atomic_lane_turns
+    if not (turns and part.launch._core.has_atomics):
+        return None
+    return small.replace(l2_atomic_lane_turns=min(turns * gpu_sms / part.num_sms, _MOST_TURNS))
+
+
+def half_width(
+    ipc: float,
+    halves: Sequence[float],
+    sample: BlockPart,
+    gpu: Gpu,
+    cycles: float,
+    crowded_ipc: float | None = None,
+) -> float:
     """Return the relative half width of an interval of IPC with a confidence of 95 %.
 
     Parameters
@@ -184,13 +279,22 @@ def half_width(ipc: float, halves: Sequence[float], sample: BlockPart, gpu_sms: 
         blocks differ; where both differ from the sample, the size of the part matters.
     sample
         The sample.
-    gpu_sms
-        SMs of the whole GPU.
+    gpu
+        The whole GPU.
+    cycles
+        What the sample says.
+    crowded_ipc
+        What the sample says where the atomics of all blocks meet (`crowded`).
     """
     mean = sum(halves) / len(halves)
     spread = (max(halves) - min(halves)) / 2
-    shared = max(sample.memory_share * gpu_sms / sample.num_sms - 1, 0.0)
-    return _FLOOR + (_BIAS * abs(ipc - mean) + _SPREAD * spread) / ipc + _SHARED * min(shared, 1.0)
+    shared = max(sample.memory_share * gpu.num_sms / sample.num_sms - 1, 0.0)
+    slower = 0.0 if crowded_ipc is None else max(1 - crowded_ipc / ipc, 0.0)
+    differing = (_BIAS * abs(ipc - mean) + _SPREAD * spread) / ipc
+    # Of a short launch the miss of one block at an edge is long.
+    late = gpu.dram_latency / cycles if sample.edges > _FEW_EDGES else 0.0
+    edges = _EDGES * sample.edges + min(late, 1.0)
+    return _FLOOR + differing + _SHARED * min(shared, 1.0) + edges + sample.uneven + slower
 
 
 class AppSamples:

@@ -637,6 +637,17 @@ def warn_of_gaps(kernels: Sequence[KernelTrace], where: str) -> None:
         )
 
 
+def warn_of_samples(kernels: Sequence[KernelTrace], what: str) -> None:
+    """Warn where traces are samples of thread blocks of what takes their blocks as they are."""
+    samples = _gaps(kernels, lambda k: (k.num_missing_blocks if k.is_sampled else 0, k.num_blocks))
+    if samples:
+        _warn(
+            f"{what}: traces are samples of thread blocks, which lack {samples}: counts are of the "
+            "traced blocks alone, and these have the caches and the memory of the whole GPU; predict and "
+            "simulate answer for all blocks, other answers need a trace of all"
+        )
+
+
 def _gaps(
     kernels: Sequence[KernelTrace], missing_of: Callable[[KernelTrace], tuple[int, int]]
 ) -> str:

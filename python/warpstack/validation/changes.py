@@ -24,7 +24,7 @@ from warpstack.models.pipeline import Pipeline, Recent
 from warpstack.models.prediction import model_list, needs_of, prediction_of, warn_of_unread
 from warpstack.tables import checked_table, require
 from warpstack.timing import simulation
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import App, KernelTrace, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -155,6 +155,7 @@ def what_if(
     warn_of_unread(how, wanted, counts_write_backs=simulate)
     # Most changes leave the caches alone: results of the baseline and of the change before are kept.
     pipeline = Pipeline(app, how, memo=Recent(2))
+    warn_of_samples(pipeline.kernels, "what_if")
     whole = app if isinstance(app, App) else App(pipeline.kernels)
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "trying changes", "change") as bar:

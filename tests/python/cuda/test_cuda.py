@@ -483,3 +483,12 @@ def test_code_of_the_host_is_for_nvcc(monkeypatch, device):
 )
 def test_what_counts_as_code_of_the_host(text, found):
     assert host_code(text) == found
+
+
+def test_headers_of_libcu_are_found(tmp_path, monkeypatch):
+    include = tmp_path / "include"
+    (include / "cccl" / "cuda").mkdir(parents=True)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert str(include) not in toolchain._include_folders()  # no CUDA is there
+    (include / "cuda_runtime.h").touch()
+    assert {str(include), str(include / "cccl")} <= set(toolchain._include_folders())

@@ -104,6 +104,21 @@ def test_launches_find_in_l2_what_earlier_ones_left(model):
     assert simulated[1] < 0.95 * simulated[0]
 
 
+@pytest.mark.parametrize("counters", [32, 2048 * 128])
+def test_bars_know_that_atomics_of_all_blocks_may_meet(counters):
+    kernel = ws.patterns.KernelBuilder("count", grid=2048, block=128)
+    for _ in range(4):
+        kernel.emit("RED.E.ADD", src=[2, 3], address=2**30 + kernel.thread % counters * 4)
+    kernel.emit("EXIT")
+    launch = kernel.build()
+    whole = ws.predict(launch, "h100-sxm")["ipc"][0]
+    (row,) = ws.predict(launch, "h100-sxm", sample_blocks=4).to_dict("records")
+    assert row["ipc_low"] <= whole <= row["ipc_high"]
+    simulated = ws.simulate(launch, "h100-sxm")
+    low, high = ws.simulate(launch, "h100-sxm", sample_blocks=4).ipc_bounds
+    assert 0 <= low <= simulated.ipc <= high
+
+
 def test_small_launches_run_whole_behind_samples():
     app = ws.App([strided(1), ws.patterns.strided(gs=8, iterations=4, blocks=64, launch_id=2)])
     rows = ws.predict(app, "titan-v", MODELS, sample_blocks=8)
@@ -140,3 +155,24 @@ def test_what_sample_blocks_is(wrong):
 def test_one_sample_at_a_time(other):
     with pytest.raises(ws.InputError, match=r"sample_.*: thread blocks are a sample already"):
         ws.predict(ws.patterns.stream(blocks=4), "pascal-mdm", sample_blocks=4, **other)
+
+
+TAKE_BLOCKS_AS_THEY_ARE = {
+    "sweep": lambda kernel: ws.sweep(kernel, "titan-v", {"num_sms": [40, 80]}),
+    "what_if": lambda kernel: ws.validation.what_if(kernel, "titan-v"),
+    "lines": lambda kernel: ws.lines(kernel, "titan-v"),
+    "roofline": lambda kernel: ws.models.roofline(kernel, "titan-v"),
+    "dvfs": lambda kernel: ws.models.dvfs(kernel, "titan-v", [1.0]),
+    "simulate_caches": lambda kernel: ws.simulate_caches(kernel, "titan-v"),
+    "ablate": lambda kernel: ws.memory.ablate(kernel, "titan-v"),
+    "reuse_profile": lambda kernel: ws.memory.reuse_profile(kernel, "titan-v"),
+    "line_stream": lambda kernel: ws.memory.line_stream(kernel, "titan-v"),
+}
+
+
+@pytest.mark.parametrize("name", TAKE_BLOCKS_AS_THEY_ARE)
+def test_who_cannot_take_a_sample_says_so(name):
+    kernel = ws.patterns.stream(blocks=300)
+    TAKE_BLOCKS_AS_THEY_ARE[name](kernel)
+    with pytest.warns(ws.errors.TraceWarning, match=rf"^{name}: .* lack 172 of 300 in kernel"):
+        TAKE_BLOCKS_AS_THEY_ARE[name](sample_of(kernel, 128))

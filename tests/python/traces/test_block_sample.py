@@ -133,14 +133,58 @@ def test_lines_of_all_blocks_at_the_ends():
 def test_parts_by_hand():
     kernel = ws.patterns.stream(blocks=2048)
     full, even, odd = parts_of(kernel, 132, 8, 128)
-    # 256 of 2,048 blocks are enough for 16 of 132 SMs, which have 248.
-    assert (full.num_sms, full.blocks, even.num_sms, even.blocks) == (16, 248, 8, 124)
-    assert odd.blocks == 124
-    assert full.counts == 2048 / 248
-    assert full.times == pytest.approx(2048 / 248 * 16 / 132)
-    assert full.memory_share == pytest.approx(248 / 2048, rel=0.05)  # no line is shared
+    # 256 of 2,048 blocks are enough for 16 of 132 SMs, which have 248.2.
+    assert (full.num_sms, full.blocks, even.num_sms, even.blocks) == (16, 249, 8, 125)
+    assert odd.blocks == 125
+    assert full.counts == 2048 / 249
+    assert full.times == pytest.approx(2048 / 249 * 16 / 132)
+    assert full.memory_share == pytest.approx(249 / 2048, rel=0.05)  # no line is shared
     assert parts_of(kernel, 132, 1, 128) is None
     assert parts_of(ws.patterns.stream(blocks=255), 132, 8, 128) is None
+
+
+@given(st.integers(256, 5000), st.integers(2, 32), st.integers(1, 200), st.integers(1, 16))
+def test_parts_have_as_many_waves_as_the_whole(blocks, one_in, num_sms, at_once):
+    parts = parts_of(ws.patterns.stream(blocks=blocks, loads=1), num_sms, one_in, 128)
+    for part in parts or ():
+        if part.blocks * num_sms >= blocks * part.num_sms:  # all but the smallest GPUs
+            waves = math.ceil(part.blocks / (part.num_sms * at_once))
+            assert waves == math.ceil(blocks / (num_sms * at_once))
+
+
+@settings(max_examples=rounds(30))
+@given(strategies.kernels())
+def test_work_of_blocks(kernel):
+    instructions, longest = kernel._core.block_work()
+    for block, (_, warps) in enumerate(kernel.blocks()):
+        issued = [len(kernel.warp(block, warp)["instruction"]) for warp in range(len(warps))]
+        assert (instructions[block], longest[block]) == (sum(issued), max(issued))
+
+
+def uneven(work: list[int]) -> KernelTrace:
+    """Return a launch with so many instructions in a warp of each block."""
+    kernel = ws.patterns.KernelBuilder("uneven", grid=len(work), block=32)
+    left = np.repeat(work, 32).reshape(-1, 32)
+    for turn in range(max(work)):
+        kernel.emit("FFMA", dst=1, src=[1, 2], where=left > turn)
+    return kernel.build()
+
+
+def test_a_launch_whose_work_a_sample_misses_is_whole():
+    alike = [20] * 1024
+    assert parts_of(uneven(alike), 80, 4, 128)[0].uneven == 0
+    sampled = {b for first, n in _core.sampled_blocks(1024, 256) for b in range(first, first + n)}
+    missed = next(block for block in range(1024) if block not in sampled)
+    # One block that takes as long as all others, and many that others do not stand for.
+    assert parts_of(uneven([*alike[:missed], 60, *alike[missed + 1 :]]), 80, 4, 128) is None
+    few = [20 if block in sampled else 5 for block in range(1024)]
+    assert parts_of(uneven(few), 80, 4, 128) is None
+    # A few per cent are doubts.
+    some = [20 if block in sampled else 19 for block in range(1024)]
+    doubt = 20 / np.mean(some) - 1
+    assert parts_of(uneven(some), 80, 4, 128)[0].uneven == pytest.approx(doubt, rel=0.05)
+    # Of a trace of a sample the others are not known.
+    assert parts_of(sample_of(uneven(few), 256), 80, 4, 128)[0].uneven == 0
 
 
 @pytest.mark.parametrize("name", ws.gpus())
