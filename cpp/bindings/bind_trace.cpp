@@ -71,14 +71,15 @@ py::dict unit_instructions(const trace::LaunchFeatures& features) {
   return result;
 }
 
-/// Matrix instructions whose type is known: type, multiply-adds of a warp, how many were issued.
+/// Matrix instructions whose type is known: type, multiply-adds of a warp, whether four warps share
+/// each, how many were issued.
 py::list tensor_operations(const trace::KernelTrace& trace) {
   py::list result;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const auto& operation = trace.effects()[row].tensor;
     if (!operation) continue;
     result.append(py::make_tuple(std::string(name_of(operation->type)), operation->multiply_adds,
-                                 trace.row_counts()[row].issued));
+                                 operation->is_of_group, trace.row_counts()[row].issued));
   }
   return result;
 }

@@ -40,6 +40,7 @@ TensorUnit TensorUnit::of(const Gpu& gpu) {
     unit.rates[static_cast<std::size_t>(type)] = gpu.*field;
   }
   unit.interval = gpu.tensor_interval;
+  unit.more_of_warp = gpu.tensor_warp_cycles;
   return unit;
 }
 

@@ -17,6 +17,8 @@ struct TensorUnit {
   /// Cycles of an instruction whose rate is not known, and of the one that `ClassLatencies` has the
   /// latency of.
   double interval = 0;
+  /// Cycles that an instruction of one warp takes beyond those of its multiply-adds.
+  double more_of_warp = 0;
 
   static TensorUnit of(const Gpu& gpu);
 
@@ -27,7 +29,8 @@ struct TensorUnit {
   [[nodiscard]] double cycles(const trace::TensorOperation& operation) const {
     const double rate = rates[static_cast<std::size_t>(operation.type)];
     if (!(rate > 0)) return interval;
-    return std::max(std::ceil(static_cast<double>(operation.multiply_adds) / rate), 1.0);
+    const double busy = static_cast<double>(operation.multiply_adds) / rate;
+    return std::max(std::ceil(busy + (operation.is_of_group ? 0 : more_of_warp)), 1.0);
   }
   /// Its latency where an instruction of `interval` cycles has `of_interval`: one that keeps the
   /// unit busy longer takes so much longer. Products of a group of warps add to their sums in turn.

@@ -189,5 +189,11 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
         f"{traced.traced} of {traced.launches} launches, {traced.instructions:,} warp instructions"
     )
     say("note", f"{output}: {what}" if traced.traced else f"{what}; {output} is not written")
+    if arguments.sample_blocks != 1 and traced.traced:
+        say(
+            "note",
+            f"{output}: launches of 256 thread blocks or more are samples of these; predict and simulate "
+            "answer for all",
+        )
     if traced.problem():
         raise ws.InputError(f"{traced.problem(told=True)}; {output} has what was traced")

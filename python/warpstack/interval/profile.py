@@ -32,7 +32,7 @@ from warpstack.memory.caches import (
     cache_fields,
     occupancy,
 )
-from warpstack.traces.trace import KernelTrace
+from warpstack.traces.trace import KernelTrace, warn_of_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -93,8 +93,9 @@ class Launch:
     blocks_per_sm: int
     #: Warp instructions of a block by class, without memory accesses.
     unit_instructions: Mapping[str, float]
-    #: Instructions of the tensor cores whose type is known, of a block: type, multiply-adds of each, count.
-    tensor_operations: tuple[tuple[str, int, float], ...] = ()
+    #: Instructions of the tensor cores whose type is known, of a block: type, multiply-adds of each,
+    #: whether four warps share it, count.
+    tensor_operations: tuple[tuple[str, int, bool, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -592,6 +593,7 @@ def interval_profile(
     """
     how = options_of("interval_profile", options, changes, WarpChanges)
     gpu = as_gpu(gpu)
+    warn_of_samples([kernel], "interval_profile")
     if representative is None:
         warp = representative_warp(kernel, how.selection, workers=workers)
     else:
@@ -641,8 +643,8 @@ def profile_of(
             name: count / working for name, count in kernel._core.unit_instructions().items()
         },
         tensor_operations=tuple(
-            (tensor_type, multiply_adds, count / working)
-            for tensor_type, multiply_adds, count in kernel._core.tensor_operations()
+            (tensor_type, multiply_adds, is_of_group, count / working)
+            for tensor_type, multiply_adds, is_of_group, count in kernel._core.tensor_operations()
         ),
     )
     return IntervalProfile(

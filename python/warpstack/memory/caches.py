@@ -387,6 +387,8 @@ class MemorySystem(Handle):
     ) -> MemoryProfile:
         """Run a kernel with empty L1 caches, which are written back when it ends.
 
+        Blocks that are not in the trace do not run, also where it is a sample of them.
+
         Parameters
         ----------
         kernel

@@ -32,8 +32,16 @@ _TENSOR_RATES = {
     for name in ("f16", "f16_f32", "bf16", "tf32", "f64", "f8", "s8", "s4", "b1")
 }
 #: Fields of `Gpu` that `unit_cycles` reads.
-UNIT_FIELDS = frozenset((*_INTERVALS.values(), *_TENSOR_RATES.values(), "schedulers_per_sm"))
-_read_units = attrgetter("num_sms", "num_schedulers", *_INTERVALS.values(), *_TENSOR_RATES.values())
+UNIT_FIELDS = frozenset(
+    (*_INTERVALS.values(), *_TENSOR_RATES.values(), "tensor_warp_cycles", "schedulers_per_sm")
+)
+_read_units = attrgetter(
+    "num_sms",
+    "num_schedulers",
+    "tensor_warp_cycles",
+    *_INTERVALS.values(),
+    *_TENSOR_RATES.values(),
+)
 _read_starts = attrgetter("block_interval_cycles", "block_replacement_cycles", "warp_start_cycles")
 
 
@@ -44,7 +52,7 @@ def unit_cycles(
 
     Each scheduler has a unit for each class of operations, which takes an instruction every
     ``*_interval`` cycles; matrix instructions take as long as their multiply-adds at the rate of
-    their type (``tensor_*_rate``). The warps of the blocks that an SM has at one time take the schedulers in
+    their type (``tensor_*_rate``), of one warp ``tensor_warp_cycles`` longer. The warps of the blocks that an SM has at one time take the schedulers in
     turn, so that one that is left over has a unit for itself. 0 for a hand-made profile.
     """
     # Most of many GPUs are alike in what counts here.
@@ -63,16 +71,17 @@ def unit_cycles_on(profile: IntervalProfile, gpu: Gpu) -> float:
 
 
 def _unit_cycles(launch: Launch, values: tuple[Any, ...]) -> float:
-    num_sms, schedulers, *of_units = values
+    num_sms, schedulers, more_of_warp, *of_units = values
     counts = launch.unit_instructions
     intervals = dict(zip(_INTERVALS, of_units, strict=False))
     busy = {name: counts.get(name, 0) * interval for name, interval in intervals.items()}
     busy["integer"] = (counts.get("integer", 0) + counts.get("unknown", 0)) * intervals["integer"]
     if launch.tensor_operations:
         rates = dict(zip(_TENSOR_RATES, of_units[len(_INTERVALS) :], strict=True))
-        for tensor_type, multiply_adds, count in launch.tensor_operations:
+        for tensor_type, multiply_adds, is_of_group, count in launch.tensor_operations:
             if rate := rates[tensor_type]:
-                each = max(math.ceil(multiply_adds / rate), 1)
+                more = 0.0 if is_of_group else more_of_warp
+                each = max(math.ceil(multiply_adds / rate + more), 1)
                 busy["tensor"] += count * (each - intervals["tensor"])
     warps = launch.warps_per_block
     if not warps > 0:

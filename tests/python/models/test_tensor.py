@@ -80,6 +80,21 @@ def test_a_chain_and_its_rate_by_hand():
     assert eight.cycles == 31 * 8 + 25
 
 
+def test_products_of_one_warp_do_not_reach_the_peak_of_hopper():
+    """An mma of 2,048 multiply-adds at 512 a cycle takes 4 + 2 cycles, a quarter of a wgmma as many as it has."""
+    gpu = ws.gpu("h100-sxm").replace(num_sms=1, warp_start_cycles=0, block_interval_cycles=0)
+    of_warp = products("HMMA.16816.F32", 64, blocks=1, warps=4, sums=8)
+    assert ws.simulate(of_warp, gpu).cycles == 63 * 6 + 24
+    short = products("HMMA.1688.F32", 64, blocks=1, warps=4, sums=8)
+    assert ws.simulate(short, gpu).cycles == 63 * 4 + 22
+    of_group = products("HGMMA.64x256x16.F32", 64, blocks=1, warps=4)
+    # 64 x 256 x 16 / 4 / 512 = 128 cycles each, one after the other.
+    assert ws.simulate(of_group, gpu).cycles == 64 * 128
+    for kernel, cycles in ((of_warp, 64 * 6), (of_group, 64 * 128)):
+        (predicted,) = ws.predict(kernel, gpu, models=[MODEL])["cycles"]
+        assert cycles <= predicted <= cycles * 1.2
+
+
 @pytest.mark.parametrize("opcode", OPCODES)
 def test_limits_take_the_time_of_shape_and_type(opcode):
     """16 warps of 20 products on the 4 schedulers of one SM: 80 products one after the other."""

@@ -53,11 +53,12 @@ def operation(opcode):
 
 
 def cycles(opcode, unit):
-    """Return for how long an instruction keeps the unit busy; unit: rates by type, and "interval"."""
+    """Return for how long an instruction keeps the unit busy; unit: rates by type, "interval", "more_of_warp"."""
     found = operation(opcode)
     if not found or not unit.get(found[0]):
         return unit.get("interval", 0)
-    return max(math.ceil(found[1] / unit[found[0]]), 1)
+    more = 0 if found[2] else unit.get("more_of_warp", 0)
+    return max(math.ceil(found[1] / unit[found[0]] + more), 1)
 
 
 def latency(opcode, unit, of_interval):
