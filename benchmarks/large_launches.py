@@ -131,6 +131,9 @@ def main() -> None:
             rows.append(json.loads(run.stdout.splitlines()[-1]))
             print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
+    for column in table.columns[2:]:
+        digits = 0 if column.endswith("(us)") else 1
+        table[column] = [f"{value:.{digits}f}" for value in table[column]]
     publish(PAGE, {"large-launches": table}, arguments.write, where=machine())
 
 

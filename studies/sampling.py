@@ -3,7 +3,7 @@
 
     python studies/sampling.py                     # print the table of samples of the SMs
     python studies/sampling.py --write             # also docs/data/sm-sampling
-    python studies/sampling.py --blocks --write    # of the thread blocks: docs/data/block-sampling
+    python studies/sampling.py --blocks            # of the thread blocks
 
 Of SMs: all launches of the 17 workloads on several GPUs, one L2 for each application. Of blocks: the
 first launch of each kernel with 256 blocks or more, at the size of the papers, each with an empty L2. A

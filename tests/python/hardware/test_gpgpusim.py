@@ -112,6 +112,7 @@ class TestValues:
             "lsu_queue_entries": 2,
             "lsu_interval": 1,
             "shared_wavefront_cycles": 1,
+            "tensor_warp_cycles": 0,
             "l1_mshr_targets": 8,
             "l1_miss_queue_entries": 8,
             "l2_mshrs": 32,

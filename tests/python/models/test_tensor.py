@@ -90,9 +90,11 @@ def test_products_of_one_warp_do_not_reach_the_peak_of_hopper():
     of_group = products("HGMMA.64x256x16.F32", 64, blocks=1, warps=4)
     # 64 x 256 x 16 / 4 / 512 = 128 cycles each, one after the other.
     assert ws.simulate(of_group, gpu).cycles == 64 * 128
-    for kernel, cycles in ((of_warp, 64 * 6), (of_group, 64 * 128)):
-        (predicted,) = ws.predict(kernel, gpu, models=[MODEL])["cycles"]
-        assert cycles <= predicted <= cycles * 1.2
+    # Warps in pairs hide each other's latencies from the model, too.
+    (predicted,) = ws.predict(
+        products("HMMA.16816.F32", 64, blocks=1, warps=8, sums=8), gpu, models=[MODEL]
+    )["cycles"]
+    assert 128 * 6 <= predicted <= 128 * 6 * 1.05
 
 
 @pytest.mark.parametrize("opcode", OPCODES)
