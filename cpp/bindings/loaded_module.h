@@ -102,9 +102,10 @@ py::class_<LoadedModule> bind_loaded_module(py::module_& module, const char* nam
            py::arg("grid"), py::arg("block"), py::arg("cluster"), py::arg("dynamic_shared_bytes"),
            py::arg("stack_bytes"), py::arg("trace"), py::arg("sample_blocks"),
            py::arg("run_others"), py::arg("step_limit"), py::arg("check_uninitialized"),
-           py::arg("continue_on_fault"), py::arg("check_races"), py::arg("cooperative"), py::arg("order"),
-           py::arg("registers_per_thread"), py::arg("num_threads"), py::arg("instructions_ahead"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+           py::arg("continue_on_fault"), py::arg("check_races"), py::arg("cooperative"),
+           py::arg("order"), py::arg("registers_per_thread"), py::arg("num_threads"),
+           py::arg("instructions_ahead"), py::arg("launch_id"), py::arg("budget"),
+           py::arg("progress"), py::arg("notes"));
   return loaded_module;
 }
 

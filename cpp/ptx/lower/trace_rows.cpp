@@ -64,8 +64,9 @@ void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first
   for (std::size_t i = 0; i < draft.result.steps.size(); ++i) {
     const Step& step = draft.result.steps[i];
     if (step.action != Action::atomic) continue;
-    program.memory[step.detail].result_is_read = std::ranges::any_of(
-        draft.effects[i].definitions, [&](std::uint32_t v) { return v != none && is_read[v] != 0; });
+    program.memory[step.detail].result_is_read =
+        std::ranges::any_of(draft.effects[i].definitions,
+                            [&](std::uint32_t v) { return v != none && is_read[v] != 0; });
   }
   const auto base = static_cast<std::uint32_t>(program.rows.size());
   for (PendingRow& row : draft.rows) {

@@ -221,7 +221,8 @@ std::uint64_t BlockRunner::run_in_time() {
     if (block_.done) warps_.held().check_end();
     if (block_.done || waits) return next;
     if (!holds()) report_deadlock();
-    if (!is_alone) return std::max(block_.cycle, others == ~std::uint64_t{0} ? 0 : others) + turn_cycles;
+    if (!is_alone)
+      return std::max(block_.cycle, others == ~std::uint64_t{0} ? 0 : others) + turn_cycles;
     if (!may_give_up() || !give_up_waits()) report_deadlock();
   }
 }

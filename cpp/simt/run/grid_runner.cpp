@@ -270,7 +270,11 @@ void GridRunner::start_blocks_in_time() {
 void GridRunner::run_in_time() {
   const Turn turn = turns_.top();
   turns_.pop();
-  clock_.others = turns_.empty() ? ~std::uint64_t{0} : turns_.top().cycle;
+  clock_.others = ~std::uint64_t{0};
+  if (!turns_.empty()) {
+    // Where both are at the same cycle, the first in the grid comes first.
+    clock_.others = turns_.top().cycle - (turns_.top().place < turn.place ? 1 : 0);
+  }
   execution_.skip_time_to(turn.cycle);
   const std::uint64_t before = execution_.warp_instructions;
   Block& block = resident_[turn.place - stored_];  // finished blocks stay until earlier ones end

@@ -64,8 +64,8 @@ std::uint64_t cycles_of(const KernelProgram& program, const Step& step, Warp& wa
       return fence_cycles;
     case Action::matrix_multiply: {
       const MatrixMultiply& product = program.multiplications[step.detail];
-      return pace * further_slots(std::uint64_t{product.a.rows} * product.a.columns *
-                                  product.b.columns);
+      return pace *
+             further_slots(std::uint64_t{product.a.rows} * product.a.columns * product.b.columns);
     }
     case Action::warpgroup_multiply:
       // A warp has a quarter of the 64 rows; a row of A has 32 bytes.

@@ -10,8 +10,8 @@ struct Warp;
 
 // Blocks in the order of time. Each warp has a cycle, an estimate of when it issues its next
 // instruction, and the block whose warps are behind the others goes on. The estimate is to be cheap
-// and to put blocks in order, not to predict times: the models do that from the trace. Latencies are
-// round numbers for any GPU.
+// and to put blocks in order, not to predict times: the models do that from the trace. Latencies
+// are round numbers for any GPU.
 
 /// Cycles by which a block may run ahead of the others before they have a turn.
 inline constexpr std::uint64_t turn_cycles = 512;
@@ -20,9 +20,10 @@ inline constexpr std::uint64_t barrier_cycles = 20;
 
 /// The time of a launch whose blocks run in its order.
 struct BlockClock {
-  std::uint64_t pace = 1;    ///< cycles from one instruction of a warp to its next
-  std::uint64_t now = 0;     ///< when the next block begins
-  std::uint64_t others = 0;  ///< when the first of the other resident blocks goes on; none: all ones
+  std::uint64_t pace = 1;  ///< cycles from one instruction of a warp to its next
+  std::uint64_t now = 0;   ///< when the next block begins
+  std::uint64_t others =
+      0;  ///< when the first of the other resident blocks goes on; none: all ones
 };
 
 /// Cycles of a warp per instruction on an SM with so many warps: its four schedulers issue one each
