@@ -220,6 +220,7 @@ void GridRunner::run_in_turns() {
       if (block.done) let_go(block);
     }
     store_finished();
+    block_ = {};
   }
   start_blocks(ended > 0 ? unfinished + ended : 2 * unfinished);
   if (resident_.empty()) execution_.in_turns = options_.cooperative || has_clusters_;
@@ -283,9 +284,10 @@ void GridRunner::run_in_time() {
   std::swap(block_, block);
   if (block.done) {
     clock_.now = block.cycle;
-    let_go(block);
+    if (turn.place != stored_) let_go(block);
     store_finished();
-    start_blocks_in_time();
+    start_blocks_in_time();  // the first in the memory of the block that was stored last
+    block_ = {};
     if (watched_turns_ > 0) detect_all(false);
     turns_of_pass_ = quiet_turns_ = idle_turns_ = 0;
     return;
@@ -305,7 +307,6 @@ void GridRunner::store_finished() {
   for (; !resident_.empty() && resident_.front().done; resident_.pop_front()) {
     std::swap(block_, resident_.front());
     store_block();
-    block_ = {};
   }
 }
 
