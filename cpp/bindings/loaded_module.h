@@ -21,7 +21,8 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
                         std::uint64_t dynamic_shared_bytes, std::uint64_t stack_bytes, bool trace,
                         std::uint64_t sample_blocks, bool run_others, std::uint64_t step_limit,
                         bool check_uninitialized, bool continue_on_fault, bool check_races,
-                        bool cooperative, std::uint64_t registers_per_thread, unsigned num_threads,
+                        bool cooperative, const std::string& order,
+                        std::uint64_t registers_per_thread, unsigned num_threads,
                         std::uint64_t instructions_ahead, std::uint64_t launch_id,
                         std::shared_ptr<trace::StorageBudget> budget, const py::object& progress,
                         py::list notes) {
@@ -39,6 +40,8 @@ py::tuple launch_kernel(LoadedModule& module, const std::string& kernel,
   options.on_fault = continue_on_fault ? simt::OnFault::proceed : simt::OnFault::stop;
   options.check_races = check_races;
   options.cooperative = cooperative;
+  if (order == "blocks") options.order = simt::BlockOrder::blocks;
+  if (order == "time") options.order = simt::BlockOrder::time;
   options.registers_per_thread = registers_per_thread;
   options.num_threads = num_threads;
   if (instructions_ahead != 0) options.instructions_ahead = instructions_ahead;
@@ -100,8 +103,9 @@ py::class_<LoadedModule> bind_loaded_module(py::module_& module, const char* nam
            py::arg("stack_bytes"), py::arg("trace"), py::arg("sample_blocks"),
            py::arg("run_others"), py::arg("step_limit"), py::arg("check_uninitialized"),
            py::arg("continue_on_fault"), py::arg("check_races"), py::arg("cooperative"),
-           py::arg("registers_per_thread"), py::arg("num_threads"), py::arg("instructions_ahead"),
-           py::arg("launch_id"), py::arg("budget"), py::arg("progress"), py::arg("notes"));
+           py::arg("order"), py::arg("registers_per_thread"), py::arg("num_threads"),
+           py::arg("instructions_ahead"), py::arg("launch_id"), py::arg("budget"),
+           py::arg("progress"), py::arg("notes"));
   return loaded_module;
 }
 

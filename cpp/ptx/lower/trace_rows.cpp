@@ -61,6 +61,13 @@ void add_rows(FunctionDraft& draft, KernelProgram& program, std::uint32_t& first
       if (value != none) is_read[value] = 1;
     }
   }
+  for (std::size_t i = 0; i < draft.result.steps.size(); ++i) {
+    const Step& step = draft.result.steps[i];
+    if (step.action != Action::atomic) continue;
+    program.memory[step.detail].result_is_read =
+        std::ranges::any_of(draft.effects[i].definitions,
+                            [&](std::uint32_t v) { return v != none && is_read[v] != 0; });
+  }
   const auto base = static_cast<std::uint32_t>(program.rows.size());
   for (PendingRow& row : draft.rows) {
     std::string& opcode = row.instruction.opcode;

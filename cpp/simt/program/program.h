@@ -127,6 +127,7 @@ struct MemoryAccess {
   bool releases = false;
   bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may spin
   std::uint32_t result = none;  ///< of an atomic; none: reduction
+  bool result_is_read = true;   ///< false: no step reads what an atomic returns
   std::uint32_t operand_b = none;
   std::uint32_t operand_c = none;
   /// Results and operands of an atomic on a vector, for its elements after the first.

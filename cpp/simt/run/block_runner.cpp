@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "simt/program/registers.h"
+#include "simt/state/cluster.h"
 
 namespace warpstack::simt {
 namespace {
@@ -73,6 +74,7 @@ void BlockRunner::start(std::uint64_t place) {
   const std::uint64_t number = execution_.block_at(place);
   block_.number = number;
   block_.done = false;
+  block_.cycle = execution_.clock == nullptr ? 0 : execution_.clock->now;
   block_.is_recorded = execution_.recorded.has(number);
   block_.index = {number % options_.grid[0], number / options_.grid[0] % options_.grid[1],
                   number / options_.grid[0] / options_.grid[1]};
@@ -105,6 +107,9 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.pauses = 0;
   warp.clock = nullptr;
   warp.async = {};
+  warp.cycle = block_.cycle;
+  warp.issued = warp.last_load = 0;
+  warp.awaits_turn = false;
   warp.file = execution_.first_frame;
   warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
   warp.paths.assign(1, {0, none, warp.live});
@@ -178,6 +183,48 @@ bool BlockRunner::run(std::uint32_t rounds) {
   }
   if (wake != ~std::uint64_t{0} && !execution_.in_turns) execution_.skip_time_to(wake);
   return has_run;
+}
+
+std::uint64_t BlockRunner::run_in_time() {
+  recorder_.take_block();
+  for (Warp& warp : block_.warps) {
+    if (warp.state == Warp::State::paused) warp.state = Warp::State::ready;
+  }
+  const std::uint64_t others = execution_.clock->others;
+  const std::uint64_t end = others > ~turn_cycles ? others : others + turn_cycles;
+  const bool is_alone = cluster_blocks(execution_.cluster) == 1;
+  std::uint64_t next = ~std::uint64_t{0};
+  while (true) {
+    bool runs = false;
+    for (Warp& warp : block_.warps) {
+      if (warp.state == Warp::State::held && warps_.held().try_again(warp)) {
+        warp.state = Warp::State::ready;
+        warp.cycle = std::max(warp.cycle, block_.cycle);
+      }
+      if (warp.state != Warp::State::ready) continue;
+      if (warp.cycle > (warp.awaits_turn ? others : end)) continue;
+      warp.awaits_turn = false;
+      warps_.run(warp);
+      block_.cycle = warp.cycle;
+      runs = true;
+    }
+    if (runs) continue;
+    bool waits = false;
+    bool lasts = false;
+    for (const Warp& warp : block_.warps) {
+      lasts |= warp.state != Warp::State::done;
+      if (warp.state != Warp::State::ready && warp.state != Warp::State::paused) continue;
+      next = std::min(next, warp.cycle);
+      waits = true;
+    }
+    block_.done = !lasts;
+    if (block_.done) warps_.held().check_end();
+    if (block_.done || waits) return next;
+    if (!holds()) report_deadlock();
+    if (!is_alone)
+      return std::max(block_.cycle, others == ~std::uint64_t{0} ? 0 : others) + turn_cycles;
+    if (!may_give_up() || !give_up_waits()) report_deadlock();
+  }
 }
 
 bool BlockRunner::give_up_waits() {

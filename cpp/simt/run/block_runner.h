@@ -52,6 +52,11 @@ class BlockRunner {
   /// Gives the warps of the block turns, one after the other, until none can go on, at most
   /// `rounds` times. Returns false if no warp could go on.
   bool run(std::uint32_t rounds);
+  /// The same in the order of time: gives the warps turns until each waits, would come to an atomic
+  /// before its time, or is a turn of cycles ahead of BlockClock::others. Returns the cycle at
+  /// which the first of them goes on; if all are held by other blocks of the cluster, one a turn
+  /// later.
+  std::uint64_t run_in_time();
 
   /// The time at which the first of a block's warps that are asleep goes on; none: all ones.
   static std::uint64_t first_wake(const Block& block);

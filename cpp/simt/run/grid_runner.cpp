@@ -38,6 +38,18 @@ constexpr std::uint64_t most_members = 16;
 /// Warps of the largest GPU: 144 SMs of 64 (GH100).
 constexpr std::uint64_t most_resident_warps = 144 * 64;
 
+// The largest GPU, GH100, where no other is named. Its SM:
+constexpr std::uint64_t most_sms = 144;
+constexpr std::uint64_t warps_of_sm = 64;
+constexpr std::uint64_t blocks_of_sm = 32;
+constexpr std::uint64_t registers_of_sm = 65536;
+constexpr std::uint64_t shared_bytes_of_sm = 228 << 10;
+constexpr std::uint64_t reserved_shared_bytes = 1 << 10;  ///< of each block
+
+/// Passes without the end of a block before the blocks are watched, where these are turns in the
+/// order of time: such blocks may well run for as long as the launch.
+constexpr std::uint64_t quiet_passes_in_time = 1024;
+
 /// A finished block keeps only what goes into the trace.
 void let_go(Block& block) {
   for (Warp& warp : block.warps) {
@@ -58,6 +70,11 @@ void let_go(Block& block) {
 GridRunner::~GridRunner() {}
 
 std::optional<KernelTrace> GridRunner::run() {
+  if (is_timed_) {
+    begin_time();
+    while (stored_ < num_blocks_) run_in_time();
+    return runner_.recorder().finish();
+  }
   if (options_.cooperative) {
     execution_.in_turns = true;
     start_blocks(num_blocks_);
@@ -198,7 +215,13 @@ void GridRunner::run_in_turns() {
     }
   }
   const std::uint64_t before = started_;
-  if (ended > 0) store_finished();
+  if (ended > 0) {
+    for (Block& block : resident_) {
+      if (block.done) let_go(block);
+    }
+    store_finished();
+    block_ = {};
+  }
   start_blocks(ended > 0 ? unfinished + ended : 2 * unfinished);
   if (resident_.empty()) execution_.in_turns = options_.cooperative || has_clusters_;
   if (ended > 0 || started_ > before) {
@@ -209,14 +232,81 @@ void GridRunner::run_in_turns() {
   }
 }
 
-void GridRunner::store_finished() {
-  for (Block& block : resident_) {
-    if (block.done) let_go(block);
+std::uint64_t GridRunner::blocks_per_sm() const {
+  const std::uint64_t warps = execution_.num_warps;
+  const std::uint64_t registers =
+      std::max(options_.registers_per_thread, std::uint64_t{program_.registers_per_thread});
+  const std::uint64_t shared = shared_bytes_of(program_, options_) + reserved_shared_bytes;
+  const std::uint64_t most =
+      std::min({blocks_of_sm, warps_of_sm / warps, shared_bytes_of_sm / shared,
+                registers_of_sm / std::max<std::uint64_t>(registers * warp_size * warps, 1)});
+  return std::max<std::uint64_t>(most, 1);
+}
+
+void GridRunner::begin_time() {
+  const std::uint64_t sms = options_.num_sms > 0 ? options_.num_sms : most_sms;
+  most_in_time_ = most_blocks();
+  if (!options_.cooperative && options_.resident_blocks == 0) {
+    most_in_time_ = std::min(most_in_time_, sms * blocks_per_sm());
   }
+  const std::uint64_t there = std::min(most_in_time_, num_blocks_);
+  clock_.pace = issue_pace((there + sms - 1) / sms * execution_.num_warps);
+  execution_.clock = &clock_;
+  execution_.in_turns = true;
+  quiet_limit_ = quiet_passes_in_time;
+  start_blocks_in_time();
+}
+
+void GridRunner::start_blocks_in_time() {
+  const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
+  while (started_ < num_blocks_ && (turns_.empty() || turns_.size() + whole <= most_in_time_)) {
+    for (std::uint64_t i = 0; i < whole; ++i) {
+      turns_.push({clock_.now, started_});
+      runner_.start(started_++);
+      resident_.push_back(std::exchange(block_, {}));
+    }
+  }
+}
+
+void GridRunner::run_in_time() {
+  const Turn turn = turns_.top();
+  turns_.pop();
+  clock_.others = ~std::uint64_t{0};
+  if (!turns_.empty()) {
+    // Where both are at the same cycle, the first in the grid comes first.
+    clock_.others = turns_.top().cycle - (turns_.top().place < turn.place ? 1 : 0);
+  }
+  execution_.skip_time_to(turn.cycle);
+  const std::uint64_t before = execution_.warp_instructions;
+  Block& block = resident_[turn.place - stored_];  // finished blocks stay until earlier ones end
+  std::swap(block_, block);
+  const std::uint64_t next = runner_.run_in_time();
+  std::swap(block_, block);
+  if (block.done) {
+    clock_.now = block.cycle;
+    if (turn.place != stored_) let_go(block);
+    store_finished();
+    start_blocks_in_time();  // the first in the memory of the block that was stored last
+    block_ = {};
+    if (watched_turns_ > 0) detect_all(false);
+    turns_of_pass_ = quiet_turns_ = idle_turns_ = 0;
+    return;
+  }
+  turns_.push({next, turn.place});
+  idle_turns_ = execution_.warp_instructions == before ? idle_turns_ + 1 : 0;
+  if (idle_turns_ > turns_.size() && !give_up_all_waits()) {
+    std::swap(block_, block);
+    runner_.report_deadlock();
+  }
+  if (++turns_of_pass_ < turns_.size()) return;
+  turns_of_pass_ = 0;
+  look_for_standstill();
+}
+
+void GridRunner::store_finished() {
   for (; !resident_.empty() && resident_.front().done; resident_.pop_front()) {
     std::swap(block_, resident_.front());
     store_block();
-    block_ = {};
   }
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,7 @@
 namespace warpstack::simt {
 
 /// Runs the blocks of a launch one after the other, or in turns if they cooperate, form clusters,
-/// or one is found to wait for others.
+/// or one is found to wait for others; or in the order of time.
 class GridRunner {
  public:
   explicit GridRunner(Execution& execution)
@@ -28,7 +30,10 @@ class GridRunner {
         num_blocks_(execution.num_blocks),
         runner_(execution),
         has_clusters_(cluster_blocks(execution.cluster) > 1),
-        num_threads_(options_.cooperative || options_.check_races || has_clusters_
+        is_timed_(num_blocks_ > 1 &&
+                  (options_.order == BlockOrder::time ||
+                   (options_.order == BlockOrder::automatic && watches_others(program_)))),
+        num_threads_(options_.cooperative || options_.check_races || has_clusters_ || is_timed_
                          ? 1
                          : threads_asked_for(options_.num_threads)) {
     execution_.resident = &resident_;
@@ -54,6 +59,14 @@ class GridRunner {
   void run_in_turns();
   /// Starts blocks until `wanted` are resident, or as many as the GPU holds.
   void start_blocks(std::uint64_t wanted);
+  /// Sets up the clock of a launch in the order of time, and begins its first blocks.
+  void begin_time();
+  /// Starts blocks at the clock's time, until as many are resident as the GPU holds.
+  void start_blocks_in_time();
+  /// Gives the resident block that is behind the others a turn.
+  void run_in_time();
+  /// Blocks per SM of the largest GPUs.
+  [[nodiscard]] std::uint64_t blocks_per_sm() const;
   /// Hands finished blocks to the recorder, which takes them in the order of their numbers.
   void store_finished();
   void store_block();
@@ -81,6 +94,7 @@ class GridRunner {
   BlockRunner runner_;
 
   const bool has_clusters_;
+  const bool is_timed_;              ///< blocks run in the order of time
   const unsigned num_threads_;       ///< for blocks that need not wait for their turn
   std::unique_ptr<BlockTeam> team_;  ///< null until it pays off
   std::uint64_t alone_until_ = 1;    ///< no block before this one runs ahead of its turn
@@ -89,6 +103,20 @@ class GridRunner {
   std::uint64_t started_ = 0;   ///< blocks
   std::uint64_t stored_ = 0;    ///< blocks, in the trace if they are recorded
   std::deque<Block> resident_;  ///< those that take turns, and finished ones behind them
+
+  // In the order of time:
+  struct Turn {
+    std::uint64_t cycle = 0;  ///< at which the block goes on
+    std::uint64_t place = 0;  ///< of the block in the order of the launch; the first comes first
+    bool operator>(const Turn& other) const {
+      return cycle != other.cycle ? cycle > other.cycle : place > other.place;
+    }
+  };
+  BlockClock clock_;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;  ///< of unfinished blocks
+  std::uint64_t most_in_time_ = 0;                                      ///< resident blocks
+  std::uint64_t turns_of_pass_ = 0;  ///< since the last look for a standstill
+  std::uint64_t idle_turns_ = 0;     ///< in a row, of blocks that others hold
 
   // While no block ends:
   std::uint64_t events_seen_ = 0;  ///< Execution::async_events at the last look

@@ -39,7 +39,21 @@ WarpRunner::WarpRunner(Execution& execution, Faults& faults, Recorder& recorder,
       operations_(execution, faults, exchange_, barriers_),
       async_(execution, faults, recorder, spaces, races_) {}
 
-void WarpRunner::run(Warp& warp) {
+void WarpRunner::settle(Warp& warp) {
+  const std::uint64_t issued = execution_.warp_instructions - settled_;
+  settled_ = execution_.warp_instructions;
+  warp.issued += issued;
+  warp.cycle += issued * execution_.clock->pace;
+}
+
+bool WarpRunner::awaits_turn(Warp& warp, const Step& step) {
+  if (!watches_others(program_.memory[step.detail])) return false;
+  settle(warp);
+  warp.awaits_turn = warp.cycle > execution_.clock->others;
+  return warp.awaits_turn;
+}
+
+void WarpRunner::take_turn(Warp& warp) {
   if (execution_.warp_instructions >= next_check_) {
     if (options_.interrupt) options_.interrupt();
     next_check_ = execution_.warp_instructions + check_interval;
@@ -84,6 +98,10 @@ void WarpRunner::run(Warp& warp) {
       const std::uint32_t guard = predicate_bits(registers + step.guard);
       mask &= step.guard_negated ? ~guard : guard;
     }
+    if (step.action == Action::atomic && execution_.clock != nullptr && mask != 0 &&
+        awaits_turn(warp, step)) {
+      return;
+    }
     if (step.begins) {
       ++execution_.warp_instructions;
       execution_.thread_instructions += lanes_in(mask);
@@ -126,6 +144,10 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
       access ||
       ((step.action == Action::async_barrier || step.action == Action::barrier) && mask != 0);
   if (!records_itself) recorder_.record(warp, step, mask);
+  if (execution_.clock != nullptr) {
+    settle(warp);
+    if (mask != 0) warp.cycle += cycles_of(program_, step, warp, execution_.clock->pace);
+  }
   switch (step.action) {
     case Action::branch:
       branches_.branch(warp, step, mask);
@@ -291,6 +313,10 @@ void WarpRunner::sleep(Warp& warp, const Step& step, const std::byte* registers,
         std::max(longest, lane_u32(registers, step.operands.source[0], std::countr_zero(rest)));
   }
   if (longest == 0) return;
+  if (execution_.clock != nullptr) {
+    warp.cycle += std::min(longest, longest_sleep);
+    return;
+  }
   execution_.need_turn();
   warp.wake = execution_.time() + std::min(longest, longest_sleep);
   warp.state = Warp::State::asleep;

@@ -37,11 +37,21 @@ class WarpRunner {
   WarpRunner(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces);
 
   /// Runs a warp until it waits, is done, or has had its turn.
-  void run(Warp& warp);
+  void run(Warp& warp) {
+    if (execution_.clock == nullptr) return take_turn(warp);
+    settled_ = execution_.warp_instructions;
+    take_turn(warp);
+    settle(warp);
+  }
   /// The unit that knows what held warps wait for.
   [[nodiscard]] AsyncUnit& held() { return async_; }
 
  private:
+  void take_turn(Warp& warp);
+  /// Adds to a warp's cycles those of the instructions that it has issued since the last call.
+  void settle(Warp& warp);
+  /// Whether a warp at an atomic leaves it for later, because others issue before it.
+  bool awaits_turn(Warp& warp, const Step& step);
   /// Executes a stretch of steps that only compute, for all lanes of the path.
   void compute(Warp& warp, std::span<const Step> steps, std::byte* registers);
   /// All actions but arithmetic. Moves the warp on.
@@ -79,6 +89,7 @@ class WarpRunner {
   std::uint32_t counted_mask_ = 0;
   std::uint64_t counted_lanes_ = 0;
   std::uint64_t next_check_ = 0;
+  std::uint64_t settled_ = 0;  ///< Execution::warp_instructions at the last settle()
 };
 
 }  // namespace warpstack::simt

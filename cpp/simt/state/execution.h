@@ -12,6 +12,7 @@
 #include "simt/device/memory_view.h"
 #include "simt/device/written_bytes.h"
 #include "simt/program/program.h"
+#include "simt/state/block_clock.h"
 #include "simt/state/launch.h"
 #include "simt/state/race_check.h"
 #include "simt/state/spin_detector.h"
@@ -27,6 +28,7 @@ struct BarrierState {
   std::uint32_t threads = 0;  ///< needed; 0: all of the block
   std::uint32_t count = 0;    ///< lanes whose predicate holds
   bool all = true;
+  std::uint64_t cycle = 0;  ///< of the last arrival, where blocks run in the order of time
 
   /// The result of a bar.red.
   [[nodiscard]] std::uint64_t value(BarrierKind kind) const {
@@ -63,6 +65,7 @@ struct Block {
   std::vector<UnexpectedBytes> unexpected;  ///< only the first for each mbarrier
   bool done = false;
   bool is_recorded = true;  ///< it is one of Execution::recorded
+  std::uint64_t cycle = 0;  ///< of the warp that ran last, where blocks run in the order of time
 
   /// "(0, 1, 0)"
   [[nodiscard]] std::string text() const;
@@ -130,6 +133,7 @@ struct Execution {
   Sightings sightings;             ///< of warps that are watched
   std::uint64_t async_events = 0;  ///< number of events that may let a held warp go on
   std::deque<Block>* resident = nullptr;  ///< the blocks that take turns
+  BlockClock* clock = nullptr;            ///< where blocks run in the order of time
   RaceBudget race_budget;
   std::vector<std::vector<std::byte>> constant_banks;  ///< of the launch, see constant_banks.h
   std::vector<std::byte> first_frame;                  ///< of a warp that begins

@@ -23,6 +23,14 @@ using trace::Dim3;
 using trace::KernelTrace;
 using trace::StorageBudget;
 
+/// In which order the blocks of a launch run: all of one before the next begins, or those that a
+/// GPU holds beside each other, by an estimate of the time that each has taken.
+enum class BlockOrder : std::uint8_t {
+  automatic,  ///< `time` where the kernel reads what other blocks write, see watches_others()
+  blocks,
+  time
+};
+
 struct LaunchOptions {
   Dim3 grid{1, 1, 1};
   Dim3 block{1, 1, 1};
@@ -43,6 +51,8 @@ struct LaunchOptions {
   /// Blocks of a plain launch that the GPU holds at once, which may wait for each other; 0: as many
   /// as the largest GPUs hold.
   std::uint64_t resident_blocks = 0;
+  std::uint64_t num_sms = 0;  ///< of the GPU that holds them; 0: as many as the largest have
+  BlockOrder order = BlockOrder::automatic;
   /// Warp instructions after which the launch is abandoned as endless.
   std::uint64_t step_limit = 10'000'000'000;
   /// A load of bytes that were never written is an error.
@@ -113,11 +123,11 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
 [[nodiscard]] trace::BlockSample blocks_to_record(const KernelProgram& program,
                                                   const LaunchOptions& options);
 
-/// Runs a kernel to its end, block after block. If one only waits for memory to change, as many
-/// blocks take turns as are resident at once; those of a cooperative launch do so from the start,
-/// at places where they may wait for each other. `parameters` is the parameter buffer;
-/// `bound_textures` are the handles that texture references are bound to, by number. Memory of the
-/// device changes as the kernel writes it.
+/// Runs a kernel to its end, block after block, or in the order of time (LaunchOptions::order). If
+/// a block only waits for memory to change, as many blocks take turns as are resident at once;
+/// those of a cooperative launch do so from the start, at places where they may wait for each
+/// other. `parameters` is the parameter buffer; `bound_textures` are the handles that texture
+/// references are bound to, by number. Memory of the device changes as the kernel writes it.
 ///
 /// Throws InputError: impossible launch (too many threads or too much shared memory, wrong
 /// parameter size), or a fault of the kernel (out-of-bounds, misaligned or uninitialised access,

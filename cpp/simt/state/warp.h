@@ -82,6 +82,11 @@ struct Warp {
   std::uint32_t clock_reads = 0;  ///< consecutive reads there, with almost nothing in between
   std::uint64_t clock_begin = 0;  ///< time of the first of these
   AsyncState async;
+  // Where blocks run in the order of time, see BlockClock:
+  std::uint64_t cycle = 0;      ///< the estimate of when it issues its next instruction
+  std::uint64_t issued = 0;     ///< instructions
+  std::uint64_t last_load = 0;  ///< `issued` at its last load
+  bool awaits_turn = false;     ///< before an atomic, for warps that issue earlier
   std::vector<std::byte> file;
   std::vector<Frame> frames;
   std::vector<PathEntry> paths;

@@ -26,7 +26,9 @@ void Barriers::arrive(Warp& warp, const Step& step, const std::byte* registers,
   }
   join(warp, step, registers, mask);
   if (names) record_named(warp, step, mask, false);
-  ++state_of(step, registers, lane).warps;
+  BarrierState& state = state_of(step, registers, lane);
+  ++state.warps;
+  state.cycle = std::max(state.cycle, warp.cycle);
   if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
   ++path.pc;
   if (barrier.kind != BarrierKind::arrive) {
@@ -74,6 +76,7 @@ void Barriers::arrive_parted(Warp& warp) {
     }
   }
   ++state->warps;
+  state->cycle = std::max(state->cycle, warp.cycle);
   if (block_.races != nullptr) block_.races->arrive(warp.number, warp.barrier);
   warp.state = Warp::State::waiting;
   warp.turns = 0;
@@ -95,6 +98,9 @@ void Barriers::release() {
     for (Warp& warp : block_.warps) {
       if (warp.state != Warp::State::waiting || warp.barrier != number) continue;
       warp.state = Warp::State::ready;
+      if (execution_.clock != nullptr) {
+        warp.cycle = std::max(warp.cycle, barrier.cycle) + barrier_cycles;
+      }
       if (block_.races != nullptr) {
         block_.races->pass(warp.number, number, barrier.threads == 0);
       }

@@ -27,7 +27,8 @@ std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step) {
   warp.clock_turn = warp.turns;
   if (++warp.clock_reads > clock_patience) {
     const std::uint64_t now = execution.time();
-    execution.skip_time_to(now + (now - warp.clock_begin) / (8 * execution.num_warps));
+    const std::uint64_t blocks = execution.clock == nullptr ? 1 : execution.resident->size();
+    execution.skip_time_to(now + (now - warp.clock_begin) / (8 * execution.num_warps * blocks));
   }
   return execution.time();
 }

@@ -515,6 +515,10 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
       static_cast<std::uint64_t>(
           std::max(blocks_per_sm(entry, static_cast<int>(threads), call.dynamic_shared_bytes), 1)) *
       description().num_sms;
+  options.num_sms = description().num_sms;
+  const std::string order = environment("WARPSTACK_CUDART_ORDER");
+  if (order == "blocks") options.order = simt::BlockOrder::blocks;
+  if (order == "time") options.order = simt::BlockOrder::time;
   options.registers_per_thread = registers_of(program(entry), threads, description());
   options.without_check = "trace with --allow-uninitialized";
   options.check_uninitialized = environment("WARPSTACK_CUDART_ALLOW_UNINITIALIZED").empty();

@@ -120,6 +120,12 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="find accesses of the warps of a block that no barrier orders",
     )
+    parser.add_argument(
+        "--order",
+        choices=("time", "blocks"),
+        help="run resident thread blocks beside each other by their time, or one after the other (default: "
+        "time for kernels whose blocks draw work or wait by atomics, else blocks)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -172,6 +178,7 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
             allow_uninitialized=arguments.allow_uninitialized,
             on_fault=arguments.on_fault,
             check_races=arguments.check_races,
+            order=arguments.order,
             overwrite=arguments.overwrite,
             progress=True,
             machine_code=arguments.machine_code,

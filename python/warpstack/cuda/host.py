@@ -114,6 +114,7 @@ def trace_program(
     allow_uninitialized: bool = False,
     on_fault: str = "stop",
     check_races: bool = False,
+    order: str | None = None,
     overwrite: bool = False,
     progress: bool = False,
     machine_code: str | None = None,
@@ -158,6 +159,9 @@ def trace_program(
     check_races
         Two accesses of different warps of a block to one address, one of them a write, without a
         barrier between them are a fault.
+    order
+        In which order thread blocks run, "time" or "blocks", as for `warpstack.cuda.Kernel.launch`; in the
+        order of time as many at once as `gpu` holds.
     overwrite
         Replace a folder that was saved before.
     progress
@@ -200,6 +204,8 @@ def trace_program(
         raise InputError("trace: no program is given")
     if on_fault not in ("stop", "continue"):
         raise not_one_of("on_fault", on_fault, ("stop", "continue"))
+    if order not in (None, "time", "blocks"):
+        raise not_one_of("order", order, ("time", "blocks"))
     target = None if machine_code is None else _runnable_target(machine_code)
     place = as_path("output", output)
     if limit_launches is not None:
@@ -232,6 +238,7 @@ def trace_program(
             "ALLOW_UNINITIALIZED": "1" if allow_uninitialized else "",
             "ON_FAULT": on_fault,
             "CHECK_RACES": "1" if check_races else "",
+            "ORDER": order or "",
             "MACHINE_CODE": "" if target is None else str(target),
             "STEP_LIMIT": "" if step_limit is None else str(step_limit),
             "THREADS": str(threads),

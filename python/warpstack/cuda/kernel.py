@@ -190,6 +190,7 @@ class Kernel(Handle):
         on_fault: str = "stop",
         check_races: bool = False,
         cooperative: bool = False,
+        order: str | None = None,
         registers_per_thread: int | None = None,
         workers: int | None = None,
         progress: bool = False,
@@ -240,8 +241,12 @@ class Kernel(Handle):
             one of them a write, without a barrier between them are a fault that names both lines.
         cooperative
             All blocks are resident at once and take turns, so that the kernel may synchronize its
-            grid (`cudaLaunchCooperativeKernel`). Those of a plain launch run one after the other
-            until one only waits for others.
+            grid (`cudaLaunchCooperativeKernel`). Those of a plain launch run in `order`.
+        order
+            "blocks": one thread block after the other, until one only waits for others. "time": those
+            that a GPU holds at once run beside each other by an estimate of their time, as for queues
+            of work. By default "time" for kernels that use what an atomic operation on global memory
+            returns, or have a loop with a volatile, relaxed or acquire load of it, else "blocks".
         registers_per_thread
             What the trace says, for occupancy; by default `Kernel.registers_per_thread`.
         workers
@@ -262,6 +267,8 @@ class Kernel(Handle):
         """
         if on_fault not in ("stop", "continue"):
             raise not_one_of("on_fault", on_fault, ("stop", "continue"))
+        if order not in (None, "time", "blocks"):
+            raise not_one_of("order", order, ("time", "blocks"))
         one_in = block_sample(sample_blocks)
         if not (run_others or trace):
             raise InputError(
@@ -310,6 +317,7 @@ class Kernel(Handle):
                     on_fault == "continue",
                     bool(check_races),
                     bool(cooperative),
+                    order or "",
                     registers,
                     thread_count(workers, MOST_LAUNCH_THREADS),
                     _instructions_ahead,

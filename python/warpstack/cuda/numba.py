@@ -85,6 +85,7 @@ class NumbaKernel(Handle):
         on_fault: str = "stop",
         check_races: bool = False,
         cooperative: bool = False,
+        order: str | None = None,
         registers_per_thread: int | None = None,
         progress: bool = False,
     ) -> KernelTrace | None:
@@ -100,7 +101,7 @@ class NumbaKernel(Handle):
             Dynamic shared memory of a block (``cuda.shared.array(0, ...)``).
         trace, sample_blocks, run_others, step_limit, check_uninitialized, on_fault
             As for `warpstack.cuda.Kernel.launch`.
-        check_races, registers_per_thread, progress
+        check_races, order, registers_per_thread, progress
             As for `warpstack.cuda.Kernel.launch`.
         cooperative
             All blocks are resident at once; kernels that synchronize their grid are launched so anyway.
@@ -130,6 +131,7 @@ class NumbaKernel(Handle):
             on_fault=on_fault,
             check_races=check_races,
             cooperative=cooperative or self._cooperative,
+            order=order,
             registers_per_thread=registers_per_thread,
             progress=progress,
         )

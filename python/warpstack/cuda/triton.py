@@ -105,6 +105,7 @@ class TritonKernel(Handle):
         check_uninitialized: bool = True,
         on_fault: str = "stop",
         check_races: bool = False,
+        order: str | None = None,
         progress: bool = False,
     ) -> KernelTrace | None:
         """Run the kernel on its arguments and return its trace.
@@ -115,7 +116,9 @@ class TritonKernel(Handle):
             Programs: a number, up to three, or a function of the arguments by name, as in
             ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``. Each is a thread block, or, with
             ``num_ctas``, as many of them as a cluster has, side by side along x.
-        trace, sample_blocks, run_others, step_limit, check_uninitialized, on_fault, check_races, progress
+        trace, sample_blocks, run_others, step_limit, check_uninitialized, on_fault
+            As for `warpstack.cuda.Kernel.launch`.
+        check_races, order, progress
             As for `warpstack.cuda.Kernel.launch`.
 
         Raises
@@ -141,6 +144,7 @@ class TritonKernel(Handle):
             check_uninitialized=check_uninitialized,
             on_fault=on_fault,
             check_races=check_races,
+            order=order,
             cooperative=made.cooperative,
             registers_per_thread=made.registers_per_thread,
             progress=progress,

@@ -141,6 +141,8 @@ class Session:
             *args,
             shared_memory_bytes=shared_memory_bytes,
             trace=self._trace,
+            # Results of workloads do not depend on it, published figures on their traces do.
+            order="blocks",
             sample_blocks=self._sample_blocks,
             workers=self._workers,
         )

@@ -50,7 +50,7 @@ def test_atomics_return_what_they_return_on_one_thread(short_shares):
         + "st.global.u32 [%l0], %r0;"
     )
     count, tickets = np.zeros(1, np.uint32), np.zeros(32 * 50, np.uint32)
-    (count, tickets), _ = run(body, count, tickets, grid=50, workers=3)
+    (count, tickets), _ = run(body, count, tickets, grid=50, workers=3, order="blocks")
     assert count[0] == len(tickets)
     assert np.array_equal(tickets, np.arange(len(tickets)))
 

@@ -162,7 +162,7 @@ def test_long_launches_that_wait_for_nobody_keep_their_order():
         "again: atom.global.add.u32 %r4, [%a0], 1; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 9000;"
         "@%p1 bra again;" + at("%l0", "%a1", "%r1", 4) + "st.global.u32 [%l0], %r4; end:"
     )
-    (_, last), _ = run(body, np.zeros(1, np.uint32), np.zeros(4, np.uint32), grid=4)
+    (_, last), _ = run(body, np.zeros(1, np.uint32), np.zeros(4, np.uint32), grid=4, order="blocks")
     assert last.tolist() == [8999, 17999, 26999, 35999]
 
 

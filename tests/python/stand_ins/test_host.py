@@ -639,3 +639,18 @@ def test_a_program_with_wrong_masks(build, tmp_path, capfd):
     assert note in capfd.readouterr().err.splitlines()  # what led to it
     with pytest.raises(ws.InputError, match="on_fault = 'go' is not one of stop, continue"):
         host.trace_program([program], tmp_path / "other", on_fault="go")
+
+
+def test_blocks_share_a_queue_in_the_order_of_time(build, tmp_path):
+    lengths = {}
+    for order in (None, "time", "blocks"):
+        folder = tmp_path / str(order)
+        gpu = ws.gpu("h100-sxm")
+        host.trace_program([build("queue", *PTX_ONLY)], folder, gpu=gpu, order=order)
+        (trace,) = ws.load(folder)
+        lengths[order] = [len(trace.warp(b, 0)["instruction"]) for b in range(trace.num_blocks)]
+    assert lengths[None] == lengths["time"]
+    assert max(lengths["time"]) < 1.05 * min(lengths["time"])
+    assert lengths["blocks"][0] > 50 * lengths["blocks"][1]
+    with pytest.raises(ws.InputError, match="order"):
+        host.trace_program([build("queue", *PTX_ONLY)], folder, order="sideways", overwrite=True)
