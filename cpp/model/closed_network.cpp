@@ -123,7 +123,7 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   const double at_scheduler = std::max(in_step / gpu.schedulers, 1.0);
   stations[tensor] = {demands.tensor_cycles * at_scheduler, demands.tensor_cycles / gpu.schedulers,
                       warps / (at_scheduler * gpu.schedulers),
-                      demands.tensor_cycles * (at_scheduler - 1) / 2};
+                      demands.tensor_cycles * (at_scheduler - 1) / 2 + demands.spaced_tensor_cycles};
   // A warp goes on when it has issued, so that alone it does not wait: its own instructions have a
   // latency.
   const double at_unit = unit_cycles(demands, gpu);
