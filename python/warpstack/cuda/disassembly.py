@@ -88,7 +88,7 @@ def _nvdisasm_of_triton() -> str | None:
     """Return the path of the nvdisasm that Triton brings along, or None."""
     spec = importlib.util.find_spec("triton")  # which does not load it
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        found = shutil.which(Path(folder, "backends", "nvidia", "bin", "nvdisasm"))
+        found = shutil.which(str(Path(folder, "backends", "nvidia", "bin", "nvdisasm")))
         if found is not None:
             return found
     return None

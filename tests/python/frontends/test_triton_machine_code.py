@@ -85,6 +85,15 @@ CASES = {
         {},
     ),
 }
+#: Whose values come from approximations (of quotients, roots and powers of two), which PTX
+#: leaves to the GPU: relative and absolute differences from those of machine code.
+APPROXIMATE = {
+    "softmax": (1e-6, 0),
+    "dropout": (1e-6, 0),
+    "layer_norm": (1e-6, 2e-6),
+    "layer_norm_backward": (1e-6, 1e-7),
+    "attention": (2e-3, 2e-4),
+}
 
 
 def on_device(value):
@@ -106,7 +115,11 @@ def test_machine_code_computes_what_ptx_does(name, target):
         assert trace.code == (target if wants else "ptx")
         found.append([np.asarray(x) for x in there if isinstance(x, ws.cuda.DeviceArray)])
     for of_ptx, of_machine_code in zip(*found, strict=True):
-        assert of_ptx.tobytes() == of_machine_code.tobytes()
+        if name in APPROXIMATE:
+            relative, absolute = APPROXIMATE[name]
+            np.testing.assert_allclose(of_machine_code, of_ptx, rtol=relative, atol=absolute)
+        else:
+            assert of_ptx.tobytes() == of_machine_code.tobytes()
     given = [x for x in arguments if isinstance(x, np.ndarray)]
     assert any(x.tobytes() != y.tobytes() for x, y in zip(given, found[0], strict=True))
 
