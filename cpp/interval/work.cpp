@@ -337,7 +337,8 @@ double distance_to_product(const trace::KernelTrace& trace, std::size_t row, dou
 }
 
 /// Of the cycles of `tensor_cycles_of`, those that the control fields of machine code keep a warp
-/// from its next matrix instruction anyway: the compiler spaces these as the tensor cores take them.
+/// from its next matrix instruction anyway: the compiler spaces these as the tensor cores take
+/// them.
 double spaced_tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& tensor) {
   if (!trace.has_control()) return 0;
   double cycles = 0;
