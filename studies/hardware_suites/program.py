@@ -48,7 +48,7 @@ class Bench:
 class TritonBench:
     """The functions of a file of Triton, on a device of its own, and how to launch them."""
 
-    def __init__(self, source: Path, code: str | None) -> None:
+    def __init__(self, source: Path, code: str | None = None) -> None:
         self.device = ws.cuda.Device(2)
         self.machine_code = code is not None
         self.functions = runpy.run_path(str(source))
