@@ -106,6 +106,7 @@ void bind_work(py::module_& module) {
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)
       .def_readwrite("tensor_cycles", &interval::ResourceDemands::tensor_cycles)
+      .def_readwrite("spaced_tensor_cycles", &interval::ResourceDemands::spaced_tensor_cycles)
       .def_readwrite("unit_instructions", &interval::ResourceDemands::unit_instructions)
       .def_readwrite("warps_in_step", &interval::ResourceDemands::warps_in_step)
       .def_readwrite("code", &interval::ResourceDemands::code);

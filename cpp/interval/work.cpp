@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <queue>
 #include <utility>
 
@@ -321,6 +322,37 @@ double tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& 
   return instructions > 0 ? cycles / instructions : 0;
 }
 
+/// Cycles until the warp's next matrix instruction may issue after that of `row` if nothing but
+/// control fields holds it up; `most` if no fewer.
+double distance_to_product(const trace::KernelTrace& trace, std::size_t row, double most) {
+  double distance = 0;
+  do {
+    const std::optional<trace::Control>& control = trace.instructions()[row].control;
+    if (!control) return 0;
+    distance += control->issue_distance();
+    ++row;
+  } while (distance < most && row < trace.instructions().size() &&
+           trace.instructions()[row].op_class != trace::OpClass::tensor);
+  return std::min(distance, most);
+}
+
+/// Of the cycles of `tensor_cycles_of`, those that the control fields of machine code keep a warp
+/// from its next matrix instruction anyway: the compiler spaces these as the tensor cores take
+/// them.
+double spaced_tensor_cycles_of(const trace::KernelTrace& trace, const gpu::TensorUnit& tensor) {
+  if (!trace.has_control()) return 0;
+  double cycles = 0;
+  double instructions = 0;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const auto issued = static_cast<double>(trace.row_counts()[row].issued);
+    instructions += issued;
+    if (issued == 0 || trace.instructions()[row].op_class != trace::OpClass::tensor) continue;
+    const double busy = tensor.cycles(trace.effects()[row].tensor);
+    cycles += issued * distance_to_product(trace, row, busy);
+  }
+  return instructions > 0 ? cycles / instructions : 0;
+}
+
 /// Instructions of each unit per warp instruction.
 std::array<double, trace::num_op_classes> unit_instructions_of(const trace::KernelTrace& trace) {
   std::array<double, trace::num_op_classes> counts{};
@@ -470,6 +502,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   demands.place_wait_dram = static_cast<double>(memory.place_wait_cycles[1]);
   demands = demands.per(static_cast<double>(memory.simulated_instructions));
   demands.tensor_cycles = tensor_cycles_of(trace, options.tensor);
+  demands.spaced_tensor_cycles = spaced_tensor_cycles_of(trace, options.tensor);
   demands.unit_instructions = unit_instructions_of(trace);
   demands.warps_in_step = warps_in_step_of(trace);
   demands.missing_lines = std::max(missing_lines, 1.0);

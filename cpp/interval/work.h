@@ -40,6 +40,9 @@ struct ResourceDemands {
   double place_wait_l2 = 0;
   double place_wait_dram = 0;
   double tensor_cycles = 0;  ///< of a scheduler's tensor cores
+  /// Of these, those in which the control fields of machine code keep a warp from its next matrix
+  /// instruction, and which are part of its time alone.
+  double spaced_tensor_cycles = 0;
   /// Instructions of the units of a scheduler, by trace::OpClass: all but memory accesses.
   std::array<double, trace::num_op_classes> unit_instructions{};
   /// Warps of a block that its barriers, in the mean, bring to the load-store unit and the tensor

@@ -121,9 +121,13 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
                    demands.lsu_cycles * (in_step - 1) / 2};
   // As issue slots, each scheduler's tensor cores are for its warps alone.
   const double at_scheduler = std::max(in_step / gpu.schedulers, 1.0);
+  // A warp alone spends the cycles between its products anyway. Groups that share the tensor cores
+  // have their products at the same time, so that these cycles are only for the own ones.
+  const double groups = warps / (at_scheduler * gpu.schedulers);
   stations[tensor] = {demands.tensor_cycles * at_scheduler, demands.tensor_cycles / gpu.schedulers,
-                      warps / (at_scheduler * gpu.schedulers),
-                      demands.tensor_cycles * (at_scheduler - 1) / 2};
+                      groups,
+                      demands.tensor_cycles * (at_scheduler - 1) / 2 +
+                          demands.spaced_tensor_cycles / std::max(groups, 1.0)};
   // A warp goes on when it has issued, so that alone it does not wait: its own instructions have a
   // latency.
   const double at_unit = unit_cycles(demands, gpu);

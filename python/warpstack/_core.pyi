@@ -432,6 +432,7 @@ class ResourceDemands:
     place_wait_l2: float
     place_wait_dram: float
     tensor_cycles: float
+    spaced_tensor_cycles: float
     unit_instructions: list[float]
     warps_in_step: float
     code: CodeWalk

@@ -75,9 +75,12 @@ def size_of(run: Run) -> float:
 
 
 def code_of(run: Run, gpu: str, choice: str) -> str | None:
-    """Return the architecture whose machine code a GPU runs, or None for PTX, as Triton's always is."""
-    is_cuda = PROGRAMS[run.program].source.suffix == ".cu"
-    return _CODES.get(gpu) if is_cuda and choice == "machine" else None
+    """Return the architecture whose machine code a GPU runs, or None for PTX."""
+    if choice != "machine":
+        return None
+    if PROGRAMS[run.program].source.suffix == ".py":  # Triton compiles for the row's GPU
+        return f"sm_{dict(run.parameters)['target']}"
+    return _CODES.get(gpu)
 
 
 def traced(run: Run, code: str | None, cache: Path) -> ws.App:

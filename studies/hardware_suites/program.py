@@ -48,8 +48,9 @@ class Bench:
 class TritonBench:
     """The functions of a file of Triton, on a device of its own, and how to launch them."""
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self, source: Path, code: str | None = None) -> None:
         self.device = ws.cuda.Device(2)
+        self.machine_code = code is not None
         self.functions = runpy.run_path(str(source))
 
     def zeros(self, *shape: int, dtype: Any = np.float32) -> ws.cuda.DeviceArray:
@@ -65,7 +66,8 @@ class TritonBench:
     ) -> ws.KernelTrace:
         """Trace a launch of a kernel compiled for an architecture, 80 for ``sm_80``."""
         trace = ws.triton.launch(
-            self.functions[kernel], grid, *arguments, target=f"sm_{target}", **options
+            *(self.functions[kernel], grid, *arguments),
+            **{"target": f"sm_{target}", "machine_code": self.machine_code, **options},
         )
         assert trace is not None
         return trace
@@ -73,7 +75,7 @@ class TritonBench:
 
 def bench_of(source: Path, code: str | None) -> Any:
     """Return the bench of a source: of CUDA C++, or of Triton."""
-    return TritonBench(source) if source.suffix == ".py" else Bench(source, code)
+    return TritonBench(source, code) if source.suffix == ".py" else Bench(source, code)
 
 
 @functools.cache

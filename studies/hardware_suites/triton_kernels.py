@@ -112,6 +112,7 @@ def row_softmax(bench: TritonBench, rows: int, columns: int, target: int) -> Lau
         bench.functions["softmax"],
         *(out, x, rows, columns),
         **{"BLOCK": block, "STAGES": 4, "num_warps": 8, "target": f"sm_{target}"},
+        machine_code=bench.machine_code,
     )
     on_sm = _REGISTERS // (kernel.registers_per_thread * 32 * 8)
     if kernel.shared_memory_bytes:
@@ -187,8 +188,6 @@ def _run_of(kernel: str, size: str, note: str, target: int) -> tuple[Run | None,
         return Run.of("rotations", length=length, head=head, target=target), ""
     tile = re.search(r"(\d+)x(\d+)x(\d+)", f"{size} {note}")
     if kernel == "tutorial 03 matmul" and tile and side:
-        if "machine code" in size:
-            return None, "Triton's machine code"
         sides = tuple(int(number) for number in tile.groups())
         if sides in _TILES:
             names = dict(zip(("rows", "columns", "depth"), sides, strict=True))

@@ -26,7 +26,7 @@ from warpstack._util.lazy import lazy_exports
 from warpstack.cuda.compiler import compile, compilers
 from warpstack.cuda.device import Device, DeviceArray, array, default_device, empty, zeros
 from warpstack.cuda.kernel import Kernel, KernelWarning, Module
-from warpstack.cuda.machine_code import MachineModule, load_cubin
+from warpstack.cuda.machine_code import MachineCodeWarning, MachineModule, load_cubin
 from warpstack.cuda.tensor_map import tensor_map
 from warpstack.cuda.texture import Texture, texture
 
@@ -38,6 +38,7 @@ __all__ = [
     "DeviceArray",
     "Kernel",
     "KernelWarning",
+    "MachineCodeWarning",
     "MachineModule",
     "Module",
     "Texture",

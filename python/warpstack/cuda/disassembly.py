@@ -30,6 +30,7 @@ from __future__ import annotations
 import bisect
 import collections
 import functools
+import importlib.util
 import json
 import re
 import shutil
@@ -79,7 +80,18 @@ def find_nvdisasm() -> str | None:
         candidate = package / "bin" / "nvdisasm"
         if candidate.exists():
             return str(candidate)
-    return shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
+    found = shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
+    return found or _nvdisasm_of_triton()
+
+
+def _nvdisasm_of_triton() -> str | None:
+    """Return the path of the nvdisasm that Triton brings along, or None."""
+    spec = importlib.util.find_spec("triton")  # which does not load it
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        found = shutil.which(str(Path(folder, "backends", "nvidia", "bin", "nvdisasm")))
+        if found is not None:
+            return found
+    return None
 
 
 def listing_of(data: bytes, file: str, types: Types | None = None) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -12,10 +15,17 @@ from warpstack._util.checked import strictly_checked
 from warpstack._util.input_file import MAX_SOURCE_BYTES, read_input
 from warpstack.cuda.cubin import Cubin, is_cubin
 from warpstack.cuda.device import Device, default_device
-from warpstack.cuda.disassembly import FIRST_ARCH, Types, listing_of
-from warpstack.cuda.kernel import Module
-from warpstack.cuda.toolchain import compile_both, target_number
-from warpstack.errors import InputError
+from warpstack.cuda.disassembly import FIRST_ARCH, Types, find_nvdisasm, listing_of
+from warpstack.cuda.kernel import Kernel, Module
+from warpstack.cuda.toolchain import assemble, compile_both, find_ptxas, target_number
+from warpstack.errors import InputError, warn
+
+#: Notes that were given, each once in a process.
+_noted: set[str] = set()
+
+
+class MachineCodeWarning(UserWarning):
+    """PTX runs where machine code would, because a tool is not installed."""
 
 
 class MachineModule(Module):
@@ -193,3 +203,118 @@ def parameter_types(ptx: str, file: str) -> Types:
         ]
         for kernel in module.kernels
     }
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel that another compiler made, and which of its codes runs.
+
+    Attributes
+    ----------
+    kernel
+        Of a `MachineModule` or a module of PTX.
+    code
+        ``sm_80``, say, or ``ptx``, as `KernelTrace.code` has it.
+    why_ptx
+        Why it is not the machine code; empty where it is.
+    """
+
+    kernel: Kernel
+    code: str
+    why_ptx: str
+
+
+def load_kernel(
+    what: str,
+    name: str,
+    ptx: str,
+    target: str,
+    device: Device,
+    machine_code: bool | None,
+    cubin: bytes | None = None,
+) -> Loaded:
+    """Load the machine code of a kernel where it is known how to execute it, else its PTX.
+
+    Parameters
+    ----------
+    what
+        The function that was called, for messages.
+    name
+        Of the kernel, which is the first one of its module, for messages.
+    ptx, cubin
+        Its code; without a cubin, ptxas makes one of the PTX.
+    target
+        The architecture, ``sm_80``, say.
+    device
+        Where the kernel runs.
+    machine_code
+        True: its machine code, or an error; False: its PTX; None: its machine code if all that this
+        needs is there and every instruction is one that is executed, else its PTX. `MachineCodeWarning`
+        tells once that a tool is missing, since another machine may have it.
+
+    Raises
+    ------
+    InputError
+        If neither runs, or, with `machine_code`, its machine code does not.
+    """
+
+    def of_ptx(why: str) -> Loaded:
+        module = Module(ptx, name, device)
+        return Loaded(module.kernel(module.kernels[0]), "ptx", why)
+
+    if machine_code is False:
+        return of_ptx("machine_code is False")
+    missing = _missing_tool(needs_ptxas=cubin is None)
+    if missing and machine_code is None:
+        if missing not in _noted:
+            _noted.add(missing)
+            warn(
+                f"{what}: PTX runs, whose times differ from those of machine code: {missing}, or say "
+                "machine_code=False",
+                MachineCodeWarning,
+            )
+        return of_ptx(missing)
+    try:
+        if missing:
+            raise InputError(missing)
+        module = MachineModule(
+            _listing(_assembled(ptx, name, target) if cubin is None else cubin, name, ptx),
+            name,
+            device,
+            of_cubin=True,
+        )
+        return Loaded(module.kernel(module.kernels[0]), module.machine_code, "")
+    except InputError as error:
+        if machine_code:
+            raise InputError(
+                f"{what}: machine_code = True: {error}; machine_code=None runs the PTX where machine "
+                "code does not run"
+            ) from None
+        return of_ptx(str(error))
+
+
+def _missing_tool(*, needs_ptxas: bool) -> str:
+    """Return what to install so that machine code runs, or nothing."""
+    tools: list[tuple[str, str, Callable[[], str | None]]]
+    tools = [("nvdisasm", "nvidia-cuda-nvdisasm", find_nvdisasm)]
+    if needs_ptxas:
+        tools.append(("ptxas", "nvidia-cuda-nvcc", find_ptxas))
+    lacking = [(tool, package) for tool, package, find in tools if find() is None]
+    if not lacking:
+        return ""
+    names = " and ".join(tool for tool, _ in lacking)
+    packages = " ".join(package for _, package in lacking)
+    verb = "is" if len(lacking) == 1 else "are"
+    return f"{names} {verb} not installed; pip install {packages}"
+
+
+@functools.lru_cache(maxsize=64)
+def _listing(cubin: bytes, name: str, ptx: str) -> str:
+    """Return a listing, kept for launches of the same kernel."""
+    return listing_of(cubin, name, parameter_types(ptx, name))
+
+
+@functools.lru_cache(maxsize=64)
+def _assembled(ptx: str, name: str, target: str) -> bytes:
+    """Return what ptxas makes, kept for launches of the same kernel."""
+    return assemble(ptx, name, target)

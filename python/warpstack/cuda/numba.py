@@ -27,7 +27,8 @@ import numpy as np
 from warpstack._util.checked import strictly_checked
 from warpstack._util.handle import Handle
 from warpstack.cuda.device import Device, DeviceArray, device_of
-from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT, Kernel, Module
+from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT
+from warpstack.cuda.machine_code import load_kernel
 from warpstack.cuda.numba_front_end import (
     argument_types,
     compile_function,
@@ -51,18 +52,36 @@ class NumbaKernel(Handle):
     _remedy = "compile the function again"
 
     @strictly_checked
-    def __init__(self, name: str, ptx: str, types: tuple[Any, ...], device: Device) -> None:
+    def __init__(
+        self,
+        name: str,
+        ptx: str,
+        types: tuple[Any, ...],
+        device: Device,
+        target: str,
+        machine_code: bool | None = None,
+    ) -> None:
         self.name = name
         self.ptx = ptx
         self.types = types
         self.device = device
-        module = Module(ptx, name, device)
-        self._kernel: Kernel = module.kernel(module.kernels[0])
+        self._loaded = load_kernel("ws.numba", name, ptx, target, device, machine_code)
+        self._kernel = self._loaded.kernel
         self._cooperative = "cudaCGSynchronize" in ptx
 
     @property
+    def code(self) -> str:
+        """What runs: the architecture of the machine code, ``sm_80``, say, or ``ptx``."""
+        return self._loaded.code
+
+    @property
+    def why_ptx(self) -> str:
+        """Why PTX runs; empty where machine code does."""
+        return self._loaded.why_ptx
+
+    @property
     def registers_per_thread(self) -> int:
-        """Registers of a thread, estimated as for other kernels of PTX."""
+        """Registers of a thread, for PTX an estimate."""
         return self._kernel.registers_per_thread
 
     @property
@@ -196,6 +215,7 @@ def compile(
     signature: Any = None,
     target: str = "sm_80",
     device: Device | None = None,
+    machine_code: bool | None = None,
 ) -> NumbaKernel:
     """Compile a function with Numba for the types of arguments.
 
@@ -214,12 +234,16 @@ def compile(
         The GPU's architecture.
     device
         Where the kernel runs; that of the arrays, or the default device.
+    machine_code
+        Run the machine code that ptxas makes, as a GPU does, or the PTX. None: the machine
+        code where every instruction of it is executed, else the PTX; `NumbaKernel.code` says which.
 
     Raises
     ------
     InputError
         If Numba for CUDA is not installed, there are both `args` and a `signature`, the function does
-        not compile, or its PTX has an instruction that is not executed.
+        not compile, its PTX has an instruction that is not executed, or, with `machine_code`, its
+        machine code has one or cannot be made.
     """
     what = "ws.numba.compile"
     number = target_number(f"{what}: target", target)
@@ -228,7 +252,8 @@ def compile(
         raise InputError(f"{what}: give arguments or a signature, not both")
     types = argument_types(what, args) if signature is None else signature_types(what, signature)
     ptx = compile_function(what, function, options, types, number)
-    return NumbaKernel(function.__name__, ptx, types, device or device_of(args))
+    where = device or device_of(args)
+    return NumbaKernel(function.__name__, ptx, types, where, target, machine_code)
 
 
 @strictly_checked
@@ -243,6 +268,7 @@ def launch(
     trace: bool = True,
     sample_blocks: int | str = 1,
     run_others: bool = True,
+    machine_code: bool | None = None,
 ) -> KernelTrace | None:
     """Compile a kernel with Numba, run it without a GPU, and return its trace.
 
@@ -251,7 +277,7 @@ def launch(
 
     Parameters
     ----------
-    kernel, signature, target
+    kernel, signature, target, machine_code
         As for `compile`; `signature` if the types are not those of the arguments.
     grid, block
         Thread blocks of the grid and threads of a block: a number, or up to three.
@@ -268,7 +294,7 @@ def launch(
     Returns
     -------
     KernelTrace
-        The trace of the PTX. Compile with `compile` for more options of the launch.
+        The trace; `KernelTrace.code` says whether of machine code or PTX. Compile with `compile` for more options of the launch.
 
     Raises
     ------
@@ -283,7 +309,9 @@ def launch(
     key = (given, number, *sorted(options.items()))
     if key not in known:
         known[key] = compile_function(what, function, options, given, number)
-    made = NumbaKernel(function.__name__, known[key], given, device_of(args))
+    made = NumbaKernel(
+        function.__name__, known[key], given, device_of(args), target, machine_code
+    )
     return made.launch(
         grid,
         block,

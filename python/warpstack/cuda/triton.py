@@ -11,7 +11,8 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
 from warpstack._util.handle import Handle
 from warpstack.cuda.device import Device, DeviceArray, device_of
-from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT, Kernel, Module
+from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT
+from warpstack.cuda.machine_code import load_kernel
 from warpstack.cuda.triton_descriptors import TENSOR_MAP, arrays_of
 from warpstack.cuda.triton_front_end import Compiled, compile_function
 from warpstack.errors import InputError, shown
@@ -38,10 +39,21 @@ class TritonKernel(Handle):
     _remedy = "compile the function again"
 
     @strictly_checked
-    def __init__(self, compiled: Compiled, device: Device) -> None:
+    def __init__(
+        self, compiled: Compiled, device: Device, machine_code: bool | None = None
+    ) -> None:
         self._compiled = compiled
         self.device = device
-        self._kernel: Kernel = Module(compiled.ptx, compiled.name, device).kernel(compiled.name)
+        self._loaded = load_kernel(
+            "ws.triton",
+            compiled.name,
+            compiled.ptx,
+            compiled.target,
+            device,
+            machine_code,
+            compiled.cubin,
+        )
+        self._kernel = self._loaded.kernel
         values = [_as_parameter(compiled.name, *one) for one in compiled.arguments]
         for number, parameter in enumerate(self._kernel._parameters[: len(values)]):
             if parameter["is_array"] and isinstance(values[number], np.generic):
@@ -60,13 +72,23 @@ class TritonKernel(Handle):
 
     @property
     def ptx(self) -> str:
-        """The PTX, which is what runs."""
+        """The PTX."""
         return self._compiled.ptx
 
     @property
     def cubin(self) -> bytes:
         """The machine code that ptxas made of the PTX; see `warpstack.cuda.load_cubin`."""
         return self._compiled.cubin
+
+    @property
+    def code(self) -> str:
+        """What runs: the architecture of the machine code, ``sm_80``, say, or ``ptx``."""
+        return self._loaded.code
+
+    @property
+    def why_ptx(self) -> str:
+        """Why PTX runs; empty where machine code does."""
+        return self._loaded.why_ptx
 
     @property
     def num_warps(self) -> int:
@@ -136,6 +158,7 @@ class TritonKernel(Handle):
             32 * made.num_warps,
             *self._values,
             *self._scratch(sizes),
+            cluster=made.num_ctas if made.num_ctas > 1 else None,  # machine code does not say it
             shared_memory_bytes=made.shared_memory_bytes,
             trace=trace,
             sample_blocks=sample_blocks,
@@ -203,6 +226,7 @@ def compile(
     target: str = "sm_80",
     num_warps: int = 4,
     num_stages: int = 3,
+    machine_code: bool | None = None,
     **constexprs: Any,
 ) -> TritonKernel:
     """Compile a Triton kernel for the arguments of a call, as Triton does at a launch.
@@ -220,6 +244,9 @@ def compile(
         The GPU's architecture, ``sm_75`` or later.
     num_warps, num_stages
         Warps of a block, and stages of the software pipeline.
+    machine_code
+        Run the machine code that Triton makes, as a GPU does, or the PTX. None: the machine
+        code where every instruction of it is executed, else the PTX; `TritonKernel.code` says which.
     **constexprs
         Arguments by name, above all ``tl.constexpr`` ones, and other options of Triton, such as
         ``maxnreg`` and, from ``sm_90`` on, ``num_ctas``.
@@ -227,8 +254,9 @@ def compile(
     Raises
     ------
     InputError
-        If Triton is not installed, an argument does not fit, the kernel does not compile, or its PTX
-        has an instruction that is not executed, which the message names.
+        If Triton is not installed, an argument does not fit, the kernel does not compile, its PTX has
+        an instruction that is not executed, which the message names, or, with `machine_code`, its
+        machine code has one.
 
     Notes
     -----
@@ -237,7 +265,8 @@ def compile(
     """
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.compile", kernel, args, options, target)
-    return TritonKernel(compiled, device_of(arrays_of([*args, *constexprs.values()])))
+    device = device_of(arrays_of([*args, *constexprs.values()]))
+    return TritonKernel(compiled, device, machine_code)
 
 
 @strictly_checked
@@ -251,6 +280,7 @@ def launch(
     trace: bool = True,
     sample_blocks: int | str = 1,
     run_others: bool = True,
+    machine_code: bool | None = None,
     **constexprs: Any,
 ) -> KernelTrace | None:
     """Compile a Triton kernel, run it without a GPU, and return its trace.
@@ -259,7 +289,7 @@ def launch(
 
     Parameters
     ----------
-    kernel, args, target, num_warps, num_stages, constexprs
+    kernel, args, target, num_warps, num_stages, machine_code, constexprs
         As for `compile`.
     grid
         Thread blocks: a number, up to three, or a function of the arguments by name, as in
@@ -273,8 +303,8 @@ def launch(
     Returns
     -------
     KernelTrace
-        Of the PTX, with the registers of the machine code that ptxas makes of it. Compile with
-        `compile` for more options of the launch.
+        Of the machine code, or of the PTX with the registers of the machine code;
+        `KernelTrace.code` says which. Compile with `compile` for more options of the launch.
 
     Raises
     ------
@@ -283,5 +313,6 @@ def launch(
     """
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
     compiled = compile_function("ws.triton.launch", kernel, args, options, target)
-    made = TritonKernel(compiled, device_of(arrays_of([*args, *constexprs.values()])))
+    device = device_of(arrays_of([*args, *constexprs.values()]))
+    made = TritonKernel(compiled, device, machine_code)
     return made.launch(grid, trace=trace, sample_blocks=sample_blocks, run_others=run_others)

@@ -60,6 +60,7 @@ def tune(
     target: str | None = None,
     profiler: Profiler = "nsys",
     progress: bool = False,
+    machine_code: bool | None = None,
     **constexprs: Any,
 ) -> pd.DataFrame:
     """Predict a Triton kernel's time in every configuration, as its autotuner would measure it.
@@ -87,6 +88,8 @@ def tune(
         Whose times these are, as for `warpstack.predict`.
     progress
         Show a progress bar on standard error.
+    machine_code
+        As for `compile`.
     **constexprs
         Arguments that every configuration has.
 
@@ -95,7 +98,8 @@ def tune(
     DataFrame
         One row per configuration, the fastest first (by the simulator where it was asked, else by
         the model): its constants, ``num_warps``, ``num_stages``, ``time_us`` of the model and
-        ``simulated_time_us`` (if `simulator`), ``registers_per_thread``, ``shared_memory_bytes``,
+        ``simulated_time_us`` (if `simulator`), ``code``, what ran (`TritonKernel.code`),
+        ``registers_per_thread``, ``shared_memory_bytes``,
         with the simulator ``tensor_utilisation`` (`SimulationResult.tensor_utilisation`) and
         ``dram_read_bytes``, ``warps_per_sm`` (resident ones), ``config``, the text of the
         ``triton.Config``, and ``error``, empty where it ran. A configuration that does not fit the GPU,
@@ -130,7 +134,13 @@ def tune(
             columns |= {name: setting.get(name) for name in ("num_warps", "num_stages")}
             error = ""
             try:
-                made = compile(kernel, *args, target=target, **{**constexprs, **setting})
+                made = compile(
+                    kernel,
+                    *args,
+                    target=target,
+                    machine_code=machine_code,
+                    **{**constexprs, **setting},
+                )
                 columns |= {"num_warps": made.num_warps, "num_stages": made.num_stages}
                 found = _times(made, grid, described, model, simulator, profiler)
                 if math.isinf(found["time_us"]):
@@ -157,7 +167,8 @@ def _times(
 ) -> dict[str, Any]:
     """Return the columns of a row that come from a run, infinite times if it does not fit."""
     row = _no_times(simulator)
-    facts: dict[str, float] = {
+    facts: dict[str, Any] = {
+        "code": made.code,
         "registers_per_thread": made.registers_per_thread,
         "shared_memory_bytes": made.shared_memory_bytes,
     }

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import warpstack as ws
+from warpstack.cuda import machine_code
+from warpstack.cuda.disassembly import find_nvdisasm
+from warpstack.cuda.toolchain import find_ptxas
 
 pytest.importorskip("numba", reason="Numba is not here (warpstack[numba] brings it)")
 pytest.importorskip("numba_cuda", reason="numba-cuda is not here (warpstack[numba] brings it)")
@@ -13,6 +16,8 @@ from numba.cuda.random import (
     init_xoroshiro128p_states_cpu,
     xoroshiro128p_dtype,
 )
+
+NO_MACHINE_CODE = find_nvdisasm() is None or find_ptxas() is None
 
 
 def predicted(trace):
@@ -159,8 +164,10 @@ def test_stencil_with_tuples_and_local_memory():
 
 def test_grid_is_synchronized():
     x = ws.cuda.empty(64, np.int32)
-    ws.numba.launch(kernels.reverse_in_grid, 4, 16, x)
+    trace = ws.numba.launch(kernels.reverse_in_grid, 4, 16, x)
     assert np.array_equal(np.asarray(x), np.arange(64)[::-1])
+    # ptxas does not take the functions of the device runtime that are defined here.
+    assert trace.code == "ptx"
 
 
 @pytest.mark.skipif(not ws.cuda.compilers(), reason="Numba's halves need a CUDA compiler")
@@ -205,3 +212,64 @@ def test_arguments_of_a_compiled_kernel_are_checked():
     ]:
         with pytest.raises(ws.InputError, match=message):
             kernel.launch(1, 8, *arguments)
+
+
+def on_device(value):
+    return ws.cuda.array(value) if isinstance(value, np.ndarray) else value
+
+
+#: By kernel: grid, block, arguments.
+CASES = {
+    "total": (1, 128, (singles(1, 100), np.zeros(1, np.float32))),
+    "matmul": (
+        (2, 3),
+        (16, 16),
+        (singles(3, 40, 50), singles(4, 50, 30), np.zeros((40, 30), np.float32)),
+    ),
+    "mandelbrot": ((3, 2), (16, 16), (-2 - 1j, 1 + 1j, 30, np.zeros((24, 40), np.int32))),
+    "prefix_sum": (
+        *(3, 128),
+        (np.arange(300, dtype=np.int32), np.zeros(300, np.int32), np.zeros(3, np.int32)),
+    ),
+    "sort_step": (2, 64, (np.arange(128)[::-1].copy(), np.int32(64), np.int32(128))),
+    "stencil": (
+        *((2, 3, 3), (4, 4, 4)),
+        (
+            *(singles(9, 8, 10, 12), np.zeros((8, 10, 12), np.float32)),
+            (np.float32(0.4), np.float32(0.1)),
+        ),
+    ),
+}
+
+
+@pytest.mark.skipif(NO_MACHINE_CODE, reason="ptxas or nvdisasm is not installed")
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("name", CASES)
+def test_machine_code_computes_what_ptx_does(name, target):
+    grid, block, arguments = CASES[name]
+    found = []
+    for wants in (False, True):
+        there = [on_device(value) for value in arguments]
+        trace = ws.numba.launch(
+            getattr(kernels, name), grid, block, *there, target=target, machine_code=wants
+        )
+        assert trace.code == (target if wants else "ptx")
+        found.append([np.asarray(x) for x in there if isinstance(x, ws.cuda.DeviceArray)])
+    for of_ptx, of_machine_code in zip(*found, strict=True):
+        assert of_ptx.tobytes() == of_machine_code.tobytes()
+
+
+@pytest.mark.skipif(NO_MACHINE_CODE, reason="ptxas or nvdisasm is not installed")
+def test_the_kernel_says_what_runs(monkeypatch):
+    signature = "void(int64[::1], int32, int32)"
+    kernel = ws.numba.compile(kernels.sort_step, signature=signature)
+    assert (kernel.code, kernel.why_ptx) == ("sm_80", "")
+    monkeypatch.setattr(machine_code, "find_ptxas", lambda: None)
+    monkeypatch.setattr(machine_code, "find_nvdisasm", lambda: None)
+    monkeypatch.setattr(machine_code, "_noted", set())
+    with pytest.warns(ws.cuda.MachineCodeWarning, match="nvdisasm and ptxas are not installed"):
+        kernel = ws.numba.compile(kernels.sort_step, signature=signature)
+    assert kernel.code == "ptx"
+    assert ws.numba.compile(kernels.sort_step, signature=signature).code == "ptx"
+    with pytest.raises(ws.InputError, match="True: .*pip install nvidia-cuda-nvdisasm nvidia-cuda"):
+        ws.numba.compile(kernels.sort_step, signature=signature, machine_code=True)

@@ -43,8 +43,22 @@ DEMANDS = (
     "place_wait_l2",
     "place_wait_dram",
     "tensor_cycles",
+    "spaced_tensor_cycles",
     "warps_in_step",
 )
+
+
+def spaced_tensor_cycles(table, unit):
+    """Return the cycles in which control fields keep warps from their next matrix instruction."""
+    total = 0
+    is_product = (table["op_class"] == "tensor").to_numpy()
+    for row in np.flatnonzero(is_product) if "stall" in table else ():
+        after = np.flatnonzero(is_product[row + 1 :])
+        rows = table.iloc[row : row + 1 + after[0] if len(after) else None]
+        distance = np.maximum(rows["stall"], np.where(rows["yield"], 2, 1)).sum()
+        busy = tensor.cycles(table["opcode"].iloc[row], unit)
+        total += table["executions"].iloc[row] * min(distance, busy)
+    return total
 
 
 def latencies_of_rounds(memory, latencies, levels):
@@ -267,6 +281,8 @@ def test_equals_plain_definition(
         )
     )
     assert core.tensor_cycles == pytest.approx(busy / kernel.num_instructions, rel=1e-12)
+    spaced = spaced_tensor_cycles(table, unit) / kernel.num_instructions
+    assert core.spaced_tensor_cycles == pytest.approx(spaced, rel=1e-12)
     demands = {name: getattr(core, name) for name in DEMANDS}
     demands["code"] = instruction_cache.longest_walk(kernel, gpu.values())
     of_code = (core.code.share, core.code.share_after, core.code.fetch_cycles)
@@ -327,6 +343,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
             "place_wait_l2",
             "place_wait_dram",
             "tensor_cycles",
+            "spaced_tensor_cycles",
         ),
         0,
     ) | {"missing_lines": 1, "warps_in_step": 1, "unit_instructions": {}}

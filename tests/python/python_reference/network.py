@@ -448,7 +448,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             tensor * together,
             tensor / schedulers,
             max(warps / schedulers / together, 1),
-            tensor * (together - 1) / 2,
+            tensor * (together - 1) / 2
+            + d["spaced_tensor_cycles"] / max(warps / (together * schedulers), 1),
         )
         # An instruction goes on when it has issued, and the unit takes the next one later.
         at_unit = at_units(d, gpu)
