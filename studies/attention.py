@@ -14,11 +14,12 @@ CUDA programs without a GPU need (PTX, a shared libcudart). It is called as
     PROGRAM BATCH SEQUENCE HEADS HEAD_DIM CAUSAL DATA
 
 with CAUSAL 0 or 1. DATA is a folder with ``q.f16``, ``k.f16`` and ``v.f16``, plain half-precision numbers,
-little-endian, in C order of (batch, sequence, heads, head_dim). The program launches the forward kernel once, for
-as many SMs as its device has, with softmax scaled by 1 / sqrt(HEAD_DIM), and writes ``o.f16`` in the same layout.
+little-endian, in C order of (batch, sequence, heads, head_dim). The program launches the forward kernel
+once, for as many SMs as its device has, with softmax scaled by 1 / sqrt(HEAD_DIM), and writes ``o.f16``
+in the same layout.
 
-The output is held against NumPy on sampled heads. A row of more operations than ``--largest`` runs as a part: a
-half or a quarter of its heads on so many SMs with their share of L2, NoC and DRAM.
+The output is held against NumPy on sampled heads. A row of more operations than ``--largest`` runs as a
+part: a half or a quarter of its heads on so many SMs with their share of L2, NoC and DRAM.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def part_of(row: pd.Series, largest: float) -> int:
     fits = [
         part
         for part in PARTS
-        if heads % part == 0 and (row["head_dim"] < 128 or ws.gpu(row["gpu"]).num_sms // part % 2 == 0)
+        if heads % part == 0
+        and (row["head_dim"] < 128 or ws.gpu(row["gpu"]).num_sms // part % 2 == 0)
     ]
     return next((part for part in fits if operations(row) / part <= largest), fits[-1])
 
@@ -193,7 +195,10 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         cells: dict[str, object] = {"kernels": kind, "rows": len(of)}
         for name in ("simulator", MODEL, "FlashGPU-Sim"):
             error = 100 * (of[f"{name} (us)"] / of["measured (us)"] - 1).abs()
-            cells |= {f"{name}, mean": f"{error.mean():.0f} %", f"{name}, worst": f"{error.max():.0f} %"}
+            cells |= {
+                f"{name}, mean": f"{error.mean():.0f} %",
+                f"{name}, worst": f"{error.max():.0f} %",
+            }
         found.append(cells)
     return pd.DataFrame(found)
 
@@ -209,7 +214,10 @@ def main() -> None:
     )
     parser.add_argument("--machine-code", metavar="ARCH", help="instead of PTX: sm_90a, say")
     parser.add_argument(
-        "--keep", type=Path, metavar="CSV", help="the rows; those that the file has are read from it"
+        "--keep",
+        type=Path,
+        metavar="CSV",
+        help="the rows; those that the file has are read from it",
     )
     parser.add_argument("--temporary", type=Path, help="where data and traces lie meanwhile")
     arguments = parser.parse_args()
