@@ -268,3 +268,22 @@ def test_vectors_that_do_not_exist_are_errors():
 def test_a_vector_must_be_aligned():
     message = message_of("red.global.add.v4.f32 [%a0+8], {%f0, %f1, %f2, %f3};")
     assert "16 bytes" in message
+
+
+# ---- the pipe of conversions ----
+
+
+@pytest.mark.parametrize("kind", ["f16x2", "bf16x2"])
+def test_conversions_of_pairs_take_the_pipe_of_half_precision(kind):
+    source = (
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+        ".reg .b64 %rd<2>; .reg .f32 %f<3>; .reg .b32 %r<2>; .reg .b16 %h<2>;\n"
+        "ld.param.u64 %rd1, [out]; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f40000000;\n"
+        f"cvt.rn.{kind}.f32 %r1, %f1, %f2; cvt.rn.{kind[:-2]}.f32 %h1, %f1;\n"
+        "st.global.u32 [%rd1], %r1; st.global.u16 [%rd1+4], %h1; ret;\n}\n"
+    )
+    out = ws.cuda.zeros(2, np.uint32)
+    rows = ws.cuda.compile(source).kernel("k").launch(1, 32, out).instructions
+    classes = dict(zip(rows.opcode, rows.op_class, strict=True))
+    assert classes[f"cvt.rn.{kind}.f32"] == "fp16"  # F2FP
+    assert classes[f"cvt.rn.{kind[:-2]}.f32"] == "sfu"

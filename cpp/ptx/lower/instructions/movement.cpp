@@ -116,6 +116,8 @@ void cvt(Emitter& e, Modifiers& modifiers) {
   const bool same = !is_float(form.type) && !is_float(form.source);
   e.set_class(same ? OpClass::integer : OpClass::sfu);
   if (form.type == Type::f16x2 || form.type == Type::bf16x2) {
+    // F2FP, which the pipe of half-precision arithmetic executes and not the special function unit.
+    e.set_class(OpClass::fp16);
     const std::uint32_t a = e.in(1, form.source);
     const std::uint32_t b = e.in(2, form.source);
     const auto rounding = static_cast<std::uint32_t>(form.rounding);
