@@ -13,7 +13,17 @@ def triad(x_ptr, y_ptr, out_ptr, factor, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def attention(q_ptr, k_ptr, v_ptr, out_ptr, length, scale, DIM: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def attention(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    length,
+    scale,
+    DIM: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
     """Softmax(Q K^T * scale) V of a head; `scale` has the factor that turns exp into exp2."""
     head = tl.program_id(1).to(tl.int64) * length * DIM
     rows = tl.program_id(0) * BM + tl.arange(0, BM)

@@ -122,7 +122,8 @@ def parts_of(
     fronts = [run[: -(-len(run) // 2)] for run in full]
     levels[[block for run in full for block in run]] = 1
     levels[[block for run in fronts for block in run]] = 2
-    in_fronts = kernel._core.touched_lines(levels.clip(max=2), 2, line_bytes, max(one_line_in, 1))[1]
+    by_level = kernel._core.touched_lines(levels.clip(max=2), 2, line_bytes, max(one_line_in, 1))
+    in_fronts = by_level[1]
     edges = _shared_beyond(lines, in_fronts, [full, full[::2], fronts])
     whole = _whole_lines(lines, blocks / kernel.num_blocks)
 
