@@ -86,9 +86,12 @@ void skip_policy(Lowerer& to, Form& form) {
 }
 
 void copy_bytes(Lowerer& to, Form& form, bool reduces) {
-  const bool to_shared = form.take("S");
-  const bool from_global = to_shared ? form.take("G") : !form.take("G");
-  if (!from_global && !form.take("S")) to.refuse("its spaces are not known");
+  // The target's space, then the source's.
+  const bool to_shared = form.left() == "S";
+  if (!to_shared && form.left() != "G") to.refuse("its spaces are not known");
+  form.take(form.left());
+  const bool from_global = to_shared && form.left() == "G";
+  if (!form.take(from_global ? "G" : "S")) to.refuse("its spaces are not known");
   const bool to_many = form.take("MULTICAST");
   BulkCopy copy;
   if (reduces) {
