@@ -40,9 +40,9 @@ struct DriverConstants {
     return is_in(block_size, 12) || is_in(grid_size, 12) || is_in(shared_window, 8) ||
            is_in(local_window, 8) || is_in(stack_top, 4) || is_in(dynamic_shared_bytes, 4) ||
            is_in(launch_number, 8) || is_in(constants, 8) || is_in(workspace, 8) ||
-           is_in(descriptor, 8) || is_in(parameters, 8) || is_in(reserved_shared_bytes, 4) || is_in(num_sms, 4) ||
-           is_in(is_cluster, 4) || is_in(cluster_size, 12) || is_in(num_clusters, 12) ||
-           is_in(cluster_blocks, 4);
+           is_in(descriptor, 8) || is_in(parameters, 8) || is_in(reserved_shared_bytes, 4) ||
+           is_in(num_sms, 4) || is_in(is_cluster, 4) || is_in(cluster_size, 12) ||
+           is_in(num_clusters, 12) || is_in(cluster_blocks, 4);
   }
   /// Whether a word is part of the address of the parameters.
   [[nodiscard]] constexpr bool is_parameter_address(std::int64_t offset) const {

@@ -165,6 +165,12 @@ void Lowerer::add_row(const Instruction& instruction, const trace::SassOpcode* o
   program_.rows.push_back(std::move(row));
 }
 
+bool Lowerer::awaits_stores(const Control& control) const {
+  return std::ranges::any_of(kernel_.code, [&](const Instruction& other) {
+    return other.opcode == "UTMACMDFLUSH" && other.control.read_barrier == control.counted_barrier;
+  });
+}
+
 void Lowerer::complete_row(const Instruction& instruction, const simt::Step& step,
                            trace::StaticInstruction& row) {
   using trace::MemoryKind;
@@ -177,8 +183,10 @@ void Lowerer::complete_row(const Instruction& instruction, const simt::Step& ste
     if (kind == MemoryKind::async_copy) row.cache_operator = trace::CacheOperator::bypass_l1;
   };
   if (step.action == Action::bulk_copy || step.action == Action::tensor_copy) {
-    if (is("UTMALDG") || is("UBLKCP.S.G")) return access(trace::MemorySpace::global, MemoryKind::async_copy);
-    if (is("UBLKCP.S") || is("UBLKRED.S")) return access(trace::MemorySpace::shared, MemoryKind::load);
+    if (is("UTMALDG") || is("UBLKCP.S.G"))
+      return access(trace::MemorySpace::global, MemoryKind::async_copy);
+    if (is("UBLKCP.S") || is("UBLKRED.S"))
+      return access(trace::MemorySpace::shared, MemoryKind::load);
     const bool reduces = is("UTMAREDG") || is("UBLKRED");
     return access(trace::MemorySpace::global, reduces ? MemoryKind::reduction : MemoryKind::store);
   }
@@ -197,8 +205,12 @@ void Lowerer::complete_row(const Instruction& instruction, const simt::Step& ste
     append(row.sources, multiply.d_values[0], multiply.d_values.size());
     append(row.destinations, multiply.d_values[0], multiply.d_values.size());
   }
-  const bool ends_group = !instruction.operands.empty() && instruction.operands.back().text == "gsb0";
+  const bool ends_group =
+      !instruction.operands.empty() && instruction.operands.back().text == "gsb0";
   if (ends_group) row.opcode += ".gsb0";
+  if (const Control& control = *row.control; is("DEPBAR.LE") && awaits_stores(control)) {
+    row.opcode = trace::wait_opcode(row.opcode + ".bulk", control.counted_most);
+  }
   if (step.action == Action::warpgroup_wait) {
     row.opcode = trace::wait_opcode(
         row.opcode, static_cast<std::uint32_t>(program_.warpgroup_waits[step.detail].pending));

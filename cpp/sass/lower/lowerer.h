@@ -164,6 +164,8 @@ class Lowerer {
   /// and the groups that an instruction ends or waits for.
   void complete_row(const Instruction& instruction, const simt::Step& step,
                     trace::StaticInstruction& row);
+  /// Whether the barrier that an instruction counts is one of bulk stores.
+  [[nodiscard]] bool awaits_stores(const Control& control) const;
   /// The address of the parameters that c[0x0][0x198] has on sm_90: two slots.
   Slot parameter_address();
   void add_row(const Instruction& instruction, const trace::SassOpcode* opcode);

@@ -109,8 +109,7 @@ TensorMap TensorMap::unpack(std::span<const std::byte, bytes> packed) {
   map.address = layout.address;
   for (std::uint32_t d = 0; d < max_rank; ++d) {
     map.sizes[d] = layout.sizes[d] + 1;
-    const std::uint32_t side =
-        (d == 0 ? layout.steps >> 24 : layout.boxes >> box_shift(d)) & 0xff;
+    const std::uint32_t side = (d == 0 ? layout.steps >> 24 : layout.boxes >> box_shift(d)) & 0xff;
     map.box[d] = (side ^ layout.more_box[d]) + 1;
     map.steps[d] = ((layout.steps >> 3 * d & 7) ^ layout.more_steps[d]) + 1;
     if (d + 1 == max_rank) break;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pandas as pd
 
@@ -173,7 +174,8 @@ def compile_machine_code(
     """Return a module of the machine code of CUDA C++, PTX, or a listing."""
     if is_listing:
         module = MachineModule(text, file, device)
-        if arch not in (None, module.target):
+        # A listing does not say whether its code is for sm_90 or sm_90a.
+        if arch is not None and re.sub(r"[a-z]$", "", arch) != module.target:
             raise InputError(f"{file}: it is machine code for {module.target}, not for {arch}")
         return module
     if target_number("compile: machine_code", str(arch)) < FIRST_ARCH:

@@ -86,7 +86,7 @@ void multiply(Lowerer& to, Form& form, WarpgroupMultiply multiply) {
       multiply.a_values[i] = is_zero ? first : first + i * Frame::slot_bytes;
     }
   }
-  
+
   const Operand& factors = form.next();
   if (factors.kind != Operand::Kind::descriptors) {
     to.refuse("operand " + factors.text + " is not like gdesc[UR4]");
