@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def triad(x_ptr, y_ptr, out_ptr, factor, n, BLOCK: tl.constexpr):
-    """out = x + factor * y."""
+    """Out = x + factor * y."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     total = tl.load(x_ptr + at, mask=at < n) + factor * tl.load(y_ptr + at, mask=at < n)
     tl.store(out_ptr + at, total, mask=at < n)

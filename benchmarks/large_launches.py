@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""Measure what launches at their true size cost: traced, predicted and simulated, whole and as a sample of blocks.
+"""Measure what launches at their true size cost: traced, predicted, simulated, and as a sample of blocks.
 
     python benchmarks/large_launches.py            # samples, in minutes
     python benchmarks/large_launches.py --whole    # also whole launches where memory and patience allow
     python benchmarks/large_launches.py --write    # docs/data/costs, too
 
-Kernels are in Triton (`pip install 'warpstack[triton]'`), for `h100-sxm`: a product of 4096 x 4096 matrices in half precision, attention of
-256 heads of 128 over 2048 queries and keys, and a triad over 4 GiB. A sample has one block in 16, at least 128, and the others are not run. Each
-case runs in a process of its own; times are processor seconds of all its threads.
+Kernels are in Triton (`pip install 'warpstack[triton]'`), for `h100-sxm`: a product of 4096 x 4096 matrices
+in half precision, attention of 256 heads of 128 over 2048 queries and keys, and a triad over 4 GiB. A sample
+has one block in 16, at least 128, and the others are not run. Each case runs in a process of its own; times
+are processor seconds of all its threads.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path += [str(ROOT / "studies"), str(ROOT / "data" / "kernels"), str(ROOT / "benchmarks")]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "studies"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "data" / "kernels"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import numpy as np
 import pandas as pd

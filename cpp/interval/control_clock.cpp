@@ -29,8 +29,14 @@ ControlClock::ControlClock(const trace::KernelTrace& trace) {
     row.distance = row.control.issue_distance();
     row.returns = !instruction.is_memory() || instruction.reads_memory() ||
                   instruction.kind == trace::MemoryKind::atomic;
-    if (instruction.kind == trace::MemoryKind::async_copy) row.is_one_of = Of::copies;
     if (effects[i].awaits_copies) row.awaits = Of::copies;
+    row.phase = effects[i].phase;
+    has_phases_ = has_phases_ || row.phase.kind == trace::PhaseStep::Kind::wait;
+    // Groups of products and of bulk stores, which control fields do not name.
+    const Row waits = row_of(effects[i]);
+    row.is_one_of = waits.is_one_of;
+    row.group = waits.control;
+    if (waits.returns) row.commits = waits.awaits;
   }
 }
 
@@ -68,6 +74,7 @@ void ControlClock::reset() {
   own_.clear();
   awaited_.clear();
   for (std::vector<Hold>& holds : holds_) holds.clear();
+  for (std::vector<Hold>& holds : groups_) holds.clear();
 }
 
 ControlClock::Ready ControlClock::ready(std::uint32_t row) {
@@ -84,6 +91,12 @@ ControlClock::Ready ControlClock::ready(std::uint32_t row) {
     by_end_ = holds_[control.counted_barrier];
     std::ranges::stable_sort(by_end_, std::greater<>(), &Hold::end);
     if (control.counted_most < by_end_.size()) consider(by_end_[control.counted_most]);
+  }
+  if (const trace::Control& group = rows_[row].group;
+      group.counted_barrier != trace::no_control_barrier) {
+    by_end_ = groups_[group.counted_barrier];
+    std::ranges::stable_sort(by_end_, std::greater<>(), &Hold::end);
+    if (group.counted_most < by_end_.size()) consider(by_end_[group.counted_most]);
   }
   if (rows_[row].awaits_all) consider(last(Of::copies));
   const trace::PhaseStep& phase = rows_[row].phase;
@@ -134,6 +147,11 @@ void ControlClock::issue(std::uint32_t row, double time, double latency, bool is
   const double done = time + latency + (has_control_ ? 0 : 1);
   if (issued.is_one_of && done > last(*issued.is_one_of).end) last(*issued.is_one_of) = {done, row};
   if (has_phases_) take_phase_step(row, done);
+  if (issued.commits) {
+    std::vector<Hold>& holds = groups_[static_cast<std::size_t>(*issued.commits)];
+    std::erase_if(holds, [time](const Hold& hold) { return hold.end <= time; });
+    holds.push_back(last(*issued.commits));
+  }
   const std::uint8_t barrier = issued.control.write_barrier;
   if (barrier == trace::no_control_barrier || !issued.returns) return;
   std::vector<Hold>& holds = holds_[barrier];

@@ -50,6 +50,9 @@ class ControlClock {
     std::optional<Of> awaits;     ///< its write barrier is for these
     bool awaits_all = false;      ///< it waits for all copies, in groups or not
     trace::PhaseStep phase;
+    // Of code with control fields:
+    trace::Control group;       ///< the groups that it waits for, by Of in place of a barrier
+    std::optional<Of> commits;  ///< what it makes a group of
   };
   struct Hold {
     double end = 0;
@@ -72,7 +75,8 @@ class ControlClock {
   double stalls_until_ = 0;
   std::array<Hold, 3> last_;  ///< by Of, the last to end of those that were issued
   std::array<std::vector<Hold>, trace::num_control_barriers> holds_;
-  std::vector<Hold> by_end_;  ///< for ready()
+  std::array<std::vector<Hold>, 3> groups_;  ///< by Of, of code with control fields
+  std::vector<Hold> by_end_;                 ///< for ready()
   bool has_phases_ = false;
   PhaseTimes own_;
   PhaseTimes* shared_ = nullptr;

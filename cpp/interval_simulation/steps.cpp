@@ -31,11 +31,10 @@ StepBuilder::StepBuilder(const trace::KernelTrace& trace, const Machine& machine
     row.is_answered = row.returns || row.stops_warp || (machine.awaits_stores && row.uses_caches);
     row.is_block_barrier = effects.is_block_barrier;
     row.arrives_at_barrier = effects.barrier.kind == trace::BarrierStep::Kind::arrive;
-    row.is_grouped_copy =
-        has_control_ ? instruction.kind == trace::MemoryKind::async_copy : effects.is_grouped_copy;
-    row.is_async_product = !has_control_ && has_product_waits && effects.is_async_product;
-    row.is_bulk_store = !has_control_ && effects.is_bulk_store;
-    row.steps_phase = !has_control_ && effects.phase.kind != trace::PhaseStep::Kind::none;
+    row.is_grouped_copy = effects.is_grouped_copy;
+    row.is_async_product = has_product_waits && effects.is_async_product;
+    row.is_bulk_store = effects.is_bulk_store;
+    row.steps_phase = effects.phase.kind != trace::PhaseStep::Kind::none;
     has_phases_ =
         has_phases_ || (row.steps_phase && effects.phase.kind == trace::PhaseStep::Kind::wait);
     has_groups_ = has_groups_ || effects.groups.kind != trace::CopyGroupStep::Kind::none;
@@ -255,8 +254,8 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
         wait_for(register_ready_[reg]);
         register_ready_[reg] = {};  // later instructions issue after this one
       }
-      if (has_groups_) wait_for_groups(number);
     }
+    if (has_groups_) wait_for_groups(number);
     if (row.interval > 0) {
       wait_for(unit_free_[row.unit]);
       used_[row.unit] += row.interval;
@@ -318,11 +317,8 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       }
       if (row.has_result) note_result(ready);
     }
-    if (has_control_) {
-      hold_barriers(number, is_active);
-    } else if (has_groups_) {
-      take_group_step(number, is_active);
-    }
+    if (has_control_) hold_barriers(number, is_active);
+    if (has_groups_) take_group_step(number, is_active);
   }
   // A warp is done a cycle after its last instruction, and when all results are there.
   here_ += 1;

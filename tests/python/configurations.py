@@ -22,7 +22,7 @@ def class_latencies(gpu):
 
 
 def tensor_unit(gpu):
-    """Return the rates of a scheduler's tensor cores by type, the interval without one, and what warps add."""
+    """Return the rates of a scheduler's tensor cores by type, and the cycles beside them."""
     rates = {name: getattr(gpu, f"tensor_{name}_rate") for name in TENSOR_TYPES}
     return {**rates, "interval": gpu.tensor_interval, "more_of_warp": gpu.tensor_warp_cycles}
 

@@ -20,6 +20,7 @@ struct DriverConstants {
   std::uint32_t workspace = 0x8c;      ///< of a grid-wide barrier: the upper word, then the lower
   std::uint32_t descriptor = 0x118;    ///< 64 bits: how memory is cached; changes no value
   // From sm_90 on.
+  std::uint32_t parameters = nowhere;  ///< 64 bits: address of the parameters
   std::uint32_t reserved_shared_bytes = nowhere;
   std::uint32_t num_sms = nowhere;
   std::uint32_t is_cluster = nowhere;  ///< 1 if the launch has clusters
@@ -39,9 +40,13 @@ struct DriverConstants {
     return is_in(block_size, 12) || is_in(grid_size, 12) || is_in(shared_window, 8) ||
            is_in(local_window, 8) || is_in(stack_top, 4) || is_in(dynamic_shared_bytes, 4) ||
            is_in(launch_number, 8) || is_in(constants, 8) || is_in(workspace, 8) ||
-           is_in(descriptor, 8) || is_in(reserved_shared_bytes, 4) || is_in(num_sms, 4) ||
-           is_in(is_cluster, 4) || is_in(cluster_size, 12) || is_in(num_clusters, 12) ||
-           is_in(cluster_blocks, 4);
+           is_in(descriptor, 8) || is_in(parameters, 8) || is_in(reserved_shared_bytes, 4) ||
+           is_in(num_sms, 4) || is_in(is_cluster, 4) || is_in(cluster_size, 12) ||
+           is_in(num_clusters, 12) || is_in(cluster_blocks, 4);
+  }
+  /// Whether a word is part of the address of the parameters.
+  [[nodiscard]] constexpr bool is_parameter_address(std::int64_t offset) const {
+    return parameters != nowhere && offset >= parameters && offset < std::int64_t{parameters} + 8;
   }
   /// Whether code reads a word at a place that depends on SR_CgaSize.
   [[nodiscard]] constexpr bool is_moved(std::uint32_t offset) const {
@@ -54,6 +59,7 @@ constexpr DriverConstants driver_constants(std::uint32_t arch) {
   DriverConstants places;
   if (arch < 90) return places;
   places.descriptor = 0x208;
+  places.parameters = 0x198;
   places.constants = 0xd0;
   places.workspace = 0x44;
   places.num_sms = 0x10c;
@@ -63,6 +69,7 @@ constexpr DriverConstants driver_constants(std::uint32_t arch) {
   places.num_clusters = 0x15c;
   places.cluster_blocks = 0x188;
   if (arch < 100) return places;
+  places.parameters = DriverConstants::nowhere;
   places.block_size = 0x360;
   places.grid_size = 0x370;
   places.shared_window = DriverConstants::nowhere;  // a special register has it

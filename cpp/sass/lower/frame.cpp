@@ -32,7 +32,7 @@ Frame::Frame(const Kernel& kernel) {
   filled_.emplace_back(truth, ~0u);
   num_registers_ = registers + 3;  // the last operand may be a tuple
   registers_ = take(num_registers_);
-  uniforms_ = take(uniforms + 3);
+  uniforms_ = take(uniforms + 7);  // a tile of five dimensions has seven
 }
 
 Frame::Slot Frame::take(std::uint32_t slots) {

@@ -217,6 +217,7 @@ std::string problem_of(const Instruction& instruction, std::uint32_t arch) {
   module.arch = arch;
   Kernel kernel;
   kernel.name = "form";
+  kernel.registers = 255;
   kernel.code.push_back(instruction);
   kernel.code.front().address = 0;
   // Jumps may have targets that do not exist.

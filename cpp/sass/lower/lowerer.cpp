@@ -12,6 +12,7 @@
 #include "sass/lower/driver_constants.h"
 #include "sass/lower/handlers.h"
 #include "simt/program/flow_analysis.h"
+#include "trace/instructions/copy_groups.h"
 
 namespace warpstack::sass {
 namespace {
@@ -145,12 +146,86 @@ void Lowerer::add_row(const Instruction& instruction, const trace::SassOpcode* o
   if (simt::is_texel_access(step.action)) {
     simt::make_texel_access(row, step.action, program_.textures[step.detail]);
   }
+  complete_row(instruction, step, row);
   step.first_row = static_cast<std::uint32_t>(program_.rows.size());
   step.num_rows = 1;
+  if (step.action == Action::warpgroup_multiply) {  // its reads of factors are a row of their own
+    trace::StaticInstruction reads;
+    reads.pc = row.pc;
+    reads.source_line = row.source_line;
+    reads.opcode = "wgmma.operands.shared";
+    reads.op_class = trace::OpClass::memory;
+    reads.space = trace::MemorySpace::shared;
+    reads.kind = trace::MemoryKind::load;
+    reads.width = 16;
+    reads.control = Control{.stall = 1, .wait_mask = row.control->wait_mask};
+    program_.rows.push_back(std::move(reads));
+    step.num_rows = 2;
+  }
   program_.rows.push_back(std::move(row));
 }
 
+bool Lowerer::awaits_stores(const Control& control) const {
+  return std::ranges::any_of(kernel_.code, [&](const Instruction& other) {
+    return other.opcode == "UTMACMDFLUSH" && other.control.read_barrier == control.counted_barrier;
+  });
+}
+
+void Lowerer::complete_row(const Instruction& instruction, const simt::Step& step,
+                           trace::StaticInstruction& row) {
+  using trace::MemoryKind;
+  const auto is = [&](std::string_view start) { return instruction.opcode.starts_with(start); };
+  const auto access = [&row](trace::MemorySpace space, MemoryKind kind) {
+    row.op_class = trace::OpClass::memory;
+    row.space = space;
+    row.kind = kind;
+    row.width = 16;
+    if (kind == MemoryKind::async_copy) row.cache_operator = trace::CacheOperator::bypass_l1;
+  };
+  if (step.action == Action::bulk_copy || step.action == Action::tensor_copy) {
+    if (is("UTMALDG") || is("UBLKCP.S.G"))
+      return access(trace::MemorySpace::global, MemoryKind::async_copy);
+    if (is("UBLKCP.S") || is("UBLKRED.S"))
+      return access(trace::MemorySpace::shared, MemoryKind::load);
+    const bool reduces = is("UTMAREDG") || is("UBLKRED");
+    return access(trace::MemorySpace::global, reduces ? MemoryKind::reduction : MemoryKind::store);
+  }
+  if (step.action == Action::warpgroup_multiply) {
+    const simt::WarpgroupMultiply& multiply = program_.warpgroup_multiplications[step.detail];
+    row.destinations.clear();
+    row.sources.clear();
+    const auto append = [this](std::vector<std::uint16_t>& registers, Slot first, std::size_t n) {
+      const auto number = static_cast<std::uint16_t>((first - frame_.reg(0)) / Frame::slot_bytes);
+      trace::append_register_tuple(registers, number, static_cast<std::uint32_t>(n));
+    };
+    const bool has_registers = multiply.a_descriptor == simt::none;
+    if (has_registers && multiply.a_values[0] != Frame::zero) {
+      append(row.sources, multiply.a_values[0], multiply.a_values.size());
+    }
+    append(row.sources, multiply.d_values[0], multiply.d_values.size());
+    append(row.destinations, multiply.d_values[0], multiply.d_values.size());
+  }
+  const bool ends_group =
+      !instruction.operands.empty() && instruction.operands.back().text == "gsb0";
+  if (ends_group) row.opcode += ".gsb0";
+  if (const Control& control = *row.control; is("DEPBAR.LE") && awaits_stores(control)) {
+    row.opcode = trace::wait_opcode(row.opcode + ".bulk", control.counted_most);
+  }
+  if (step.action == Action::warpgroup_wait) {
+    row.opcode = trace::wait_opcode(
+        row.opcode, static_cast<std::uint32_t>(program_.warpgroup_waits[step.detail].pending));
+  }
+}
+
 // ---- sources ----
+
+Slot Lowerer::parameter_address() {
+  const Slot address = temporary();
+  emit(Action::parameter_base).operands.target = address;
+  const Slot words = temporary();
+  emit(Operation::unpack, Type::b64, words, {address});
+  return words;
+}
 
 Slot Lowerer::word(const Operand& operand) {
   switch (operand.kind) {
@@ -167,6 +242,9 @@ Slot Lowerer::word(const Operand& operand) {
     case Operand::Kind::constant:
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
       check_place(operand, 4);
+      if (operand.bank == 0 && driver_constants(arch()).is_parameter_address(operand.integer)) {
+        return parameter_address() + static_cast<Slot>(operand.integer % 8 / 4) * Frame::slot_bytes;
+      }
       return frame_.constant(operand.bank, constant_offset(operand));
     case Operand::Kind::name:
       return frame_.literal(address_word(operand));
@@ -267,6 +345,9 @@ Slot Lowerer::pair(const Operand& operand) {
     case Operand::Kind::constant:
       if (operand.base != Operand::no_base || operand.uniform_base != Operand::no_base) break;
       check_place(operand, 8);
+      if (operand.bank == 0 && driver_constants(arch()).is_parameter_address(operand.integer)) {
+        return parameter_address();
+      }
       return frame_.constant_pair(operand.bank, constant_offset(operand));
     case Operand::Kind::reg:
     case Operand::Kind::uniform:
@@ -462,6 +543,15 @@ void Lowerer::require(Condition condition) {
       table_of([&](bool a, bool b, bool) { return a != guard.negated && b != condition.negated; });
   emit(Operation::lop3, Type::b32, both, {guard.slot, condition.slot, Frame::zero}, table);
   guard_by({both, false});
+}
+
+void Lowerer::guard_by_first_lane() {
+  simt::Collective first;
+  first.result = temporary();
+  first.predicate = temporary();
+  emit(Action::elect, static_cast<std::uint32_t>(program_.collectives.size()));
+  program_.collectives.push_back(first);
+  require({first.predicate, false});
 }
 
 void Lowerer::combine(const Operand& p, const Operand& q, char combination, Condition with,

@@ -110,6 +110,8 @@ class Lowerer {
   void guard_by(Condition condition) { guard_ = condition; }
   /// Makes them run where a condition holds in addition to the guard.
   void require(Condition condition);
+  /// Makes them run in the first of these lanes alone, for what a warp does once.
+  void guard_by_first_lane();
   [[nodiscard]] Condition guard() const { return guard_; }
   /// Emits a jump to an address of the kernel.
   void jump(std::uint32_t address);
@@ -158,6 +160,14 @@ class Lowerer {
   void lower(const Instruction& instruction);
   /// Throws unless all modifiers, operands and parts of operands have been taken.
   void refuse_rest(const Form& form) const;
+  /// What the opcode alone does not say of a row: bytes that a copy moves, registers of a product,
+  /// and the groups that an instruction ends or waits for.
+  void complete_row(const Instruction& instruction, const simt::Step& step,
+                    trace::StaticInstruction& row);
+  /// Whether the barrier that an instruction counts is one of bulk stores.
+  [[nodiscard]] bool awaits_stores(const Control& control) const;
+  /// The address of the parameters that c[0x0][0x198] has on sm_90: two slots.
+  Slot parameter_address();
   void add_row(const Instruction& instruction, const trace::SassOpcode* opcode);
   /// The place in its bank of a constant without a register.
   std::uint32_t constant_offset(const Operand& operand);

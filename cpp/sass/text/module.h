@@ -22,6 +22,7 @@ struct Operand {
     special,            ///< SR_TID.X, SRZ
     constant,           ///< c[`bank`][base + `integer`]
     address,            ///< [base + uniform base + `integer`]
+    descriptors,        ///< gdesc[uniform base].tnspB: two of factors in shared memory
     integer,
     real,  ///< `real`
     name,  ///< anything else: a function, "2D", {1}

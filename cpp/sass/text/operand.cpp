@@ -158,6 +158,15 @@ Operand parse_operand(std::string_view text) {
     if (end == std::string_view::npos) refuse(text, "a ] is missing");
     rest.remove_prefix(end + 1);
   }
+  if (rest.starts_with("gdesc[")) {
+    const std::size_t end = rest.find(']');
+    if (end == std::string_view::npos) refuse(text, "a ] is missing");
+    operand.kind = Operand::Kind::descriptors;
+    const std::size_t open = rest.find('[');
+    read_place(rest.substr(open + 1, end - open - 1), text, operand);
+    if (end + 1 < rest.size() && rest[end + 1] == '.') operand.suffix = rest.substr(end + 2);
+    return operand;
+  }
   if (rest.starts_with("c[")) {
     const std::size_t end = rest.find("][");
     if (end == std::string_view::npos) refuse(text, "it is not like c[0x0][0x160]");

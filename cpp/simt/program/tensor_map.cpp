@@ -1,5 +1,6 @@
 #include "simt/program/tensor_map.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/error.h"
@@ -7,22 +8,57 @@
 namespace warpstack::simt {
 namespace {
 
-/// The layout of a CUtensorMap here. All zeros are a map of rank 1, which tensormap.replace fills
-/// in.
+/// A CUtensorMap: fields lie where the code does that ptxas makes of tensormap.replace for sm_90a,
+/// so that machine code can change a map. Sizes, boxes and steps are one less there, strides are in
+/// units of 16 bytes. All zeros are a map of rank 1 of one byte.
 struct Layout {
   std::uint64_t address;
-  std::uint64_t strides[TensorMap::max_rank - 1];
+  std::uint32_t kinds;
+  std::uint32_t strides[TensorMap::max_rank - 1];
+  std::uint32_t upper_strides;  ///< four bits each
   std::uint32_t sizes[TensorMap::max_rank];
-  std::uint32_t box[TensorMap::max_rank];
-  std::uint32_t steps[TensorMap::max_rank];
-  std::uint8_t last_dimension;
-  std::uint8_t element;
-  std::uint8_t interleave;
-  std::uint8_t swizzle;
-  std::uint8_t fills_nan;
-  std::uint8_t unused[23];
+  std::uint32_t steps;  ///< three bits each; the first box in the upper byte
+  std::uint32_t boxes;  ///< the others
+  std::uint32_t unused;
+  // Bits of wrong values that have no place there, so that check() can name these.
+  std::uint32_t more_strides[TensorMap::max_rank - 1];
+  std::uint32_t more_box[TensorMap::max_rank];
+  std::uint32_t more_steps[TensorMap::max_rank];
+  std::uint64_t rest;
 };
 static_assert(sizeof(Layout) == TensorMap::bytes);
+
+/// Bits of Layout::kinds.
+namespace kind {
+constexpr std::uint32_t rank = 4;     ///< less one
+constexpr std::uint32_t element = 7;  ///< four bits
+constexpr std::uint32_t interleave = 11;
+constexpr std::uint32_t swizzle = 13;
+constexpr std::uint32_t fills_nan = 15;
+constexpr std::uint32_t tf32 = 16;  ///< the element is f32 and rounded
+}  // namespace kind
+
+constexpr std::uint64_t stride_bits = 40;
+
+/// A tf32 element has the number of an f32 and a bit of its own.
+std::uint32_t packed_element(TensorElement element) {
+  const auto number = static_cast<std::uint32_t>(element);
+  if (element != TensorElement::tf32 && element != TensorElement::tf32_ftz) {
+    return number << kind::element;
+  }
+  const auto plain = element == TensorElement::tf32 ? TensorElement::f32 : TensorElement::f32_ftz;
+  return static_cast<std::uint32_t>(plain) << kind::element | 1u << kind::tf32;
+}
+
+TensorElement unpacked_element(std::uint32_t kinds) {
+  const auto element = static_cast<TensorElement>(kinds >> kind::element & 15);
+  if ((kinds >> kind::tf32 & 1) == 0) return element;
+  if (element == TensorElement::f32) return TensorElement::tf32;
+  return element == TensorElement::f32_ftz ? TensorElement::tf32_ftz : element;
+}
+
+/// Place of a box's size in `boxes`; the first one lies elsewhere.
+constexpr std::uint32_t box_shift(std::uint32_t dimension) { return 8 * (dimension - 1); }
 
 [[noreturn]] void fail(const std::string& what) { throw InputError("tensor map: " + what); }
 
@@ -38,17 +74,29 @@ void require_at_most(const char* field, std::uint64_t value, std::uint64_t most)
 std::array<std::byte, TensorMap::bytes> TensorMap::pack() const {
   Layout layout{};
   layout.address = address;
+  layout.kinds = (rank - 1u) << kind::rank | packed_element(element) |
+                 std::uint32_t{interleave} << kind::interleave |
+                 static_cast<std::uint32_t>(swizzle) << kind::swizzle |
+                 std::uint32_t{fills_nan} << kind::fills_nan;
   for (std::uint32_t d = 0; d < max_rank; ++d) {
-    if (d + 1 < max_rank) layout.strides[d] = strides[d];
-    layout.sizes[d] = sizes[d];
-    layout.box[d] = box[d];
-    layout.steps[d] = steps[d];
+    layout.sizes[d] = sizes[d] - 1;
+    const std::uint32_t side = (box[d] - 1) & 0xff;
+    if (d == 0) {
+      layout.steps |= side << 24;
+    } else {
+      layout.boxes |= side << box_shift(d);
+    }
+    layout.more_box[d] = (box[d] - 1) ^ side;
+    const std::uint32_t step = (steps[d] - 1) & 7;
+    layout.steps |= step << 3 * d;
+    layout.more_steps[d] = (steps[d] - 1) ^ step;
+    if (d + 1 == max_rank) break;
+    layout.strides[d] = static_cast<std::uint32_t>(strides[d] >> 4);
+    layout.upper_strides |= (strides[d] >> 36 & 15) << 4 * d;
+    layout.more_strides[d] =
+        static_cast<std::uint32_t>(strides[d] & 15) |
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(strides[d] >> stride_bits, 1) << 4);
   }
-  layout.last_dimension = static_cast<std::uint8_t>(rank - 1);
-  layout.element = static_cast<std::uint8_t>(element);
-  layout.interleave = interleave;
-  layout.swizzle = static_cast<std::uint8_t>(swizzle);
-  layout.fills_nan = fills_nan ? 1 : 0;
   std::array<std::byte, bytes> packed;
   std::memcpy(packed.data(), &layout, bytes);
   return packed;
@@ -60,17 +108,22 @@ TensorMap TensorMap::unpack(std::span<const std::byte, bytes> packed) {
   TensorMap map;
   map.address = layout.address;
   for (std::uint32_t d = 0; d < max_rank; ++d) {
-    if (d + 1 < max_rank) map.strides[d] = layout.strides[d];
-    map.sizes[d] = layout.sizes[d];
-    map.box[d] = layout.box[d];
-    map.steps[d] = layout.steps[d];
+    map.sizes[d] = layout.sizes[d] + 1;
+    const std::uint32_t side = (d == 0 ? layout.steps >> 24 : layout.boxes >> box_shift(d)) & 0xff;
+    map.box[d] = (side ^ layout.more_box[d]) + 1;
+    map.steps[d] = ((layout.steps >> 3 * d & 7) ^ layout.more_steps[d]) + 1;
+    if (d + 1 == max_rank) break;
+    map.strides[d] = std::uint64_t{layout.strides[d]} << 4 |
+                     std::uint64_t{layout.upper_strides >> 4 * d & 15} << 36 |
+                     (layout.more_strides[d] & 15) |
+                     std::uint64_t{layout.more_strides[d] >> 4} << stride_bits;
   }
   // If the bytes are no map, check() finds out.
-  map.rank = static_cast<std::uint8_t>(layout.last_dimension + 1);
-  map.element = static_cast<TensorElement>(layout.element);
-  map.interleave = layout.interleave;
-  map.swizzle = static_cast<Swizzle>(layout.swizzle);
-  map.fills_nan = layout.fills_nan != 0;
+  map.rank = static_cast<std::uint8_t>((layout.kinds >> kind::rank & 7) + 1);
+  map.element = unpacked_element(layout.kinds);
+  map.interleave = static_cast<std::uint8_t>(layout.kinds >> kind::interleave & 3);
+  map.swizzle = static_cast<Swizzle>(layout.kinds >> kind::swizzle & 3);
+  map.fills_nan = (layout.kinds >> kind::fills_nan & 1) != 0;
   return map;
 }
 

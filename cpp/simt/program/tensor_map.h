@@ -70,8 +70,8 @@ enum class TensorMapField : std::uint8_t {
 };
 
 /// A tensor in global memory and the box of it that a copy moves; dimension 0 is the innermost,
-/// whose elements are neighbours. A CUtensorMap holds one, in a layout of our own: on a GPU it is
-/// not documented.
+/// whose elements are neighbours. A CUtensorMap holds one, in the layout that machine code for
+/// sm_90a assumes.
 struct TensorMap {
   static constexpr std::uint32_t max_rank = 5;
   static constexpr std::size_t bytes = 128;  ///< of a CUtensorMap

@@ -220,7 +220,7 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
     const int lane = std::countr_zero(rest);
     std::byte* const place =
         spaces_.pointer(warp, step, access.space, static_cast<std::uint32_t>(lane),
-                        lanes.address[lane], bytes, {.writes = true});
+                        lanes.address[lane], bytes, {.reads = !access.overwrites, .writes = true});
     if (detector != nullptr) detector->before(lanes.address[lane], place, bytes);
     // All elements are read before results are written, which may be in the same registers.
     std::array<std::uint64_t, 8> old{};

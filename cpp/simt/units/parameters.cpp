@@ -7,6 +7,12 @@
 #include "simt/program/registers.h"
 
 namespace warpstack::simt {
+namespace {
+
+/// The largest alignment of a parameter, that of a tensor map.
+constexpr std::uint64_t alignment = 64;
+
+}  // namespace
 
 Parameters::~Parameters() {
   if (parameter_address_ != 0) memory_.free(parameter_address_);
@@ -15,11 +21,14 @@ Parameters::~Parameters() {
 std::uint64_t Parameters::parameter_address() {
   if (parameter_address_ == 0) {
     execution_.need_turn();
-    parameter_address_ = memory_.allocate(execution_.parameters.size(), "(kernel parameters)");
-    memory_.write(parameter_address_, execution_.parameters.data(), execution_.parameters.size());
+    // In machine code the parameters are aligned together with what lies before them in bank 0.
+    before_ = program_.parameter_offset == none ? 0 : program_.parameter_offset % alignment;
+    const std::size_t bytes = execution_.parameters.size();
+    parameter_address_ = memory_.allocate(before_ + bytes, "(kernel parameters)");
+    memory_.write(parameter_address_ + before_, execution_.parameters.data(), bytes);
     spaces_.forget_allocation();
   }
-  return parameter_address_;
+  return parameter_address_ + before_;
 }
 
 void Parameters::load_kernel_parameter(Warp& warp, const Step& step, std::byte* registers,

@@ -37,6 +37,7 @@ class Parameters {
   Faults& faults_;
   AddressSpaces& spaces_;
   std::uint64_t parameter_address_ = 0;
+  std::uint64_t before_ = 0;  ///< bytes before the first parameter
 };
 
 }  // namespace warpstack::simt

@@ -14,6 +14,9 @@ namespace warpstack::timing {
 inline constexpr std::uint32_t load_store_unit_cause = num_values<StackComponent>;
 inline constexpr std::uint32_t first_load_cause = load_store_unit_cause + 1;
 
+/// Those of control fields, and one for products of four warps.
+inline constexpr std::uint32_t num_barriers = trace::num_control_barriers + 1;
+
 /// The barriers of each warp that instructions of machine code hold and wait for (trace::Control):
 /// who holds each of them, and until when. Huerta et al., "Analyzing Modern NVIDIA GPU Cores"
 /// (2025) call them dependence counters. Calls of a warp come in the order of its instructions.
@@ -71,10 +74,10 @@ class ControlBarriers {
     std::uint32_t group = 0;
   };
   struct WarpBarriers {
-    std::vector<Hold> holds[trace::num_control_barriers];  ///< in the order of issue
-    std::vector<Copy> copies;                              ///< in flight, oldest first
-    std::uint32_t groups = 0;                              ///< of copies that are waited for
-    Cycle copies_done = -1;                                ///< of those that are not in flight
+    std::vector<Hold> holds[num_barriers];  ///< in the order of issue
+    std::vector<Copy> copies;               ///< in flight, oldest first
+    std::uint32_t groups = 0;               ///< of copies that are waited for
+    Cycle copies_done = -1;                 ///< of those that are not in flight
     std::uint32_t copies_cause = static_cast<std::uint32_t>(StackComponent::dep);
   };
 

@@ -11,7 +11,7 @@ namespace {
 /// code hold the one that they name.
 constexpr std::uint32_t copy_barrier = 0;
 /// Groups of products hold this one.
-constexpr std::uint32_t product_barrier = 1;
+constexpr std::uint32_t product_barrier = num_barriers - 1;
 constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 
 }  // namespace
@@ -57,7 +57,7 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     control.distance = control.control.issue_distance();
     control.awaits_copies = effects.awaits_copies;
   }
-  if (!has_control()) read_waits();
+  read_waits();
 }
 
 void RowTable::read_waits() {
@@ -156,14 +156,13 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     warp.finish = start;
     warp.code_line = rows_.code().size();
     ++warp.number;
+    if (has_control_ || has_copy_groups_) control_barriers_.clear(slot);
+    if (has_phases_) phases_.clear_warp(slot);
+    if (has_bulk_groups_) bulk_groups_.clear(slot);
+    warp.products_done = -1;
     if (has_control_) {
       warp.stalls_until = start;
-      control_barriers_.clear(slot);
     } else {
-      if (has_copy_groups_) control_barriers_.clear(slot);
-      if (has_phases_) phases_.clear_warp(slot);
-      if (has_bulk_groups_) bulk_groups_.clear(slot);
-      warp.products_done = -1;
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
       std::fill_n(registers_.begin() + first, num_registers_, ready_at(start, false));
     }
@@ -340,8 +339,10 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
           control_barriers_.add_copy(slot, load);
         }
         if (has_bulk_groups_) {
-          readers_.push() = {
-              .slot = slot, .number = warp.number, .is_bulk_store = row.is_bulk_store};
+          if (!has_control_) {
+            readers_.push() = {
+                .slot = slot, .number = warp.number, .is_bulk_store = row.is_bulk_store};
+          }
           if (row.is_bulk_store) bulk_groups_.add(slot, load, now);
         }
       }
@@ -408,6 +409,7 @@ void Sm::hold_for_access(std::uint32_t slot, std::uint32_t row, std::uint32_t lo
   const trace::Control& control = rows_.control(row).control;
   Reader& reader = readers_.push();
   reader = {slot, warps_[slot].number, control.read_barrier, trace::no_control_barrier};
+  reader.is_bulk_store = rows_[row].is_bulk_store;
   if (control.write_barrier != trace::no_control_barrier) {
     if (load != LoadStoreUnit::no_load) {
       control_barriers_.hold_for_load(slot, control.write_barrier, load, now);
@@ -506,9 +508,10 @@ void Sm::free_readers(Cycle now) {
     readers_.pop();
     const ResidentWarp& warp = warps_[reader.slot];
     if (warp.number != reader.number) continue;
-    if (!has_control_) {
-      if (!reader.is_bulk_store) continue;
+    if (reader.is_bulk_store) {
       bulk_groups_.is_read(reader.slot, now + 1);
+    } else if (!has_control_) {
+      continue;
     }
     for (const std::uint8_t barrier : {reader.write_barrier, reader.barrier}) {
       if (barrier == trace::no_control_barrier) continue;

@@ -58,12 +58,12 @@ class RowTable {
   [[nodiscard]] const Row& operator[](std::uint32_t row) const { return rows_[row]; }
   [[nodiscard]] bool has_control() const { return !control_.empty(); }
   [[nodiscard]] const ControlRow& control(std::uint32_t row) const { return control_[row]; }
-  /// Whether an instruction without control fields waits for groups of asynchronous copies.
+  /// Whether an instruction waits for groups of products, or without control fields for copies.
   [[nodiscard]] bool has_copy_groups() const { return has_copy_groups_; }
   [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
     return trace_.effects()[row].groups;
   }
-  /// Whether an instruction without control fields waits for groups of bulk stores.
+  /// Whether an instruction waits for groups of bulk stores.
   [[nodiscard]] bool has_bulk_groups() const { return has_bulk_groups_; }
   /// Whether an instruction waits at an mbarrier.
   [[nodiscard]] bool has_phases() const { return has_phases_; }

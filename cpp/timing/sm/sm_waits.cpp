@@ -333,17 +333,17 @@ void Sm::look_ahead(std::uint32_t slot) {
     }
     ready = register_ready(last);
     cause = register_cause(last);
-    const auto consider = [&](const ControlBarriers::Wait& wait) {
-      if (wait.until <= ready) return;
-      ready = wait.until;
-      cause = wait.cause;
-    };
-    if (has_copy_groups_) consider(copy_wait(slot, warp.stream.row()));
-    if (has_phases_) {
-      const trace::PhaseStep& step = rows_.phase_step(warp.stream.row());
-      if (step.kind == trace::PhaseStep::Kind::wait) {
-        consider(phases_.wait(warp.block, slot, step.barrier, step.count));
-      }
+  }
+  const auto consider = [&](const ControlBarriers::Wait& wait) {
+    if (wait.until <= ready) return;
+    ready = wait.until;
+    cause = wait.cause;
+  };
+  if (has_copy_groups_) consider(copy_wait(slot, warp.stream.row()));
+  if (has_phases_) {
+    const trace::PhaseStep& step = rows_.phase_step(warp.stream.row());
+    if (step.kind == trace::PhaseStep::Kind::wait) {
+      consider(phases_.wait(warp.block, slot, step.barrier, step.count));
     }
   }
   if (warp.barrier_until > ready) {

@@ -9,8 +9,11 @@ namespace warpstack::trace {
 /// What an instruction of PTX does with the groups of asynchronous copies that its warp has issued
 /// (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"), or with the groups of
 /// products of four warps (`wgmma`), or those of bulk stores, which go from shared to global
-/// memory. Machine code says the same with `LDGDEPBAR` and `DEPBAR.LE`, whose control fields are in
-/// the trace.
+/// memory. Machine code says the same of copies with `LDGDEPBAR` and `DEPBAR.LE`, whose control
+/// fields are in the trace. Of products it says so with a last operand `gsb0` and
+/// `WARPGROUP.DEPBAR.LE`, of bulk stores with `UTMACMDFLUSH` and a `DEPBAR.LE` of its barrier;
+/// their rows have these operands at the end: `HGMMA.64x64x16.F32.gsb0`, `WARPGROUP.DEPBAR.LE.1`,
+/// `DEPBAR.LE.bulk.0`.
 struct CopyGroupStep {
   enum class Kind : std::uint8_t {
     none,

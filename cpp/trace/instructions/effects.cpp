@@ -29,6 +29,20 @@ bool is_matrix_load(std::string_view opcode) {
   return opcode.starts_with("LDSM") || opcode.starts_with("ldmatrix") || opcode.starts_with("wmma");
 }
 
+bool is_async_product(const StaticInstruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  if (opcode.starts_with("wgmma.mma_async")) return true;
+  if (instruction.op_class != OpClass::tensor) return false;
+  const SassOpcode* const row = find_sass_opcode(opcode.substr(0, opcode.find('.')));
+  return row != nullptr && row->is_of_group;
+}
+
+bool is_bulk_store(std::string_view opcode) {
+  constexpr std::array<std::string_view, 4> stores{"UTMASTG", "UTMAREDG", "UBLKCP.G", "UBLKRED.G"};
+  return opcode.find(".bulk_group") != std::string_view::npos ||
+         std::ranges::any_of(stores, [opcode](auto start) { return opcode.starts_with(start); });
+}
+
 /// Lanes that address one word of shared memory take turns: atomics but those that count lanes, of
 /// which a word gets the number at once. Matrix loads have a row per lane.
 SharedAccess shared_access_of(const StaticInstruction& instruction) {
@@ -52,9 +66,8 @@ Effects effects_of(const StaticInstruction& instruction) {
   effects.barrier = barrier_step(opcode);
   effects.is_block_barrier = effects.barrier.kind == BarrierStep::Kind::wait;
   effects.awaits_copies = opcode.starts_with("LDGDEPBAR");
-  effects.is_async_product = opcode.starts_with("wgmma.mma_async");
-  effects.is_bulk_store =
-      instruction.writes_memory() && opcode.find(".bulk_group") != std::string_view::npos;
+  effects.is_async_product = is_async_product(instruction);
+  effects.is_bulk_store = instruction.writes_memory() && is_bulk_store(opcode);
   effects.groups = copy_group_step(opcode);
   effects.phase = phase_step(opcode);
   effects.is_grouped_copy =

@@ -26,7 +26,9 @@ PhaseStep phase_step(std::string_view opcode) {
   const auto barrier = decimal(numbers.substr(0, dot));
   if (!barrier) return {};
   if (dot == std::string_view::npos) {
-    return {Kind::complete, *barrier, 0, opcode.starts_with("cp.async.mbarrier.")};
+    const bool is_after_copies =
+        opcode.starts_with("cp.async.mbarrier.") || opcode.starts_with("ARRIVES.LDGSTSBAR");
+    return {Kind::complete, *barrier, 0, is_after_copies};
   }
   const auto count = decimal(numbers.substr(dot + 1));
   if (!count) return {};

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -183,7 +184,8 @@ def compile_machine_code(
     """Return a module of the machine code of CUDA C++, PTX, or a listing."""
     if is_listing:
         module = MachineModule(text, file, device)
-        if arch not in (None, module.target):
+        # A listing does not say whether its code is for sm_90 or sm_90a.
+        if arch is not None and re.sub(r"[a-z]$", "", arch) != module.target:
             raise InputError(f"{file}: it is machine code for {module.target}, not for {arch}")
         return module
     if target_number("compile: machine_code", str(arch)) < FIRST_ARCH:
@@ -232,6 +234,7 @@ def load_kernel(
     device: Device,
     machine_code: bool | None,
     cubin: bytes | None = None,
+    why_ptx: str = "",
 ) -> Loaded:
     """Load the machine code of a kernel where it is known how to execute it, else its PTX.
 
@@ -251,6 +254,8 @@ def load_kernel(
         True: its machine code, or an error; False: its PTX; None: its machine code if all that this
         needs is there and every instruction is one that is executed, else its PTX. `MachineCodeWarning`
         tells once that a tool is missing, since another machine may have it.
+    why_ptx
+        Why its machine code is known not to run, if it is.
 
     Raises
     ------
@@ -264,6 +269,8 @@ def load_kernel(
 
     if machine_code is False:
         return of_ptx("machine_code is False")
+    if why_ptx and machine_code is None:
+        return of_ptx(why_ptx)
     missing = _missing_tool(needs_ptxas=cubin is None)
     if missing and machine_code is None:
         if missing not in _noted:
@@ -275,8 +282,8 @@ def load_kernel(
             )
         return of_ptx(missing)
     try:
-        if missing:
-            raise InputError(missing)
+        if why_ptx or missing:
+            raise InputError(why_ptx or missing)
         module = MachineModule(
             _listing(_assembled(ptx, name, target) if cubin is None else cubin, name, ptx),
             name,

@@ -294,7 +294,8 @@ def launch(
     Returns
     -------
     KernelTrace
-        The trace; `KernelTrace.code` says whether of machine code or PTX. Compile with `compile` for more options of the launch.
+        The trace; `KernelTrace.code` says whether of machine code or PTX. `compile` gives more options
+        of the launch.
 
     Raises
     ------
@@ -309,9 +310,7 @@ def launch(
     key = (given, number, *sorted(options.items()))
     if key not in known:
         known[key] = compile_function(what, function, options, given, number)
-    made = NumbaKernel(
-        function.__name__, known[key], given, device_of(args), target, machine_code
-    )
+    made = NumbaKernel(function.__name__, known[key], given, device_of(args), target, machine_code)
     return made.launch(
         grid,
         block,

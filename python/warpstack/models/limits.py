@@ -52,8 +52,9 @@ def unit_cycles(
 
     Each scheduler has a unit for each class of operations, which takes an instruction every
     ``*_interval`` cycles; matrix instructions take as long as their multiply-adds at the rate of
-    their type (``tensor_*_rate``), of one warp ``tensor_warp_cycles`` longer. The warps of the blocks that an SM has at one time take the schedulers in
-    turn, so that one that is left over has a unit for itself. 0 for a hand-made profile.
+    their type (``tensor_*_rate``), those of one warp ``tensor_warp_cycles`` longer. The warps of the
+    blocks that an SM has at one time take the schedulers in turn, so that one that is left over has a
+    unit for itself. 0 for a hand-made profile.
     """
     # Most of many GPUs are alike in what counts here.
     numbers: dict[tuple[Any, ...], int] = {}

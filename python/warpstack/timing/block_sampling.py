@@ -82,7 +82,9 @@ def _of_launch(
     """Return what a sample says of a launch; None where all blocks are to run."""
     for one_in, parts in samples.to_try(number):
 
-        def on(small: Gpu, which: int, parts: Sequence[BlockPart] = parts) -> ResultValues:
+        def on(
+            small: Gpu, which: int, parts: Sequence[BlockPart] = parts, one_in: int = one_in
+        ) -> ResultValues:
             before = [] if flush_l2 else samples.before(number, one_in, which, small)
             launch = parts[which].launch
             return _of_whole(_values(run(small, (*before, launch))), parts[which], gpu)

@@ -84,12 +84,12 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
     const MemoryLatencies levels = MemoryLatencies::of(gpu);
     const WarpWaits waits = WarpWaits::of(gpu);
     return std::tuple(classes.of_class, classes.shared_memory, classes.more_shared_wavefront,
-                      classes.tensor.rates, classes.tensor.interval, levels.l1, levels.l2,
-                      levels.dram, gpu.issue_width, gpu.num_schedulers(), gpu.latency_counts,
-                      waits.for_stores, waits.launch_waits_for_stores, waits.for_atomics,
-                      gpu.dram_channels, gpu.lsu_interval, gpu.shared_wavefront_cycles,
-                      gpu.l1_tags_per_cycle, gpu.instruction_cache_kib, gpu.instruction_preload_kib,
-                      gpu.instruction_fetch_cycles);
+                      classes.tensor.rates, classes.tensor.interval, classes.tensor.more_of_warp,
+                      levels.l1, levels.l2, levels.dram, gpu.issue_width, gpu.num_schedulers(),
+                      gpu.latency_counts, waits.for_stores, waits.launch_waits_for_stores,
+                      waits.for_atomics, gpu.dram_channels, gpu.lsu_interval,
+                      gpu.shared_wavefront_cycles, gpu.l1_tags_per_cycle, gpu.instruction_cache_kib,
+                      gpu.instruction_preload_kib, gpu.instruction_fetch_cycles);
   });
 }
 

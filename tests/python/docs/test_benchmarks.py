@@ -11,8 +11,17 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 BENCHMARKS = REPOSITORY / "benchmarks"
 #: Packages that a benchmark needs beyond the package itself.
 NEEDS = {"cluster": "distributed"}
-#: `large_app` has no options: it measures when it starts.
-WITH_OPTIONS = ("cache_sweep", "cluster", "peers", "predict_and_simulate", "reuse", "run", "sweep")
+#: `large_app` has no options: it measures when it starts. `large_kernels` is not a program.
+WITH_OPTIONS = (
+    "cache_sweep",
+    "cluster",
+    "large_launches",
+    "peers",
+    "predict_and_simulate",
+    "reuse",
+    "run",
+    "sweep",
+)
 
 
 def run(name, *arguments):
@@ -26,7 +35,7 @@ def run(name, *arguments):
 
 def test_all_are_known_here():
     programs = {path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "test_speed"}
-    assert programs == {*WITH_OPTIONS, "large_app"}
+    assert programs == {*WITH_OPTIONS, "large_app", "large_kernels"}
 
 
 @pytest.mark.slow

@@ -271,5 +271,7 @@ def test_the_kernel_says_what_runs(monkeypatch):
         kernel = ws.numba.compile(kernels.sort_step, signature=signature)
     assert kernel.code == "ptx"
     assert ws.numba.compile(kernels.sort_step, signature=signature).code == "ptx"
-    with pytest.raises(ws.InputError, match="True: .*pip install nvidia-cuda-nvdisasm nvidia-cuda"):
+    with pytest.raises(
+        ws.InputError, match=r"True: .*pip install nvidia-cuda-nvdisasm nvidia-cuda"
+    ):
         ws.numba.compile(kernels.sort_step, signature=signature, machine_code=True)

@@ -81,7 +81,7 @@ def test_a_chain_and_its_rate_by_hand():
 
 
 def test_products_of_one_warp_do_not_reach_the_peak_of_hopper():
-    """An mma of 2,048 multiply-adds at 512 a cycle takes 4 + 2 cycles, a quarter of a wgmma as many as it has."""
+    """An mma of 2,048 multiply-adds at 512 a cycle takes 4 + 2 cycles; a wgmma no more than its own."""
     gpu = ws.gpu("h100-sxm").replace(num_sms=1, warp_start_cycles=0, block_interval_cycles=0)
     of_warp = products("HMMA.16816.F32", 64, blocks=1, warps=4, sums=8)
     assert ws.simulate(of_warp, gpu).cycles == 63 * 6 + 24

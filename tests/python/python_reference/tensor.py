@@ -53,7 +53,7 @@ def operation(opcode):
 
 
 def cycles(opcode, unit):
-    """Return for how long an instruction keeps the unit busy; unit: rates by type, "interval", "more_of_warp"."""
+    """Return for how long an instruction keeps the unit busy; see `configurations.tensor_unit`."""
     found = operation(opcode)
     if not found or not unit.get(found[0]):
         return unit.get("interval", 0)

@@ -60,7 +60,8 @@ def cases_of(function):
     axes = []
     for mark in getattr(function, "pytestmark", []):
         if mark.name == "parametrize":
-            names = [name.strip() for name in mark.args[0].split(",")]
+            names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+            names = [name.strip() for name in names]
             values = [v if len(names) > 1 else (v,) for v in mark.args[1]]
             axes.append([dict(zip(names, v, strict=True)) for v in values])
     return [{k: v for part in parts for k, v in part.items()} for parts in itertools.product(*axes)]

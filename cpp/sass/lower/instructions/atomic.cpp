@@ -171,6 +171,8 @@ void atomic(Lowerer& to, Form& form) {
     }
     if (operation == "cas") access.operand_c = operand_of(to, form.next(), type);
   }
+  access.overwrites =
+      operation == "exch" && (result == nullptr || to.target(*result) == Frame::sink);
   if (done == nullptr) return emit_update(to, access, result);
   // Shared memory has units for words and for exchanges.
   const bool is_global = !access.takes_locks && (access.bytes == 8 || is_float(type));

@@ -296,6 +296,20 @@ void handlers::bar(Lowerer& to, Form& form) {
   to.program().barriers.push_back(barrier);
 }
 
+void handlers::arrive_at_cluster(Lowerer& to, Form& /*form*/) { to.emit(Action::cluster_arrive); }
+void handlers::wait_for_cluster(Lowerer& to, Form& /*form*/) { to.emit(Action::cluster_wait); }
+
+/// Registers are always there.
+void handlers::setmaxreg(Lowerer& to, Form& form) {
+  form.take("CTAPOOL");
+  if (form.take("TRY_ALLOC")) {
+    to.move(to.predicate_target(form.next()), Frame::truth);
+  } else if (!form.take("DEALLOC")) {
+    to.refuse("this form is not executed");
+  }
+  to.number(form.next());
+}
+
 /// The result of the block's last BAR.RED.
 void handlers::b2r(Lowerer& to, Form& form) {
   if (!form.take("RESULT")) to.refuse("only B2R.RESULT is executed");
@@ -319,7 +333,7 @@ void handlers::nop(Lowerer& to, Form& form) { nothing<0>(to, form); }
 void handlers::yield(Lowerer& to, Form& form) { nothing<1>(to, form); }
 
 void handlers::nanosleep(Lowerer& to, Form& form) {
-  form.take("WARP");
+  form.take_all({"WARP", "SYNCS"});
   if (form.peek().is_predicate()) to.skip(form);
   const Slot ticks = to.word(form.next());
   to.row_follows();

@@ -149,17 +149,21 @@ void handlers::bmma(Lowerer& to, Form& form) {
                 multiply);
 }
 
-/// 8 x 8 matrices of 16 bits from shared memory.
-void handlers::ldsm(Lowerer& to, Form& form) {
+/// 8 x 8 matrices of 16 bits from or to shared memory.
+static void access_matrices(Lowerer& to, Form& form, bool is_load) {
   simt::MatrixAccess access;
   access.transposed = form.take("MT88");
   if (!form.take("16") || (!access.transposed && !form.take("M88"))) {
     to.refuse("the shape of its matrices is not executed");
   }
   access.matrices = form.take("4") ? 4 : form.take("2") ? 2 : 1;
-  const Slot target = to.target(form.next());
+  const Operand& first = form.next();
+  const Operand& second = form.next();
+  const Operand& registers = is_load ? first : second;
+  const bool is_zero = registers.index == zero_register;
+  const Slot values = is_load ? to.target(registers) : to.word(registers);
   simt::MemoryAccess place;
-  set_address(to, place, form.next(), false);
+  set_address(to, place, is_load ? second : first, false);
   if (place.address == simt::none) {
     access.address = Frame::zero;
   } else {
@@ -168,12 +172,16 @@ void handlers::ldsm(Lowerer& to, Form& form) {
   access.address_is_64_bits = false;
   access.offset = place.offset;
   for (std::uint32_t i = 0; i < access.matrices; ++i) {
-    access.values[i] = target + i * Frame::slot_bytes;
+    access.values[i] = is_zero && !is_load ? values : values + i * Frame::slot_bytes;
   }
   to.row_follows();
-  to.emit(Action::matrix_load, static_cast<std::uint32_t>(to.program().matrix_accesses.size()));
+  to.emit(is_load ? Action::matrix_load : Action::matrix_store,
+          static_cast<std::uint32_t>(to.program().matrix_accesses.size()));
   to.program().matrix_accesses.push_back(access);
 }
+
+void handlers::ldsm(Lowerer& to, Form& form) { access_matrices(to, form, true); }
+void handlers::stsm(Lowerer& to, Form& form) { access_matrices(to, form, false); }
 
 /// The transpose of an 8 x 8 matrix of 16 bits.
 void handlers::movm(Lowerer& to, Form& form) {

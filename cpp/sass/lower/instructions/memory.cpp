@@ -107,6 +107,7 @@ Slot take_fill(Lowerer& to, std::uint32_t width, Slot address) {
 template <std::size_t operands>
 void ignore(Lowerer& to, Form& form) {
   form.take_all({"IVALL", "E", "PF1", "PF2", "LE", "DEFER_BLOCKING", "LTC", "IV", "WB", "RS"});
+  form.take_all({"C", "LDCU", "DEEP"});
   for (std::size_t i = 0; i < operands && form.more(); ++i) to.skip(form);
 }
 
@@ -153,6 +154,7 @@ void handlers::ldgsts(Lowerer& to, Form& form) {
 
 void handlers::membar(Lowerer& to, Form& form) {
   form.take_all({"SC", "ALL", "CTA", "GPU", "SYS", "SM", "VC", "COHERENCY"});
+  form.take_all({"VIEW", "ASYNC", "S", "G", "T"});  // FENCE
   to.emit(Action::fence);
 }
 

@@ -62,6 +62,7 @@ const SpecialName& special_in(Lowerer& to, const Operand& operand) {
 
 void handlers::mov(Lowerer& to, Form& form) {
   const bool is_pair = form.take("64");
+  form.take("SPILL");
   const Slot target = to.target(form.next(), is_pair ? 2 : 1);
   if (is_pair) {
     to.emit(Operation::unpack, Type::b64, target, {to.packed(form.next(), true)});
@@ -126,6 +127,38 @@ void handlers::rpcmov(Lowerer& to, Form& form) {
   to.move(is_return(d) ? to.frame().return_word(d.text == "Rpc.HI") : to.target(d), value);
 }
 
+/// Copies the value of the first lane whose guard holds to all lanes of the path, because uniform
+/// instructions that follow have no guard. Returns its slot.
+static Slot copy_from_first(Lowerer& to, Slot target, Slot source) {
+  const Condition guard = to.guard();
+  if (!guard.is_true()) to.emit(Action::nothing);
+  to.guard_off();
+  simt::Collective vote;
+  vote.mode = static_cast<std::uint8_t>(simt::VoteMode::ballot);
+  vote.a = to.positive(guard);
+  vote.result = to.temporary();
+  to.emit(Action::vote, static_cast<std::uint32_t>(to.program().collectives.size()));
+  to.program().collectives.push_back(vote);
+  const Slot there = to.temporary();
+  to.emit({.operation = Operation::setp, .type = Type::u32, .comparison = simt::Comparison::ne},
+          there, {vote.result, Frame::zero});
+  to.guard_by({there, false});
+  const Slot first = to.temporary();
+  to.emit(Operation::brev, Type::b32, first, {vote.result});
+  to.emit(Operation::clz, Type::b32, first, {first});
+  simt::Collective value;
+  value.mode = static_cast<std::uint8_t>(simt::ShuffleMode::index);
+  value.result = to.temporary();
+  value.a = source;
+  value.b = first;
+  value.c = to.frame().literal(31);
+  to.emit(Action::shuffle, static_cast<std::uint32_t>(to.program().collectives.size()));
+  to.program().collectives.push_back(value);
+  to.move(target, value.result);
+  to.guard_by(guard);
+  return value.result;
+}
+
 /// Copies a vector register to a uniform one. With a predicate the lanes may differ: the first
 /// one's value is taken, and the predicate becomes true in lanes with another value; with .OR it
 /// also stays true. ptxas uses this to go through the values of lanes one by one:
@@ -137,25 +170,16 @@ void handlers::r2ur(Lowerer& to, Form& form) {
   const Operand* differs = form.peek().is_predicate() ? &form.next() : nullptr;
   const Slot target = to.target(form.next());
   const Slot source = to.integer(form.next());
-  if (differs == nullptr || Lowerer::is_unused(*differs)) return to.move(target, source);
-  const bool joined = form.take("OR");
-  simt::Collective first;
-  first.result = to.temporary();
-  to.emit(Action::elect, static_cast<std::uint32_t>(to.program().collectives.size()));
-  to.program().collectives.push_back(first);
-  simt::Collective value;
-  value.mode = static_cast<std::uint8_t>(simt::ShuffleMode::index);
-  value.result = to.temporary();
-  value.a = source;
-  value.b = first.result;
-  value.c = to.frame().literal(31);
-  to.emit(Action::shuffle, static_cast<std::uint32_t>(to.program().collectives.size()));
-  to.program().collectives.push_back(value);
-  to.move(target, value.result);
+  form.take_all({"BROADCAST", "FILL"});
+  const bool has_predicate = differs != nullptr && !Lowerer::is_unused(*differs);
+  if (!has_predicate && to.guard().is_true()) return to.move(target, source);
+  const bool joined = has_predicate && form.take("OR");
+  const Slot value = copy_from_first(to, target, source);
+  if (!has_predicate) return;
   const Slot predicate = to.predicate_target(*differs);
   const Slot other = to.temporary();
   to.emit({.operation = Operation::setp, .type = Type::u32, .comparison = simt::Comparison::ne},
-          other, {source, value.result});
+          other, {source, value});
   if (joined) to.emit(Operation::bit_or, Type::b32, other, {other, predicate});
   to.move(predicate, other);
 }

@@ -65,6 +65,17 @@ void handlers::vote(Lowerer& to, Form& form) {
   emit_collective(to, Action::vote, collective);
 }
 
+/// Chooses the first lane: its number, and in each lane whether it is the one.
+void handlers::elect(Lowerer& to, Form& form) {
+  const Operand& chosen = form.next();
+  const Operand& number = form.next();
+  if (!to.condition(form.next()).is_true()) to.refuse("only the form with PT is executed");
+  Collective collective;
+  collective.result = to.target(number);
+  collective.predicate = to.predicate_target(chosen);
+  emit_collective(to, Action::elect, collective);
+}
+
 void handlers::match(Lowerer& to, Form& form) {
   Collective collective;
   if (form.take("ALL")) {
