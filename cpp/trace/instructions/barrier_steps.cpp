@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "trace/instructions/coalescing.h"
 #include "trace/instructions/opcode.h"
 
 namespace warpstack::trace {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr std::string_view mark = ".id";
 constexpr std::string_view part = "part";
-constexpr std::uint32_t warp_size = 32;
 
 /// What the name of an instruction says without numbers.
 BarrierStep::Kind kind_of(std::string_view opcode) {
