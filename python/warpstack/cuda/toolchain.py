@@ -282,6 +282,11 @@ def ptxas_options(options: tuple[str, ...]) -> list[str]:
     return found
 
 
+#: What ptxas says of PTX of a newer compiler, and where PTX has its version.
+_OLDER_PTXAS = re.compile(r"Unsupported \.version [\d.]+; current version is '([\d.]+)'")
+_PTX_VERSION = re.compile(r"^(\s*\.version\s+)[\d.]+", re.MULTILINE)
+
+
 def assemble(ptx: str, file: str, arch: str, options: tuple[str, ...] = ()) -> bytes:
     """Return the cubin that ptxas makes of PTX; `options` are those of the compiler."""
     ptxas = find_ptxas()
@@ -300,6 +305,10 @@ def assemble(ptx: str, file: str, arch: str, options: tuple[str, ...] = ()) -> b
         ):  # without lines ptxas 13.0 may crash when asked for them
             command.insert(1, "-lineinfo")
         result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if known := _OLDER_PTXAS.search(result.stderr):
+            # Compilers write the newest version that they know, and seldom use what is new in it.
+            source.write_text(_PTX_VERSION.sub(rf"\g<1>{known[1]}", ptx, count=1), encoding="utf-8")
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             log = (result.stderr or result.stdout).strip().replace(str(source), file)
             raise InputError(f"{file}: ptxas does not make machine code for {arch} of it:\n{log}")

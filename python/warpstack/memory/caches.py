@@ -519,7 +519,8 @@ def simulate_caches(
             "sample_sms = 'auto' is for predictions, which know how exact IPC is; give a number above 0, "
             "at most 1 (all)"
         )
-    warn_of_samples(kernels_of(app), "simulate_caches")
+    if isinstance(app, (App, KernelTrace)):
+        warn_of_samples(kernels_of(app), "simulate_caches")
     system = MemorySystem(
         gpu,
         blocks=blocks,

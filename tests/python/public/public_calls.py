@@ -367,10 +367,18 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.triton.compile, kernel=None, target="sm_80", num_warps=4, num_stages=3)
     add(ws.triton.launch, kernel=None, grid=1, target="sm_80", num_warps=4, num_stages=3)
     add(ws.triton.tune, kernel=None, grid=1, args=(), configs=[{}], gpu=g.gpu, target="sm_80")
-    add(ws.numba.NumbaKernel, name="k", ptx=BARE_PTX, types=(), device=g.device)
+    add(
+        ws.numba.NumbaKernel,
+        name="k",
+        ptx=BARE_PTX,
+        types=(),
+        device=g.device,
+        target="sm_80",
+        machine_code=False,
+    )
     add(
         ws.numba.NumbaKernel.launch,
-        self=ws.numba.NumbaKernel("k", BARE_PTX, (), g.device),
+        self=ws.numba.NumbaKernel("k", BARE_PTX, (), g.device, "sm_80", machine_code=False),
         grid=1,
         block=32,
         step_limit=1000,

@@ -16,10 +16,8 @@ from test_sass_forms import cases_of, module_named
 
 import machine_forms
 import warpstack as ws
-import warpstack.cuda.triton as front_end
 from python_reference import ptx_warpgroup
 from warpstack.cuda.disassembly import find_nvdisasm
-from warpstack.cuda.machine_code import compile_machine_code
 from warpstack.cuda.toolchain import find_ptxas
 
 ARCH = "sm_90a"
@@ -148,42 +146,34 @@ def triton_kernels():
 @needs_tools
 @pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 128), (200, 136, 72)])
 @pytest.mark.parametrize("name", ["matmul", "tensor_matmul"])
-def test_matmul_of_triton(name, m, n, k, monkeypatch):
+def test_matmul_of_triton(name, m, n, k):
     """Bit for bit what its PTX gives: cp.async or tiles by a map that it makes itself, and wgmma."""
     kernels = triton_kernels()
     rng = np.random.default_rng(5)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
     across, down = -(-n // 64), -(-m // 128)
     grid = across * down if name == "matmul" else (down, across)
-
-    def machine_module(ptx, file, device):
-        text = re.sub(r"\.version \d+\.\d+", ".version 8.6", ptx)
-        text = re.sub(r"\.target sm_90a?", f".target {ARCH}", text)
-        return compile_machine_code(text, file, ARCH, (), None, device, is_listing=False)
-
     results, traces = [], []
     for is_machine in (False, True):
-        with monkeypatch.context() as context:
-            if is_machine:
-                context.setattr(front_end, "Module", machine_module)
-            c = ws.cuda.empty((m, n), np.float16)
-            compiled = ws.triton.compile(
-                getattr(kernels, name),
-                ws.cuda.array(a),
-                ws.cuda.array(b),
-                c,
-                m,
-                n,
-                k,
-                BM=128,
-                BN=64,
-                BK=64,
-                num_warps=4,
-                target="sm_90",
-                **({"GROUP": 2} if name == "matmul" else {}),
-            )
-            traces.append(compiled.launch(grid, check_races=True))
-            results.append(np.asarray(c))
+        c = ws.cuda.empty((m, n), np.float16)
+        compiled = ws.triton.compile(
+            getattr(kernels, name),
+            ws.cuda.array(a),
+            ws.cuda.array(b),
+            c,
+            m,
+            n,
+            k,
+            BM=128,
+            BN=64,
+            BK=64,
+            num_warps=4,
+            target="sm_90",
+            machine_code=is_machine,
+            **({"GROUP": 2} if name == "matmul" else {}),
+        )
+        traces.append(compiled.launch(grid, check_races=True))
+        results.append(np.asarray(c))
     assert results[0].tobytes() == results[1].tobytes()
     counts = [
         trace.instructions.groupby("op_class").executions.sum().get("tensor", 0) for trace in traces
