@@ -104,7 +104,8 @@ struct SmWork {
   double drain_cycles = 0;
   double drain_instructions = 0;  ///< the same of the most instructions of a warp
   double rounds = 0;              ///< the most blocks that take a place one after the other
-  /// Of the warps of a block that wait for each other at barriers, in the mean, times the rounds.
+  /// Instructions of the warps of a block that wait for each other at barriers, in the mean, times
+  /// the rounds.
   double round_instructions = 0;
 };
 

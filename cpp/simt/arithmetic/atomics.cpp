@@ -175,4 +175,14 @@ AtomicFunction find_atomic(std::string_view operation, Type type, bool flush) {
   return nullptr;
 }
 
+std::array<AtomicFunction, num_tensor_elements> tensor_reductions(std::string_view operation) {
+  constexpr std::array<Type, num_tensor_elements> types = {
+      Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64, Type::f16,
+      Type::f32, Type::f32, Type::f64, Type::bf16, Type::f32, Type::f32};
+  std::array<AtomicFunction, num_tensor_elements> functions{};
+  std::ranges::transform(types, functions.begin(),
+                         [operation](Type type) { return find_atomic(operation, type, true); });
+  return functions;
+}
+
 }  // namespace warpstack::simt

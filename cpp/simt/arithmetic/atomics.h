@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "simt/program/program.h"
@@ -11,5 +12,8 @@ namespace warpstack::simt {
 /// addition of f32 flushes subnormal values, as the units of global memory do and those of shared
 /// memory do not.
 AtomicFunction find_atomic(std::string_view operation, Type type, bool flush);
+
+/// Those of global memory on the values of a tensor, by TensorElement.
+std::array<AtomicFunction, num_tensor_elements> tensor_reductions(std::string_view operation);
 
 }  // namespace warpstack::simt

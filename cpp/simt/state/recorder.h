@@ -90,7 +90,7 @@ class Recorder {
   void record_barrier(Warp& warp, const Step& step, std::uint32_t mask,
                       const trace::BarrierStep& barrier) {
     if (log_ == nullptr || step.num_rows == 0) return;
-    log_->append_plain(warp.columns, log_->barrier_row(rows_[step.first_row], barrier), mask);
+    log_->append_plain(warp.columns, log_->step_row(rows_[step.first_row], barrier), mask);
   }
 
   /// Records a read of a texture that touches the words at `addresses`.
@@ -137,7 +137,7 @@ class Recorder {
   /// The first row of a step that does something at an mbarrier.
   std::uint32_t row_of(const Step& step, const trace::PhaseStep& phase) {
     const std::uint32_t row = rows_[step.first_row];
-    return phase.kind == trace::PhaseStep::Kind::none ? row : log_->phase_row(row, phase);
+    return phase.kind == trace::PhaseStep::Kind::none ? row : log_->step_row(row, phase);
   }
 
   // Addresses as if allocations lay back to back, unless Device::records_gaps. Results are valid

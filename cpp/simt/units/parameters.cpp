@@ -21,7 +21,7 @@ Parameters::~Parameters() {
 std::uint64_t Parameters::parameter_address() {
   if (parameter_address_ == 0) {
     execution_.need_turn();
-    // In machine code the parameters are aligned together with what lies before them in bank 0.
+    // Parameters of machine code are aligned together with what lies before them in bank 0.
     before_ = program_.parameter_offset == none ? 0 : program_.parameter_offset % alignment;
     const std::size_t bytes = execution_.parameters.size();
     parameter_address_ = memory_.allocate(before_ + bytes, "(kernel parameters)");

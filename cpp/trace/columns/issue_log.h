@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "trace/columns/kernel_trace.h"
@@ -10,6 +11,9 @@
 #include "trace/instructions/effects.h"
 
 namespace warpstack::trace {
+
+/// A step at an mbarrier or at a barrier of the block.
+using NamedStep = std::variant<PhaseStep, BarrierStep>;
 
 /// Turns issued instructions into columns and counts them by row. Coalescing and the resolution of
 /// generic addresses are only done here. The columns are the caller's, so that warps may
@@ -60,10 +64,8 @@ class IssueLog {
     for (const std::uint32_t row : rows) ++row_counts_[row].issued;
   }
 
-  /// The row of an instruction with a step at an mbarrier, which its opcode names.
-  virtual std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) = 0;
-  /// The same for a step at a barrier of the block.
-  virtual std::uint32_t barrier_row(std::uint32_t row, const BarrierStep& step) = 0;
+  /// The row of an instruction with such a step, which its opcode names.
+  virtual std::uint32_t step_row(std::uint32_t row, const NamedStep& step) = 0;
 
  protected:
   explicit IssueLog(KernelHeader header) : header_(std::move(header)) {}

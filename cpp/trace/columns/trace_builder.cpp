@@ -82,13 +82,21 @@ bool are_possible(const StaticInstruction& instruction, std::uint32_t active_mas
          (instruction.is_atomic() ? static_cast<std::uint32_t>(std::popcount(active_mask)) : 0u);
 }
 
-std::array<std::uint32_t, 3> phase_key(std::uint32_t row, const PhaseStep& step) {
-  return {row, step.barrier, step.kind == PhaseStep::Kind::wait ? step.count + 1 : 0};
+/// Barrier and, for waits, count plus one.
+std::array<std::uint32_t, 3> step_numbers(const PhaseStep& step) {
+  return {0, step.barrier, step.kind == PhaseStep::Kind::wait ? step.count + 1 : 0};
 }
 
-std::array<std::uint32_t, 3> barrier_key(std::uint32_t row, const BarrierStep& step) {
+/// Barrier and the threads that it awaits.
+std::array<std::uint32_t, 3> step_numbers(const BarrierStep& step) {
   const bool is_part = step.kind == BarrierStep::Kind::part;
-  return {row, step.number, is_part ? std::numeric_limits<std::uint32_t>::max() : step.threads};
+  return {1, step.number, is_part ? std::numeric_limits<std::uint32_t>::max() : step.threads};
+}
+
+std::array<std::uint32_t, 4> step_key(std::uint32_t row, const NamedStep& step) {
+  const auto [kind, barrier, count] =
+      std::visit([](const auto& one) { return step_numbers(one); }, step);
+  return {row, kind, barrier, count};
 }
 
 }  // namespace
@@ -250,37 +258,22 @@ std::uint32_t TraceBuilder::resolved_row(std::uint32_t row, MemorySpace space) {
   return entry->second;
 }
 
-std::uint32_t TraceBuilder::phase_row(std::uint32_t row, const PhaseStep& step) {
-  const auto [entry, is_new] = phase_rows_.try_emplace(phase_key(row, step));
+std::uint32_t TraceBuilder::step_row(std::uint32_t row, const NamedStep& step) {
+  const auto [entry, is_new] = step_rows_.try_emplace(step_key(row, step));
   if (is_new) {
     StaticInstruction named = instructions_[row];
-    named.opcode = phase_opcode(named.opcode, step);
+    const auto* const phase = std::get_if<PhaseStep>(&step);
+    named.opcode = phase != nullptr ? phase_opcode(named.opcode, *phase)
+                                    : barrier_opcode(named.opcode, std::get<BarrierStep>(step));
     entry->second = intern(std::move(named));
   }
   return entry->second;
 }
 
-std::optional<std::uint32_t> TraceBuilder::find_phase_row(std::uint32_t row,
-                                                          const PhaseStep& step) const {
-  const auto found = phase_rows_.find(phase_key(row, step));
-  if (found == phase_rows_.end()) return std::nullopt;
-  return found->second;
-}
-
-std::uint32_t TraceBuilder::barrier_row(std::uint32_t row, const BarrierStep& step) {
-  const auto [entry, is_new] = barrier_rows_.try_emplace(barrier_key(row, step));
-  if (is_new) {
-    StaticInstruction named = instructions_[row];
-    named.opcode = barrier_opcode(named.opcode, step);
-    entry->second = intern(std::move(named));
-  }
-  return entry->second;
-}
-
-std::optional<std::uint32_t> TraceBuilder::find_barrier_row(std::uint32_t row,
-                                                            const BarrierStep& step) const {
-  const auto found = barrier_rows_.find(barrier_key(row, step));
-  if (found == barrier_rows_.end()) return std::nullopt;
+std::optional<std::uint32_t> TraceBuilder::find_step_row(std::uint32_t row,
+                                                         const NamedStep& step) const {
+  const auto found = step_rows_.find(step_key(row, step));
+  if (found == step_rows_.end()) return std::nullopt;
   return found->second;
 }
 
@@ -476,14 +469,8 @@ std::uint32_t TraceBranch::resolved_row(std::uint32_t row, MemorySpace space) {
   return *known;
 }
 
-std::uint32_t TraceBranch::phase_row(std::uint32_t row, const PhaseStep& step) {
-  const std::optional<std::uint32_t> known = trunk_.find_phase_row(row, step);
-  if (!known) throw NewRow{};
-  return *known;
-}
-
-std::uint32_t TraceBranch::barrier_row(std::uint32_t row, const BarrierStep& step) {
-  const std::optional<std::uint32_t> known = trunk_.find_barrier_row(row, step);
+std::uint32_t TraceBranch::step_row(std::uint32_t row, const NamedStep& step) {
+  const std::optional<std::uint32_t> known = trunk_.find_step_row(row, step);
   if (!known) throw NewRow{};
   return *known;
 }

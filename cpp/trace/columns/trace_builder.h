@@ -64,13 +64,10 @@ class TraceBuilder final : public IssueLog {
   [[nodiscard]] std::optional<std::uint32_t> find_resolved(std::uint32_t row,
                                                            MemorySpace space) const;
 
-  std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
-  std::uint32_t barrier_row(std::uint32_t row, const BarrierStep& step) override;
-  /// The same for phase_row() and barrier_row().
-  [[nodiscard]] std::optional<std::uint32_t> find_phase_row(std::uint32_t row,
-                                                            const PhaseStep& step) const;
-  [[nodiscard]] std::optional<std::uint32_t> find_barrier_row(std::uint32_t row,
-                                                              const BarrierStep& step) const;
+  std::uint32_t step_row(std::uint32_t row, const NamedStep& step) override;
+  /// The same if it exists already.
+  [[nodiscard]] std::optional<std::uint32_t> find_step_row(std::uint32_t row,
+                                                           const NamedStep& step) const;
 
   /// Whether instructions of the table are atomics or reductions that go through the caches.
   [[nodiscard]] bool has_atomics() const;
@@ -111,10 +108,8 @@ class TraceBuilder final : public IssueLog {
   std::vector<std::uint8_t> has_sectors_;  ///< by row, whether its accesses have sectors
   std::unordered_map<std::string, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::uint32_t> resolved_rows_;  ///< of generic rows, by space
-  /// By row, barrier and, for waits, count plus one: the row of the instruction with them.
-  std::map<std::array<std::uint32_t, 3>, std::uint32_t> phase_rows_;
-  /// The same by row, number and threads of a barrier of the block.
-  std::map<std::array<std::uint32_t, 3>, std::uint32_t> barrier_rows_;
+  /// By row, kind and numbers of a step: the row of the instruction with it.
+  std::map<std::array<std::uint32_t, 4>, std::uint32_t> step_rows_;
   std::uint64_t open_block_ = 0;
   std::vector<WarpEntry> open_warps_;
   ColumnBuffers open_columns_;
@@ -139,8 +134,7 @@ class TraceBranch final : public IssueLog {
 
   /// Copies the builder's new rows, and forgets the counts.
   void begin();
-  std::uint32_t phase_row(std::uint32_t row, const PhaseStep& step) override;
-  std::uint32_t barrier_row(std::uint32_t row, const BarrierStep& step) override;
+  std::uint32_t step_row(std::uint32_t row, const NamedStep& step) override;
 
  private:
   std::uint32_t resolved_row(std::uint32_t row, MemorySpace space) override;

@@ -292,7 +292,7 @@ def half_width(
     shared = max(sample.memory_share * gpu.num_sms / sample.num_sms - 1, 0.0)
     slower = 0.0 if crowded_ipc is None else max(1 - crowded_ipc / ipc, 0.0)
     differing = (_BIAS * abs(ipc - mean) + _SPREAD * spread) / ipc
-    # Of a short launch the miss of one block at an edge is long.
+    # The miss of one block at an edge is long for a short launch.
     late = gpu.dram_latency / cycles if sample.edges > _FEW_EDGES else 0.0
     edges = _EDGES * sample.edges + min(late, 1.0)
     return _FLOOR + differing + _SHARED * min(shared, 1.0) + edges + sample.uneven + slower

@@ -1,4 +1,3 @@
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,11 +19,6 @@ using simt::TensorElement;
 using simt::TensorMapChange;
 using simt::TensorMapCopy;
 using simt::TensorMapField;
-
-/// The types of PTX of the values in tensors of these elements.
-constexpr std::array<Type, simt::num_tensor_elements> types_of_elements = {
-    Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64, Type::f16,
-    Type::f32, Type::f32, Type::f64, Type::bf16, Type::f32, Type::f32};
 
 /// Target and source of a copy, and the operands behind its addresses.
 struct Route {
@@ -141,12 +135,7 @@ void copy_tile(Emitter& e, Modifiers& modifiers, bool reduces) {
   copy.tile = address_operand(e, e.operand(copy.to_shared ? 0 : 1), AddressSpace::shared);
   if (copy.to_shared) copy.barrier = address_operand(e, e.operand(2), AddressSpace::shared);
   if (route.to_many) copy.blocks = e.in(3, Type::b16);
-  if (reduces) {
-    const std::string_view name = take_reduction(modifiers);
-    for (std::size_t i = 0; i < types_of_elements.size(); ++i) {
-      copy.reductions[i] = simt::find_atomic(name, types_of_elements[i], true);
-    }
-  }
+  if (reduces) copy.reductions = simt::tensor_reductions(take_reduction(modifiers));
   std::vector<std::uint32_t> uses{copy.map.slot, copy.tile.slot, copy.barrier.slot, copy.blocks};
   uses.insert(uses.end(), copy.coordinates.begin(), copy.coordinates.begin() + copy.dimensions);
   e.emit(Action::tensor_copy, e.program().tensor_copies, copy, {}, std::move(uses));

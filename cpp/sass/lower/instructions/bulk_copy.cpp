@@ -1,4 +1,3 @@
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,11 +16,6 @@ using simt::AddressOperand;
 using simt::AddressSpace;
 using simt::BulkCopy;
 using simt::TensorCopy;
-
-/// The types of the values in tensors of these elements, by TensorElement.
-constexpr std::array<Type, simt::num_tensor_elements> types_of_elements = {
-    Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64, Type::f16,
-    Type::f32, Type::f32, Type::f64, Type::bf16, Type::f32, Type::f32};
 
 constexpr std::pair<std::string_view, std::string_view> operations[] = {
     {"ADD", "add"}, {"MIN", "min"}, {"MAX", "max"}, {"INC", "inc"},
@@ -130,12 +124,7 @@ void copy_tile(Lowerer& to, Form& form, bool to_shared, bool reduces) {
   }
   if (copy.dimensions == 0) to.refuse("it names no number of dimensions");
   const bool to_many = form.take("MULTICAST");
-  if (reduces) {
-    const std::string_view operation = take_operation(to, form);
-    for (std::size_t i = 0; i < types_of_elements.size(); ++i) {
-      copy.reductions[i] = simt::find_atomic(operation, types_of_elements[i], true);
-    }
-  }
+  if (reduces) copy.reductions = simt::tensor_reductions(take_operation(to, form));
   const Slot tile = registers_in(to, form.next());
   copy.tile = shared_at(tile);
   Slot next = tile + Frame::slot_bytes;
