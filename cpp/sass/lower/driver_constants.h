@@ -25,6 +25,7 @@ struct DriverConstants {
   std::uint32_t num_sms = nowhere;
   std::uint32_t is_cluster = nowhere;  ///< 1 if the launch has clusters
   std::uint32_t cluster_size = nowhere;
+  std::uint32_t cluster_inverse = nowhere;  ///< of each size, in single precision
   std::uint32_t num_clusters = nowhere;
   std::uint32_t cluster_blocks = nowhere;
   /// Words from first_moved to before end_moved lie 0xa0 bytes further down for each SR_CgaSize,
@@ -42,7 +43,7 @@ struct DriverConstants {
            is_in(launch_number, 8) || is_in(constants, 8) || is_in(workspace, 8) ||
            is_in(descriptor, 8) || is_in(parameters, 8) || is_in(reserved_shared_bytes, 4) ||
            is_in(num_sms, 4) || is_in(is_cluster, 4) || is_in(cluster_size, 12) ||
-           is_in(num_clusters, 12) || is_in(cluster_blocks, 4);
+           is_in(cluster_inverse, 12) || is_in(num_clusters, 12) || is_in(cluster_blocks, 4);
   }
   /// Whether a word is part of the address of the parameters.
   [[nodiscard]] constexpr bool is_parameter_address(std::int64_t offset) const {
@@ -66,6 +67,7 @@ constexpr DriverConstants driver_constants(std::uint32_t arch) {
   places.reserved_shared_bytes = 0x114;
   places.is_cluster = 0x140;
   places.cluster_size = 0x144;
+  places.cluster_inverse = 0x150;
   places.num_clusters = 0x15c;
   places.cluster_blocks = 0x188;
   if (arch < 100) return places;

@@ -7,7 +7,7 @@
 namespace warpstack::sass {
 
 Frame::Frame(const Kernel& kernel) {
-  std::uint32_t registers = kernel.registers;
+  std::uint32_t registers = kernel.changes_registers ? zero_register : kernel.registers;
   std::uint32_t uniforms = 0;
   const auto count = [&](const Operand& operand) {
     if (operand.kind == Operand::Kind::reg && operand.index != zero_register) {

@@ -74,6 +74,8 @@ void add_cluster_words(const DriverConstants& places, simt::KernelProgram& progr
   for (std::uint8_t component = 0; component < 3; ++component) {
     words.push_back({places.cluster_size + 4u * component, Special::cluster_nctaid, component});
     words.push_back({places.num_clusters + 4u * component, Special::nclusterid, component});
+    if (places.cluster_inverse == DriverConstants::nowhere) continue;
+    words.push_back({places.cluster_inverse + 4u * component, Special::cluster_inverse, component});
   }
   words.push_back({places.cluster_blocks, Special::cluster_nctarank, 0});
   words.push_back({places.is_cluster, Special::is_explicit_cluster, 0});

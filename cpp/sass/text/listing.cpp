@@ -297,7 +297,10 @@ class ListingParser {
   }
 
   void end_kernel() {
-    const Kernel& done = kernel();
+    Kernel& done = kernel();
+    done.changes_registers = std::ranges::any_of(done.code, [](const Instruction& each) {
+      return each.opcode.find("SETMAXREG") != std::string::npos;
+    });
     if (done.code.empty()) fail("kernel " + done.name + " has no instructions");
     if (done.registers == 0) fail("kernel " + done.name + " has no .needs with its registers");
     check_registers(done);
@@ -318,6 +321,7 @@ class ListingParser {
 
   /// USETMAXREG changes the number at run time.
   void check_registers(const Kernel& done) const {
+    if (done.changes_registers) return;
     std::uint32_t most = 0;
     const Instruction* user = nullptr;
     const auto count = [&](const Instruction& instruction, std::uint32_t index) {
@@ -326,7 +330,6 @@ class ListingParser {
       user = &instruction;
     };
     for (const Instruction& instruction : done.code) {
-      if (instruction.opcode.find("SETMAXREG") != std::string::npos) return;
       for (const Operand& operand : instruction.operands) {
         if (operand.kind == Operand::Kind::reg) count(instruction, operand.index);
         count(instruction, operand.base);

@@ -76,6 +76,7 @@ struct Parameter {
 struct Kernel {
   std::string name;
   std::uint32_t registers = 0;
+  bool changes_registers = false;  ///< at run time, with USETMAXREG
   std::uint64_t shared_bytes = 0;  ///< from sm_90 on including the system's
   std::uint64_t local_bytes = 0;
   std::uint32_t max_threads = 1024;

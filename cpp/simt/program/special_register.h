@@ -37,6 +37,7 @@ enum class Special : std::uint8_t {
   cluster_ctarank,
   cluster_nctarank,
   is_explicit_cluster,
+  cluster_inverse,  ///< of cluster_nctaid, in single precision; only machine code reads it
   envreg,
   pm,
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -35,6 +36,13 @@ std::uint32_t word_of(const Execution& execution, const LaunchWord& word) {
       return static_cast<std::uint32_t>(cluster_blocks(execution.cluster));
     case Special::is_explicit_cluster:
       return cluster_blocks(execution.cluster) > 1 ? 1 : 0;
+    case Special::cluster_inverse: {
+      // Rounded up, so that an index divided by it is never too low.
+      const auto size = static_cast<float>(execution.cluster[word.component]);
+      float inverse = 1.0F / size;
+      if (inverse * static_cast<double>(size) < 1.0) inverse = std::nextafter(inverse, 2.0F);
+      return std::bit_cast<std::uint32_t>(inverse);
+    }
     case Special::nsmid:
       return 1;
     case Special::gridid:
