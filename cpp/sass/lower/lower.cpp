@@ -17,6 +17,7 @@ constexpr std::uint64_t recursive_stack_bytes = std::uint64_t{64} << 10;
 
 /// From sm_90 on a kernel's shared memory begins with these bytes of the system's.
 constexpr std::uint64_t reserved_shared_bytes = 1024;
+constexpr std::uint32_t first_arch_with_clusters = 90;
 constexpr std::uint32_t first_arch_with_reserved_bytes = 90;
 
 /// Kernels with more functions than this are not analysed.
@@ -195,6 +196,7 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
   if (module.arch >= first_arch_with_reserved_bytes) {
     program.reserved_shared_bytes = std::min(found->shared_bytes, reserved_shared_bytes);
   }
+  program.has_ranks_in_addresses = module.arch >= first_arch_with_clusters;
   program.shared_bytes = found->shared_bytes - program.reserved_shared_bytes;
   if (program.shared_bytes > 0) {
     program.shared_variables.push_back(
@@ -210,6 +212,7 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
       program.recursive || calls_by_address(*found) || moves_stack(*found, program.stack_top);
   program.registers_per_thread = found->registers;
   program.max_threads = found->max_threads;
+  program.required_cluster = found->required_cluster;
   add_banks(module, *found, addresses, program);
   return program;
 }

@@ -258,6 +258,11 @@ class ListingParser {
       if (kernel_->max_threads == 0) {
         fail("the number of threads of kernel " + kernel_->name + " is 0, not 1 to 1024");
       }
+    } else if (what == ".cluster") {
+      for (std::uint64_t& size : kernel().required_cluster) {
+        size = number<std::uint64_t>("the cluster's size", 1 << 16);
+        if (size == 0) fail("a size of the cluster of kernel " + kernel_->name + " is 0");
+      }
     } else if (what == ".parameters") {
       kernel().parameter_base = number<std::uint32_t>("the parameters' place", 1 << 16);
       kernel().parameter_bytes = number<std::uint64_t>("the parameters' size", 1 << 16);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -80,7 +81,8 @@ struct Kernel {
   std::uint64_t shared_bytes = 0;  ///< from sm_90 on including the system's
   std::uint64_t local_bytes = 0;
   std::uint32_t max_threads = 1024;
-  std::uint32_t parameter_base = 0;  ///< in constant bank 0
+  std::array<std::uint64_t, 3> required_cluster{0, 0, 0};  ///< blocks; 0: the launch says
+  std::uint32_t parameter_base = 0;                        ///< in constant bank 0
   std::uint64_t parameter_bytes = 0;
   std::vector<Parameter> parameters;
   std::map<std::string, std::uint32_t, std::less<>> labels;  ///< of functions in its code

@@ -351,7 +351,8 @@ struct KernelProgram {
   /// Blocks of a cluster that the kernel asks for; 0: the launch says.
   std::array<std::uint64_t, 3> required_cluster{0, 0, 0};
   bool recursive = false;
-  bool synchronizes_grid = false;  ///< uses the workspace of a cooperative launch
+  bool has_ranks_in_addresses = false;  ///< of shared memory, in bits 24 and up
+  bool synchronizes_grid = false;       ///< uses the workspace of a cooperative launch
 
   std::vector<MemoryAccess> memory;
   std::vector<ParameterAccess> parameter_accesses;

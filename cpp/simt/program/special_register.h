@@ -37,7 +37,9 @@ enum class Special : std::uint8_t {
   cluster_ctarank,
   cluster_nctarank,
   is_explicit_cluster,
-  cluster_inverse,  ///< of cluster_nctaid, in single precision; only machine code reads it
+  // Only machine code reads these:
+  cluster_inverse,     ///< of cluster_nctaid, in single precision
+  shared_window_high,  ///< the upper word of generic addresses of shared memory
   envreg,
   pm,
 };

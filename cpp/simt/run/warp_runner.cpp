@@ -262,7 +262,7 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
       load_store_.access(warp, step, registers, mask);
       break;
     case Action::address_query:
-      query_address(step, registers, mask);
+      query_address(execution_, step, registers, mask);
       break;
     case Action::texture:
     case Action::surface_load:

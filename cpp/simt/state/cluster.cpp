@@ -1,6 +1,7 @@
 #include "simt/state/cluster.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "common/error.h"
@@ -41,6 +42,29 @@ Dim3 index_in_cluster(const Block& block, const Dim3& cluster) {
 std::uint32_t rank_in_cluster(const Block& block, const Dim3& cluster) {
   const Dim3 at = index_in_cluster(block, cluster);
   return static_cast<std::uint32_t>(at[0] + cluster[0] * (at[1] + cluster[1] * at[2]));
+}
+
+bool has_ranks_in_addresses(const Execution& execution) {
+  return execution.program.has_ranks_in_addresses && cluster_blocks(execution.cluster) > 1;
+}
+
+std::uint64_t without_own_rank(const Execution& execution, AddressSpace space,
+                               std::uint64_t address) {
+  const bool is_generic = space == AddressSpace::generic;
+  if (!is_generic && space != AddressSpace::shared) return address;
+  const std::uint64_t first = is_generic ? shared_window + ranked_offset : 0;
+  const std::uint64_t own = rank_in_cluster(execution.block, execution.cluster);
+  const std::uint64_t offset = address - first - own * trace::window_bytes;
+  if (offset >= trace::window_bytes) return address;
+  return is_generic ? shared_window + offset : offset;
+}
+
+void drop_own_ranks(const Execution& execution, AddressSpace space, LaneAddresses& lanes) {
+  if (!has_ranks_in_addresses(execution)) return;
+  for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
+    std::uint64_t& address = lanes.address[std::countr_zero(rest)];
+    address = without_own_rank(execution, space, address);
+  }
 }
 
 Block* block_of_rank(Execution& execution, std::uint64_t rank) {

@@ -19,6 +19,14 @@ void check_cluster(const Dim3& grid, const Dim3& cluster);
 [[nodiscard]] Dim3 index_in_cluster(const Block& block, const Dim3& cluster);
 [[nodiscard]] std::uint32_t rank_in_cluster(const Block& block, const Dim3& cluster);
 
+/// Whether addresses of shared memory have the rank of a block in bits 24 and up.
+[[nodiscard]] bool has_ranks_in_addresses(const Execution& execution);
+/// Takes the own rank away. In shared memory, other ranks stay, which are out of bounds for what
+/// only reaches the own block.
+[[nodiscard]] std::uint64_t without_own_rank(const Execution& execution, AddressSpace space,
+                                             std::uint64_t address);
+void drop_own_ranks(const Execution& execution, AddressSpace space, LaneAddresses& lanes);
+
 /// The block of a rank in the cluster of the running block; null if it has ended.
 [[nodiscard]] Block* block_of_rank(Execution& execution, std::uint64_t rank);
 

@@ -140,7 +140,7 @@ std::byte* AddressSpaces::pointer(Warp& warp, const Step& step, AddressSpace spa
     return local(warp, step, lane, address - local_window, bytes, use);
   }
   if (in_cluster(address - shared_window)) {
-    return in_other_block(warp, step, lane, address - shared_window, bytes, use);
+    return shared(warp, step, lane, address - shared_window, bytes, use);
   }
   return global(warp, step, lane, address, bytes, use.reads, use.writes);
 }
@@ -201,7 +201,12 @@ std::byte* AddressSpaces::global(Warp& warp, const Step& step, std::uint32_t lan
 
 std::byte* AddressSpaces::shared(Warp& warp, const Step& step, std::uint32_t lane,
                                  std::uint64_t address, std::uint32_t bytes, AccessUse use) {
-  if (in_cluster(address)) return in_other_block(warp, step, lane, address, bytes, use);
+  if (in_cluster(address)) {
+    if (rank_of_address(address) != rank_in_cluster(block_, execution_.cluster)) {
+      return in_other_block(warp, step, lane, address, bytes, use);
+    }
+    address = offset_in_block(address);
+  }
   if (address > block_.shared.size() || bytes > block_.shared.size() - address) {
     return out_of_bounds(warp, step, lane, address, bytes,
                          "the block has " +
@@ -230,7 +235,7 @@ std::byte* AddressSpaces::in_other_block(Warp& warp, const Step& step, std::uint
                                          std::uint64_t address, std::uint32_t bytes,
                                          AccessUse use) {
   const std::uint32_t rank = rank_of_address(address);
-  const std::uint64_t offset = address - cluster_address(0, rank);
+  const std::uint64_t offset = offset_in_block(address);
   Block* const block = block_of_rank(execution_, rank);
   const std::string whose = "the block of rank " + std::to_string(rank) + " in the cluster";
   if (block == nullptr) {

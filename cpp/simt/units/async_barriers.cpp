@@ -57,13 +57,22 @@ bool BarrierWord::end_phase() {
   return true;
 }
 
-std::uint64_t address_in(const std::byte* registers, const AddressOperand& operand,
-                         std::uint32_t lane) {
-  const auto offset = static_cast<std::uint64_t>(operand.offset);
+std::uint64_t address_in(const Execution& execution, const std::byte* registers,
+                         const AddressOperand& operand, std::uint32_t lane) {
+  auto address = static_cast<std::uint64_t>(operand.offset);
   const auto number = static_cast<int>(lane);
-  if (operand.slot == none) return offset;
-  if (operand.is_64_bits) return lane_u64(registers, operand.slot, number) + offset;
-  return (lane_u32(registers, operand.slot, number) + offset) & 0xffffffffu;
+  if (operand.slot != none && operand.is_64_bits) {
+    address += lane_u64(registers, operand.slot, number);
+  } else if (operand.slot != none) {
+    address = (address + lane_u32(registers, operand.slot, number)) & 0xffffffffu;
+  }
+  if (operand.space == AddressSpace::global) return address;
+  const std::uint64_t first = operand.space == AddressSpace::generic ? shared_window : 0;
+  const std::uint64_t shared = address - first;
+  if (!in_cluster(shared)) return address;
+  const bool is_own =
+      rank_of_address(shared) == rank_in_cluster(execution.block, execution.cluster);
+  return is_own ? first + offset_in_block(shared) : address;
 }
 
 bool AsyncBarriers::execute(Warp& warp, const Step& step, std::byte* registers,
@@ -87,7 +96,7 @@ bool AsyncBarriers::execute(Warp& warp, const Step& step, std::byte* registers,
                  BarrierWord::unpack(state).pending);
       continue;
     }
-    change(warp, step, registers, lane, address_in(registers, barrier.address, lane));
+    change(warp, step, registers, lane, address_in(execution_, registers, barrier.address, lane));
   }
   return true;
 }
@@ -98,8 +107,8 @@ void AsyncBarriers::give_up(Warp& warp, const Step& step, std::byte* registers,
   const std::uint32_t done = over(warp, step, registers, mask);
   for (std::uint32_t rest = done; rest != 0 && races_.is_on(); rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    order(warp, step, lane, barrier.address.space, address_in(registers, barrier.address, lane),
-          false);
+    order(warp, step, lane, barrier.address.space,
+          address_in(execution_, registers, barrier.address, lane), false);
   }
   recorder_.record_phase(warp, step, mask,
                          done == mask ? awaited(warp, step, registers, mask) : trace::PhaseStep{});
@@ -140,17 +149,16 @@ trace::PhaseStep AsyncBarriers::count_completion(const std::byte* registers,
 std::optional<std::uint32_t> AsyncBarriers::own_barrier(const std::byte* registers,
                                                         const AddressOperand& operand,
                                                         std::uint32_t mask) const {
-  const std::uint64_t address =
-      address_in(registers, operand, static_cast<std::uint32_t>(std::countr_zero(mask)));
+  const std::uint64_t address = address_in(execution_, registers, operand,
+                                           static_cast<std::uint32_t>(std::countr_zero(mask)));
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    if (address_in(registers, operand, lane) != address) return {};
+    if (address_in(execution_, registers, operand, lane) != address) return {};
   }
   const std::uint64_t shared =
       operand.space == AddressSpace::generic ? address - shared_window : address;
-  if (!in_cluster(shared)) return static_cast<std::uint32_t>(shared);
-  if (rank_of_address(shared) != rank_in_cluster(execution_.block, execution_.cluster)) return {};
-  return static_cast<std::uint32_t>(shared % trace::window_bytes);
+  if (in_cluster(shared)) return {};
+  return static_cast<std::uint32_t>(shared);
 }
 
 trace::PhaseStep AsyncBarriers::awaited(Warp& warp, const Step& step, const std::byte* registers,
@@ -185,7 +193,7 @@ std::string AsyncBarriers::text(Warp& warp, const Step& step, std::uint32_t mask
   const AsyncBarrier& barrier = program_.async_barriers[step.detail];
   const std::uint32_t waiting = mask & ~over(warp, step, warp.registers(), mask);
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting != 0 ? waiting : mask));
-  const std::uint64_t address = address_in(warp.registers(), barrier.address, lane);
+  const std::uint64_t address = address_in(execution_, warp.registers(), barrier.address, lane);
   std::byte* const at = place(warp, step, lane, barrier.address.space, address, false);
   const BarrierWord word = load(warp, step, lane, at, address);
   return "mbarrier at " + hexadecimal(address) + ", whose phase waits for " +
@@ -294,7 +302,7 @@ std::uint32_t AsyncBarriers::over(Warp& warp, const Step& step, const std::byte*
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
     const auto number = static_cast<int>(lane);
-    const std::uint64_t address = address_in(registers, barrier.address, lane);
+    const std::uint64_t address = address_in(execution_, registers, barrier.address, lane);
     const BarrierWord word = load(
         warp, step, lane, place(warp, step, lane, barrier.address.space, address, false), address);
     const bool awaited =

@@ -98,8 +98,9 @@ class AsyncBarriers {
   RaceMonitor& races_;
 };
 
-/// A lane's address in an operand.
-[[nodiscard]] std::uint64_t address_in(const std::byte* registers, const AddressOperand& operand,
-                                       std::uint32_t lane);
+/// A lane's address in an operand. One of the cluster that lies in the running block's own shared
+/// memory is given as the block's own.
+[[nodiscard]] std::uint64_t address_in(const Execution& execution, const std::byte* registers,
+                                       const AddressOperand& operand, std::uint32_t lane);
 
 }  // namespace warpstack::simt

@@ -36,7 +36,7 @@ void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers, s
   const BulkCopy& copy = program_.bulk_copies[step.detail];
   const auto number = static_cast<int>(lane);
   const std::uint32_t bytes = lane_u32(registers, copy.bytes, number);
-  const std::uint64_t from = address_in(registers, copy.from, lane);
+  const std::uint64_t from = address_in(execution_, registers, copy.from, lane);
   require_multiple(warp, step, lane, "a number of bytes", bytes);
   require_multiple(warp, step, lane, "the source's address", from);
   const std::uint32_t byte_mask =
@@ -45,7 +45,7 @@ void BulkCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers, s
   if (byte_mask != 0xffff) execution_.need_turn();
   if (copy.to.space == AddressSpace::global) {
     actor_ = warp.number;
-    const std::uint64_t to = address_in(registers, copy.to, lane);
+    const std::uint64_t to = address_in(execution_, registers, copy.to, lane);
     require_multiple(warp, step, lane, "the target's address", to);
     for (std::uint32_t at = 0; at < bytes; at += piece_bytes) {
       move_piece(warp, step, lane, copy, from + at, to + at, byte_mask);
@@ -96,7 +96,7 @@ CopyTargets BulkCopies::targets_of(Warp& warp, const Step& step, const std::byte
                                    std::uint32_t lane, const AddressOperand& to,
                                    const AddressOperand& barrier, std::uint32_t blocks) {
   const auto shared_address = [&](const AddressOperand& operand) {
-    const std::uint64_t address = address_in(registers, operand, lane);
+    const std::uint64_t address = address_in(execution_, registers, operand, lane);
     return operand.space == AddressSpace::generic ? address - shared_window : address;
   };
   CopyTargets targets;

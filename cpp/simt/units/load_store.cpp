@@ -121,7 +121,9 @@ void LoadStore::access(Warp& warp, const Step& step, std::byte* registers, std::
   LaneAddresses& lanes = addresses_;
   warp.clock = nullptr;  // it does more than watch the clock
   read_addresses(registers, access, mask, lanes);
-  if (step.action == Action::async_copy) {
+  const bool is_copy = step.action == Action::async_copy;
+  drop_own_ranks(execution_, is_copy ? AddressSpace::shared : access.space, lanes);
+  if (is_copy) {
     copy_async(warp, step, access, registers, lanes);
     return;
   }
@@ -391,10 +393,13 @@ void read_addresses(const std::byte* registers, const MemoryAccess& access, std:
   }
 }
 
-void query_address(const Step& step, std::byte* registers, std::uint32_t mask) {
+void query_address(const Execution& execution, const Step& step, std::byte* registers,
+                   std::uint32_t mask) {
+  const bool has_ranks = has_ranks_in_addresses(execution);
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::uint64_t address = lane_u64(registers, step.operands.source[0], lane);
+    std::uint64_t address = lane_u64(registers, step.operands.source[0], lane);
+    if (has_ranks) address = without_own_rank(execution, AddressSpace::generic, address);
     const bool in_shared = in_window(address, shared_window);
     const bool in_local = in_window(address, local_window);
     const bool in_others = in_cluster(address - shared_window);

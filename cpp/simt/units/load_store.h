@@ -19,7 +19,8 @@ void read_addresses(const std::byte* registers, const MemoryAccess& access, std:
                     LaneAddresses& lanes);
 
 /// isspacep
-void query_address(const Step& step, std::byte* registers, std::uint32_t mask);
+void query_address(const Execution& execution, const Step& step, std::byte* registers,
+                   std::uint32_t mask);
 
 /// Loads, stores, atomics and asynchronous copies.
 class LoadStore {

@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "simt/program/matrix.h"
 #include "simt/program/registers.h"
+#include "simt/state/cluster.h"
 #include "simt/units/load_store.h"
 
 namespace warpstack::simt {
@@ -84,6 +85,7 @@ void MatrixUnit::access_matrices(Warp& warp, const Step& step, std::byte* regist
   LaneAddresses& lanes = addresses_;
   read_addresses(registers, access.address, access.address_is_64_bits, access.offset,
                  rows == warp_size ? all_lanes : (1u << rows) - 1, lanes);
+  drop_own_ranks(execution_, access.space, lanes);
   if (access.space == AddressSpace::generic) {
     for (std::uint32_t lane = 0; lane < rows; ++lane) {
       if (!in_window(lanes.address[lane], shared_window)) {

@@ -18,7 +18,8 @@ class MatrixUnit {
  public:
   MatrixUnit(Execution& execution, Faults& faults, Recorder& recorder, AddressSpaces& spaces,
              RaceMonitor& races)
-      : program_(execution.program),
+      : execution_(execution),
+        program_(execution.program),
         faults_(faults),
         recorder_(recorder),
         spaces_(spaces),
@@ -40,6 +41,7 @@ class MatrixUnit {
                    std::uint32_t bytes, std::uint32_t offset,
                    std::array<std::array<std::byte, 16>, warp_size>& tile_bytes, bool is_load);
 
+  const Execution& execution_;
   const KernelProgram& program_;
   Faults& faults_;
   Recorder& recorder_;

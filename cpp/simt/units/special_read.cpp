@@ -144,6 +144,11 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
     case Special::cluster_nctarank:
       uniform(cluster_blocks(execution.cluster));
       break;
+    case Special::shared_window_high:
+      static_assert((shared_window & 0xffffffff) == 0 && (ranked_offset & 0xffffffff) == 0);
+      uniform((has_ranks_in_addresses(execution) ? shared_window + ranked_offset : shared_window) >>
+              32);
+      break;
     case Special::is_explicit_cluster:
       uniform(cluster_blocks(execution.cluster) > 1 ? ~std::uint32_t{0} : 0);  // a predicate
       break;

@@ -43,7 +43,7 @@ void TensorCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,
                              std::uint32_t lane) {
   const TensorCopy& copy = program_.tensor_copies[step.detail];
   Tile tile;
-  const std::uint64_t map_address = address_in(registers, copy.map, lane);
+  const std::uint64_t map_address = address_in(execution_, registers, copy.map, lane);
   tile.map = map_at(warp, step, lane, copy.map.space, map_address, false);
   const TensorMap& map = tile.map;
   try {
@@ -182,7 +182,7 @@ void TensorCopies::change_map(Warp& warp, const Step& step, std::byte* registers
   if (change.map.space != AddressSpace::shared) execution_.need_turn();
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    const std::uint64_t address = address_in(registers, change.map, lane);
+    const std::uint64_t address = address_in(execution_, registers, change.map, lane);
     TensorMap map = map_at(warp, step, lane, change.map.space, address, true);
     try {
       map.replace(change.field, change.ordinal,
@@ -199,9 +199,9 @@ void TensorCopies::copy_map(Warp& warp, const Step& step, std::byte* registers,
   // All lanes name the same map.
   const TensorMapCopy& copy = program_.tensor_map_copies[step.detail];
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-  const TensorMap map =
-      map_at(warp, step, lane, copy.from.space, address_in(registers, copy.from, lane), false);
-  put_map(warp, step, lane, copy.to.space, address_in(registers, copy.to, lane), map);
+  const TensorMap map = map_at(warp, step, lane, copy.from.space,
+                               address_in(execution_, registers, copy.from, lane), false);
+  put_map(warp, step, lane, copy.to.space, address_in(execution_, registers, copy.to, lane), map);
 }
 
 TensorMap TensorCopies::map_at(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,

@@ -21,6 +21,7 @@ _FUNCTION, _OBJECT = 2, 1
 
 # Attributes of .nv.info sections, with the names that NVIDIA's tools print.
 _MAX_THREADS, _PARAM_CBANK, _REQNTID = 0x05, 0x0A, 0x10
+_CTA_PER_CLUSTER = 0x3D
 _FRAME_SIZE, _MIN_STACK_SIZE, _KPARAM_INFO, _REGCOUNT = 0x11, 0x12, 0x17, 0x2F
 #: The form of attributes with a size; the others are one of two bytes.
 _SIZED = 4
@@ -101,6 +102,8 @@ class KernelFacts:
     shared_bytes: int = 0
     local_bytes: int = 0
     max_threads: int = 1024
+    #: Blocks of a cluster along x, y and z; empty: the launch says.
+    required_cluster: tuple[int, ...] = ()
     parameter_base: int = 0
     parameter_bytes: int = 0
     parameters: list[Parameter] = field(default_factory=list)
@@ -329,7 +332,8 @@ class Cubin:
             self._check_kernel(kernel)
 
     def _read_attributes(self, kernel: KernelFacts, info: Section) -> None:
-        sizes = {_KPARAM_INFO: 12, _PARAM_CBANK: 8, _MAX_THREADS: 12, _REQNTID: 12}
+        sizes = {_KPARAM_INFO: 12, _PARAM_CBANK: 8}
+        sizes |= dict.fromkeys((_MAX_THREADS, _REQNTID, _CTA_PER_CLUSTER), 12)
         for kind, value in self._attributes(info):
             if kind not in sizes:
                 continue
@@ -343,6 +347,8 @@ class Cubin:
                 kernel.parameters.append(Parameter(ordinal, offset, bits >> 18))
             elif kind == _PARAM_CBANK:
                 _, kernel.parameter_base, kernel.parameter_bytes = struct.unpack("<IHH", value)
+            elif kind == _CTA_PER_CLUSTER:
+                kernel.required_cluster = struct.unpack("<III", value)
             else:
                 x, y, z = struct.unpack_from("<III", value)
                 kernel.max_threads = min(kernel.max_threads, max(x * y * z, 1))

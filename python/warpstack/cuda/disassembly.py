@@ -218,6 +218,8 @@ def _kernel_lines(
         f".needs {registers} {kernel.shared_bytes} {kernel.local_bytes} {kernel.max_threads}",
         f".parameters {kernel.parameter_base} {kernel.parameter_bytes}",
     ]
+    if any(kernel.required_cluster):
+        lines.append(".cluster {} {} {}".format(*kernel.required_cluster))
     if types is not None and len(types) != len(kernel.parameters):
         types = None
     for number, parameter in enumerate(kernel.parameters):

@@ -234,7 +234,6 @@ def load_kernel(
     device: Device,
     machine_code: bool | None,
     cubin: bytes | None = None,
-    why_ptx: str = "",
 ) -> Loaded:
     """Load the machine code of a kernel where it is known how to execute it, else its PTX.
 
@@ -254,8 +253,6 @@ def load_kernel(
         True: its machine code, or an error; False: its PTX; None: its machine code if all that this
         needs is there and every instruction is one that is executed, else its PTX. `MachineCodeWarning`
         tells once that a tool is missing, since another machine may have it.
-    why_ptx
-        Why its machine code is known not to run, if it is.
 
     Raises
     ------
@@ -269,8 +266,6 @@ def load_kernel(
 
     if machine_code is False:
         return of_ptx("machine_code is False")
-    if why_ptx and machine_code is None:
-        return of_ptx(why_ptx)
     missing = _missing_tool(needs_ptxas=cubin is None)
     if missing and machine_code is None:
         if missing not in _noted:
@@ -282,8 +277,8 @@ def load_kernel(
             )
         return of_ptx(missing)
     try:
-        if why_ptx or missing:
-            raise InputError(why_ptx or missing)
+        if missing:
+            raise InputError(missing)
         module = MachineModule(
             _listing(_assembled(ptx, name, target) if cubin is None else cubin, name, ptx),
             name,

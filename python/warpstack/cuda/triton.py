@@ -33,10 +33,6 @@ _NUMBERS = {
 }
 
 
-#: Machine code has ranks of blocks in addresses of shared memory, which are not executed.
-_OF_CLUSTERS = "machine code of clusters (num_ctas above 1) is not executed"
-
-
 class TritonKernel(Handle):
     """A Triton kernel compiled for the arguments of a call. Made by `compile`."""
 
@@ -56,7 +52,6 @@ class TritonKernel(Handle):
             device,
             machine_code,
             compiled.cubin,
-            _OF_CLUSTERS if compiled.num_ctas > 1 else "",
         )
         self._kernel = self._loaded.kernel
         values = [_as_parameter(compiled.name, *one) for one in compiled.arguments]

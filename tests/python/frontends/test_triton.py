@@ -181,7 +181,8 @@ def described(array, *block):
         *([("sm_90", 4)] if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9) else []),
     ],
 )
-def test_matmul_of_descriptors_made_on_the_host(target, num_ctas, m, n, k):
+@pytest.mark.parametrize("machine_code", [False, True])
+def test_matmul_of_descriptors_made_on_the_host(machine_code, target, num_ctas, m, n, k):
     a, b = halves(24, m, k), halves(25, k, n)
     c = ws.cuda.empty((m, n), np.float16)
     across, down = -(-n // 64), -(-m // 128)
@@ -196,14 +197,15 @@ def test_matmul_of_descriptors_made_on_the_host(target, num_ctas, m, n, k):
         BK=64,
         target=target,
         num_ctas=num_ctas,
-        machine_code=False,
+        machine_code=machine_code,
     )
     trace = kernel.launch((down, across), check_races=True)
     check_product(c, a, b)
     assert kernel.num_ctas == num_ctas
     assert trace.grid == (down * num_ctas, across, 1)
     rows = trace.instructions
-    copies = rows[rows.opcode.str.startswith("cp.async.bulk.tensor")].executions.sum()
+    name = "UTMALDG" if machine_code else "cp.async.bulk.tensor"
+    copies = rows[rows.opcode.str.startswith(name)].executions.sum()
     assert (copies > 0) == (target == "sm_90")
     if num_ctas < 4:
         on_gpus(trace, simulated=())
@@ -223,7 +225,7 @@ def test_matmul_of_clusters(m, n, k):
         target="sm_90",
     )
     check_product(c, a, b)
-    assert trace.code == "ptx"  # machine code has other addresses in clusters
+    assert trace.code == "sm_90"
     assert trace.grid == (2 * tiles, 1, 1)
     on_gpus(trace)
 

@@ -76,7 +76,10 @@ def test_shared_memory_of_the_next_block(grid, cluster, generic):
         )
 
 
-def test_one_copy_for_all_blocks():
+COPY = "cp.async.bulk.shared::cluster"
+
+
+def test_one_copy_for_all_blocks(copy=COPY):
     # Rank 0 loads 128 bytes into blocks 0 and 2 of four; their own barriers tell them.
     body = (
         "mov.u32 %r0, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %cluster_ctarank;"
@@ -99,7 +102,7 @@ def test_one_copy_for_all_blocks():
     expected = np.full((4, 32), 77)
     expected[0] = expected[2] = values
     np.testing.assert_array_equal(out.reshape(4, 32), expected)
-    assert access_counts(trace, "cp.async.bulk.shared::cluster") == [4]
+    assert access_counts(trace, copy) == [4]
 
 
 def test_arrival_in_another_block():
@@ -120,6 +123,36 @@ def test_arrival_in_another_block():
     )
     (out,), _ = run(body, np.zeros(32, np.uint32), grid=2, outside=OUTSIDE, cluster=2)
     np.testing.assert_array_equal(out, 500 + np.arange(32))
+
+
+@pytest.mark.parametrize("atomic", ["add.f32", "add.f64", "add.u32", "exch.b64"])
+def test_atomics_in_another_block(atomic):
+    """Each block adds to a word of the next one; addresses say in which space they lie."""
+    kind = atomic.split(".")[1]
+    register = {"f32": "%f", "f64": "%d", "u32": "%r", "b64": "%l"}[kind]
+    one = {"f32": "0f3F800000", "f64": "0d3FF0000000000000"}.get(kind, "1")
+    queries = [("cta", 4), ("cluster", 4), ("cta", 2), ("cluster", 2)]
+    body = (
+        "mov.u32 %r0, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %cluster_ctarank;"
+        f"mov.{kind} {register}5, {one}; cvt.u64.u32 %l1, %r0; cvta.shared.u64 %l2, %l1;"
+        "mov.u64 %l3, 0; @%p0 st.u64 [%l2], %l3; xor.b32 %r3, %r2, 1;"
+        + SYNC
+        + f"mapa.u64 %l4, %l2, %r3; atom.{atomic} {register}6, [%l4], {register}5;"
+        + SYNC
+        + at("%l0", "%a0", "%i0", 24)
+        + f"ld.{kind} {register}7, [%l2]; @%p0 st.global.{kind} [%l0], {register}7;"
+        + "".join(
+            f"isspacep.shared::{space} %p1, %l{pointer}; selp.u32 %r4, 1, 0, %p1;"
+            f"@%p0 st.global.u32 [%l0+{8 + 4 * number}], %r4;"
+            for number, (space, pointer) in enumerate(queries)
+        )
+    )
+    (out,), _ = run(body, np.zeros(4 * 6, np.uint32), grid=4, outside=OUTSIDE, cluster=2)
+    rows = out.reshape(4, 6)
+    dtype = {"f32": np.float32, "f64": np.float64, "u32": np.uint32, "b64": np.uint64}[kind]
+    values = rows[:, :2].copy().view(dtype)[:, 0]
+    assert values.tolist() == [1 if atomic == "exch.b64" else 32] * 4
+    assert rows[:, 2:].tolist() == [[0, 1, 1, 1]] * 4
 
 
 def test_the_kernel_asks_for_clusters():

@@ -110,6 +110,10 @@ WRONG = {
         "17: kernel k has 3 registers by its .needs, and MOV at 0x10",
     ),
     "too many registers": ((".needs 16", ".needs 256"), "8: the number of registers is"),
+    "no cluster": (
+        (".needs 16 0 0 1024", ".needs 16 0 0 1024\n.cluster 2 0 1"),
+        "9: a size of the cluster of kernel k is 0",
+    ),
     "no threads": (("0 0 1024", "0 0 0"), "8: the number of threads of kernel k is 0"),
     "lost address": (
         (".symbol", ".address 0 y 0\n.symbol"),

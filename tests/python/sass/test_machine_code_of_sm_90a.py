@@ -97,6 +97,29 @@ def test_barriers_and_copies(function, case, as_machine_code):
 
 
 @needs_tools
+@pytest.mark.parametrize(
+    ("function", "case"),
+    [
+        *collect(
+            "test_ptx_clusters",
+            "test_positions_by_hand",
+            "test_shared_memory_of_the_next_block",
+            "test_arrival_in_another_block",
+            "test_atomics_in_another_block",
+            "test_the_kernel_asks_for_clusters",
+        )
+    ],
+)
+def test_clusters(function, case, as_machine_code):
+    function(**case)
+
+
+@needs_tools
+def test_one_copy_for_all_blocks(as_machine_code):
+    module_named("test_ptx_clusters").test_one_copy_for_all_blocks("UBLKCP.S.G.MULTICAST")
+
+
+@needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "case"),

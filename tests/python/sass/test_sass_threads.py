@@ -58,8 +58,6 @@ def test_barriers_whose_number_is_in_a_register(arch, same):
 )
 def test_generic_atomics_say_whether_they_are_done(arch, operation, same):
     """Shared and local memory cannot do all of them: code goes on by itself there."""
-    if arch not in ("sm_75", "sm_80") and ".f" in operation:
-        pytest.skip("QSPC.D asks for memory of other blocks of a cluster, and is refused")
     if (arch, operation) == ("sm_120", "max.s64"):
         pytest.skip("maxima of 64 bits are refused on sm_120")
     bits = int(operation[-2:])

@@ -3,6 +3,7 @@
 
 #include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
+#include "simt/program/address_space.h"
 
 // Barriers in shared memory, PTX's mbarrier: SYNCS and ARRIVES.
 //
@@ -21,10 +22,7 @@ constexpr std::uint32_t full = 1u << 20;
 void emit_barrier(Lowerer& to, AsyncBarrier& barrier, const Operand& place) {
   simt::MemoryAccess access;
   set_address(to, access, place, false);
-  barrier.address = {.space = simt::AddressSpace::shared,
-                     .slot = access.address,
-                     .is_64_bits = false,
-                     .offset = access.offset};
+  barrier.address = simt::ranked_address(access.address, access.offset);
   to.row_follows();
   to.emit(Action::async_barrier, static_cast<std::uint32_t>(to.program().async_barriers.size()));
   to.program().async_barriers.push_back(barrier);

@@ -67,19 +67,21 @@ void emit_update(Lowerer& to, MemoryAccess access, const Operand* result) {
   }
 }
 
-/// ATOMS.CAST.SPIN: gives whether the word was as expected and has been exchanged, as 1 or 0, or
-/// since sm_100 as a predicate.
-void cast(Lowerer& to, Form& form) {
+/// ATOMS.CAST.SPIN and ATOM.E.CAST.SPIN: give whether the word was as expected and has been
+/// exchanged, as 1 or 0, or since sm_100 as a predicate.
+void cast(Lowerer& to, Form& form, AddressSpace space) {
   form.take("SPIN");
   const Type type = type_in(form);
   MemoryAccess access;
-  access.space = AddressSpace::shared;
+  access.space = space;
   access.strong = true;
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
-  const Operand& result = form.next();
+  const Operand* first = &form.next();
+  if (space == AddressSpace::generic && Lowerer::is_unused(*first)) first = &form.next();
+  const Operand& result = *first;
   const Slot target = result.is_predicate() ? to.predicate_target(result)
                                             : to.target(result, bytes_of(type) == 8 ? 2 : 1);
-  set_address(to, access, form.next(), false);
+  set_address(to, access, form.next(), space == AddressSpace::generic);
   const Slot expected = operand_of(to, form.next(), type);
   access.operand_b = expected;
   access.operand_c = operand_of(to, form.next(), type);
@@ -120,10 +122,10 @@ Condition reached_by(Lowerer& to, const MemoryAccess& access, bool is_global) {
 
 template <AddressSpace space, bool has_result>
 void atomic(Lowerer& to, Form& form) {
-  if (space == AddressSpace::shared && form.take("CAST")) return cast(to, form);
   MemoryAccess access;
   access.space = space;
   const bool is_64_bits = form.take("E");
+  if (space != AddressSpace::global && form.take("CAST")) return cast(to, form, space);
   take_order(form, access);
   access.strong = true;
   const bool counts_lanes = form.take("POPC");

@@ -5,6 +5,7 @@
 
 #include "sass/lower/handlers.h"
 #include "simt/arithmetic/atomics.h"
+#include "simt/program/address_space.h"
 
 // Copies of blocks of bytes (UBLKCP, UBLKRED) and of tiles of tensors (UTMALDG, UTMASTG, UTMAREDG).
 // Their operands are uniform: a warp makes each copy once, here in the first lane of the path.
@@ -15,6 +16,7 @@ namespace {
 using simt::AddressOperand;
 using simt::AddressSpace;
 using simt::BulkCopy;
+using simt::ranked_address;
 using simt::TensorCopy;
 
 constexpr std::pair<std::string_view, std::string_view> operations[] = {
@@ -33,10 +35,6 @@ Slot registers_in(Lowerer& to, const Operand& operand) {
   first.index = operand.uniform_base;
   first.text = operand.text;
   return to.word(first);
-}
-
-AddressOperand shared_at(Slot slot) {
-  return {.space = AddressSpace::shared, .slot = slot, .is_64_bits = false, .offset = 0};
 }
 
 /// An address of 64 bits in two registers.
@@ -103,9 +101,9 @@ void copy_bytes(Lowerer& to, Form& form, bool reduces) {
   copy.bytes = half_of(to, size, false);
   to.emit(Operation::shl, Type::b32, copy.bytes, {copy.bytes, to.frame().literal(4)});
   if (to_many) copy.blocks = half_of(to, size, true);
-  copy.to = to_shared ? shared_at(target) : pair_at(to, target, AddressSpace::global);
-  copy.from = from_global ? pair_at(to, source, AddressSpace::global) : shared_at(source);
-  if (to_shared) copy.barrier = shared_at(target + Frame::slot_bytes);
+  copy.to = to_shared ? ranked_address(target) : pair_at(to, target, AddressSpace::global);
+  copy.from = from_global ? pair_at(to, source, AddressSpace::global) : ranked_address(source);
+  if (to_shared) copy.barrier = ranked_address(target + Frame::slot_bytes);
   to.guard_by_first_lane();
   to.row_follows();
   to.emit(Action::bulk_copy, static_cast<std::uint32_t>(to.program().bulk_copies.size()));
@@ -126,10 +124,10 @@ void copy_tile(Lowerer& to, Form& form, bool to_shared, bool reduces) {
   const bool to_many = form.take("MULTICAST");
   if (reduces) copy.reductions = simt::tensor_reductions(take_operation(to, form));
   const Slot tile = registers_in(to, form.next());
-  copy.tile = shared_at(tile);
+  copy.tile = ranked_address(tile);
   Slot next = tile + Frame::slot_bytes;
   if (to_shared) {
-    copy.barrier = shared_at(next);
+    copy.barrier = ranked_address(next);
     next += Frame::slot_bytes;
   }
   for (std::uint32_t d = 0; d < copy.dimensions; ++d) {

@@ -163,7 +163,8 @@ void handlers::qspc(Lowerer& to, Form& form) {
   form.take("E");
   const bool shared = form.take("S");
   const bool local = !shared && form.take("L");
-  if (!shared && !local && !form.take("G")) to.refuse("its space is not known");
+  const bool cluster = !shared && !local && form.take("D");
+  if (!shared && !local && !cluster && !form.take("G")) to.refuse("its space is not known");
   const Slot target = to.predicate_target(form.next());
   if (to.target(form.next()) != Frame::sink) to.refuse("its register is not executed");
   MemoryAccess access;
@@ -176,7 +177,7 @@ void handlers::qspc(Lowerer& to, Form& form) {
   simt::Step& step = to.emit(Action::address_query);
   step.operands.target = target;
   step.operands.source[0] = address;
-  step.operands.immediate = shared ? 2 : local ? 3 : 1;
+  step.operands.immediate = shared ? 2 : local ? 3 : cluster ? 5 : 1;
 }
 
 void handlers::errbar(Lowerer& to, Form& form) { ignore<0>(to, form); }

@@ -40,6 +40,7 @@ constexpr SpecialName special_names[] = {
     {"SR_NWARPID", Special::nwarpid},
     {"SR_WARPID", Special::warpid},
     {"SR_CgaCtaId", Special::cluster_ctarank},
+    {"SR_SWINHI", Special::shared_window_high},
     {"SR_SMEMSZ", Special::total_smem_size},
 };
 
@@ -81,11 +82,6 @@ void handlers::s2r(Lowerer& to, Form& form) {
   if (source.text == "SRZ" || source.text == "SR_CgaSize") return to.move(target, Frame::zero);
   // The lowest address that the stack may reach, which debug code checks.
   if (source.text == "SR_LMEMHIOFF") return to.move(target, Frame::zero);
-  if (source.text == "SR_SWINHI") {  // the upper word of shared memory's window
-    static_assert((simt::shared_window & 0xffffffff) == 0);
-    return to.move(target,
-                   to.frame().literal(static_cast<std::uint32_t>(simt::shared_window >> 32)));
-  }
   if (source.text == "SR_VIRTID") {  // the number of the warp is in bits 8 to 14
     const Slot number = to.temporary();
     read_special(to, Special::warpid, 0, number);
