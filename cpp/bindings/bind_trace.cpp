@@ -308,6 +308,7 @@ trace::KernelHeader header_from_dict(const py::dict& fields) {
   if (fields.contains("parent")) header.parent = fields["parent"].cast<std::uint64_t>();
   header.grid = fields["grid"].cast<trace::Dim3>();
   header.block = fields["block"].cast<trace::Dim3>();
+  if (fields.contains("cluster")) header.cluster = fields["cluster"].cast<trace::Dim3>();
   header.shared_memory_bytes = fields["shared_memory_bytes"].cast<std::uint64_t>();
   header.registers_per_thread = fields["registers_per_thread"].cast<std::uint64_t>();
   header.binary_version = fields["binary_version"].cast<std::uint64_t>();
@@ -325,6 +326,7 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   fields["parent"] = header.parent;
   fields["grid"] = header.grid;
   fields["block"] = header.block;
+  fields["cluster"] = header.cluster;
   fields["shared_memory_bytes"] = header.shared_memory_bytes;
   fields["registers_per_thread"] = header.registers_per_thread;
   fields["binary_version"] = header.binary_version;
@@ -439,6 +441,9 @@ void bind_trace(py::module_& module) {
                              [](const trace::KernelTrace& t) { return t.blocks().size(); })
       .def_property_readonly("num_blocks",
                              [](const trace::KernelTrace& t) { return t.header().num_blocks(); })
+      .def_property_readonly(
+          "blocks_together",
+          [](const trace::KernelTrace& t) { return t.header().blocks_together(); })
       .def_property_readonly(
           "warps_per_block",
           [](const trace::KernelTrace& t) { return t.header().warps_per_block(); })
@@ -575,22 +580,24 @@ void bind_trace(py::module_& module) {
 
   module.def(
       "sampled_blocks",
-      [](std::uint64_t num_blocks, std::uint64_t sampled) {
+      [](std::uint64_t num_blocks, std::uint64_t sampled, std::uint64_t together) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
-        const trace::BlockSample sample(num_blocks, sampled);
+        const trace::BlockSample sample(num_blocks, sampled, together);
         for (const trace::BlockSample::Run& run : sample.runs()) {
           runs.emplace_back(run.first, run.blocks);
         }
         return runs;
       },
-      py::arg("num_blocks"), py::arg("sampled"));
+      py::arg("num_blocks"), py::arg("sampled"), py::arg("together") = 1);
 
   module.def(
       "sample_size",
-      [](std::uint64_t num_blocks, std::uint64_t one_in) {
-        return trace::BlockSample::one_in(num_blocks, one_in).size();
+      [](std::uint64_t num_blocks, std::uint64_t one_in, std::uint64_t together,
+         bool are_persistent) {
+        return trace::BlockSample::one_in(num_blocks, one_in, together, are_persistent).size();
       },
-      py::arg("num_blocks"), py::arg("one_in"));
+      py::arg("num_blocks"), py::arg("one_in"), py::arg("together") = 1,
+      py::arg("are_persistent") = false);
 
   module.def("demangled", &demangled, py::arg("name"));
   module.def(

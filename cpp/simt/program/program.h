@@ -125,7 +125,10 @@ struct MemoryAccess {
   bool strong = false;  ///< volatile, relaxed, acquire, release or atomic
   bool acquires = false;
   bool releases = false;
-  bool overwrites = false;      ///< an exchange whose old value nobody gets
+  bool overwrites = false;  ///< an exchange whose old value nobody gets
+  /// An addition to an integer whose result is used: blocks take numbers, or the next piece of
+  /// work.
+  bool counts = false;
   bool takes_locks = false;     ///< compare-and-swap or exchange: loops of these may spin
   std::uint32_t result = none;  ///< of an atomic; none: reduction
   bool result_is_read = true;   ///< false: no step reads what an atomic returns

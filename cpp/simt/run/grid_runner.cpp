@@ -111,7 +111,7 @@ void GridRunner::start_blocks(std::uint64_t wanted) {
       std::ranges::count_if(resident_, [](const Block& block) { return !block.done; }));
   wanted = std::min(wanted, most_blocks());
   // Only whole clusters begin.
-  const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
+  const std::uint64_t whole = trace::consecutive_blocks(options_.grid, execution_.cluster);
   if (whole > 1 && wanted > 0) {
     const std::uint64_t missing = wanted > there ? (wanted - there) / whole * whole : 0;
     wanted = there + (there == 0 ? std::max(missing, whole) : missing);
@@ -244,8 +244,11 @@ std::uint64_t GridRunner::blocks_per_sm() const {
 }
 
 void GridRunner::begin_time() {
-  const std::uint64_t sms = options_.num_sms > 0 ? options_.num_sms : most_sms;
-  most_in_time_ = most_blocks();
+  const std::uint64_t all_blocks = execution_.recorded.num_blocks();
+  const std::uint64_t all_sms = options_.num_sms > 0 ? options_.num_sms : most_sms;
+  // Blocks that do not run would be on the others.
+  const std::uint64_t sms = std::max<std::uint64_t>(all_sms * num_blocks_ / all_blocks, 1);
+  most_in_time_ = std::max<std::uint64_t>(most_blocks() * num_blocks_ / all_blocks, 1);
   if (!options_.cooperative && options_.resident_blocks == 0) {
     most_in_time_ = std::min(most_in_time_, sms * blocks_per_sm());
   }
@@ -258,7 +261,7 @@ void GridRunner::begin_time() {
 }
 
 void GridRunner::start_blocks_in_time() {
-  const std::uint64_t whole = consecutive_blocks(options_.grid, execution_.cluster);
+  const std::uint64_t whole = trace::consecutive_blocks(options_.grid, execution_.cluster);
   while (started_ < num_blocks_ && (turns_.empty() || turns_.size() + whole <= most_in_time_)) {
     for (std::uint64_t i = 0; i < whole; ++i) {
       turns_.push({clock_.now, started_});

@@ -73,9 +73,15 @@ std::uint64_t one_in(const LaunchOptions& options, std::uint64_t num_blocks) {
   return std::clamp<std::uint64_t>((num_blocks - 1) / blocks + 1, 1, most);
 }
 
-trace::BlockSample sample_of_plain_launch(const LaunchOptions& options) {
+/// The sample of a launch that is not cooperative.
+trace::BlockSample sample_of(const KernelProgram& program, const LaunchOptions& options) {
   const std::uint64_t num_blocks = options.grid[0] * options.grid[1] * options.grid[2];
-  return trace::BlockSample::one_in(num_blocks, one_in(options, num_blocks));
+  // Who leaves out blocks of a small grid has long ones.
+  const bool are_persistent =
+      !options.run_others || (options.num_sms > 0 && num_blocks % options.num_sms == 0);
+  return trace::BlockSample::one_in(
+      num_blocks, one_in(options, num_blocks),
+      trace::consecutive_blocks(options.grid, cluster_of(program, options)), are_persistent);
 }
 
 /// What a step does by which its block sees what other blocks have done; empty for most.
@@ -86,7 +92,10 @@ std::string_view tie_to_others(const KernelProgram& program, const Step& step) {
   };
   switch (step.action) {
     case Action::atomic:
-      return is_global(program.memory[step.detail].space) ? atomic : "";
+      // Others' shares of a count are known.
+      return is_global(program.memory[step.detail].space) && !program.memory[step.detail].counts
+                 ? atomic
+                 : "";
     case Action::bulk_copy: {
       const BulkCopy& copy = program.bulk_copies[step.detail];
       return copy.reduction != nullptr && is_global(copy.to.space) ? atomic : "";
@@ -107,28 +116,14 @@ std::string_view tie_to_others(const KernelProgram& program, const Step& step) {
 
 /// Throws InputError if the blocks that do not run may be missed by those that do.
 void check_others(const KernelProgram& program, const LaunchOptions& options) {
-  const trace::BlockSample sample = sample_of_plain_launch(options);
+  const trace::BlockSample sample = sample_of(program, options);
   if (options.run_others || sample.is_whole()) return;
-  const auto refuse = [&](const std::string& why) {
-    throw InputError("kernel " + program.name + ": run_others = False would leave out " +
-                     std::to_string(sample.num_blocks() - sample.size()) + " of its " +
-                     std::to_string(sample.num_blocks()) + " blocks, and " + why +
-                     "; let all blocks run (run_others=True), which records no more of them");
-  };
-  if (options.cooperative) refuse("blocks of a cooperative launch wait for each other");
-  if (cluster_blocks(cluster_of(program, options)) > 1) {
-    refuse("blocks of clusters reach each other's memory");
-  }
-  if (program.synchronizes_grid) refuse("it synchronizes its grid");
-  for (const ProgramFunction& function : program.functions) {
-    for (const Step& step : function.steps) {
-      const std::string_view tie = tie_to_others(program, step);
-      if (tie.empty()) continue;
-      const SourceInstruction& text = function.instructions[step.instruction];
-      refuse("it has " + std::string(tie) + " (" + (text.source.empty() ? "" : text.source + ", ") +
-             text.place + ", " + text.opcode + "), by which a block may see what others do");
-    }
-  }
+  const std::string why = why_others_run(program, options);
+  if (why.empty()) return;
+  throw InputError("kernel " + program.name + ": run_others = False would leave out " +
+                   std::to_string(sample.num_blocks() - sample.size()) + " of its " +
+                   std::to_string(sample.num_blocks()) + " blocks, and " + why +
+                   "; let all blocks run (run_others=True), which records no more of them");
 }
 
 /// The memory in which blocks of a cooperative launch count arrivals at the grid's barrier.
@@ -160,12 +155,28 @@ Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options) {
   return program.required_cluster[0] != 0 ? program.required_cluster : Dim3{1, 1, 1};
 }
 
+std::string why_others_run(const KernelProgram& program, const LaunchOptions& options) {
+  if (options.cooperative) return "blocks of a cooperative launch wait for each other";
+  if (program.synchronizes_grid) return "it synchronizes its grid";
+  for (const ProgramFunction& function : program.functions) {
+    for (const Step& step : function.steps) {
+      const std::string_view tie = tie_to_others(program, step);
+      if (tie.empty()) continue;
+      const SourceInstruction& text = function.instructions[step.instruction];
+      return "it has " + std::string(tie) + " (" +
+             (text.source.empty() ? "" : text.source + ", ") + text.place + ", " + text.opcode +
+             "), by which a block may see what others do";
+    }
+  }
+  return "";
+}
+
 trace::BlockSample blocks_to_record(const KernelProgram& program, const LaunchOptions& options) {
-  if (options.cooperative || cluster_blocks(cluster_of(program, options)) > 1) {
+  if (options.cooperative) {
     const std::uint64_t all = options.grid[0] * options.grid[1] * options.grid[2];
     return {all, all};
   }
-  return sample_of_plain_launch(options);
+  return sample_of(program, options);
 }
 
 std::uint64_t shared_bytes_of(const KernelProgram& program, const LaunchOptions& options) {

@@ -10,12 +10,6 @@ namespace warpstack::simt {
 
 std::uint64_t cluster_blocks(const Dim3& cluster) { return cluster[0] * cluster[1] * cluster[2]; }
 
-std::uint64_t consecutive_blocks(const Dim3& grid, const Dim3& cluster) {
-  if (cluster[2] > 1) return grid[0] * grid[1] * cluster[2];
-  if (cluster[1] > 1) return grid[0] * cluster[1];
-  return cluster[0];
-}
-
 void check_cluster(const Dim3& grid, const Dim3& cluster) {
   static constexpr const char* names[] = {"x", "y", "z"};
   const bool is_long =

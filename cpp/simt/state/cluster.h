@@ -10,8 +10,6 @@ namespace warpstack::simt {
 
 /// Blocks of the launch's clusters; 1 without clusters.
 [[nodiscard]] std::uint64_t cluster_blocks(const Dim3& cluster);
-/// Consecutive blocks of the grid that consist of whole clusters.
-[[nodiscard]] std::uint64_t consecutive_blocks(const Dim3& grid, const Dim3& cluster);
 /// Throws InputError if the grid does not consist of such clusters, or they are too large.
 void check_cluster(const Dim3& grid, const Dim3& cluster);
 

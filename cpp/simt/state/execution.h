@@ -131,7 +131,10 @@ struct Execution {
   MemoryView* view = nullptr;      ///< of blocks that run ahead of their turn; null for others
   bool in_turns = false;           ///< several resident blocks wait for each other
   Sightings sightings;             ///< of warps that are watched
-  std::uint64_t async_events = 0;  ///< number of events that may let a held warp go on
+  /// How often each access of the program has counted (MemoryAccess::counts), where some blocks do
+  /// not run.
+  std::vector<std::uint64_t> counts_taken;
+  std::uint64_t async_events = 0;         ///< number of events that may let a held warp go on
   std::deque<Block>* resident = nullptr;  ///< the blocks that take turns
   BlockClock* clock = nullptr;            ///< where blocks run in the order of time
   RaceBudget race_budget;

@@ -118,10 +118,14 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
 [[nodiscard]] Dim3 cluster_of(const KernelProgram& program, const LaunchOptions& options);
 
 /// The blocks that a launch records: a trace::BlockSample of one in LaunchOptions::sample_blocks;
-/// all of a cooperative launch and of clusters, whose blocks depend on each other, and of a launch
-/// of fewer than 256.
+/// whole clusters; all of a cooperative launch, whose blocks depend on each other, and of a launch
+/// of fewer than 256 unless its number is a multiple of the GPU's SMs or others do not run.
 [[nodiscard]] trace::BlockSample blocks_to_record(const KernelProgram& program,
                                                   const LaunchOptions& options);
+
+/// Why blocks that are not recorded must run, too: "it synchronizes its grid"; empty: they need not.
+[[nodiscard]] std::string why_others_run(const KernelProgram& program,
+                                         const LaunchOptions& options);
 
 /// Runs a kernel to its end, block after block, or in the order of time (LaunchOptions::order). If
 /// a block only waits for memory to change, as many blocks take turns as are resident at once;
@@ -137,8 +141,9 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
 ///
 /// Without LaunchOptions::run_others only the recorded blocks run, and memory has only what these
 /// wrote. Throws InputError if the kernel has an instruction by which blocks see each other's work
-/// (an atomic operation on global memory, grid synchronization, a launch), or blocks would be left
-/// out of a cooperative launch or of clusters.
+/// (an atomic operation on global memory that is no count, grid synchronization, a launch), or
+/// blocks would be left out of a cooperative launch. To what a block counts (MemoryAccess::counts)
+/// those that do not run have added, too.
 LaunchResult launch(Device& device, const KernelProgram& program,
                     std::span<const std::byte> parameters, const LaunchOptions& options,
                     std::span<const std::uint64_t> bound_textures = {});

@@ -17,6 +17,7 @@ trace::KernelHeader header_of(const Execution& execution) {
   header.launch_id = options.launch_id;
   header.grid = options.grid;
   header.block = options.block;
+  header.cluster = execution.cluster;
   header.shared_memory_bytes = shared_bytes_of(program, options);
   header.registers_per_thread = options.registers_per_thread != 0 ? options.registers_per_thread
                                                                   : program.registers_per_thread;

@@ -234,6 +234,9 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
       const std::uint64_t c = access.operand_c == none
                                   ? 0
                                   : read_lane(registers, access.operand_c, register_bytes, lane);
+      if (access.counts && access.space != AddressSpace::shared) {
+        old[e] = with_others(access, old[e], b);
+      }
       const std::uint64_t value = access.atomic(old[e], b, c);
       std::memcpy(element, &value, access.bytes);
     }
@@ -248,6 +251,23 @@ void LoadStore::update(Warp& warp, const Step& step, const MemoryAccess& access,
   }
   if (access.takes_locks) ++warp.spins;
   if (has_result) warp.may_wait = execution_.in_turns;
+}
+
+std::uint64_t LoadStore::with_others(const MemoryAccess& access, std::uint64_t count,
+                                     std::uint64_t step) {
+  const std::uint64_t all = execution_.recorded.num_blocks();
+  const std::uint64_t own = execution_.num_blocks;
+  if (own == all) return count;
+  std::vector<std::uint64_t>& taken = execution_.counts_taken;
+  taken.resize(program_.memory.size());
+  const std::uint64_t before = taken[static_cast<std::size_t>(&access - program_.memory.data())]++;
+  // Counts of all blocks up to this one and up to the one before it, less this one.
+  const auto of_all = [&](std::uint64_t counts) {
+    return counts / own * all + counts % own * all / own;
+  };
+  std::uint64_t others = of_all(before + 1) - of_all(before) - 1;
+  for (; others > 0; --others) count = access.atomic(count, step, 0);
+  return count;
 }
 
 void LoadStore::copy_async(Warp& warp, const Step& step, const MemoryAccess& access,

@@ -43,6 +43,10 @@ class LoadStore {
                      bool is_load);
   void update(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
               const LaneAddresses& lanes);
+  /// A count to which blocks that do not run have added as often as those that do: as each stands
+  /// for several, the others come before it. A queue of work then gives each its share, and who is
+  /// the last to come finds that out.
+  std::uint64_t with_others(const MemoryAccess& access, std::uint64_t count, std::uint64_t step);
   void copy_async(Warp& warp, const Step& step, const MemoryAccess& access, std::byte* registers,
                   const LaneAddresses& to);
   /// Copies for all lanes if a single range of host memory holds what they read, another what they
@@ -54,7 +58,7 @@ class LoadStore {
   void copy_one_by_one(Warp& warp, const Step& step, const MemoryAccess& access,
                        const std::byte* registers, const LaneAddresses& to, LaneAddresses& from);
 
-  const Execution& execution_;
+  Execution& execution_;
   const KernelProgram& program_;
   Recorder& recorder_;
   AddressSpaces& spaces_;

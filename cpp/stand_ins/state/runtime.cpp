@@ -527,6 +527,7 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   }
   options.check_races = !environment("WARPSTACK_CUDART_CHECK_RACES").empty();
   options.sample_blocks = environment_number("WARPSTACK_CUDART_SAMPLE_BLOCKS").value_or(1);
+  options.run_others = environment("WARPSTACK_CUDART_SKIP_OTHERS").empty();
   if (const auto limit = environment_number("WARPSTACK_CUDART_STEP_LIMIT")) {
     options.step_limit = *limit;
   }
@@ -546,6 +547,11 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
   simt::LaunchOptions options = options_for(entry, call);
   options.trace = ticket.traced;
+  if (!options.run_others) {
+    options.check_uninitialized = false;  // earlier launches may have left out blocks
+    options.run_others =
+        !ticket.traced || !simt::why_others_run(program(entry), options).empty();
+  }
   options.launch_id = ticket.launch;
   options.parent = parent;
   options.begin_time = now_;

@@ -24,31 +24,43 @@ std::uint64_t part(std::uint64_t whole, std::uint64_t share, std::uint64_t of) {
 
 }  // namespace
 
-BlockSample BlockSample::one_in(std::uint64_t num_blocks, std::uint64_t one_in) {
-  if (one_in <= 1 || num_blocks < 2 * least) return {num_blocks, num_blocks};
-  return {num_blocks, std::max(least, (num_blocks - 1) / one_in + 1)};
+BlockSample BlockSample::one_in(std::uint64_t num_blocks, std::uint64_t one_in,
+                                std::uint64_t together, bool are_persistent) {
+  const std::uint64_t fewest =
+      are_persistent && num_blocks < 2 * least ? least_of_persistent : least;
+  if (one_in <= 1 || num_blocks < 2 * fewest) return {num_blocks, num_blocks};
+  return {num_blocks, std::max(fewest, (num_blocks - 1) / one_in + 1), together};
 }
 
-BlockSample::BlockSample(std::uint64_t num_blocks, std::uint64_t sampled)
+BlockSample::BlockSample(std::uint64_t num_blocks, std::uint64_t sampled, std::uint64_t together)
     : num_blocks_(num_blocks), size_(std::clamp<std::uint64_t>(sampled, 1, num_blocks)) {
-  if (is_whole()) {
+  // Blocks are counted in groups.
+  const std::uint64_t groups = num_blocks / together;
+  const std::uint64_t chosen = (size_ - 1) / together + 1;
+  if (num_blocks % together != 0 || chosen >= groups) {
+    size_ = num_blocks;
     runs_.push_back({0, num_blocks});
     return;
   }
-  const std::uint64_t runs = std::min(size_, size_ < many ? few_runs : many_runs);
+  size_ = chosen * together;
+  const std::uint64_t runs = std::min(chosen, size_ < many ? few_runs : many_runs);
   for (std::uint64_t r = 0; r < runs; ++r) {
     // Each run lies in the middle of its part of the grid.
-    const std::uint64_t blocks = part(size_, r + 1, runs) - part(size_, r, runs);
-    const std::uint64_t begin = part(num_blocks, r, runs);
-    const std::uint64_t room = part(num_blocks, r + 1, runs) - begin - blocks;
-    runs_.push_back({begin + room / 2, blocks});
+    const std::uint64_t length = part(chosen, r + 1, runs) - part(chosen, r, runs);
+    const std::uint64_t begin = part(groups, r, runs);
+    const std::uint64_t room = part(groups, r + 1, runs) - begin - length;
+    runs_.push_back({(begin + room / 2) * together, length * together});
   }
 }
 
 bool is_sampled(const KernelTrace& trace) {
   const BlockStorage& blocks = trace.blocks();
-  const BlockSample sample(trace.header().num_blocks(), blocks.size());
-  if (sample.is_whole() || sample.size() < BlockSample::least) return false;
+  const BlockSample sample(trace.header().num_blocks(), blocks.size(),
+                           trace.header().blocks_together());
+  const std::uint64_t fewest = sample.num_blocks() < 2 * BlockSample::least
+                                   ? BlockSample::least_of_persistent
+                                   : BlockSample::least;
+  if (sample.is_whole() || sample.size() != blocks.size() || sample.size() < fewest) return false;
   std::size_t position = 0;
   for (const BlockSample::Run& run : sample.runs()) {
     for (std::uint64_t b = 0; b < run.blocks; ++b) {

@@ -14,8 +14,11 @@ namespace warpstack::trace {
 /// share other data, so that there is more than one.
 class BlockSample {
  public:
-  /// Blocks below which no launch is sampled, and of which a sample consists at least.
+  /// Blocks of which a sample consists at least; launches of fewer than twice as many are whole.
   static constexpr std::uint64_t least = 128;
+  /// The same for a launch of fewer blocks that stay for as long as there is work (a persistent
+  /// kernel), so that each does much of it.
+  static constexpr std::uint64_t least_of_persistent = 16;
 
   /// Consecutive blocks.
   struct Run {
@@ -25,11 +28,13 @@ class BlockSample {
     bool operator==(const Run&) const = default;
   };
 
-  /// About one in `one_in` of the blocks, at least 128; all of a launch that has fewer than twice
-  /// as many.
-  static BlockSample one_in(std::uint64_t num_blocks, std::uint64_t one_in);
-  /// So many of the blocks, 1 to all.
-  BlockSample(std::uint64_t num_blocks, std::uint64_t sampled);
+  /// About one in `one_in` of the blocks, at least `least`, or `least_of_persistent` if the blocks
+  /// are persistent and fewer than 256.
+  static BlockSample one_in(std::uint64_t num_blocks, std::uint64_t one_in,
+                            std::uint64_t together = 1, bool are_persistent = false);
+  /// So many of the blocks, 1 to all. Runs consist of whole groups of `together` consecutive blocks
+  /// (whole clusters), for which their number is rounded up; all blocks if the grid does not.
+  BlockSample(std::uint64_t num_blocks, std::uint64_t sampled, std::uint64_t together = 1);
 
   [[nodiscard]] std::uint64_t num_blocks() const { return num_blocks_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -58,7 +63,7 @@ class BlockSample {
 };
 
 /// Whether blocks are missing of a trace, and those that are there are such a sample, of 128 at
-/// least.
+/// least, or 16 of fewer than 256.
 bool is_sampled(const KernelTrace& trace);
 
 /// A launch of the blocks at these positions of the trace alone, in increasing order, with the same

@@ -17,6 +17,13 @@ namespace warpstack::trace {
 
 using Dim3 = std::array<std::uint64_t, 3>;
 
+/// Consecutive blocks of a grid that consist of whole clusters.
+[[nodiscard]] constexpr std::uint64_t consecutive_blocks(const Dim3& grid, const Dim3& cluster) {
+  if (cluster[2] > 1) return grid[0] * grid[1] * cluster[2];
+  if (cluster[1] > 1) return grid[0] * cluster[1];
+  return cluster[0];
+}
+
 /// What is known of a launch before its first instruction.
 struct KernelHeader {
   std::string name;  ///< as in the trace (mangled)
@@ -24,6 +31,7 @@ struct KernelHeader {
   std::uint64_t parent = 0;  ///< launch whose kernel launched this one; 0: the host did
   Dim3 grid{1, 1, 1};
   Dim3 block{1, 1, 1};
+  Dim3 cluster{1, 1, 1};                  ///< blocks that are resident together and meet
   std::uint64_t shared_memory_bytes = 0;  ///< static and dynamic, per thread block
   std::uint64_t registers_per_thread = 0;
   std::uint64_t binary_version = 0;  ///< compute capability of the machine code, 80 for 8.0
@@ -35,6 +43,8 @@ struct KernelHeader {
   std::string source;  ///< what made the trace: "accelsim", "builder", "ptx"
 
   [[nodiscard]] std::uint64_t num_blocks() const { return grid[0] * grid[1] * grid[2]; }
+  /// Consecutive blocks that consist of whole clusters.
+  [[nodiscard]] std::uint64_t blocks_together() const { return consecutive_blocks(grid, cluster); }
   [[nodiscard]] std::uint64_t threads_per_block() const { return block[0] * block[1] * block[2]; }
   [[nodiscard]] std::uint64_t warps_per_block() const {
     return (threads_per_block() + warp_size - 1) / warp_size;

@@ -28,6 +28,7 @@ constexpr std::uint64_t oldest_version = 5;
 constexpr std::uint64_t version_with_passes = 6;
 /// Older files have the columns of every block.
 constexpr std::uint64_t version_with_repeats = 7;
+constexpr std::uint64_t version_with_clusters = 8;
 /// Target size of a piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
 
@@ -169,7 +170,7 @@ void write_header(Writer& file, const KernelHeader& header) {
   file.text(header.source);
   file.number(header.launch_id);
   file.number(header.parent);
-  for (const Dim3& extent : {header.grid, header.block}) {
+  for (const Dim3& extent : {header.grid, header.block, header.cluster}) {
     for (const std::uint64_t value : extent) file.number(value);
   }
   for (const std::uint64_t value :
@@ -179,7 +180,7 @@ void write_header(Writer& file, const KernelHeader& header) {
   }
 }
 
-KernelHeader read_header(Reader& file) {
+KernelHeader read_header(Reader& file, std::uint64_t version) {
   KernelHeader header;
   header.name = file.text();
   header.source = file.text();
@@ -187,6 +188,9 @@ KernelHeader read_header(Reader& file) {
   header.parent = file.number();
   for (Dim3* extent : {&header.grid, &header.block}) {
     for (std::uint64_t& value : *extent) value = file.number();
+  }
+  if (version >= version_with_clusters) {
+    for (std::uint64_t& value : header.cluster) value = file.number();
   }
   for (std::uint64_t* value :
        {&header.shared_memory_bytes, &header.registers_per_thread, &header.binary_version,
@@ -384,7 +388,7 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
                      std::to_string(trace_file_version) + "; trace the program again");
   }
   try {
-    TraceBuilder builder(read_header(file), std::move(budget));
+    TraceBuilder builder(read_header(file, version), std::move(budget));
     const std::uint64_t num_instructions = file.number();
     for (std::uint64_t row = 0; row < num_instructions; ++row) {
       if (builder.intern(read_instruction(file)) != row) {

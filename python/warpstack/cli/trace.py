@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "record one in K thread blocks of a launch, at least 128; all run (default: 1, all; auto: about "
         "1,024, at least one in 16)",
     )
+    parser.add_argument(
+        "--skip-others",
+        action="store_true",
+        help="with --sample-blocks, do not run the other blocks: much faster, and the program's results "
+        "are wrong. Launches whose blocks see each other's work run whole",
+    )
     parser.add_argument("--output", "-o", required=True, help="folder to write")
     parser.add_argument(
         "--overwrite",
@@ -174,6 +180,7 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
             kernel=arguments.kernel,
             limit_launches=arguments.limit_launches,
             sample_blocks=arguments.sample_blocks,
+            run_others=not arguments.skip_others,
             device_memory_mib=arguments.device_memory,
             allow_uninitialized=arguments.allow_uninitialized,
             on_fault=arguments.on_fault,
@@ -199,8 +206,8 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
     if arguments.sample_blocks != 1 and traced.traced:
         say(
             "note",
-            f"{output}: launches of 256 thread blocks or more are samples of these; predict and simulate "
-            "answer for all",
+            f"{output}: launches of 256 thread blocks or more, and persistent ones, are samples of these; "
+            "predict and simulate answer for all",
         )
     if traced.problem():
         raise ws.InputError(f"{traced.problem(told=True)}; {output} has what was traced")

@@ -110,6 +110,7 @@ def trace_program(
     kernel: str | None = None,
     limit_launches: int | None = None,
     sample_blocks: int | str = 1,
+    run_others: bool = True,
     device_memory_mib: float | None = None,
     allow_uninitialized: bool = False,
     on_fault: str = "stop",
@@ -148,6 +149,9 @@ def trace_program(
     sample_blocks
         Record about one in so many thread blocks of a launch, or "auto", as for
         `warpstack.cuda.Kernel.launch`; all run.
+    run_others
+        False: blocks that are not in the sample do not run, as for `warpstack.cuda.Kernel.launch`, so that
+        the program's results are not to be used. Launches that need all blocks run whole.
     device_memory_mib
         Memory of the device; 16384 by default. It takes host memory as far as the program uses it.
     allow_uninitialized
@@ -234,6 +238,7 @@ def trace_program(
             "STOP": "1" if stop_at_limit else "",
             "LIMIT": "" if limit_launches is None else str(limit_launches),
             "SAMPLE_BLOCKS": str(one_in),
+            "SKIP_OTHERS": "" if run_others else "1",
             "DEVICE": _device_text(gpu, device_memory_mib),
             "ALLOW_UNINITIALIZED": "1" if allow_uninitialized else "",
             "ON_FAULT": on_fault,

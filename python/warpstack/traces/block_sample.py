@@ -96,19 +96,21 @@ def parts_of(
     gpu_sms
         SMs of the GPU.
     one_in
-        Of a whole trace one in so many blocks are taken, at least 128.
+        Of a whole trace one in so many blocks are taken, at least 128, or 16 of fewer than 256 that fill
+        the SMs evenly, as persistent kernels do.
     line_bytes
         Size of a line of L2.
     """
-    runs = _runs_of(kernel, one_in)
+    runs = _runs_of(kernel, gpu_sms, one_in)
     if runs is None:
         return None
+    together = kernel._core.blocks_together
 
     def most_sms(chosen: list[range]) -> int:
         return gpu_sms * sum(map(len, chosen)) // kernel.num_blocks
 
     num_sms = max(1, most_sms(runs))
-    full = _shortened(runs, kernel.num_blocks * num_sms / gpu_sms)
+    full = _shortened(runs, kernel.num_blocks * num_sms / gpu_sms, together)
     uneven = 0.0 if kernel.is_sampled else _unevenness(kernel, full)
     if uneven > _MOST_UNEVEN:
         return None
@@ -143,7 +145,7 @@ def parts_of(
         )
 
     wanted = kernel.num_blocks * half_sms / gpu_sms
-    even, odd = (_shortened(runs[first::2], wanted) for first in (0, 1))
+    even, odd = (_shortened(runs[first::2], wanted, together) for first in (0, 1))
     return (
         part(full, num_sms, lines[0]),
         part(even, half_sms, lines[1]),
@@ -151,38 +153,38 @@ def parts_of(
     )
 
 
-def _runs_of(kernel: KernelTrace, one_in: int) -> list[range] | None:
+def _runs_of(kernel: KernelTrace, gpu_sms: int, one_in: int) -> list[range] | None:
     """Return the positions in the trace of the blocks of a sample, run by run."""
     core = kernel._core
     if kernel.is_sampled:
-        runs = _core.sampled_blocks(kernel.num_blocks, core.num_traced_blocks)
+        runs = _core.sampled_blocks(kernel.num_blocks, core.num_traced_blocks, core.blocks_together)
         ends = list(itertools.accumulate(length for _, length in runs))
         return [range(begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
-    size = _core.sample_size(kernel.num_blocks, one_in)
+    are_persistent = kernel.num_blocks % gpu_sms == 0
+    size = _core.sample_size(kernel.num_blocks, one_in, core.blocks_together, are_persistent)
     if kernel.num_missing_blocks or size == kernel.num_blocks:
         return None
     return [
         range(first, first + length)
-        for first, length in _core.sampled_blocks(kernel.num_blocks, size)
+        for first, length in _core.sampled_blocks(kernel.num_blocks, size, core.blocks_together)
     ]
 
 
-def _shortened(runs: list[range], blocks: float) -> list[range]:
-    """Return the first blocks of each run, so many of all runs together if they are there.
+def _shortened(runs: list[range], blocks: float, together: int) -> list[range]:
+    """Return the first blocks of each run, so many of all runs if they are there, in whole clusters.
 
     They are rounded up: blocks that the whole GPU does not hold at once then begin a wave on the part,
     too, and only those.
     """
-    there = sum(map(len, runs))
-    wanted = min(max(math.ceil(blocks - 1e-9), 1), there)
+    there = [len(run) // together for run in runs]
+    wanted = min(max(math.ceil(blocks / together - 1e-9), 1), sum(there))
     ends = [wanted * number // len(runs) for number in range(len(runs) + 1)]
     lengths = [
-        min(end - begin, len(run))
-        for run, begin, end in zip(runs, ends[:-1], ends[1:], strict=True)
+        min(end - begin, most) for most, begin, end in zip(there, ends[:-1], ends[1:], strict=True)
     ]
-    for number, run in enumerate(runs):  # where a run is too short, others give more
-        lengths[number] += min(len(run) - lengths[number], wanted - sum(lengths))
-    return [run[:length] for run, length in zip(runs, lengths, strict=True)]
+    for number, most in enumerate(there):  # where a run is too short, others give more
+        lengths[number] += min(most - lengths[number], wanted - sum(lengths))
+    return [run[: length * together] for run, length in zip(runs, lengths, strict=True)]
 
 
 def _shared_beyond(lines: list[int], in_fronts: int, runs: list[list[range]]) -> float:

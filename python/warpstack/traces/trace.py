@@ -109,6 +109,12 @@ class KernelTrace:
         return f"sm_{version}" if version else ""
 
     @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of a cluster along x, y and z, all 1 without clusters."""
+        x, y, z = self._header["cluster"]
+        return x, y, z
+
+    @property
     def num_blocks(self) -> int:
         """Thread blocks of the launch, traced or not."""
         return self._core.num_blocks

@@ -93,9 +93,9 @@ TEST(TensorMap, FieldsSurvivePackingAndReplacing) {
 }
 
 TEST(Cluster, BlocksThatAreResidentTogether) {
-  EXPECT_EQ(consecutive_blocks({8, 4, 2}, {4, 1, 1}), 4u);
-  EXPECT_EQ(consecutive_blocks({8, 4, 2}, {1, 2, 1}), 16u);
-  EXPECT_EQ(consecutive_blocks({8, 4, 2}, {1, 1, 2}), 64u);
+  EXPECT_EQ(trace::consecutive_blocks({8, 4, 2}, {4, 1, 1}), 4u);
+  EXPECT_EQ(trace::consecutive_blocks({8, 4, 2}, {1, 2, 1}), 16u);
+  EXPECT_EQ(trace::consecutive_blocks({8, 4, 2}, {1, 1, 2}), 64u);
   EXPECT_EQ(rank_of_address(cluster_address(100, 3)), 3u);
   EXPECT_FALSE(in_cluster(100));
   EXPECT_THROW(check_cluster({6, 1, 1}, {4, 1, 1}), InputError);

@@ -144,7 +144,6 @@ ATOMIC = at("%l0", "%a0", "%t", 4) + "red.{}add.u32 [%l0], 1;"
         ),
         (ATOMIC.format(""), {}, "has an atomic operation on global memory"),
         ("ret;", {"cooperative": True}, "blocks of a cooperative launch wait for each other"),
-        ("ret;", {"cluster": 2}, "blocks of clusters reach each other's memory"),
         ("mov.b32 %r0, %envreg2;", {}, "it synchronizes its grid"),
     ],
 )
@@ -158,7 +157,86 @@ def test_others_that_may_be_missed(body, options, why):
         missing = 0 if options else 172
         assert run(body, zeros, **given)[1].num_missing_blocks == missing
     # Nobody would be left out.
-    assert run(body, zeros, run_others=False, **{**given, "grid": 254})[1].num_missing_blocks == 0
+    assert run(body, zeros, run_others=False, **{**given, "grid": 30})[1].num_missing_blocks == 0
+
+
+#: Tiles from a queue: thread 0 takes the next number until it is beyond the last tile, and its block works
+#: for as many rounds as the tile says. It counts its tiles.
+QUEUE = (
+    "mov.u32 %r9, 0; mov.u32 %r8, slot;\n"
+    "next: setp.eq.u32 %p0, %t, 0; @%p0 atom.global.add.u32 %r0, [%a0], 1;"
+    "@%p0 st.shared.u32 [%r8], %r0; bar.sync 0; ld.shared.u32 %r1, [%r8]; bar.sync 0;"
+    "ld.global.u32 %r2, [%a1]; setp.ge.u32 %p1, %r1, %r2; @%p1 bra done;"
+    "rem.u32 %r3, %r1, 7; add.u32 %r3, %r3, 20;\n"
+    "work: sub.u32 %r3, %r3, 1; setp.gt.s32 %p2, %r3, 0; @%p2 bra work;"
+    "add.u32 %r9, %r9, 1; bra next;\ndone:"
+    + at("%l2", "%a2", "%i0", 4)
+    + "st.global.u32 [%l2], %r9;"
+)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "tiles", "one_in"), [(132, 2000, 4), (132, 1000, 8), (66, 300, 4)]
+)
+def test_a_queue_gives_each_block_of_a_sample_its_share(blocks, tiles, one_in):
+    """Blocks that do not run take the tiles of their share, so that those that do get theirs."""
+    numbers = (np.zeros(1, np.uint32), np.array([tiles], np.uint32), np.zeros(blocks, np.uint32))
+    given = {"grid": blocks, "block": 64, "outside": ".shared .b32 slot;"}
+    (_, _, of_whole), whole = run(QUEUE, *numbers, **given)
+    (last, _, found), trace = run(QUEUE, *numbers, sample_blocks=one_in, run_others=False, **given)
+    size = reference.sample_size(blocks, one_in, are_persistent=True)
+    runs = reference.sampled_blocks(blocks, size)
+    assert trace.is_sampled
+    assert trace.num_missing_blocks == blocks - size
+    assert not found[[block for block in range(blocks) if block not in runs]].any()
+    assert of_whole.sum() == tiles
+    assert abs(found.sum() - tiles * size / blocks) <= 1
+    assert found[runs].max() - found[runs].min() <= 2
+    # Each block asks once in vain.
+    assert abs(int(last[0]) - (tiles + blocks)) <= blocks / size
+    share = trace.num_instructions / whole.num_instructions
+    assert share == pytest.approx(size / blocks, rel=0.03)
+
+
+def test_the_last_block_of_a_sample_is_the_last_of_all():
+    """Who gets the last number has come last, as in a reduction whose last block adds up all sums."""
+    body = (
+        "setp.ne.u32 %p0, %t, 0; @%p0 bra end; mov.u32 %r2, %nctaid.x; sub.u32 %r2, %r2, 1;"
+        "atom.global.add.u32 %r0, [%a0], 1; setp.ne.u32 %p1, %r0, %r2; @%p1 bra end;"
+        "atom.global.add.u32 %r1, [%a1], 5;\nend:"
+    )
+    numbers = (np.zeros(1, np.uint32), np.zeros(1, np.uint32))
+    for blocks, one_in in [(700, 3), (1000, 7), (132, 5)]:
+        (count, once), trace = run(
+            body, *numbers, grid=blocks, block=32, sample_blocks=one_in, run_others=False
+        )
+        assert trace.num_missing_blocks > 0
+        assert count[0] == blocks
+        # All others of the sample's block would have been there, too.
+        assert once[0] > 0
+
+
+def test_a_sample_of_clusters():
+    body = (
+        "mov.u32 %r0, %cluster_ctarank;" + at("%l0", "%a0", "%i0", 4) + "st.global.u32 [%l0], %r0;"
+    )
+    body += "barrier.cluster.arrive; barrier.cluster.wait;"
+    (got,), trace = run(
+        body,
+        np.full(264, 9, np.uint32),
+        grid=264,
+        block=32,
+        cluster=4,
+        sample_blocks=2,
+        run_others=False,
+    )
+    blocks = reference.sampled_blocks(264, 132, 4)
+    assert trace.cluster == (4, 1, 1)
+    assert trace.is_sampled
+    assert [number for number, _ in trace.blocks()] == blocks
+    expected = np.full(264, 9)
+    expected[blocks] = np.array(blocks) % 4
+    assert got.tolist() == expected.tolist()
 
 
 def test_a_launch_of_a_kernel_is_refused():

@@ -32,13 +32,34 @@ def test_blocks_of_a_sample(num_blocks, sampled):
     assert 0 <= blocks[0] <= blocks[-1] < num_blocks
 
 
-@given(st.integers(1, 2**40), st.integers(1, 2**20))
-def test_size_of_a_sample(num_blocks, one_in):
-    assert _core.sample_size(num_blocks, one_in) == reference.sample_size(num_blocks, one_in)
+@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 16))
+def test_clusters_of_a_sample(num_blocks, sampled, together):
+    sampled = min(num_blocks, sampled)
+    runs = _core.sampled_blocks(num_blocks, sampled, together)
+    blocks = [first + b for first, length in runs for b in range(length)]
+    assert blocks == reference.sampled_blocks(num_blocks, sampled, together)
+    assert all(
+        {block // together * together + rank for rank in range(together)} <= {*blocks}
+        for block in blocks[: len(blocks) if num_blocks % together == 0 else 0]
+    )
+    assert sampled <= len(blocks) < sampled + together or len(blocks) == num_blocks
+
+
+@given(
+    st.one_of(st.integers(1, 2**40), st.integers(1, 600)),
+    st.one_of(st.integers(1, 2**20), st.integers(1, 40)),
+    st.booleans(),
+)
+def test_size_of_a_sample(num_blocks, one_in, are_persistent):
+    assert _core.sample_size(
+        num_blocks, one_in, are_persistent=are_persistent
+    ) == reference.sample_size(num_blocks, one_in, are_persistent=are_persistent)
 
 
 def test_fewer_blocks_are_no_sample():
     assert not sample_of(ws.patterns.stream(blocks=300), 127).is_sampled
+    assert not sample_of(ws.patterns.stream(blocks=200), 15).is_sampled
+    assert sample_of(ws.patterns.stream(blocks=200), 16).is_sampled
 
 
 @pytest.mark.parametrize("sampled", [128, 200, 299])

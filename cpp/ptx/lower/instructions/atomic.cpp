@@ -41,6 +41,7 @@ void atomic(Emitter& e, Modifiers& modifiers, bool returns) {
   access.operand_b = e.in(first + 1, type);
   access.operand_c = name == "cas" ? e.in(first + 2, type) : none;
   access.takes_locks = name == "cas" || name == "exch";
+  access.counts = returns && name == "add" && !is_float(type);
   // Unless the result is read (add_rows()), the lanes are only counted.
   const bool counts = space.space == AddressSpace::shared && name == "add" &&
                       (type == Type::u32 || type == Type::s32) && e.is_constant(access.operand_b) &&

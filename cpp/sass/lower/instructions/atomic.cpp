@@ -175,6 +175,8 @@ void atomic(Lowerer& to, Form& form) {
   }
   access.overwrites =
       operation == "exch" && (result == nullptr || to.target(*result) == Frame::sink);
+  access.counts = operation == "add" && !is_float(type) && elements.count == 1 && !counts_lanes &&
+                  result != nullptr && to.target(*result) != Frame::sink;
   if (done == nullptr) return emit_update(to, access, result);
   // Shared memory has units for words and for exchanges.
   const bool is_global = !access.takes_locks && (access.bytes == 8 || is_float(type));

@@ -449,7 +449,8 @@ def _entry(kernel: Any, where: str, version: int, folders: dict[tuple[str, str],
     checked: dict[str, Any] = {}
     for key in ("name", "source"):
         checked[key] = _member(header, key, str, f"{where}.header.")
-    for key in ("grid", "block"):
+    header = {"cluster": [1, 1, 1], **header}  # older files lack it
+    for key in ("grid", "block", "cluster"):
         numbers = _member(header, key, list, f"{where}.header.")
         if len(numbers) != 3:
             raise InputError(f"{where}.header.{key} has {len(numbers)} numbers instead of 3")

@@ -219,7 +219,15 @@ TEST(BlockSampleLaunch, OthersDoNotRun) {
 TEST(BlockSampleLaunch, BlocksThatDependOnEachOtherAreRecordedWhole) {
   const Outcome whole = run({.cooperative = true});
   EXPECT_EQ(run({.sample_blocks = 4, .cooperative = true}).trace->digest(), whole.trace->digest());
-  EXPECT_EQ(run({.sample_blocks = 4, .cluster = {2, 1, 1}}).trace->num_missing_blocks(), 0u);
+  // Samples of clusters have whole ones.
+  const Outcome pairs = run({.sample_blocks = 4, .cluster = {2, 1, 1}});
+  EXPECT_EQ(pairs.trace->header().cluster, (Dim3{2, 1, 1}));
+  const BlockSample of_pairs = BlockSample::one_in(num_blocks, 4, 2);
+  EXPECT_EQ(pairs.trace->num_missing_blocks(), num_blocks - of_pairs.size());
+  for (const BlockSample::Run& each : of_pairs.runs()) {
+    EXPECT_EQ(each.first % 2, 0u);
+    EXPECT_EQ(each.blocks % 2, 0u);
+  }
   // A cooperative launch is not sampled, but blocks of a plain one in turns are.
   const Outcome alone = run({.sample_blocks = 4});
   EXPECT_EQ(alone.trace->num_missing_blocks(),
@@ -246,8 +254,6 @@ TEST(BlockSampleLaunch, RefusesToLeaveOutBlocksThatOthersMaySee) {
                 end);
   EXPECT_EQ(refusal_of({.sample_blocks = 4, .run_others = false, .cooperative = true}),
             begin + "blocks of a cooperative launch wait for each other" + end);
-  EXPECT_EQ(refusal_of({.sample_blocks = 4, .run_others = false, .cluster = {2, 1, 1}}),
-            begin + "blocks of clusters reach each other's memory" + end);
   // All blocks run.
   EXPECT_EQ(refusal_of({.run_others = false, .extra = Extra::atomic}), "");
 }
