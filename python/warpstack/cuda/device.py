@@ -199,13 +199,18 @@ class DeviceArray(Handle):
     def stride(self) -> tuple[int, ...]: ...
     @overload
     def stride(self, dim: int) -> int: ...
+    @strictly_checked
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the elements from one index to the next along each dimension, as PyTorch does.
 
-        With `dim`, along that one.
+        With `dim`, along that one; negative ones count from the last.
         """
         steps = tuple(int(np.prod(self.shape[d + 1 :], dtype=object)) for d in range(self.ndim))
-        return steps if dim is None else steps[dim]
+        if dim is None:
+            return steps
+        if not -self.ndim <= dim < self.ndim:
+            raise InputError(f"stride: dim = {shown(dim)}: the array has {self.ndim} dimensions")
+        return steps[dim]
 
     def zero_(self) -> DeviceArray:
         """Set all elements to zero and return the array, as PyTorch's tensors do.

@@ -95,7 +95,8 @@ class _Strided(DeviceArray):
             "on the device; give a contiguous one: x.contiguous()"
         )
 
-    zero_ = copy_ = clone = to_host = __copy__ = _refuse
+    zero_ = clone = to_host = __copy__ = _refuse
+    copy_ = _refuse  # type: ignore[assignment]
 
 
 @dataclass
@@ -131,7 +132,7 @@ class _Block:
     def host(self) -> npt.NDArray[np.uint8]:
         """Return the memory itself."""
         memory = (ctypes.c_uint8 * (self.end - self.start)).from_address(self.start)
-        return np.frombuffer(memory, np.uint8)
+        return np.ctypeslib.as_array(memory)
 
 
 def is_host_tensor(value: Any) -> bool:
@@ -343,7 +344,8 @@ def _dtype_of(what: str, name: str, tensor: _Tensor) -> np.dtype[Any]:
     code, bits = tensor.code, tensor.bits
     if tensor.lanes == 1 and (code, bits) in _OF_ML_DTYPES:
         types = load_extra(what, "ml_dtypes", "triton")
-        return np.dtype(getattr(types, _OF_ML_DTYPES[code, bits]))
+        brief: np.dtype[Any] = np.dtype(getattr(types, _OF_ML_DTYPES[code, bits]))
+        return brief
     if tensor.lanes == 1 and (code, bits) == (6, 8):
         return np.dtype(bool)
     if tensor.lanes == 1 and code in _KINDS and bits in (8, 16, 32, 64, 128):

@@ -16,6 +16,7 @@ import os
 import shutil
 import tempfile
 import threading
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,8 @@ from warpstack.errors import InputError, not_a
 CACHE_VARIABLE = "TRITON_CACHE_DIR"
 #: The oldest architecture that Triton compiles for.
 FIRST_TARGET = 75
+#: What Triton says where its compiler has written more than that to standard error.
+_SAID_ELSEWHERE = ("error encountered during parsing", "PassManager::run failed")
 #: Triton's settings are those of the process.
 _compiling = threading.Lock()
 
@@ -207,6 +210,7 @@ def compile_function(
         )
     named = dict(named)
     function = jit_function(what, kernel, arguments, named, given)
+    _check_gluon(what, function, number)
     backends = load_extra(what, "triton.backends.compiler", "triton")
     compiler = load_extra(what, "triton.compiler", "triton")
     place = backends.GPUTarget("cuda", number, 32)
@@ -216,7 +220,7 @@ def compile_function(
     )  # the default of Triton up to 3.9, which 3.10 changes
     bound, specialization = _bind(what, function, backend, arguments, named)
     make_source = compiler.ASTSource
-    if getattr(function, "is_gluon", bool)():
+    if _is_gluon(function):
         runtime = load_extra(what, "triton.experimental.gluon._runtime", "triton")
         make_source = runtime.GluonASTSource
     try:
@@ -250,6 +254,40 @@ def compile_function(
         arguments=tuple(_parameters(what, signature.values(), bound.values(), maps)),
         meta={name: _given(value) for name, value in bound.items()},
     )
+
+
+def _is_gluon(function: Any) -> bool:
+    return bool(getattr(function, "is_gluon", bool)())
+
+
+def _check_gluon(what: str, function: Any, number: int) -> None:
+    """Refuse what makes Triton's compiler end the process: Gluon's instructions of a newer GPU.
+
+    Raises
+    ------
+    InputError
+        If a Gluon kernel, or a function that it calls, uses one.
+    """
+    if number >= 90 or not _is_gluon(function):
+        return
+    seen: list[Any] = [function]
+    for one in seen:  # grows: with the functions that it names
+        used = one.fn.__code__.co_names
+        named = [one.fn.__globals__.get(name) for name in used]
+        for module in [value for value in named if isinstance(value, types.ModuleType)]:
+            named += [getattr(module, name, None) for name in used]
+        for value in named:
+            if _is_gluon(value):
+                seen += [value] if value not in seen else []
+                continue
+            name = getattr(value, "__name__", "")
+            if name == "warp_specialize" or ".nvidia.hopper" in str(
+                getattr(value, "__module__", "")
+            ):
+                raise InputError(
+                    f"{what}: {_name(function)}: Gluon's {name} needs sm_90 or later, not "
+                    f"sm_{number}; give target='sm_90'"
+                )
 
 
 def _bind(
@@ -330,6 +368,8 @@ def _reason(error: BaseException) -> str:
         if not any(text in one for one in texts):
             texts.append(text)
         found = found.__cause__
+    if texts[-1] in _SAID_ELSEWHERE:
+        texts[-1] += "; Triton has written the reason to standard error"
     return "\n".join(texts)
 
 

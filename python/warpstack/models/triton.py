@@ -121,7 +121,8 @@ def tune(
     """
     what = "ws.triton.tune"
     several = not isinstance(gpu, (Gpu, str, os.PathLike))
-    gpus = [as_gpu(one) for one in gpu] if several else [as_gpu(gpu)]
+    given = [gpu] if isinstance(gpu, (Gpu, str, os.PathLike)) else list(gpu)
+    gpus = [as_gpu(one) for one in given]
     names = [one.name for one in gpus]
     twice = [name for name in names if names.count(name) > 1]
     if twice or not gpus:

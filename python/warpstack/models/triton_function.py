@@ -252,9 +252,7 @@ class TritonFunction(Handle):
         key = self._key(what, tuner, args, named)
         if key in self.cache:
             return self.cache[key]
-        left = pruned(
-            what, tuner, [host.given(one) for one in args], host.given_all(named), grid
-        )
+        left = pruned(what, tuner, [host.given(one) for one in args], host.given_all(named), grid)
         if len(left) == 1 or not tunes:
             if tunes:
                 self.cache[key] = left[0]
