@@ -268,7 +268,7 @@ def _check_gluon(what: str, function: Any, number: int) -> None:
     InputError
         If a Gluon kernel, or a function that it calls, uses one.
     """
-    if number >= 90 or not _is_gluon(function):
+    if not _is_gluon(function):
         return
     seen: list[Any] = [function]
     for one in seen:  # grows: with the functions that it names
@@ -280,13 +280,13 @@ def _check_gluon(what: str, function: Any, number: int) -> None:
             if _is_gluon(value):
                 seen += [value] if value not in seen else []
                 continue
-            name = getattr(value, "__name__", "")
-            if name == "warp_specialize" or ".nvidia.hopper" in str(
-                getattr(value, "__module__", "")
-            ):
+            name, module = getattr(value, "__name__", ""), str(getattr(value, "__module__", ""))
+            needed = 90 if name == "warp_specialize" or ".nvidia.hopper" in module else 0
+            needed = 100 if ".nvidia.blackwell" in module else needed
+            if number < needed:
                 raise InputError(
-                    f"{what}: {_name(function)}: Gluon's {name} needs sm_90 or later, not "
-                    f"sm_{number}; give target='sm_90'"
+                    f"{what}: {_name(function)}: Gluon's {name} needs sm_{needed} or later, not "
+                    f"sm_{number}; give target='sm_{needed}'"
                 )
 
 

@@ -42,7 +42,7 @@ __all__ = ["TritonFunction", "TritonKernel", "compile", "launch", "tune"]
 
 
 class _Callable(types.ModuleType):
-    """This module, which is called like a function, too."""
+    """The module, which is called like a function, too."""
 
     def __call__(self, kernel: Any, **options: Any) -> TritonFunction:
         """Return a kernel that is launched as in Triton; see `TritonFunction`."""

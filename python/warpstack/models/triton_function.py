@@ -146,7 +146,7 @@ class TritonFunction(Handle):
         def launch(*args: Any, **named: Any) -> KernelTrace | None:
             own = {n: v for n, v in named.items() if n in self._options and n not in self.arg_names}
             rest = {name: value for name, value in named.items() if name not in own}
-            trace = self._launch(f"kernel {self.__name__}", grid, args, rest, own)
+            trace = self._launch("ws.triton", grid, args, rest, own)
             if trace is not None:
                 self.traces.append(trace)
             return trace
@@ -170,7 +170,7 @@ class TritonFunction(Handle):
         InputError
             If it does not compile.
         """
-        what = f"kernel {self.__name__}"
+        what = "ws.triton"
         host, arguments, others = on_device(what, self, args, named)
         others, _ = self._settled(what, grid, arguments, others, host, {}, tunes=False)
         return self._compiled(what, arguments, others, host)

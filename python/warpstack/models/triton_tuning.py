@@ -80,7 +80,7 @@ class Tuning:
         """
         settings = [settings_of(self.what, config) for config in configs]
         constants = list(dict.fromkeys(n for one in settings for n in one if n not in _OPTIONS))
-        arrays = [one for one in arrays_of([*self.args, *self.named.values()])]
+        arrays = list(arrays_of([*self.args, *self.named.values()]))
         arrays = [one for one in arrays if not self.host.has(one)] + self.host.copies
         kept = [copy.copy(array) for array in arrays]
         rows = []

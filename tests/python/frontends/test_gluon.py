@@ -170,7 +170,7 @@ def test_products_of_warp_groups():
     trace = product[1](*described, c, M=64, N=64, K=32)
     np.testing.assert_allclose(np.asarray(c), a.astype("f4") @ b.astype("f4"), atol=1e-3)
     assert ws.predict(trace, "h100-pcie")["time_us"][0] > 0
-    with pytest.raises(ws.InputError, match="Gluon's .* needs sm_90 or later, not sm_80"):
+    with pytest.raises(ws.InputError, match=r"Gluon's .* needs sm_90 or later, not sm_80"):
         ws.triton(product_of_warp_group)[1](*described, c, M=64, N=64, K=32)
 
 
@@ -184,9 +184,27 @@ def test_roles_of_warps():
             ws.triton(kernel)[1](x)
 
 
+@of_new_triton  # others choose layouts of tensor memory by other names
 def test_what_is_not_executed_is_named():
     x = ws.cuda.zeros(128 * 64)
     with pytest.raises(ws.InputError, match=r"cannot simulate tcgen05\.alloc.*not supported"):
         ws.triton(in_tensor_memory, target="sm_100")[1](x, N=64)
-    with pytest.raises(ws.InputError, match="does not compile: .*reason to standard error"):
-        ws.triton(in_tensor_memory)[1](x, N=64)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tensor_memory_is_of_newer_gpus(target):
+    x = ws.cuda.zeros(128 * 64)
+    with pytest.raises(ws.InputError, match=r"Gluon's .* needs sm_100 or later, not sm_"):
+        ws.triton(in_tensor_memory, target=target)[1](x, N=64)
+
+
+@gluon.jit
+def of_odd_shape(x):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [gl.num_warps()], [0])
+    i = gl.arange(0, 100, layout=layout)
+    gl.store(x + i, i)
+
+
+def test_what_does_not_compile_is_told():
+    with pytest.raises(ws.InputError, match=r"kernel of_odd_shape does not compile: .*"):
+        ws.triton(of_odd_shape)[1](ws.cuda.zeros(128, np.int32))

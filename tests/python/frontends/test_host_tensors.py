@@ -13,6 +13,7 @@ triton = pytest.importorskip("triton", reason="Triton is not here (warpstack[tri
 import triton.language as tl  # noqa: E402
 import triton_kernels as kernels  # noqa: E402
 from dlpack_tensor import Tensor  # noqa: E402
+
 from warpstack.cuda.device import Device  # noqa: E402
 from warpstack.cuda.host_tensors import HostTensors, _kept  # noqa: E402
 
@@ -240,6 +241,7 @@ def test_tensors_of_pytorch(kind):
         given = torch.nn.Parameter(torch.ones(32))
         whole = torch.zeros(64)
         ws.triton(copy_to)[1](given, whole[16:], 32, BLOCK=32)
-        assert whole.sum() == 32 and whole[16:48].all()
+        assert whole.sum() == 32
+        assert whole[16:48].all()
         with pytest.raises(ws.InputError, match="x: its memory cannot be read"):
             ws.triton(copy_to)[1](torch.ones(3, device="meta"), whole, 3, BLOCK=4)
