@@ -280,9 +280,9 @@ def _check_gluon(what: str, function: Any, number: int) -> None:
             if _is_gluon(value):
                 seen += [value] if value not in seen else []
                 continue
-            name, module = getattr(value, "__name__", ""), str(getattr(value, "__module__", ""))
-            needed = 90 if name == "warp_specialize" or ".nvidia.hopper" in module else 0
-            needed = 100 if ".nvidia.blackwell" in module else needed
+            name, place = getattr(value, "__name__", ""), str(getattr(value, "__module__", ""))
+            needed = 90 if name == "warp_specialize" or ".nvidia.hopper" in place else 0
+            needed = 100 if ".nvidia.blackwell" in place else needed
             if number < needed:
                 raise InputError(
                     f"{what}: {_name(function)}: Gluon's {name} needs sm_{needed} or later, not "

@@ -369,6 +369,7 @@ def calls(given: Given) -> dict[str, Call]:
     )
     function = ws.triton.TritonFunction.__new__(ws.triton.TritonFunction)
     vars(function).update(fn=None, arg_names=(), target="sm_80", machine_code=None, _above=[])
+    function.best_config = None
     function.__name__ = "k"
     add(ws.triton.TritonFunction, kernel=None, gpu=g.gpu, target="sm_80", order="blocks")
     add(ws.triton.TritonFunction.warmup, self=function, grid=1)
