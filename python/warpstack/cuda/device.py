@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -194,9 +195,51 @@ class DeviceArray(Handle):
         """
         return self.address
 
-    def stride(self) -> tuple[int, ...]:
-        """Return the elements from one index to the next along each dimension, as PyTorch does."""
-        return tuple(int(np.prod(self.shape[d + 1 :], dtype=object)) for d in range(self.ndim))
+    @overload
+    def stride(self) -> tuple[int, ...]: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+    @strictly_checked
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
+        """Return the elements from one index to the next along each dimension, as PyTorch does.
+
+        With `dim`, along that one; negative ones count from the last.
+        """
+        steps = tuple(int(np.prod(self.shape[d + 1 :], dtype=object)) for d in range(self.ndim))
+        if dim is None:
+            return steps
+        if not -self.ndim <= dim < self.ndim:
+            raise InputError(f"stride: dim = {shown(dim)}: the array has {self.ndim} dimensions")
+        return steps[dim]
+
+    def zero_(self) -> DeviceArray:
+        """Set all elements to zero and return the array, as PyTorch's tensors do.
+
+        With `clone` and `copy_` it serves the hooks of Triton's autotuner.
+        """
+        if self.nbytes:
+            self.device._core.fill(self.address, 0, self.nbytes)
+        return self
+
+    def clone(self) -> DeviceArray:
+        """Return a copy on the device."""
+        return copy.copy(self)
+
+    @strictly_checked
+    def copy_(self, source: DeviceArray) -> DeviceArray:
+        """Overwrite all bytes with those of an array of this device, unwritten ones included.
+
+        Raises
+        ------
+        InputError
+            If it has another device or size.
+        """
+        if source.device is not self.device or source.nbytes != self.nbytes:
+            raise InputError(
+                f"copy_: got {source!r}; expected an array of {self.nbytes} bytes on this device"
+            )
+        restore(self, source)
+        return self
 
     def __len__(self) -> int:
         if not self.shape:

@@ -268,6 +268,7 @@ def launch(
     trace: bool = True,
     sample_blocks: int | str = 1,
     run_others: bool = True,
+    order: str | None = None,
     machine_code: bool | None = None,
 ) -> KernelTrace | None:
     """Compile a kernel with Numba, run it without a GPU, and return its trace.
@@ -287,8 +288,8 @@ def launch(
         Dynamic shared memory of a block (``cuda.shared.array(0, ...)``).
     trace
         Whether to trace; without a trace the kernel runs faster and None is returned.
-    sample_blocks, run_others
-        How many thread blocks are recorded, and whether the others run: as for
+    sample_blocks, run_others, order
+        How many thread blocks are recorded, whether the others run, and in which order: as for
         `warpstack.cuda.Kernel.launch`.
 
     Returns
@@ -319,4 +320,5 @@ def launch(
         trace=trace,
         sample_blocks=sample_blocks,
         run_others=run_others,
+        order=order,
     )

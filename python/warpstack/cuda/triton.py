@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from warpstack._util.arguments import as_integer
 from warpstack._util.checked import strictly_checked
 from warpstack._util.handle import Handle
 from warpstack.cuda.device import Device, DeviceArray, device_of
+from warpstack.cuda.host_tensors import HostTensors
 from warpstack.cuda.kernel import DEFAULT_STEP_LIMIT
 from warpstack.cuda.machine_code import load_kernel
 from warpstack.cuda.triton_descriptors import TENSOR_MAP, arrays_of
@@ -40,10 +41,16 @@ class TritonKernel(Handle):
 
     @strictly_checked
     def __init__(
-        self, compiled: Compiled, device: Device, machine_code: bool | None = None
+        self,
+        compiled: Compiled,
+        device: Device,
+        machine_code: bool | None = None,
+        *,
+        host: HostTensors | None = None,
     ) -> None:
         self._compiled = compiled
         self.device = device
+        self._host = host
         self._loaded = load_kernel(
             "ws.triton",
             compiled.name,
@@ -148,8 +155,34 @@ class TritonKernel(Handle):
         InputError
             If the launch is impossible, or the kernel fails.
         """
+        options: dict[str, Any] = {
+            "trace": trace,
+            "sample_blocks": sample_blocks,
+            "run_others": run_others,
+            "step_limit": step_limit,
+            "check_uninitialized": check_uninitialized,
+            "on_fault": on_fault,
+            "check_races": check_races,
+            "order": order,
+            "progress": progress,
+        }
+        if self._host is None:
+            return self._run(grid, options)
+        self._host.copy_in()
+        try:
+            return self._run(grid, options)
+        finally:
+            self._host.copy_out()
+
+    def _run(self, grid: Grid, options: Mapping[str, Any]) -> KernelTrace | None:
+        """Launch with options of `launch`, and leave tensors of the host as they are."""
         made = self._compiled
-        blocks = grid(dict(made.meta)) if callable(grid) else grid
+        blocks = grid
+        if callable(grid):
+            meta = dict(made.meta)
+            if self._host is not None:
+                meta = {name: self._host.given(value) for name, value in meta.items()}
+            blocks = grid(meta)
         sizes = _grid_sizes(blocks)
         if made.num_ctas > 1:
             sizes = (as_integer("grid dim x", sizes[0], 1, 2**31 - 1) * made.num_ctas, *sizes[1:])
@@ -160,17 +193,9 @@ class TritonKernel(Handle):
             *self._scratch(sizes),
             cluster=made.num_ctas if made.num_ctas > 1 else None,  # machine code does not say it
             shared_memory_bytes=made.shared_memory_bytes,
-            trace=trace,
-            sample_blocks=sample_blocks,
-            run_others=run_others,
-            step_limit=step_limit,
-            check_uninitialized=check_uninitialized,
-            on_fault=on_fault,
-            check_races=check_races,
-            order=order,
             cooperative=made.cooperative,
             registers_per_thread=made.registers_per_thread,
-            progress=progress,
+            **options,
         )
 
     def _scratch(self, sizes: Sequence[int]) -> list[DeviceArray | None]:
@@ -234,10 +259,11 @@ def compile(
     Parameters
     ----------
     kernel
-        A function decorated with ``triton.jit``, perhaps with ``triton.heuristics``.
+        A function decorated with ``triton.jit`` or ``gluon.jit``, perhaps with ``triton.heuristics``.
     *args
-        Its arguments, in order: `DeviceArray` for pointers, numbers of Python or NumPy, ``None``,
-        Triton's ``TensorDescriptor`` of a `DeviceArray`, tuples of these. As in Triton, integers
+        Its arguments, in order: `DeviceArray` for pointers, or tensors in the memory of the host that
+        have ``__dlpack__``, PyTorch's say, into which a launch writes; numbers of Python or NumPy,
+        ``None``, Triton's ``TensorDescriptor`` of an array, tuples of these. As in Triton, integers
         equal to 1 become constants, and the code knows which integers and addresses are divisible
         by 16.
     target
@@ -263,56 +289,29 @@ def compile(
     Triton keeps what it compiled in the folder that its environment variable ``TRITON_CACHE_DIR``
     names; without one, in a temporary folder until the process ends.
     """
+    what = "ws.triton.compile"
     options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
-    compiled = compile_function("ws.triton.compile", kernel, args, options, target)
-    device = device_of(arrays_of([*args, *constexprs.values()]))
-    return TritonKernel(compiled, device, machine_code)
+    host, arguments, named = on_device(what, kernel, args, options)
+    compiled = compile_function(what, kernel, arguments, named, target, host.given)
+    return TritonKernel(compiled, host.device, machine_code, host=host)
 
 
-@strictly_checked
-def launch(
-    kernel: Any,
-    grid: Grid,
-    *args: Any,
-    target: str = "sm_80",
-    num_warps: int = 4,
-    num_stages: int = 3,
-    trace: bool = True,
-    sample_blocks: int | str = 1,
-    run_others: bool = True,
-    machine_code: bool | None = None,
-    **constexprs: Any,
-) -> KernelTrace | None:
-    """Compile a Triton kernel, run it without a GPU, and return its trace.
-
-    What ``kernel[grid](*args, ...)`` does on a GPU; read results back with ``np.asarray``.
-
-    Parameters
-    ----------
-    kernel, args, target, num_warps, num_stages, machine_code, constexprs
-        As for `compile`.
-    grid
-        Thread blocks: a number, up to three, or a function of the arguments by name, as in
-        ``lambda meta: (triton.cdiv(n, meta["BLOCK"]),)``.
-    trace
-        Whether to trace; without a trace the kernel runs faster and None is returned.
-    sample_blocks, run_others
-        How many thread blocks are recorded, and whether the others run: as for
-        `warpstack.cuda.Kernel.launch`.
-
-    Returns
-    -------
-    KernelTrace
-        Of the machine code, or of the PTX with the registers of the machine code;
-        `KernelTrace.code` says which. Compile with `compile` for more options of the launch.
+def on_device(
+    what: str, kernel: Any, args: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[HostTensors, tuple[Any, ...], dict[str, Any]]:
+    """Return the tensors of the host among arguments, and the arguments with their copies.
 
     Raises
     ------
     InputError
-        As for `compile`; or if the launch is impossible, or the kernel fails.
+        If the memory of one cannot be reached.
     """
-    options = {"num_warps": num_warps, "num_stages": num_stages, **constexprs}
-    compiled = compile_function("ws.triton.launch", kernel, args, options, target)
-    device = device_of(arrays_of([*args, *constexprs.values()]))
-    made = TritonKernel(compiled, device, machine_code)
-    return made.launch(grid, trace=trace, sample_blocks=sample_blocks, run_others=run_others)
+    device = device_of(arrays_of([*args, *named.values()]))
+    names = [*getattr(kernel, "arg_names", ())][: len(args)]
+    names += [f"argument {n + 1}" for n in range(len(names), len(args))]
+    host = HostTensors(what, device, {**dict(zip(names, args, strict=True)), **named})
+    return (
+        host,
+        tuple(host.on_device(value) for value in args),
+        {name: host.on_device(value) for name, value in named.items()},
+    )

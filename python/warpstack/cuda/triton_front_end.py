@@ -16,7 +16,8 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,8 @@ from warpstack.errors import InputError, not_a
 CACHE_VARIABLE = "TRITON_CACHE_DIR"
 #: The oldest architecture that Triton compiles for.
 FIRST_TARGET = 75
+#: What Triton says where its compiler has written more than that to standard error.
+_SAID_ELSEWHERE = ("error encountered during parsing", "PassManager::run failed")
 #: Triton's settings are those of the process.
 _compiling = threading.Lock()
 
@@ -93,28 +96,91 @@ class _Pointer:
         return self.array.address
 
 
-def jit_function(what: str, kernel: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+def jit_function(
+    what: str,
+    kernel: Any,
+    arguments: Sequence[Any],
+    named: dict[str, Any],
+    given: Callable[[Any], Any],
+) -> Any:
     """Return the function inside of the decorators, and add to `named` what heuristics choose."""
-    triton = load_extra(what, "triton", "triton")
-    while not isinstance(kernel, triton.JITFunction):
-        if isinstance(kernel, triton.runtime.Autotuner):
+    *above, function = layers(what, kernel)
+    for layer in above:
+        if is_tuner(layer):
             raise InputError(
-                f"{what}: the kernel is autotuned; ws.triton.tune finds its configuration, or give "
-                "one here and the function inside of @triton.autotune (its .fn)"
+                f"{what}: the kernel is autotuned; ws.triton(kernel)[grid](...) launches it in its best "
+                "configuration, ws.triton.tune compares them, or give one here and the function inside "
+                "of @triton.autotune (its .fn)"
             )
-        if not isinstance(kernel, triton.runtime.Heuristics):
-            kind = type(kernel).__name__
+        named |= chosen_by_heuristics(what, layer, arguments, named, given)
+    return function
+
+
+def layers(what: str, kernel: Any) -> list[Any]:
+    """Return the decorators of a kernel from the outermost, and last the function itself.
+
+    Raises
+    ------
+    InputError
+        If Triton is not installed, or it is no kernel.
+    """
+    triton = load_extra(what, "triton", "triton")
+    found = [kernel]
+    while not isinstance(found[-1], triton.JITFunction):
+        one = found[-1]
+        if not isinstance(one, (triton.runtime.Autotuner, triton.runtime.Heuristics)):
+            kind = type(one).__name__
             remedy = "unset TRITON_INTERPRET" if kind == "InterpretedFunction" else ""
-            raise not_a(f"{what}: kernel", "a function decorated with @triton.jit", kernel, remedy)
-        for name, choose in kernel.values.items():
-            given = dict(zip(kernel.arg_names, arguments, strict=False))
-            named[name] = choose({**given, **named})
-        kernel = kernel.fn
-    return kernel
+            raise not_a(f"{what}: kernel", "a function decorated with @triton.jit", one, remedy)
+        found.append(one.fn)
+    if sum(map(is_tuner, found)) > 1:
+        raise InputError(
+            f"{what}: the kernel has @triton.autotune twice; write all configurations into one of them"
+        )
+    return found
+
+
+def is_tuner(layer: Any) -> bool:
+    """Return whether a decorator of a kernel is ``triton.autotune``."""
+    return hasattr(layer, "prune_configs")
+
+
+def chosen_by_heuristics(
+    what: str,
+    layer: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    given: Callable[[Any], Any],
+) -> dict[str, Any]:
+    """Return the arguments by name that one ``triton.heuristics`` chooses.
+
+    `given` makes the argument that the user gave of one.
+
+    Raises
+    ------
+    InputError
+        If a function of the heuristics fails.
+    """
+    known = {**dict(zip(layer.arg_names, arguments, strict=False)), **named}
+    known = {name: given(value) for name, value in known.items()}
+    chosen = {}
+    for name, choose in layer.values.items():
+        try:
+            chosen[name] = known[name] = choose(dict(known))
+        except Exception as error:
+            raise InputError(
+                f"{what}: the heuristics of {name} fail: {type(error).__name__}: {error}"
+            ) from error
+    return chosen
 
 
 def compile_function(
-    what: str, kernel: Any, arguments: Sequence[Any], named: Mapping[str, Any], target: str
+    what: str,
+    kernel: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    target: str,
+    given: Callable[[Any], Any] = lambda value: value,
 ) -> Compiled:
     """Compile a kernel for the arguments of a call.
 
@@ -129,6 +195,8 @@ def compile_function(
         (``num_warps``).
     target
         ``sm_80``, say.
+    given
+        Makes the argument that the user gave of one, for heuristics.
 
     Raises
     ------
@@ -141,7 +209,8 @@ def compile_function(
             f"{what}: Triton does not compile for {target}; choose sm_{FIRST_TARGET} or later"
         )
     named = dict(named)
-    function = jit_function(what, kernel, arguments, named)
+    function = jit_function(what, kernel, arguments, named, given)
+    _check_gluon(what, function, number)
     backends = load_extra(what, "triton.backends.compiler", "triton")
     compiler = load_extra(what, "triton.compiler", "triton")
     place = backends.GPUTarget("cuda", number, 32)
@@ -150,11 +219,15 @@ def compile_function(
         "enable_fp_fusion", True
     )  # the default of Triton up to 3.9, which 3.10 changes
     bound, specialization = _bind(what, function, backend, arguments, named)
+    make_source = compiler.ASTSource
+    if _is_gluon(function):
+        runtime = load_extra(what, "triton.experimental.gluon._runtime", "triton")
+        make_source = runtime.GluonASTSource
     try:
         options, signature, constants, attributes = function._pack_args(
             backend, named, bound, specialization, None
         )
-        source = compiler.ASTSource(function, signature, constants, attributes)
+        source = make_source(function, signature, constants, attributes)
         with _own_cache(what):
             made = compiler.compile(source, target=place, options=options.__dict__)
     except KeyError as error:
@@ -181,6 +254,40 @@ def compile_function(
         arguments=tuple(_parameters(what, signature.values(), bound.values(), maps)),
         meta={name: _given(value) for name, value in bound.items()},
     )
+
+
+def _is_gluon(function: Any) -> bool:
+    return bool(getattr(function, "is_gluon", bool)())
+
+
+def _check_gluon(what: str, function: Any, number: int) -> None:
+    """Refuse what makes Triton's compiler end the process: Gluon's instructions of a newer GPU.
+
+    Raises
+    ------
+    InputError
+        If a Gluon kernel, or a function that it calls, uses one.
+    """
+    if not _is_gluon(function):
+        return
+    seen: list[Any] = [function]
+    for one in seen:  # grows: with the functions that it names
+        used = one.fn.__code__.co_names
+        named = [one.fn.__globals__.get(name) for name in used]
+        for module in [value for value in named if isinstance(value, types.ModuleType)]:
+            named += [getattr(module, name, None) for name in used]
+        for value in named:
+            if _is_gluon(value):
+                seen += [value] if value not in seen else []
+                continue
+            name, place = getattr(value, "__name__", ""), str(getattr(value, "__module__", ""))
+            needed = 90 if name == "warp_specialize" or ".nvidia.hopper" in place else 0
+            needed = 100 if ".nvidia.blackwell" in place else needed
+            if number < needed:
+                raise InputError(
+                    f"{what}: {_name(function)}: Gluon's {name} needs sm_{needed} or later, not "
+                    f"sm_{number}; give target='sm_{needed}'"
+                )
 
 
 def _bind(
@@ -261,6 +368,8 @@ def _reason(error: BaseException) -> str:
         if not any(text in one for one in texts):
             texts.append(text)
         found = found.__cause__
+    if texts[-1] in _SAID_ELSEWHERE:
+        texts[-1] += "; Triton has written the reason to standard error"
     return "\n".join(texts)
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("numba", reason="Numba is not here (warpstack[numba] brings 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not here (warpstack[numba] brings it)")
 
 import numba_kernels as kernels
+from numba import cuda
 from numba.cuda.random import (
     init_xoroshiro128p_states_cpu,
     xoroshiro128p_dtype,
@@ -275,3 +276,18 @@ def test_the_kernel_says_what_runs(monkeypatch):
         ws.InputError, match=r"True: .*pip install nvidia-cuda-nvdisasm nvidia-cuda"
     ):
         ws.numba.compile(kernels.sort_step, signature=signature, machine_code=True)
+
+
+def doubled(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+
+def test_the_one_call_launch_takes_the_order_of_blocks():
+    for order in ("time", "blocks"):
+        x = ws.cuda.array(np.arange(100, dtype=np.float32))
+        ws.numba.launch(doubled, 4, 32, x, order=order)
+        np.testing.assert_array_equal(np.asarray(x), 2 * np.arange(100))
+    with pytest.raises(ws.InputError, match="order = 'late' is not one of time, blocks"):
+        ws.numba.launch(doubled, 4, 32, x, order="late")

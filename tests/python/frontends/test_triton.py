@@ -577,8 +577,8 @@ def test_configurations_that_do_not_run_are_rows_with_their_reason():
     [
         (lambda x: ws.triton.launch(3, 1), "expected a function decorated with @triton.jit, got 3"),
         (
-            lambda x: ws.triton.launch(kernels.add_tuned, 1),
-            "the kernel is autotuned; ws.triton.tune",
+            lambda x: ws.triton.compile(kernels.add_tuned),
+            r"the kernel is autotuned; ws.triton\(kernel\)\[grid\]",
         ),
         (lambda x: ws.triton.launch(kernels.add, 1, x), "kernel add missing 4 required positional"),
         (

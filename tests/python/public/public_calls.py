@@ -312,7 +312,10 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.cuda.DeviceArray, device=g.device, shape=(2,), dtype=np.dtype("f4"))
     add(ws.cuda.DeviceArray.to_host, self=g.array)
     add(ws.cuda.DeviceArray.data_ptr, self=g.array)
-    add(ws.cuda.DeviceArray.stride, self=g.array)
+    add(ws.cuda.DeviceArray.stride, self=g.array, dim=0)
+    add(ws.cuda.DeviceArray.zero_, self=g.array)
+    add(ws.cuda.DeviceArray.clone, self=g.array)
+    add(ws.cuda.DeviceArray.copy_, self=g.array, source=g.array)
     add(ws.cuda.Kernel, module=g.module, name="k")
     add(
         ws.cuda.Kernel.launch,
@@ -364,6 +367,12 @@ def calls(given: Given) -> dict[str, Call]:
         grid=1,
         step_limit=1000,
     )
+    function = ws.triton.TritonFunction.__new__(ws.triton.TritonFunction)
+    vars(function).update(fn=None, arg_names=(), target="sm_80", machine_code=None, _above=[])
+    function.best_config = None
+    function.__name__ = "k"
+    add(ws.triton.TritonFunction, kernel=None, gpu=g.gpu, target="sm_80", order="blocks")
+    add(ws.triton.TritonFunction.warmup, self=function, grid=1)
     add(ws.triton.compile, kernel=None, target="sm_80", num_warps=4, num_stages=3)
     add(ws.triton.launch, kernel=None, grid=1, target="sm_80", num_warps=4, num_stages=3)
     add(ws.triton.tune, kernel=None, grid=1, args=(), configs=[{}], gpu=g.gpu, target="sm_80")

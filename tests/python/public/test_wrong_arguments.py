@@ -114,7 +114,9 @@ REFUSED = {
     "warpstack.cuda.host.trace_program": "",
     "warpstack.traces.patterns.KernelBuilder.build": "no instruction",
     "warpstack.cuda.triton.compile": "",  # without a function; without Triton, first its lack
-    "warpstack.cuda.triton.launch": "",
+    "warpstack.models.triton_function.launch": "",
+    "warpstack.models.triton_function.TritonFunction": "",
+    "warpstack.models.triton_function.TritonFunction.warmup": "",
     "warpstack.models.triton.tune": "",
     "warpstack.cuda.numba.compile": "",
     "warpstack.cuda.numba.launch": "",
