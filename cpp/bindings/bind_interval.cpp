@@ -2,6 +2,7 @@
 #include "common/error.h"
 #include "common/threads.h"
 #include "interval/interval.h"
+#include "interval/sm_play.h"
 #include "interval/waves.h"
 #include "interval/work.h"
 
@@ -48,7 +49,7 @@ interval::IntervalColumns columns_from_dict(const py::dict& fields) {
 }
 
 /// A column as a read-only NumPy view that keeps the profile alive.
-template <std::vector<double> interval::IntervalColumns::* member>
+template <std::vector<double> interval::IntervalColumns::*member>
 py::array column_view(const py::object& self) {
   const auto& columns = self.cast<const interval::IntervalColumns&>();
   return view_of(std::span<const double>(columns.*member), self);
@@ -140,11 +141,12 @@ void bind_work(py::module_& module) {
             return result;
           })
       .def_readonly("replacements", &interval::PhaseList::replacements)
+      .def_readonly("first_blocks", &interval::PhaseList::first_blocks)
       .def_readonly("first_warps", &interval::PhaseList::first_warps)
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
       .def("columns",
            [](const interval::PhaseList& list) {
-             const auto column = [&list](double interval::Phase::* member) {
+             const auto column = [&list](double interval::Phase::*member) {
                return column_of<double>(list.phases,
                                         [member](const interval::Phase& p) { return p.*member; });
              };
@@ -152,6 +154,7 @@ void bind_work(py::module_& module) {
              result["warps"] = column(&interval::Phase::warps);
              result["all_warps"] = column(&interval::Phase::all_warps);
              result["busy_sms"] = column(&interval::Phase::busy_sms);
+             result["in_step"] = column(&interval::Phase::in_step);
              result["mean_depth"] =
                  column_of<double>(list.mean_depth, [](double depth) { return depth; });
              return result;
@@ -216,6 +219,9 @@ void bind_work(py::module_& module) {
             }
             return result;
           })
+      .def("longest_first", &interval::KernelWork::longest_first, py::arg("launch"))
+      .def("put_in_step", &interval::KernelWork::put_in_step, py::arg("launch"), py::arg("one"),
+           py::arg("all"))
       .def(
           "play",
           [](const interval::KernelWork& work, std::uint32_t num_sms, std::uint32_t blocks_per_sm) {
@@ -223,6 +229,27 @@ void bind_work(py::module_& module) {
             return work.play(num_sms, blocks_per_sm, python_interrupt());
           },
           py::arg("num_sms"), py::arg("blocks_per_sm"));
+  module.def(
+      "unit_cycles",
+      [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+         const gpu::Gpu& gpu) {
+        return array_of(interval::SmUnits::of(trace, memory, gpu).cycles);
+      },
+      py::arg("trace"), py::arg("memory"), py::arg("gpu"));
+  module.def("keeps_step", &interval::keeps_step, py::arg("trace"));
+  module.def(
+      "play_blocks",
+      [](const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+         const Contiguous<double>& latency, const gpu::Gpu& gpu,
+         const std::vector<std::uint32_t>& blocks) {
+        const interval::Latencies values = latencies_of(trace, latency);
+        const py::gil_scoped_release unlocked;
+        return interval::play_blocks(
+            trace, blocks,
+            interval::warp_latencies(trace, memory, values, gpu::MemoryLatencies::of(gpu)),
+            interval::SmUnits::of(trace, memory, gpu), gpu::WarpWaits::of(gpu));
+      },
+      py::arg("trace"), py::arg("memory"), py::arg("latencies"), py::arg("gpu"), py::arg("blocks"));
   module.def(
       "build_intervals",
       [](const trace::KernelTrace& trace, std::pair<std::uint32_t, std::uint32_t> warp,

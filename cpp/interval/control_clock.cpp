@@ -159,4 +159,11 @@ void ControlClock::issue(std::uint32_t row, double time, double latency, bool is
   holds.push_back(issued.awaits ? last(*issued.awaits) : Hold{done, row});
 }
 
+void ControlClock::read_sources(std::uint32_t row, double time) {
+  const std::uint8_t barrier = rows_[row].control.read_barrier;
+  if (has_control_ && barrier != trace::no_control_barrier) {
+    holds_[barrier].push_back({time, row});
+  }
+}
+
 }  // namespace warpstack::interval

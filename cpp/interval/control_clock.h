@@ -39,6 +39,8 @@ class ControlClock {
   [[nodiscard]] Ready ready(std::uint32_t row);
   /// It issues, with or without active lanes.
   void issue(std::uint32_t row, double time, double latency, bool is_active);
+  /// The sources of an instruction that has issued are read at `time`.
+  void read_sources(std::uint32_t row, double time);
 
  private:
   using Of = trace::CopyGroupStep::Of;

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/sum.h"
 #include "gpu/reference_machine.h"
+#include "interval/sm_play.h"
 #include "trace/columns/launch_features.h"
 
 namespace warpstack::interval {
@@ -387,15 +388,7 @@ double share_at_barriers(const trace::KernelTrace& trace) {
 
 /// Kernels with matrix instructions fill shared memory and multiply in turn, with barriers between.
 double warps_in_step_of(const trace::KernelTrace& trace) {
-  bool has_barriers = false;
-  bool multiplies = false;
-  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
-    if (trace.row_counts()[row].issued == 0) continue;
-    const trace::StaticInstruction& instruction = trace.instructions()[row];
-    has_barriers = has_barriers || trace.effects()[row].is_block_barrier;
-    multiplies = multiplies || instruction.op_class == trace::OpClass::tensor;
-  }
-  if (!has_barriers || !multiplies) return 1;
+  if (!keeps_step(trace)) return 1;
   return std::max(trace.working_warps_per_block() * share_at_barriers(trace), 1.0);
 }
 
@@ -440,6 +433,48 @@ double lsu_cycles_of(const trace::StaticInstruction& instruction,
 }
 
 }  // namespace
+
+bool keeps_step(const trace::KernelTrace& trace) {
+  bool has_barriers = false;
+  bool multiplies = false;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    if (trace.row_counts()[row].issued == 0) continue;
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    has_barriers = has_barriers || trace.effects()[row].is_block_barrier;
+    multiplies = multiplies || instruction.op_class == trace::OpClass::tensor;
+  }
+  return has_barriers && multiplies;
+}
+
+SmUnits SmUnits::of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
+                    const gpu::Gpu& gpu) {
+  const DemandOptions options = DemandOptions::of(gpu);
+  const auto intervals = gpu::class_intervals(gpu);
+  SmUnits units;
+  units.schedulers = gpu.num_schedulers();
+  units.issue_interval = units.schedulers / static_cast<double>(gpu.issue_width);
+  units.queue_entries = gpu.lsu_queue_entries;
+  units.policy = gpu.scheduler;
+  for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
+    const trace::StaticInstruction& instruction = trace.instructions()[row];
+    double cycles = 0;
+    if (instruction.is_memory()) {
+      const memory::InstructionCounters& counters = memory.per_row[row];
+      const double per_sector =
+          instruction.is_atomic() && !memory.atomic_lanes.empty() ? memory.atomic_lanes[row] : 0;
+      const auto executions = static_cast<double>(counters.active_executions);
+      if (executions > 0) {
+        cycles = lsu_cycles_of(instruction, counters, per_sector, options) / executions;
+      }
+    } else if (instruction.op_class == trace::OpClass::tensor) {
+      cycles = options.tensor.cycles(trace.effects()[row].tensor);
+    } else {
+      cycles = intervals[static_cast<std::size_t>(trace.effects()[row].unit)];
+    }
+    units.cycles.push_back(cycles);
+  }
+  return units;
+}
 
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                            const DemandOptions& options) {
@@ -644,6 +679,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
   std::vector<double> free_at(resident);
   std::vector<double> rounds_of(resident);
   std::vector<double> in_sm(launch.sms.size());
+  std::vector<std::vector<std::uint32_t>> first_blocks(launch.sms.size());
   Slots alone(std::min(resident, played));
   std::vector<Change> changes;
   std::uint64_t in_places = 0;
@@ -663,6 +699,7 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       changes.push_back({start, sm, warps});
       changes.push_back({start + after, sm, -warps});
     }
+    if (start == 0) first_blocks[sm].push_back(static_cast<std::uint32_t>(b % blocks.size()));
     SmWork& work = launch.sms[sm];
     work.instructions += scale * block.instructions;
     ++in_sm[sm];
@@ -715,8 +752,39 @@ PhaseList KernelWork::play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
       launch.mean_depth[p] += sm.depth[p] / static_cast<double>(launch.sms.size());
     }
   }
+  const auto fullest = std::ranges::max_element(launch.sms, {}, &SmWork::instructions);
+  launch.first_blocks = std::move(first_blocks[fullest - launch.sms.begin()]);
   leave_out_dominated(launch.sms);
   return launch;
+}
+
+std::uint32_t KernelWork::longest_first(const PhaseList& launch) const {
+  return std::ranges::max(launch.first_blocks, {}, [this](std::uint32_t block) {
+    return block_of(blocks_[block]).reference_cycles;
+  });
+}
+
+void KernelWork::put_in_step(PhaseList& launch, double one, double all) const {
+  double instructions = 0;
+  double reference_cycles = 0;
+  double most_warps = 1;
+  for (const auto& warps : blocks_) {
+    for (const WarpWork& warp : warps) {
+      instructions += warp.instructions;
+      reference_cycles += warp.reference_cycles;
+    }
+    most_warps = std::max(most_warps, static_cast<double>(warps.size()));
+  }
+  const double longest = block_of(blocks_[longest_first(launch)]).reference_cycles;
+  const double depth = longest * instructions / reference_cycles;
+  const auto count = static_cast<double>(launch.first_blocks.size());
+  for (Phase& phase : launch.phases) {
+    const double blocks = std::clamp(phase.warps / most_warps, 1.0, count);
+    const double share = count > 1 ? (blocks - 1) / (count - 1) : 0;
+    phase.in_step = (one + share * (all - one)) / depth;
+  }
+  // Who waits for whom is not known there.
+  launch.has_latest_end = false;
 }
 
 PhaseList phases_of(const IntervalColumns& intervals, std::span<const Wave> waves,

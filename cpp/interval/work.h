@@ -83,6 +83,10 @@ struct DemandOptions {
 ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::MemoryProfile& memory,
                            const DemandOptions& options = {});
 
+/// Whether a kernel has matrix instructions, and barriers at which its warps meet between them:
+/// then its warps keep step, and those of an SM are played (play_blocks).
+bool keeps_step(const trace::KernelTrace& trace);
+
 /// Demands of the warp with these intervals; `l1_bytes` and `l2_bytes` are of a request that does
 /// not say.
 ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, double l2_bytes);
@@ -92,6 +96,9 @@ struct Phase {
   double warps = 1;      ///< on the SM
   double all_warps = 1;  ///< on all SMs, at least `warps`
   double busy_sms = 1;   ///< that have warps
+  /// Cycles for an instruction of a warp if the blocks of the SM, which keep step, wait for nothing
+  /// beyond it; 0: they do not.
+  double in_step = 0;
 };
 
 /// What one SM does in a launch.
@@ -130,6 +137,8 @@ struct PhaseList {
   double replacements = 0;
   double first_warps = 0;  ///< on the fullest SM when the launch starts
   double first_all_warps = 0;
+  /// Blocks with which the SM starts that has most work, as numbers of traced ones.
+  std::vector<std::uint32_t> first_blocks;
   bool has_latest_end = true;  ///< no launch ends later than one thing after another
   /// Shares of the phases then, with the level of warps that the fullest SM does not exceed.
   std::vector<double> at_start;
@@ -164,6 +173,13 @@ class KernelWork {
   /// not traced run like those that were; of very many only some, which stand for all.
   [[nodiscard]] PhaseList play(std::uint32_t num_sms, std::uint32_t blocks_per_sm,
                                const InterruptCheck& interrupt = {}) const;
+
+  /// The longest of the blocks with which a launch starts on the SM that has most work.
+  [[nodiscard]] std::uint32_t longest_first(const PhaseList& launch) const;
+  /// Puts the times of phases in which blocks keep step into a launch: `one` are the cycles of
+  /// longest_first() on an SM of its own, `all` those of launch.first_blocks together
+  /// (play_blocks). Between, the time of an instruction grows with the number of blocks.
+  void put_in_step(PhaseList& launch, double one, double all) const;
 
   /// The traced blocks: warps that have instructions.
   [[nodiscard]] const std::vector<std::vector<WarpWork>>& blocks() const { return blocks_; }

@@ -258,6 +258,7 @@ void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& sta
 /// The network of a phase in its steady state.
 struct Solution {
   double busy_sms = 0;
+  double think = 0;  ///< of a warp for an instruction, outside the stations
   Stations stations;
   NetworkRate of_warps;  ///< instructions per cycle of the SM, without a bound by MSHRs
   double rate = 0;
@@ -569,6 +570,9 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double think = std::max(launch.alone_cycles - own_issue, 0.0) + replaced + at_the_end;
   const double for_stores = std::min(launch.store_cycles + at_the_end, think);
   const TimeAlone alone{think - for_stores, for_stores, &lengths};
+  const auto alone_in = [&](double think_of_phase) {
+    return TimeAlone{std::max(think_of_phase - for_stores, 0.0), for_stores, &lengths};
+  };
 
   const double of_places = place_waits(demands, parameters);
   const Services awaited = services_of(without_posted(demands), parameters);
@@ -589,7 +593,16 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     solution.stations[lsu].demand += of_places;
     solution.stations[lsu].capacity_cycles += of_places;
     const double lines = demands.missing_lines;
-    solution.of_warps = overlapped_rate(warps, think, solution.stations, lines);
+    const double in_step = launch.phases[p].in_step;
+    solution.think = think;
+    if (in_step > 0) {
+      // What the warps of the SM wait for at its own units is in the time that was played.
+      for (const Resource k : {issue, tensor, unit, lsu}) {
+        solution.stations[k].demand = solution.stations[k].early = 0;
+      }
+      solution.think = in_step + replaced + at_the_end;
+    }
+    solution.of_warps = overlapped_rate(warps, solution.think, solution.stations, lines);
     solution.trip_rate = bounded_by_trips(solution.trips, trips_alone, solution.stations);
     solution.rate = std::min(solution.of_warps.bounded(), solution.trip_rate);
     const std::size_t longest = longest_visit(solution.stations, solution.rate, lsu, num_resources);
@@ -608,7 +621,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const double warps = std::max(launch.phases[p].warps, 1.0);
     const double root = solution.of_warps.root;
     const double issuing = residence(solution.stations[issue], root);
-    const double time = warps / root - issuing + own_issue;
+    const double time = warps / root - issuing + (launch.phases[p].in_step > 0 ? 0 : own_issue);
     paced += launch.at_start[p] * (time + code.beyond(time));
   }
   const Burst burst = first_burst(demands, launch, parameters);
@@ -675,7 +688,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     if (instructions == 0) continue;
     const double rate = solutions[p].rate;
     result.stack[StackComponent::base] += instructions * issue_cycles;
-    const CpiStack<double> shares = lost_to(demands, solutions[p], warps, alone, issue_cycles);
+    const CpiStack<double> shares =
+        lost_to(demands, solutions[p], warps, alone_in(solutions[p].think), issue_cycles);
     divide(instructions * shorter * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
     result.stack[StackComponent::dep] += launch.mean_depth[p] * code.beyond(warps / rate) * shorter;
     result.sm_instructions += instructions;

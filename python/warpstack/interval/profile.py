@@ -379,8 +379,28 @@ class IntervalProfile:
             return None
         key = gpu.num_sms
         if key not in self._played:
-            self._played = {key: self._work.play(key, launch.blocks_per_sm)}
+            self._played = {key: self._in_step(self._work.play(key, launch.blocks_per_sm))}
         return self._played[key]
+
+    def _in_step(self, launch: _core.PhaseList) -> _core.PhaseList:
+        """Return a launch with the times of its phases in which the blocks of an SM keep step."""
+        source = self._source
+        assert source is not None
+        if source.gpu is None or not _core.keeps_step(source.kernel._core):
+            return launch
+
+        def cycles(blocks: list[int]) -> float:
+            kernel = source.kernel._core
+            return _core.play_blocks(
+                kernel, source.memory, source.latencies, source.gpu, blocks
+            )
+
+        blocks = launch.first_blocks
+        if blocks:
+            one = cycles([self._work.longest_first(launch)])
+            together = cycles(blocks) if len(blocks) > 1 else one
+            self._work.put_in_step(launch, one, together)
+        return launch
 
     def _core_kernel(self, gpu: Gpu, model: str) -> _core.ModelInput:
         """Return what a model reads of the kernel."""

@@ -89,7 +89,8 @@ TEST(Stages, IntervalsReadWhatIsDeclared) {
                       gpu.latency_counts, waits.for_stores, waits.launch_waits_for_stores,
                       waits.for_atomics, gpu.dram_channels, gpu.lsu_interval,
                       gpu.shared_wavefront_cycles, gpu.l1_tags_per_cycle, gpu.instruction_cache_kib,
-                      gpu.instruction_preload_kib, gpu.instruction_fetch_cycles);
+                      gpu.instruction_preload_kib, gpu.instruction_fetch_cycles, gpu.scheduler,
+                      gpu.lsu_queue_entries, class_intervals(gpu));
   });
 }
 

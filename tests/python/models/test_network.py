@@ -265,12 +265,23 @@ def test_equals_plain_definition(
     assert launch.store_cycles == pytest.approx(for_stores, rel=1e-9)
     assert launch.after_stores == pytest.approx(after_stores, rel=1e-9)
     expected["after_stores"] = after_stores
+    if _core.keeps_step(kernel._core):
+        source, first = profile._source, expected["first_blocks"]
+        longest = max(first, key=lambda block: max(w[2] for w in blocks[block]))
+        one, together = (
+            _core.play_blocks(
+                kernel._core, source.memory, source.latencies, gpu._core, which
+            )
+            for which in ([longest], first)
+        )
+        plain.keep_step(expected, blocks, one, together)
     unit = tensor_unit(gpu)
     core = _core.demands_of(kernel._core, memory._core, gpu._core)
     executed = table["executions"] > 0
     has_both = (table["op_class"] == "tensor")[executed].any() and (
         table["opcode"][executed].str.startswith("BAR.").any()
     )
+    assert _core.keeps_step(kernel._core) == has_both
     in_step = max(kernel._core.working_warps_per_block, 1) if has_both else 1
     assert core.warps_in_step == pytest.approx(in_step, rel=1e-12)
     of_tensor = table["opcode"].where(table["op_class"] == "tensor")

@@ -27,12 +27,15 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
         for unit, times in off.items():
             off_units.setdefault(unit, []).append(times)
     resident, totals = [], {}
-    launched = [blocks[b % len(blocks)] for b in range(num_blocks)]
-    launched = [block for block in launched if block]
+    numbers = [b % len(blocks) for b in range(num_blocks) if blocks[b % len(blocks)]]
+    launched = [blocks[number] for number in numbers]
     alone = [0.0] * (blocks_per_sm * num_sms)
-    free, taken = {}, {}
-    for block, (slot, sm) in zip(launched, assigned(launched, num_sms, blocks_per_sm), strict=True):
+    free, taken, first_blocks = {}, {}, {}
+    places = assigned(launched, num_sms, blocks_per_sm)
+    for number, block, (slot, sm) in zip(numbers, launched, places, strict=True):
         start = free.get((slot, sm), 0.0)
+        if (slot, sm) not in free:
+            first_blocks.setdefault(sm, []).append(number)
         free[slot, sm] = start + max(w[2] for w in block)
         taken[slot, sm] = taken.get((slot, sm), 0) + 1
         alone[alone.index(min(alone))] += max(w[1] for w in block)
@@ -92,7 +95,24 @@ def play(blocks, num_blocks, num_sms, blocks_per_sm):
             )
         },
         "instructions": sum(w[0] for block in launched for w in block),
+        "first_blocks": first_blocks[max(totals, key=lambda sm: totals[sm][0])],
+        "scale": scale,
     }
+
+
+def keep_step(launch, blocks, one, together):
+    """Put the times of warps that keep step into a launch: by warps, cycles of an instruction.
+
+    one: cycles of the longest block with which the fullest SM starts, alone; together: those of all of them.
+    """
+    most = max(map(len, blocks))
+    first = launch["first_blocks"]
+    depth = max(w[2] for b in first for w in blocks[b]) * launch["scale"]
+    launch["in_step"] = {}
+    for warps in {phase[0] for depths, *_ in launch["sms"] for phase in depths}:
+        there = min(max(warps / most, 1), len(first))
+        share = (there - 1) / (len(first) - 1) if len(first) > 1 else 0
+        launch["in_step"][warps] = ((1 - share) * one + share * together) / depth
 
 
 def assigned(launched, num_sms, blocks_per_sm):
@@ -376,12 +396,13 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     issue = 1 / gpu["issue_width"]
     schedulers = gpu["schedulers_per_sm"]
     think = max(launch["alone"] - schedulers * issue, 0)
-    think += launch.get("replacements", 0) * gpu["block_replacement_cycles"]
+    beside_it = launch.get("replacements", 0) * gpu["block_replacement_cycles"]
     # The launch waits for its last stores as the last block of each place would.
     deepest = max((sum(depth.values()) for depth, *_ in launch["sms"]), default=0)
     after_stores = min(launch.get("after_stores", 0), gpu["l2_latency"])
     at_the_end = after_stores / deepest if deepest else 0
-    think += at_the_end
+    beside_it += at_the_end
+    think += beside_it
     for_stores = min(store_cycles + at_the_end, think)
     places = d["place_wait_l2"] * gpu["l2_latency"] / REFERENCE_L2
     beyond = gpu["l2_latency"] + gpu["dram_latency"]
@@ -396,11 +417,12 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         """Return cycles per instruction of a warp when some instructions wait for their code."""
         return (1 - fetched) * time + fetched * max(time, fetch_cycles)
 
-    def alone(share):
+    def alone(share, think=think):
         """Return the time alone by cause when others leave a share of it uncovered."""
         parts = uncovered(stalls, share)
-        time = {cause: (think - for_stores) * parts[cause] for cause in CAUSES}
-        time["dep"] += (think - for_stores) * max(1 - sum(parts.values()), 0)
+        stalled = max(think - for_stores, 0)
+        time = {cause: stalled * parts[cause] for cause in CAUSES}
+        time["dep"] += stalled * max(1 - sum(parts.values()), 0)
         time["l2"] += for_stores
         return time
 
@@ -461,7 +483,15 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             for name in part.keys() - {"lsu"}:
                 demand, *others = stations[name]
                 stations[name] = (min(demand, part[name]), *others)
-        root, free = network_rate(warps, think, stations, d["missing_lines"])
+        in_step = launch.get("in_step", {}).get(warps, 0)
+        own_time = think
+        if in_step:
+            # What warps wait for at the units of their SM is in the time that was played.
+            own_time = in_step + beside_it
+            for name in ("issue", "tensor", "unit", "lsu"):
+                stations[name] = (0, *stations[name][1:3])
+        root, free = network_rate(warps, own_time, stations, d["missing_lines"])
+        own_time = max(own_time, for_stores)
         rate, queues = free, {}
         if holding > 0:
             misses, queues, latency = trips(busy)
@@ -483,7 +513,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             where["l1"] += cycles * passing
             where["mshr"] += cycles * (1 - passing)
 
-        rest = max(warps / rate - think - sum(where.values()) - issuing, 0)
+        rest = max(warps / rate - own_time - sum(where.values()) - issuing, 0)
         if rate < free * (1 - 1e-9):
             if not sum(queues.values()):
                 wait_for_mshr(rest)
@@ -501,10 +531,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             if waiting > most:
                 wait_for_mshr(waiting - most)
                 where |= {name: where[name] * most / waiting for name in ("noc", "queue")}
-        lost, all_time = warps / rate - warps * issue, think + sum(where.values())
-        for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0).items():
+        lost, all_time = warps / rate - warps * issue, own_time + sum(where.values())
+        for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0, own_time).items():
             where[cause] += cycles
-        paced = warps / root - stay(stations["issue"], root) + schedulers * issue
+        paced = warps / root - stay(stations["issue"], root) + schedulers * issue * (not in_step)
         return warps / rate, paced, where
 
     sms = launch["sms"]
@@ -528,6 +558,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     latest = one_after_another(launch, d, gpu, places) + after_stores
     latest += deepest * fetched * fetch_cycles
     shorter = 1
+    if "in_step" in launch:
+        latest = math.inf
     if in_phases > latest:
         shorter = max(latest - issued, 0) / (in_phases - issued)
     in_phases = min(in_phases, latest)
