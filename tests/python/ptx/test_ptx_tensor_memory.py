@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import warpstack as ws
 from ptx_forms import access_counts, at, message_of, run
 from python_reference import ptx_tensor_memory as plain
 
@@ -420,3 +421,83 @@ def test_mistakes():
         "tcgen05.cp.cta_group::1.64x128b [%r0], %l0;": "or not the warps that get it",
     }.items():
         assert reason in message_of(text)
+
+
+#: D = A * B^T of f16, 128 x 64 of D a block: factors lie in blocks of 8 rows by 16 bytes.
+GEMM = r"""
+#include <cuda_fp16.h>
+__device__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ unsigned long long described(const void* p, unsigned rows) {
+  // Blocks of 8 rows are 128 bytes apart, the next 16 bytes of all rows behind the last of them.
+  return (shared_address(p) >> 4 & 0x3fffull) | (unsigned long long)rows << 16 | 8ull << 32 |
+         1ull << 46;
+}
+extern "C" __global__ void gemm(const half* a, const half* b, float* d, int n, int k) {
+  __shared__ alignas(128) half as[128 * 64], bs[64 * 64];
+  __shared__ unsigned long long done;
+  __shared__ unsigned found;
+  const int t = threadIdx.x, warp = t / 32, row = blockIdx.y * 128, column = blockIdx.x * 64;
+  if (warp == 0) {
+    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 64;"
+                 :: "r"(shared_address(&found)) : "memory");
+  }
+  if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(shared_address(&done)));
+  __syncthreads();
+  const unsigned tensor = *(volatile unsigned*)&found;
+  const unsigned kind = 1u << 4 | 64 / 8 << 17 | 128 / 16 << 24;
+  for (int k0 = 0, phase = 0; k0 < k; k0 += 64, phase ^= 1) {
+    for (int i = t; i < 192 * 8; i += 128) {  // 16 bytes each
+      const bool of_a = i < 128 * 8;
+      const int j = of_a ? i : i - 128 * 8, r = j / 8, piece = j % 8, rows = of_a ? 128 : 64;
+      const half* from = of_a ? a + (row + r) * k : b + (column + r) * k;
+      *(uint4*)((of_a ? as : bs) + piece * rows * 8 + r * 8) =
+          *(const uint4*)(from + k0 + 8 * piece);
+    }
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+      for (int step = 0; step < 4; ++step) {
+        asm volatile(
+            "{.reg .pred p; setp.ne.u32 p, %4, 0;"
+            "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;}"
+            :: "r"(tensor), "l"(described(as + step * 2 * 128 * 8, 128)),
+               "l"(described(bs + step * 2 * 64 * 8, 64)), "r"(kind), "r"(k0 + step)
+            : "memory");
+      }
+      asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
+                   :: "r"(shared_address(&done)) : "memory");
+    }
+    asm volatile(
+        "{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again;}"
+        :: "r"(shared_address(&done)), "r"(phase) : "memory");
+  }
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  for (int c = 0; c < 64; c += 4) {
+    unsigned w[4];
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(tensor + (warp << 21) + c));
+    asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+    for (int i = 0; i < 4; ++i) d[(row + t) * n + column + c + i] = __uint_as_float(w[i]);
+  }
+  __syncthreads();
+  if (warp == 0) {
+    asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 64;" :: "r"(tensor));
+  }
+}
+"""
+
+
+@pytest.mark.skipif(not ws.cuda.compilers(), reason="neither nvcc nor NVRTC is installed")
+def test_gemm_of_cuda():
+    rng = np.random.default_rng(7)
+    m, n, k = 256, 128, 192
+    a, b = (rng.integers(-4, 5, (rows, k)).astype(np.float16) for rows in (m, n))
+    device = ws.cuda.Device(0.25)
+    kernel = ws.cuda.compile(GEMM, arch="sm_100a", device=device).kernel("gemm")
+    arrays = [device.array(x) for x in (a, b)]
+    d = device.zeros(m * n, np.float32)
+    trace = kernel.launch((n // 64, m // 128), 128, *arrays, d, np.int32(n), np.int32(k))
+    expected = a.astype(np.float32) @ b.astype(np.float32).T
+    np.testing.assert_array_equal(d.to_host().reshape(m, n), expected)
+    assert any(trace.instructions.opcode.str.endswith(".m128n64k16.f32.f16.f16"))
