@@ -501,3 +501,23 @@ def test_gemm_of_cuda():
     expected = a.astype(np.float32) @ b.astype(np.float32).T
     np.testing.assert_array_equal(d.to_host().reshape(m, n), expected)
     assert any(trace.instructions.opcode.str.endswith(".m128n64k16.f32.f16.f16"))
+
+
+def test_times_of_products():
+    """Threads wait until the products before a commit are done, each M * N * K / rate cycles."""
+    bits = plain.instruction(128, 256, "f32", "f16", "f16")
+    ready = "mov.b64 %l4, 0; mov.b64 %l5, 0x8000000000; setp.ne.u32 %p2, 0, 0;"
+    ready = ALLOCATE + FILL + f"mov.b32 %r20, {bits};" + ready
+    product = "@%first tcgen05.mma.cta_group::1.kind::f16 [%ta], %l4, %l4, %r20, %p2;"
+    gpu = ws.gpu("b200")
+    cycles = {"simulate": [], "interval_simulation": []}
+    for count in (2, 10):
+        text = ready + product * count + COMMIT + RELEASE
+        arrays = np.zeros(32, np.uint32), np.zeros(SHARED // 4, np.uint32)
+        _, trace = run(text, *arrays, block=128, outside=OUTSIDE)
+        cycles["simulate"].append(ws.simulate(trace, gpu).cycles)
+        found = ws.predict(trace, gpu, models="interval_simulation")
+        cycles["interval_simulation"].append(float(found.iloc[0].cycles))
+    # 128 x 256 x 16 multiply-adds on four tensor cores of 1,024 a cycle
+    for name, (few, many) in cycles.items():
+        assert many - few == pytest.approx(8 * 128, rel=0.05), name
