@@ -132,10 +132,11 @@ void ControlClock::take_phase_step(std::uint32_t row, double done) {
     }
   } else if (phase.kind == trace::PhaseStep::Kind::complete && known_ == nullptr) {
     PhaseTimes& phases = shared_ != nullptr ? *shared_ : own_;
-    const Hold& copies = last(Of::copies);
-    const bool is_later = phase.is_after_copies && copies.end > done;
-    phases.add(phase.barrier, is_later ? PhaseTimes::Completion{copies.end, copies.row}
-                                       : PhaseTimes::Completion{done, row});
+    const Hold& others = last(phase.is_after_products ? Of::products : Of::copies);
+    const bool waits = phase.is_after_products || phase.is_after_copies;
+    phases.add(phase.barrier, waits && others.end > done
+                                  ? PhaseTimes::Completion{others.end, others.row}
+                                  : PhaseTimes::Completion{done, row});
   }
 }
 

@@ -59,6 +59,41 @@ void place_async_operands(const Step& step, KernelProgram& program,
       for (std::uint32_t& value : multiply.d_values) place(value);
       break;
     }
+    case Action::tensor_allocate: {
+      simt::TensorAllocation& request = program.tensor_allocations[step.detail];
+      for (std::uint32_t* value : {&request.result.slot, &request.address, &request.columns}) {
+        place(*value);
+      }
+      break;
+    }
+    case Action::tensor_product: {
+      simt::TensorProduct& product = program.tensor_products[step.detail];
+      for (std::uint32_t* value :
+           {&product.d.slot, &product.a_descriptor, &product.a.slot, &product.b_descriptor,
+            &product.instruction, &product.accumulates, &product.scale_a.slot,
+            &product.scale_b.slot}) {
+        place(*value);
+      }
+      for (std::uint32_t& value : product.disabled) place(value);
+      break;
+    }
+    case Action::tensor_transfer: {
+      simt::TensorTransfer& transfer = program.tensor_transfers[step.detail];
+      place(transfer.address.slot);
+      for (std::uint32_t& value : transfer.values) place(value);
+      break;
+    }
+    case Action::tensor_fill:
+      place(program.tensor_fills[step.detail].address.slot);
+      place(program.tensor_fills[step.detail].descriptor);
+      break;
+    case Action::tensor_shift:
+      place(program.tensor_shifts[step.detail].address.slot);
+      break;
+    case Action::tensor_commit:
+      place(program.tensor_commits[step.detail].barrier.slot);
+      place(program.tensor_commits[step.detail].blocks);
+      break;
     default:
       break;
   }

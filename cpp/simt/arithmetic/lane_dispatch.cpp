@@ -1,9 +1,10 @@
 #include "simt/arithmetic/matrix_descriptor.h"
+#include "simt/arithmetic/tensor_product.h"
 #include "simt/program/lane_form.h"
 #include "simt/program/matrix.h"
 
 // This folder is compiled for several instruction sets of the host; the functions of lane_form.h,
-// matrix.h and matrix_descriptor.h here choose the copy for this host.
+// matrix.h, matrix_descriptor.h and tensor_product.h here choose the copy for this host.
 
 namespace warpstack::simt {
 
@@ -12,6 +13,8 @@ LaneFunction find_lane_function(const LaneForm& form);
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
 void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
                    std::span<const FactorRow> a, std::span<const FactorRow> b);
+void add_products(float* sums, const float* a, const float* b, const trace::ProductStep& shape,
+                  std::uint32_t first, std::uint32_t end, bool is_exact);
 }  // namespace baseline
 
 #if defined(WARPSTACK_HAS_AVX2_LANES)
@@ -20,6 +23,8 @@ LaneFunction find_lane_function(const LaneForm& form);
 void multiply_matrices(std::byte* registers, const MatrixMultiply& multiply);
 void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool accumulates,
                    std::span<const FactorRow> a, std::span<const FactorRow> b);
+void add_products(float* sums, const float* a, const float* b, const trace::ProductStep& shape,
+                  std::uint32_t first, std::uint32_t end, bool is_exact);
 }  // namespace avx2
 
 namespace {
@@ -59,6 +64,17 @@ void multiply_rows(std::byte* registers, const WarpgroupMultiply& multiply, bool
   }
 #endif
   baseline::multiply_rows(registers, multiply, accumulates, a, b);
+}
+
+void add_products(float* sums, const float* a, const float* b, const trace::ProductStep& shape,
+                  std::uint32_t first, std::uint32_t end, bool is_exact) {
+#if defined(WARPSTACK_HAS_AVX2_LANES)
+  if (has_avx2()) {
+    avx2::add_products(sums, a, b, shape, first, end, is_exact);
+    return;
+  }
+#endif
+  baseline::add_products(sums, a, b, shape, first, end, is_exact);
 }
 
 }  // namespace warpstack::simt

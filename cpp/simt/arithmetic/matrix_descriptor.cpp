@@ -14,6 +14,32 @@ MatrixDescriptor MatrixDescriptor::unpack(std::uint64_t bits) {
           .swizzle = swizzles[bits >> 62]};
 }
 
+std::optional<MatrixDescriptor> MatrixDescriptor::unpack_of_tensor(std::uint64_t bits) {
+  constexpr std::uint64_t is_absolute = std::uint64_t{1} << 52;
+  MatrixDescriptor result = unpack(bits & ~(std::uint64_t{3} << 62));
+  if ((bits & is_absolute) != 0) return {};
+  switch (bits >> 61) {
+    case 0:
+      break;
+    case 1:
+      result.swizzle = Swizzle::bytes_128;
+      result.swaps_32_bytes = true;
+      break;
+    case 2:
+      result.swizzle = Swizzle::bytes_128;
+      break;
+    case 4:
+      result.swizzle = Swizzle::bytes_64;
+      break;
+    case 6:
+      result.swizzle = Swizzle::bytes_32;
+      break;
+    default:
+      return {};
+  }
+  return result;
+}
+
 std::uint64_t MatrixDescriptor::by_rows(std::uint32_t row, std::uint32_t k) const {
   const std::uint64_t block = start + row / 8 * stride;
   if (swizzle == Swizzle::none) return block + row % 8 * 16 + k / 16 * leading + k % 16;
@@ -21,14 +47,20 @@ std::uint64_t MatrixDescriptor::by_rows(std::uint32_t row, std::uint32_t k) cons
   return swizzled(block + row % 8 * span + k, swizzle, phase);
 }
 
-std::uint64_t MatrixDescriptor::by_columns(std::uint32_t row, std::uint32_t k) const {
-  if (swizzle == Swizzle::none) {
-    return start + row / 8 * stride + row % 8 * 2 + k / 8 * leading + k % 8 * 16;
-  }
+std::uint64_t MatrixDescriptor::by_columns(std::uint32_t row, std::uint32_t k,
+                                           std::uint32_t element_bytes) const {
   const std::uint64_t span = std::uint64_t{16} << static_cast<unsigned>(swizzle);
-  const std::uint64_t rows = span / 2;
-  return swizzled(start + row / rows * leading + row % rows * 2 + k % 8 * span + k / 8 * stride,
-                  swizzle, phase);
+  const std::uint64_t rows = span / element_bytes;
+  const std::uint64_t in_row = row % rows * element_bytes;
+  if (swizzle == Swizzle::none) {
+    return start + row / rows * stride + in_row + k / 8 * leading + k % 8 * span;
+  }
+  const std::uint64_t height = swaps_32_bytes ? 4 : 8;
+  const std::uint64_t address =
+      start + row / rows * leading + in_row + k % height * span + k / height * stride;
+  // Bits 5 and 6 change with bits 7 and 8.
+  if (swaps_32_bytes) return address ^ (((address >> 7) - phase & 3) << 5);
+  return swizzled(address, swizzle, phase);
 }
 
 }  // namespace warpstack::simt

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "simt/program/async_operations.h"
@@ -27,19 +28,24 @@ struct MatrixDescriptor {
   std::uint64_t phase = 0;  ///< 128-byte rows between the start of the swizzle's pattern and a
                             ///< multiple of its size
   Swizzle swizzle = Swizzle::none;
+  bool swaps_32_bytes = false;  ///< the swizzle of 128 bytes moves pieces of 32 bytes
 
   [[nodiscard]] static MatrixDescriptor unpack(std::uint64_t bits);
+  /// The same for operations on tensor memory, which have swizzles in other bits. Nothing if it
+  /// names none of them, or an absolute address in place of `leading`.
+  [[nodiscard]] static std::optional<MatrixDescriptor> unpack_of_tensor(std::uint64_t bits);
 
   /// Address of byte `k` of row `row` of a factor stored by rows (K-major). It consists of blocks
   /// of 8 rows, `stride` bytes apart. Without a swizzle, the first 16 bytes of 8 rows are
   /// neighbours, and the other 16 bytes of each row are `leading` bytes behind; with one, rows are
   /// as long as its pattern.
   [[nodiscard]] std::uint64_t by_rows(std::uint32_t row, std::uint32_t k) const;
-  /// Address of element `k` of row `row` of a factor of 16-bit elements stored by columns (M- or
-  /// N-major). It consists of blocks of 8 k by as many rows as its pattern holds, `leading` bytes
-  /// apart along the rows and `stride` along k; without a swizzle, of blocks of 8 by 8, with
-  /// `leading` and `stride` exchanged.
-  [[nodiscard]] std::uint64_t by_columns(std::uint32_t row, std::uint32_t k) const;
+  /// Address of element `k` of row `row` of a factor of elements of 1, 2 or 4 bytes stored by
+  /// columns (M- or N-major). It consists of blocks of 8 k by as many rows as its pattern holds,
+  /// `leading` bytes apart along the rows and `stride` along k; without a swizzle, of blocks of 8 k
+  /// by 16 bytes, with `leading` and `stride` exchanged; of 4 k where pieces have 32 bytes.
+  [[nodiscard]] std::uint64_t by_columns(std::uint32_t row, std::uint32_t k,
+                                         std::uint32_t element_bytes = 2) const;
 };
 
 /// Computes D = A * B + D for a warp: 16 rows of A, `multiply.columns` columns of B. Sums are

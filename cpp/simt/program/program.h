@@ -13,6 +13,7 @@
 #include "simt/program/matrix.h"
 #include "simt/program/operand.h"
 #include "simt/program/special_register.h"
+#include "simt/program/tensor_memory.h"
 #include "simt/program/type.h"
 #include "trace/instructions/static_instruction.h"
 
@@ -75,14 +76,20 @@ enum class Action : std::uint8_t {
   warpgroup_multiply,  ///< wgmma.mma_async
   warpgroup_commit,
   warpgroup_wait,
-  cluster_arrive,  ///< barrier.cluster.arrive
+  tensor_allocate,  ///< tcgen05.alloc, dealloc, relinquish_alloc_permit
+  tensor_product,   ///< tcgen05.mma
+  tensor_transfer,  ///< tcgen05.ld, st
+  tensor_fill,      ///< tcgen05.cp
+  tensor_shift,     ///< tcgen05.shift
+  tensor_commit,    ///< tcgen05.commit
+  cluster_arrive,   ///< barrier.cluster.arrive
   cluster_wait,
   cluster_rank,  ///< getctarank
 };
 
-/// Whether an action is an operation of async_operations.h.
+/// Whether an action is an operation of async_operations.h or tensor_memory.h.
 [[nodiscard]] constexpr bool is_async(Action action) {
-  return action >= Action::async_barrier && action <= Action::warpgroup_wait;
+  return action >= Action::async_barrier && action <= Action::tensor_commit;
 }
 
 /// One step of a program. Most instructions of the text take one step, some several.
@@ -376,6 +383,12 @@ struct KernelProgram {
   std::vector<TensorMapCopy> tensor_map_copies;
   std::vector<WarpgroupMultiply> warpgroup_multiplications;
   std::vector<WarpgroupWait> warpgroup_waits;
+  std::vector<TensorAllocation> tensor_allocations;
+  std::vector<TensorProduct> tensor_products;
+  std::vector<TensorTransfer> tensor_transfers;
+  std::vector<TensorFill> tensor_fills;
+  std::vector<TensorShift> tensor_shifts;
+  std::vector<TensorCommit> tensor_commits;
   std::vector<ConstantBank> constant_banks;  ///< by number
   std::vector<LaunchWord> launch_words;      ///< of bank 0
   std::uint32_t parameter_offset = none;  ///< offset of the parameters in bank 0; none: not there

@@ -85,6 +85,7 @@ void BlockRunner::start(std::uint64_t place) {
   start_checks();
   block_.barriers = {};
   block_.phases.clear();
+  block_.tensors.reset();
   block_.unexpected.clear();
   fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);
@@ -137,7 +138,8 @@ void BlockRunner::start_checks() {
     block_.races->begin_block();
   } else {
     const bool has_async = !program_.bulk_copies.empty() || !program_.tensor_copies.empty() ||
-                           !program_.warpgroup_multiplications.empty();
+                           !program_.warpgroup_multiplications.empty() ||
+                           !program_.tensor_products.empty() || !program_.tensor_fills.empty();
     block_.races =
         std::make_unique<RaceCheck>(execution_.num_warps, has_async, execution_.race_budget);
   }

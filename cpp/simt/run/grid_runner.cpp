@@ -63,6 +63,7 @@ void let_go(Block& block) {
   block.shared = {};
   block.shared_written = {};
   block.races.reset();
+  block.tensors.reset();
 }
 
 }  // namespace

@@ -141,8 +141,9 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
   PathEntry& path = warp.paths.back();
   const bool access = is_access(step.action);
   const bool records_itself =
-      access ||
-      ((step.action == Action::async_barrier || step.action == Action::barrier) && mask != 0);
+      access || ((step.action == Action::async_barrier || step.action == Action::tensor_commit ||
+                  step.action == Action::barrier) &&
+                 mask != 0);
   if (!records_itself) recorder_.record(warp, step, mask);
   if (execution_.clock != nullptr) {
     settle(warp);
@@ -192,6 +193,7 @@ void WarpRunner::act(Warp& warp, const Step& step, std::byte* registers, std::ui
       return;
     case Action::async_barrier:
     case Action::warpgroup_wait:
+    case Action::tensor_allocate:
     case Action::cluster_wait:
       if (mask != 0 && !async_.execute(warp, step, registers, mask)) return;
       break;
@@ -296,6 +298,11 @@ void WarpRunner::perform(Warp& warp, const Step& step, std::byte* registers, std
     case Action::tensor_map_copy:
     case Action::warpgroup_multiply:
     case Action::warpgroup_commit:
+    case Action::tensor_product:
+    case Action::tensor_transfer:
+    case Action::tensor_fill:
+    case Action::tensor_shift:
+    case Action::tensor_commit:
     case Action::cluster_arrive:
     case Action::cluster_rank:
       async_.execute(warp, step, registers, mask);

@@ -9,7 +9,7 @@
 #include "simt/state/faults.h"
 #include "simt/state/recorder.h"
 #include "simt/units/address_spaces.h"
-#include "simt/units/async_unit.h"
+#include "simt/async/async_unit.h"
 #include "simt/units/barriers.h"
 #include "simt/units/branches.h"
 #include "simt/units/built_ins.h"

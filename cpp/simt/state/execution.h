@@ -16,6 +16,7 @@
 #include "simt/state/launch.h"
 #include "simt/state/race_check.h"
 #include "simt/state/spin_detector.h"
+#include "simt/state/tensor_memory.h"
 #include "simt/state/warp.h"
 
 namespace warpstack::simt {
@@ -59,7 +60,8 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
   WrittenBytes shared_written;
-  std::unique_ptr<RaceCheck> races;  ///< null unless the launch checks for them
+  std::unique_ptr<RaceCheck> races;       ///< null unless the launch checks for them
+  std::unique_ptr<TensorMemory> tensors;  ///< null before the first allocation
   std::array<BarrierState, num_barriers> barriers{};
   std::vector<PhaseCount> phases;
   std::vector<UnexpectedBytes> unexpected;  ///< only the first for each mbarrier

@@ -17,10 +17,11 @@ using trace::MovedBytes;
          action == Action::fragment_load || action == Action::fragment_store;
 }
 
-/// Whether an action is an operation of async_operations.h with accesses.
+/// Whether an action is an operation of async_operations.h or tensor_memory.h with accesses.
 [[nodiscard]] constexpr bool is_async_access(Action action) {
   return action == Action::bulk_copy || action == Action::tensor_copy ||
-         action == Action::warpgroup_multiply;
+         action == Action::warpgroup_multiply || action == Action::tensor_product ||
+         action == Action::tensor_fill;
 }
 
 [[nodiscard]] constexpr bool is_access(Action action) {
@@ -91,6 +92,13 @@ class Recorder {
                       const trace::BarrierStep& barrier) {
     if (log_ == nullptr || step.num_rows == 0) return;
     log_->append_plain(warp.columns, log_->step_row(rows_[step.first_row], barrier), mask);
+  }
+
+  /// Records a row of a step that multiplies so, which the opcode of its row then names.
+  void record_product(Warp& warp, const Step& step, std::uint32_t mask,
+                      const trace::ProductStep& product, std::uint32_t row) {
+    if (log_ == nullptr || step.num_rows == 0) return;
+    log_->append_plain(warp.columns, log_->step_row(rows_[step.first_row + row], product), mask);
   }
 
   /// Records a read of a texture that touches the words at `addresses`.

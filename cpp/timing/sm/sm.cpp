@@ -444,10 +444,10 @@ void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uin
                           Cycle now) {
   ResidentWarp& warp = warps_[slot];
   const RowTable::Row& row = rows_[row_number];
+  if (row.is_async_product) {
+    warp.products_done = std::max(warp.products_done, now + row.latency);
+  }
   if (has_copy_groups_) {
-    if (row.is_async_product) {
-      warp.products_done = std::max(warp.products_done, now + row.latency);
-    }
     const trace::CopyGroupStep& group = rows_.copy_step(row_number);
     if (group.kind == trace::CopyGroupStep::Kind::commit) {
       switch (group.of) {
@@ -476,7 +476,8 @@ void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uin
     if (phase.is_after_copies && rows_[lsu_.load(other).row].is_async_copy) loads.push_back(other);
   }
   const Cycle latency = row.is_memory ? 1 : std::max<Cycle>(row.latency, 1);
-  phases_.complete(warp.block, phase.barrier, loads, now + latency);
+  const Cycle products = phase.is_after_products ? warp.products_done : 0;
+  phases_.complete(warp.block, phase.barrier, loads, std::max(now + latency, products));
   look_at_phases(warp.block);
 }
 

@@ -9,11 +9,12 @@
 #include "trace/columns/kernel_trace.h"
 #include "trace/columns/moved_bytes.h"
 #include "trace/instructions/effects.h"
+#include "trace/instructions/product_step.h"
 
 namespace warpstack::trace {
 
-/// A step at an mbarrier or at a barrier of the block.
-using NamedStep = std::variant<PhaseStep, BarrierStep>;
+/// A step at an mbarrier or at a barrier of the block, or what a product multiplies.
+using NamedStep = std::variant<PhaseStep, BarrierStep, ProductStep>;
 
 /// Turns issued instructions into columns and counts them by row. Coalescing and the resolution of
 /// generic addresses are only done here. The columns are the caller's, so that warps may

@@ -93,6 +93,23 @@ std::array<std::uint32_t, 3> step_numbers(const BarrierStep& step) {
   return {1, step.number, is_part ? std::numeric_limits<std::uint32_t>::max() : step.threads};
 }
 
+/// Shape and types, in bits enough for each.
+std::array<std::uint32_t, 3> step_numbers(const ProductStep& step) {
+  return {2, step.m << 20 | step.n << 10 | step.k,
+          static_cast<std::uint32_t>(step.d) << 16 | static_cast<std::uint32_t>(step.a) << 8 |
+              static_cast<std::uint32_t>(step.b)};
+}
+
+std::string named_opcode(const std::string& opcode, const PhaseStep& step) {
+  return phase_opcode(opcode, step);
+}
+std::string named_opcode(const std::string& opcode, const BarrierStep& step) {
+  return barrier_opcode(opcode, step);
+}
+std::string named_opcode(const std::string& opcode, const ProductStep& step) {
+  return product_opcode(opcode, step);
+}
+
 std::array<std::uint32_t, 4> step_key(std::uint32_t row, const NamedStep& step) {
   const auto [kind, barrier, count] =
       std::visit([](const auto& one) { return step_numbers(one); }, step);
@@ -262,9 +279,8 @@ std::uint32_t TraceBuilder::step_row(std::uint32_t row, const NamedStep& step) {
   const auto [entry, is_new] = step_rows_.try_emplace(step_key(row, step));
   if (is_new) {
     StaticInstruction named = instructions_[row];
-    const auto* const phase = std::get_if<PhaseStep>(&step);
-    named.opcode = phase != nullptr ? phase_opcode(named.opcode, *phase)
-                                    : barrier_opcode(named.opcode, std::get<BarrierStep>(step));
+    named.opcode =
+        std::visit([&](const auto& one) { return named_opcode(named.opcode, one); }, step);
     entry->second = intern(std::move(named));
   }
   return entry->second;

@@ -33,6 +33,7 @@ bool is_async_product(const StaticInstruction& instruction) {
   const std::string_view opcode = instruction.opcode;
   if (opcode.starts_with("wgmma.mma_async")) return true;
   if (instruction.op_class != OpClass::tensor) return false;
+  if (opcode.starts_with("tcgen05.mma.")) return true;
   const SassOpcode* const row = find_sass_opcode(opcode.substr(0, opcode.find('.')));
   return row != nullptr && row->is_of_group;
 }
@@ -78,6 +79,7 @@ Effects effects_of(const StaticInstruction& instruction) {
 
 bool has_product_waits(std::span<const Effects> effects) {
   return std::ranges::any_of(effects, [](const Effects& one) {
+    if (one.phase.is_after_products) return true;
     return one.groups.kind == CopyGroupStep::Kind::wait &&
            one.groups.of == CopyGroupStep::Of::products;
   });

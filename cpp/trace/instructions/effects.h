@@ -28,7 +28,7 @@ struct Effects {
   bool is_block_barrier = false;
   /// Its write barrier is for the asynchronous copies before it (`LDGDEPBAR`).
   bool awaits_copies = false;
-  /// A product that goes on without its warp (`wgmma.mma_async`).
+  /// A product that goes on without its warp (`wgmma.mma_async`, `tcgen05.mma`).
   bool is_async_product = false;
   /// A bulk copy to, or reduction in, global memory, which is in a group.
   bool is_bulk_store = false;
@@ -43,8 +43,8 @@ struct Effects {
 /// Reads what an instruction does from its opcode, SASS or PTX.
 Effects effects_of(const StaticInstruction& instruction);
 
-/// Whether instructions wait for products with a number, as those of traces before version 0.2 do
-/// not: there, registers say when sums are there.
+/// Whether instructions wait for products with a number or at an mbarrier, as those of traces
+/// before version 0.2 do not: there, registers say when sums are there.
 bool has_product_waits(std::span<const Effects> effects);
 
 /// The registers that a product that goes on without its warp waits for: not those of its sums,

@@ -28,7 +28,9 @@ PhaseStep phase_step(std::string_view opcode) {
   if (dot == std::string_view::npos) {
     const bool is_after_copies =
         opcode.starts_with("cp.async.mbarrier.") || opcode.starts_with("ARRIVES.LDGSTSBAR");
-    return {Kind::complete, *barrier, 0, is_after_copies};
+    const bool is_after_products =
+        opcode.starts_with("tcgen05.commit.") || opcode.starts_with("UTCBAR");
+    return {Kind::complete, *barrier, 0, is_after_copies, is_after_products};
   }
   const auto count = decimal(numbers.substr(dot + 1));
   if (!count) return {};

@@ -22,6 +22,8 @@ struct PhaseStep {
   std::uint32_t count = 0;
   /// complete: when the copies of the warp before it are done (`cp.async.mbarrier.arrive`).
   bool is_after_copies = false;
+  /// complete: when the products of the warp before it are done (`tcgen05.commit`).
+  bool is_after_products = false;
 
   bool operator==(const PhaseStep&) const = default;
 };

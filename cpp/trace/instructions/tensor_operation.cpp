@@ -63,6 +63,7 @@ std::optional<TensorType> type_of(std::string_view factor, std::string_view sum)
   if (factor == "tf32") return TensorType::tf32;
   if (factor == "f64") return TensorType::f64;
   if (factor == "e4m3" || factor == "e5m2") return TensorType::f8;
+  if (factor == "e2m3" || factor == "e3m2" || factor == "e2m1") return TensorType::f8;
   if (factor == "s8" || factor == "u8") return TensorType::s8;
   if (factor == "s4" || factor == "u4") return TensorType::s4;
   if (factor == "b1") return TensorType::b1;
@@ -83,7 +84,8 @@ std::optional<TensorOperation> ptx_operation(const std::vector<std::string_view>
   if (!shape || types.size() < 2) return {};
   const auto type = type_of(types.size() == 2 ? "f16" : types[1], types[0]);
   if (!type) return {};
-  return TensorOperation{*type, shape->multiply_adds(), words[0] == "wgmma"};
+  const bool is_of_sm = words[0] == "tcgen05";
+  return TensorOperation{*type, shape->multiply_adds(), is_of_sm || words[0] == "wgmma", is_of_sm};
 }
 
 std::optional<TensorType> sass_type(Factors factors, const std::vector<std::string_view>& words) {
@@ -126,7 +128,7 @@ std::optional<TensorOperation> sass_operation(const std::vector<std::string_view
 std::optional<TensorOperation> tensor_operation(std::string_view opcode) {
   const std::vector<std::string_view> words = words_of(opcode);
   std::optional<TensorOperation> operation;
-  if (words[0] == "mma" || words[0] == "wmma" || words[0] == "wgmma") {
+  if (words[0] == "mma" || words[0] == "wmma" || words[0] == "wgmma" || words[0] == "tcgen05") {
     operation = ptx_operation(words);
   } else {
     operation = sass_operation(words);
@@ -137,6 +139,10 @@ std::optional<TensorOperation> tensor_operation(std::string_view opcode) {
     return word == "SP" || word == "sp" || word.starts_with("sp::");
   });
   if (has_zeros) operation->multiply_adds /= 2;
+  for (const std::string_view word : words) {
+    const bool halves = word.starts_with("kind::mxf4") || word == "cta_group::2" || word == "2CTA";
+    if (halves) operation->multiply_adds /= 2;
+  }
   return operation;
 }
 

@@ -8,7 +8,7 @@
 #include "simt/arithmetic/matrix_descriptor.h"
 #include "simt/program/tensor_map.h"
 #include "simt/state/cluster.h"
-#include "simt/units/async_barriers.h"
+#include "simt/async/async_barriers.h"
 #include "trace/columns/moved_bytes.h"
 
 namespace warpstack::simt {

@@ -139,7 +139,7 @@ def test_trap():
 def test_unsupported_instructions_are_named_before_anything_runs():
     device = ws.cuda.Device(0.25)
     for code, reason in {
-        "tcgen05.wait::ld.sync.aligned;": "cannot simulate tcgen05.wait::ld.sync.aligned: the instruction",
+        "tcgen05.wait::ld.aligned;": "cannot simulate tcgen05.wait::ld.aligned: it does not name .sync",
         "st.async.shared::cluster.u32 [%a0], %t;": "cannot simulate st.async",
         "istypep.texref %p0, %l0;": "cannot simulate istypep.texref: the instruction is not",
         "barrier.cluster.sync;": "it neither arrives nor waits",

@@ -541,8 +541,8 @@ def test_faults(body, block, message):
         ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];", "too few or many registers"),
         ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0}, [%r1];", "shape is not supported"),
         (
-            "tcgen05.fence::before_thread_sync;",
-            "kernel k: cannot simulate tcgen05.fence::before_thread_sync: the instruction is not",
+            "tcgen05.fence::before;",
+            "kernel k: cannot simulate tcgen05.fence::before: this operation on tensor memory",
         ),
     ],
 )

@@ -10,7 +10,7 @@
 // In machine code their word counts up. With n arrivals still to come, bits 43 to 62 hold 2^20 - n,
 // bits 1 to 20 the same for the next phase, and bit 63 is the phase's parity (what ptxas makes of
 // mbarrier.init, .pending_count and .test_wait.parity). Here words are those of
-// simt/units/async_barriers.h, and what code computes is translated.
+// simt/async/async_barriers.h, and what code computes is translated.
 
 namespace warpstack::sass {
 namespace {

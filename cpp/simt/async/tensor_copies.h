@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "simt/async/bulk_copies.h"
 #include "simt/program/tensor_map.h"
-#include "simt/units/bulk_copies.h"
 
 namespace warpstack::simt {
 

@@ -1,4 +1,4 @@
-#include "simt/units/async_barriers.h"
+#include "simt/async/async_barriers.h"
 
 #include <algorithm>
 #include <bit>
@@ -127,6 +127,18 @@ void AsyncBarriers::complete(Warp& warp, const Step& step, std::uint32_t lane, A
   expect(warp, step, lane, word, -static_cast<std::int64_t>(bytes));
   end_phase(word, space, address);
   if (word.bytes < 0) note_unexpected(warp, step, lane, address);
+  const std::uint64_t packed = word.pack();
+  std::memcpy(at, &packed, barrier_bytes);
+  ++execution_.async_events;
+}
+
+void AsyncBarriers::arrive_once(Warp& warp, const Step& step, std::uint32_t lane,
+                                AddressSpace space, std::uint64_t address) {
+  std::byte* const at = place(warp, step, lane, space, address, false);
+  BarrierWord word = load(warp, step, lane, at, address);
+  order(warp, step, lane, space, address, true);
+  arrive(warp, step, lane, word, 1, false);
+  end_phase(word, space, address);
   const std::uint64_t packed = word.pack();
   std::memcpy(at, &packed, barrier_bytes);
   ++execution_.async_events;

@@ -1,4 +1,4 @@
-#include "simt/units/warpgroup_unit.h"
+#include "simt/async/warpgroup_unit.h"
 
 #include <algorithm>
 #include <bit>

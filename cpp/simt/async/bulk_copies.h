@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "simt/async/async_barriers.h"
 #include "simt/state/execution.h"
 #include "simt/state/faults.h"
 #include "simt/state/recorder.h"
 #include "simt/units/address_spaces.h"
-#include "simt/units/async_barriers.h"
 #include "simt/units/race_monitor.h"
 
 namespace warpstack::simt {

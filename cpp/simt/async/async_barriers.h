@@ -51,6 +51,9 @@ class AsyncBarriers {
   /// `actor` made it, for the race check.
   void complete(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
                 std::uint64_t address, std::uint64_t bytes, std::uint32_t actor);
+  /// A lane's operations are done, for which the barrier at an address waits as for one arrival.
+  void arrive_once(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
+                   std::uint64_t address);
   /// Counts an instruction that will complete something at a barrier, for a copy with a mask of
   /// `blocks` in these blocks of the cluster. Empty unless the barrier is the block's own, because
   /// the trace of a block does not know of others.

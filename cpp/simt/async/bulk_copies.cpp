@@ -1,4 +1,4 @@
-#include "simt/units/bulk_copies.h"
+#include "simt/async/bulk_copies.h"
 
 #include <bit>
 #include <cstring>

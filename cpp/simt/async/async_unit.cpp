@@ -1,4 +1,4 @@
-#include "simt/units/async_unit.h"
+#include "simt/async/async_unit.h"
 
 #include <bit>
 
@@ -36,6 +36,21 @@ bool AsyncUnit::execute(Warp& warp, const Step& step, std::byte* registers, std:
     case Action::warpgroup_commit:
       products_.commit(warp);
       return true;
+    case Action::tensor_product:
+      tensor_memory_.multiply(warp, step, registers, mask);
+      return true;
+    case Action::tensor_transfer:
+      tensor_memory_.transfer(warp, step, registers, mask);
+      return true;
+    case Action::tensor_fill:
+      tensor_memory_.fill(warp, step, registers, mask);
+      return true;
+    case Action::tensor_shift:
+      tensor_memory_.shift(warp, step, registers, mask);
+      return true;
+    case Action::tensor_commit:
+      tensor_memory_.commit(warp, step, registers, mask);
+      return true;
     case Action::cluster_arrive:
       arrive_at_cluster(warp, mask);
       ++execution_.async_events;
@@ -70,6 +85,8 @@ bool AsyncUnit::is_over(Warp& warp, const Step& step, std::byte* registers, std:
       return barriers_.execute(warp, step, registers, mask);
     case Action::warpgroup_wait:
       return products_.wait(warp, step);
+    case Action::tensor_allocate:
+      return tensor_memory_.allocate(warp, step, registers, mask);
     default:
       return cluster_has_come(execution_, warp, mask);
   }
@@ -109,6 +126,8 @@ std::string AsyncUnit::text(Warp& warp) {
       return barriers_.text(warp, step, warp.async.held_mask);
     case Action::warpgroup_wait:
       return products_.text(warp, step);
+    case Action::tensor_allocate:
+      return tensor_memory_.text(warp, step);
     default:
       return "the barrier of its cluster";
   }

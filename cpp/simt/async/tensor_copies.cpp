@@ -1,4 +1,4 @@
-#include "simt/units/tensor_copies.h"
+#include "simt/async/tensor_copies.h"
 
 #include <algorithm>
 #include <bit>

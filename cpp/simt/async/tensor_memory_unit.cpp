@@ -1,0 +1,494 @@
+#include "simt/async/tensor_memory_unit.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "common/text.h"
+#include "simt/arithmetic/half_bits.h"
+#include "simt/program/registers.h"
+#include "simt/state/cluster.h"
+
+namespace warpstack::simt {
+namespace {
+
+constexpr std::uint32_t piece_bytes = 16;
+constexpr std::uint32_t factor_columns = factor_bytes / 4;
+/// Bytes that shared memory delivers per wavefront.
+constexpr std::uint32_t wavefront_bytes = 128;
+constexpr std::uint32_t one_nan = 0x7fffffffu;
+
+std::uint32_t wavefronts_of(std::uint32_t bytes) {
+  return std::max((bytes + wavefront_bytes - 1) / wavefront_bytes, 1u);
+}
+
+template <class Each>
+void for_each_lane(std::uint32_t mask, Each each) {
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    each(static_cast<std::uint32_t>(std::countr_zero(rest)));
+  }
+}
+
+/// The wrapping or saturating sum of products and an old sum.
+std::uint32_t add_integer(float products, std::uint32_t old, bool saturates) {
+  const std::int64_t sum = static_cast<std::int64_t>(products) + static_cast<std::int32_t>(old);
+  if (!saturates) return static_cast<std::uint32_t>(sum);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(sum, std::int64_t{-1} - 0x7fffffff, 0x7fffffff));
+}
+
+}  // namespace
+
+void TensorMemoryUnit::require_warp(const Issue& issue, std::uint32_t mask) const {
+  if (mask == all_lanes) return;
+  stop(issue, "an operation of a warp on tensor memory needs all 32 threads, " +
+                  std::to_string(std::popcount(mask)) + " of warp " +
+                  std::to_string(issue.warp.number) + " execute it");
+}
+
+std::uint32_t TensorMemoryUnit::same_address(const Issue& issue, const std::byte* registers,
+                                             const AddressOperand& operand,
+                                             const char* what) const {
+  const std::uint64_t first = address_in(registers, operand, 0);
+  for (std::uint32_t lane = 1; lane < warp_size; ++lane) {
+    const std::uint64_t other = address_in(registers, operand, lane);
+    if (other == first) continue;
+    stop(issue, std::string("the threads of the warp have different ") + what + ", " +
+                    hexadecimal(first) + " and " + hexadecimal(other));
+  }
+  return static_cast<std::uint32_t>(first);
+}
+
+TensorPlace TensorMemoryUnit::place(const Issue& issue, std::uint64_t address,
+                                    std::uint32_t columns, const char* what) const {
+  const TensorPlace result{static_cast<std::uint32_t>(address >> 16 & 0xffff),
+                           static_cast<std::uint32_t>(address & 0xffff)};
+  const TensorMemory* const memory = execution_.block.tensors.get();
+  if (result.lane >= tensor_lanes || memory == nullptr || !memory->holds(result.column, columns)) {
+    stop(issue, std::string(what) + " at " + hexadecimal(address) + " has columns " +
+                    std::to_string(result.column) + "-" +
+                    std::to_string(result.column + columns - 1) + " from lane " +
+                    std::to_string(result.lane) + " of tensor memory on; the block has allocated " +
+                    (memory == nullptr ? "no columns" : memory->text()) + " of 128 lanes");
+  }
+  return result;
+}
+
+bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* registers,
+                                std::uint32_t mask) {
+  using Kind = TensorAllocation::Kind;
+  const TensorAllocation& request = program_.tensor_allocations[step.detail];
+  const Issue issue{warp, step, static_cast<std::uint32_t>(std::countr_zero(mask))};
+  require_warp(issue, mask);
+  if (execution_.block.tensors == nullptr) {
+    execution_.block.tensors = std::make_unique<TensorMemory>();
+  }
+  TensorMemory& memory = *execution_.block.tensors;
+  if (request.kind == Kind::relinquish) {
+    memory.may_allocate = false;
+    return true;
+  }
+  const std::uint32_t columns = same_address(
+      issue, registers, {.slot = request.columns, .is_64_bits = false}, "numbers of columns");
+  if (!std::has_single_bit(columns) || columns < TensorMemory::least_columns ||
+      columns > tensor_columns) {
+    stop(issue, std::to_string(columns) +
+                    " columns of tensor memory; a power of two from 32 to 512 is possible");
+  }
+  if (request.kind == Kind::release) {
+    const std::uint32_t address =
+        same_address(issue, registers, {.slot = request.address, .is_64_bits = false});
+    if (!memory.release(address, columns)) {
+      stop(issue, "there is no allocation of " + std::to_string(columns) + " columns at " +
+                      hexadecimal(address) + " of tensor memory; the block has allocated " +
+                      memory.text());
+    }
+    ++execution_.async_events;
+    return true;
+  }
+  if (!memory.may_allocate) {
+    stop(issue, "the block allocates tensor memory after tcgen05.relinquish_alloc_permit");
+  }
+  const auto first = memory.allocate(columns);
+  if (!first) return false;
+  memory.last().made_by = &warp.text_of(step);
+  memory.last().place = faults_.place_of(warp, step, issue.lane);
+  const std::uint64_t target = address_in(registers, request.result, issue.lane);
+  std::byte* const to = spaces_.shared_place(warp, step, issue.lane, request.result.space, target,
+                                             sizeof *first, {.reads = false, .writes = true});
+  std::memcpy(to, &*first, sizeof *first);
+  if (races_.is_on()) {
+    LaneAddresses one;
+    one.mask = 1u << issue.lane;
+    one.address[issue.lane] = target;
+    races_.check(warp, step, request.result.space, one, sizeof *first, RaceKind::store);
+  }
+  return true;
+}
+
+std::string TensorMemoryUnit::text(const Warp& warp, const Step& step) const {
+  const TensorAllocation& request = program_.tensor_allocations[step.detail];
+  const std::byte* const registers = warp.file.data() + warp.frames.back().base;
+  return "tcgen05.alloc of " + std::to_string(lane_u32(registers, request.columns, 0)) +
+         " columns of tensor memory, of which the block has allocated " +
+         execution_.block.tensors->text();
+}
+
+MatrixDescriptor TensorMemoryUnit::descriptor(const Issue& issue, std::uint64_t bits,
+                                              const char* what) const {
+  const auto found = MatrixDescriptor::unpack_of_tensor(bits);
+  if (!found) {
+    stop(issue, std::string("the descriptor of ") + what + ", " + hexadecimal(bits) +
+                    ", has a swizzle that does not exist, or an absolute address as its stride");
+  }
+  return *found;
+}
+
+const std::byte* TensorMemoryUnit::shared_piece(const Issue& issue, std::uint64_t address) {
+  const std::byte* const found =
+      spaces_.shared(issue.warp, issue.step, issue.lane, address, piece_bytes, {.reads = true});
+  if (races_.is_on()) {
+    races_.check_async(issue.warp, issue.step, AddressSpace::shared, issue.lane, address,
+                       piece_bytes, RaceKind::load, issue.warp.number);
+  }
+  return found;
+}
+
+void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& from,
+                                   bool by_columns, std::uint32_t element_bytes,
+                                   std::span<FactorRow> rows) {
+  if (by_columns != from.swaps_32_bytes && (from.swaps_32_bytes || element_bytes == 4)) {
+    stop(issue,
+         "a swizzle of 128 bytes in pieces of 32 is for factors of tf32 that are stored by "
+         "columns, and these have no other one");
+  }
+  for (std::uint32_t row = 0; row < rows.size() && !by_columns; ++row) {
+    for (std::uint32_t k = 0; k < factor_bytes; k += piece_bytes) {
+      std::memcpy(rows[row].data() + k, shared_piece(issue, from.by_rows(row, k)), piece_bytes);
+    }
+  }
+  if (!by_columns) return;
+  const std::uint32_t rows_of_piece = piece_bytes / element_bytes;
+  for (std::uint32_t row = 0; row < rows.size(); row += rows_of_piece) {
+    for (std::uint32_t k = 0; k < factor_bytes / element_bytes; ++k) {
+      const std::byte* const piece = shared_piece(issue, from.by_columns(row, k, element_bytes));
+      for (std::uint32_t r = 0; r < rows_of_piece && row + r < rows.size(); ++r) {
+        std::memcpy(rows[row + r].data() + k * element_bytes, piece + r * element_bytes,
+                    element_bytes);
+      }
+    }
+  }
+}
+
+void TensorMemoryUnit::read_from_tensor(TensorPlace first, const TensorProduct& product,
+                                        const trace::ProductStep& shape) {
+  for (std::uint32_t row = 0; row < rows_.size(); ++row) {
+    const std::uint32_t lane =
+        first.lane + place_of_sum(shape, product.weights_stationary, row, 0).lane;
+    std::memcpy(rows_[row].data(), &memory().word(lane, first.column), factor_bytes);
+  }
+}
+
+void TensorMemoryUnit::multiply(Warp& warp, const Step& step, const std::byte* registers,
+                                std::uint32_t mask) {
+  const TensorProduct& product = program_.tensor_products[step.detail];
+  if (warp.detector != nullptr) warp.detector->work();
+  trace::ProductStep shape;
+  for_each_lane(mask, [&](std::uint32_t lane) {
+    const Issue issue{warp, step, lane};
+    const std::uint32_t bits = lane_u32(registers, product.instruction, static_cast<int>(lane));
+    const auto descriptor = ProductDescriptor::unpack(product.kind, bits);
+    const auto fault = descriptor ? descriptor->fault(product) : "it names types that do not exist";
+    if (fault) stop(issue, "the instruction descriptor " + hexadecimal(bits) + ": " + *fault);
+    multiply_lane(issue, registers, *descriptor);
+    shape = descriptor->shape;
+  });
+  const std::uint32_t rows_of_a = product.a_descriptor == none ? 0 : shape.m;
+  recorder_.record_wavefronts(warp, step, mask,
+                              wavefronts_of((rows_of_a + shape.n) * factor_bytes));
+  recorder_.record_product(warp, step, mask, shape, 1);
+}
+
+void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* registers,
+                                     const ProductDescriptor& descriptor) {
+  const TensorProduct& product = program_.tensor_products[issue.step.detail];
+  const trace::ProductStep& shape = descriptor.shape;
+  const auto lane = static_cast<int>(issue.lane);
+  const bool is_half_used = shape.m == 64 && !product.weights_stationary;
+  const std::uint32_t folds =
+      product.weights_stationary && shape.m < tensor_lanes ? tensor_lanes / shape.m : 1;
+  const TensorPlace d =
+      place(issue, address_in(registers, product.d, issue.lane), shape.n / folds, "D");
+  if (d.lane != 0 && !(is_half_used && d.lane == 16)) {
+    stop(issue, "D begins at lane " + std::to_string(d.lane) + " of tensor memory, not at 0" +
+                    (is_half_used ? " or 16" : ""));
+  }
+  const bool is_dense = product.kind == TensorKind::mxf4 || product.kind == TensorKind::mxf4nvf4;
+  const ElementPacking packing = is_dense ? ElementPacking::dense : ElementPacking::padded;
+  const auto bytes_of = [](trace::ProductElement element) {
+    return std::max(bits_of(element) / 8, 1u);
+  };
+  rows_.resize(shape.m);
+  if (product.a_descriptor == none) {
+    const TensorPlace a =
+        place(issue, address_in(registers, product.a, issue.lane), factor_columns, "A");
+    if (a.lane != d.lane) {
+      stop(issue, "A begins at lane " + std::to_string(a.lane) +
+                      " of tensor memory and D at lane " + std::to_string(d.lane));
+    }
+    if (folds > 1) {
+      stop(issue, "A in tensor memory of a product with .ws and M = " + std::to_string(shape.m) +
+                      " is not supported");
+    }
+    read_from_tensor(a, product, shape);
+    a_.read(shape.a, is_dense ? packing : ElementPacking::bytes, shape.k, rows_,
+            descriptor.negate_a);
+  } else {
+    read_factor(issue,
+                this->descriptor(issue, lane_u64(registers, product.a_descriptor, lane), "A"),
+                descriptor.transpose_a, bytes_of(shape.a), rows_);
+    a_.read(shape.a, packing, shape.k, rows_, descriptor.negate_a);
+  }
+  rows_.resize(shape.n);
+  read_factor(issue, this->descriptor(issue, lane_u64(registers, product.b_descriptor, lane), "B"),
+              descriptor.transpose_b, bytes_of(shape.b), rows_);
+  b_.read(shape.b, packing, shape.k, rows_, descriptor.negate_b);
+  b_.turn(shape.n, shape.k);
+  const bool accumulates = (predicate_bits(registers + product.accumulates) >> issue.lane & 1) != 0;
+  sums_.assign(std::size_t{shape.m} * shape.n, 0.0f);
+  const bool is_integer = shape.d == trace::ProductElement::s32;
+  if (accumulates && !is_integer) load_sums(d, product, descriptor);
+  if (is_block_scaled(product.kind)) {
+    add_scaled(issue, registers, descriptor);
+  } else {
+    const bool is_exact = bits_of(shape.a) < 32 && shape.a != trace::ProductElement::bf16;
+    add_products(sums_.data(), a_.data(), b_.data(), shape, 0, shape.k, is_exact);
+  }
+  std::array<std::uint32_t, 4> disabled{};
+  for (std::size_t i = 0; i < disabled.size(); ++i) {
+    if (product.disabled[i] != none) disabled[i] = lane_u32(registers, product.disabled[i], lane);
+  }
+  store_sums(d, product, descriptor, disabled, accumulates);
+}
+
+void TensorMemoryUnit::load_sums(TensorPlace d, const TensorProduct& product,
+                                 const ProductDescriptor& descriptor) {
+  const trace::ProductStep& shape = descriptor.shape;
+  const bool is_half = shape.d == trace::ProductElement::f16;
+  const float factor = std::ldexp(1.0f, -static_cast<int>(product.shift_of_d));
+  float* sum = sums_.data();
+  for (std::uint32_t row = 0; row < shape.m; ++row) {
+    for (std::uint32_t column = 0; column < shape.n; ++column, ++sum) {
+      const TensorPlace at = place_of_sum(shape, product.weights_stationary, row, column);
+      const std::uint32_t word = memory().word(d.lane + at.lane, d.column + at.column);
+      *sum =
+          (is_half ? half_to_float(static_cast<std::uint16_t>(word)) : std::bit_cast<float>(word)) *
+          factor;
+    }
+  }
+}
+
+void TensorMemoryUnit::store_sums(TensorPlace d, const TensorProduct& product,
+                                  const ProductDescriptor& descriptor,
+                                  std::span<const std::uint32_t> disabled, bool accumulates) {
+  const trace::ProductStep& shape = descriptor.shape;
+  const float* sum = sums_.data();
+  for (std::uint32_t row = 0; row < shape.m; ++row) {
+    for (std::uint32_t column = 0; column < shape.n; ++column, ++sum) {
+      const TensorPlace at = place_of_sum(shape, product.weights_stationary, row, column);
+      const std::uint32_t lane = d.lane + at.lane;
+      if ((disabled[lane / 32] >> lane % 32 & 1) != 0) continue;
+      std::uint32_t& word = memory().word(lane, d.column + at.column);
+      if (shape.d == trace::ProductElement::s32) {
+        word = add_integer(*sum, accumulates ? word : 0, descriptor.saturate);
+      } else if (shape.d == trace::ProductElement::f16) {
+        word = *sum != *sum ? one_nan & 0xffff : float_to_half(*sum);
+      } else {
+        word = *sum != *sum ? one_nan : std::bit_cast<std::uint32_t>(*sum);
+      }
+    }
+  }
+}
+
+void TensorMemoryUnit::add_scaled(const Issue& issue, const std::byte* registers,
+                                  const ProductDescriptor& descriptor) {
+  const TensorProduct& product = program_.tensor_products[issue.step.detail];
+  const trace::ProductStep& shape = descriptor.shape;
+  const auto scales_at = [&](const AddressOperand& operand, std::uint32_t rows, const char* what) {
+    const TensorPlace found = place(issue, address_in(registers, operand, issue.lane) & 0x3fffffff,
+                                    (rows + 31) / 32, what);
+    if (found.lane == 0) return found;
+    stop(issue, std::string(what) + " begin at lane " + std::to_string(found.lane) +
+                    " of tensor memory, not at 0");
+  };
+  const TensorPlace of_a = scales_at(product.scale_a, shape.m, "the scales of A");
+  const TensorPlace of_b = scales_at(product.scale_b, shape.n, "the scales of B");
+  // Row r is lane r % 32, column r / 32; all groups of 32 lanes hold the same.
+  const auto scale = [&](TensorPlace from, std::uint32_t row, std::uint32_t byte) {
+    const std::uint32_t word = memory().word(row % 32, from.column + row / 32);
+    return scale_of(static_cast<std::uint8_t>(word >> 8 * byte), descriptor.scales_are_exponents);
+  };
+  const std::uint32_t per_scale = product.elements_per_scale;
+  std::vector<double> scales_b(shape.n);
+  for (std::uint32_t block = 0; block < shape.k / per_scale; ++block) {
+    block_sums_.assign(sums_.size(), 0.0f);
+    add_products(block_sums_.data(), a_.data(), b_.data(), shape, block * per_scale,
+                 (block + 1) * per_scale, true);
+    for (std::uint32_t n = 0; n < shape.n; ++n) {
+      scales_b[n] = scale(of_b, n, descriptor.scale_b_byte + block);
+    }
+    for (std::uint32_t m = 0; m < shape.m; ++m) {
+      const double scale_a = scale(of_a, m, descriptor.scale_a_byte + block);
+      float* const sums = sums_.data() + std::size_t{m} * shape.n;
+      const float* const products = block_sums_.data() + std::size_t{m} * shape.n;
+      for (std::uint32_t n = 0; n < shape.n; ++n) {
+        sums[n] = static_cast<float>(sums[n] + products[n] * (scale_a * scales_b[n]));
+      }
+    }
+  }
+}
+
+void TensorMemoryUnit::transfer(Warp& warp, const Step& step, std::byte* registers,
+                                std::uint32_t mask) {
+  const TensorTransfer& transfer = program_.tensor_transfers[step.detail];
+  const Issue issue{warp, step, static_cast<std::uint32_t>(std::countr_zero(mask))};
+  require_warp(issue, mask);
+  const std::uint32_t address = same_address(issue, registers, transfer.address);
+  const std::uint32_t wide = transfer.is_packed ? 2 : 1;
+  const auto count = static_cast<std::uint32_t>(transfer.values.size());
+  const TensorPlace last = place_of_register(transfer.shape, warp_size - 1, count - 1);
+  const std::uint32_t columns = (last.column + 1) * wide;
+  const TensorPlace first = place(issue, address, columns, "the transfer");
+  const bool is_halves = transfer.shape == TensorShape::l16b32x2;
+  if (is_halves)
+    (void)place(issue, address + transfer.second, columns, "the transfer's second half");
+  const std::uint32_t own = warp.number % (tensor_lanes / lanes_of_warp) * lanes_of_warp;
+  const bool may_be_upper = transfer.shape != TensorShape::l32b32;
+  if (first.lane != own && !(may_be_upper && first.lane == own + 16)) {
+    stop(issue, "warp " + std::to_string(warp.number) + " has lanes " + std::to_string(own) + "-" +
+                    std::to_string(own + lanes_of_warp - 1) +
+                    " of tensor memory; the address names lane " + std::to_string(first.lane) +
+                    (may_be_upper ? "; it begins at the first or the 17th of them"
+                                  : "; it begins at the first of them"));
+  }
+  for (std::uint32_t number = 0; number < count; ++number) {
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      const TensorPlace at = place_of_register(transfer.shape, lane, number);
+      const std::uint32_t column =
+          first.column + at.column * wide + (is_halves && lane >= 16 ? transfer.second : 0);
+      std::uint32_t& low = memory().word(first.lane + at.lane, column);
+      const auto l = static_cast<int>(lane);
+      if (!transfer.is_store) {
+        std::uint32_t word = low;
+        if (transfer.is_packed) {
+          word = (low & 0xffff) | memory().word(first.lane + at.lane, column + 1) << 16;
+        }
+        write_lane(registers, transfer.values[number], 4, l, word);
+        continue;
+      }
+      const std::uint32_t word = lane_u32(registers, transfer.values[number], l);
+      low = transfer.is_packed ? word & 0xffff : word;
+      if (transfer.is_packed) memory().word(first.lane + at.lane, column + 1) = word >> 16;
+    }
+  }
+}
+
+void TensorMemoryUnit::fill(Warp& warp, const Step& step, const std::byte* registers,
+                            std::uint32_t mask) {
+  const TensorFill& fill = program_.tensor_fills[step.detail];
+  if (warp.detector != nullptr) warp.detector->work();
+  for_each_lane(mask, [&](std::uint32_t lane) {
+    const Issue issue{warp, step, lane};
+    const TensorPlace to = place(issue, address_in(registers, fill.address, lane), fill.bytes / 4,
+                                 "the copy's target");
+    const std::uint32_t last = (fill.rows - 1) % 32 * fill.lane_step +
+                               (fill.rows - 1) / 32 * fill.upper_rows +
+                               (fill.copies - 1) * fill.copy_step;
+    if (to.lane + last >= tensor_lanes) {
+      stop(issue, "a copy to lanes " + std::to_string(to.lane) + "-" +
+                      std::to_string(to.lane + last) + " of tensor memory, which has 128");
+    }
+    const MatrixDescriptor from = descriptor(
+        issue, lane_u64(registers, fill.descriptor, static_cast<int>(lane)), "the source");
+    for (std::uint32_t row = 0; row < fill.rows; ++row) {
+      const std::uint32_t target = to.lane + row % 32 * fill.lane_step + row / 32 * fill.upper_rows;
+      for (std::uint32_t at = 0; at < fill.bytes; at += piece_bytes) {
+        std::array<std::byte, piece_bytes> piece;
+        const std::byte* const source = shared_piece(issue, from.by_rows(row, at));
+        if (fill.format == TensorFill::Format::bytes) {
+          std::memcpy(piece.data(), source, piece_bytes);
+        } else {
+          piece = spread_numbers(source, fill.format);
+        }
+        for (std::uint32_t copy = 0; copy < fill.copies; ++copy) {
+          std::memcpy(&memory().word(target + copy * fill.copy_step, to.column + at / 4),
+                      piece.data(), piece_bytes);
+        }
+      }
+    }
+  });
+  recorder_.record_wavefronts(warp, step, mask, wavefronts_of(fill.rows * fill.bytes));
+}
+
+void TensorMemoryUnit::shift(Warp& warp, const Step& step, const std::byte* registers,
+                             std::uint32_t mask) {
+  for_each_lane(mask, [&](std::uint32_t lane) {
+    const Issue issue{warp, step, lane};
+    const TensorPlace first =
+        place(issue, address_in(registers, program_.tensor_shifts[step.detail].address, lane),
+              factor_columns, "the shift");
+    if (first.lane % lanes_of_warp != 0) {
+      stop(issue, "a shift from lane " + std::to_string(first.lane) +
+                      " of tensor memory on; it begins at a multiple of 32");
+    }
+    for (std::uint32_t row = 0; row + 1 < lanes_of_warp; ++row) {
+      std::memcpy(&memory().word(first.lane + row, first.column),
+                  &memory().word(first.lane + row + 1, first.column), factor_bytes);
+    }
+  });
+}
+
+void TensorMemoryUnit::commit(Warp& warp, const Step& step, const std::byte* registers,
+                              std::uint32_t mask) {
+  const TensorCommit& commit = program_.tensor_commits[step.detail];
+  if (warp.detector != nullptr) warp.detector->work();
+  recorder_.record_phase(
+      warp, step, mask, barriers_.count_completion(registers, commit.barrier, mask, commit.blocks));
+  for_each_lane(mask, [&](std::uint32_t lane) {
+    const std::uint64_t address = address_in(registers, commit.barrier, lane);
+    if (commit.blocks == none) {
+      barriers_.arrive_once(warp, step, lane, commit.barrier.space, address);
+      return;
+    }
+    const std::uint32_t ranks = lane_u32(registers, commit.blocks, static_cast<int>(lane)) & 0xffff;
+    const std::uint64_t present = cluster_blocks(execution_.cluster);
+    if (ranks >> present != 0) {
+      stop({warp, step, lane}, "an arrival in the blocks of the mask " + hexadecimal(ranks) +
+                                   " of a cluster of " + std::to_string(present));
+    }
+    const std::uint64_t shared =
+        commit.barrier.space == AddressSpace::generic ? address - shared_window : address;
+    for_each_lane(ranks, [&](std::uint32_t rank) {
+      barriers_.arrive_once(warp, step, lane, AddressSpace::shared,
+                            cluster_address(shared % trace::window_bytes, rank));
+    });
+  });
+}
+
+void TensorMemoryUnit::check_end() {
+  const TensorMemory* const memory = execution_.block.tensors.get();
+  if (memory == nullptr) return;
+  for (const TensorMemory::Allocation& one : memory->allocations()) {
+    execution_.need_turn();  // the text is that of the first occurrence
+    Note& note = faults_.book().note("tensor memory", one.made_by,
+                                     [&] { return Faults::line_of(*one.made_by); });
+    if (note.count++ > 0) continue;
+    note.place = one.place;
+    note.what = "the block ends with these " + std::to_string(one.columns) +
+                " columns of tensor memory, which tcgen05.dealloc must release";
+  }
+}
+
+}  // namespace warpstack::simt
