@@ -425,7 +425,9 @@ void Lowerer::check_tuple(const Operand& operand, std::uint32_t words) const {
   if (first == zero) return;
   const std::string prefix = is_uniform ? "UR" : "R";
   if (first % words == 0 && first + words <= zero) {
-    const std::uint32_t has = is_uniform || kernel_.registers == 0 || kernel_.changes_registers ? zero : kernel_.registers;
+    const std::uint32_t has = is_uniform || kernel_.registers == 0 || kernel_.changes_registers
+                                  ? zero
+                                  : kernel_.registers;
     if (first + words <= has) return;
     refuse(prefix + std::to_string(first) + " is the first of " + std::to_string(words) +
            " registers, and by .needs the kernel has " + std::to_string(has));

@@ -51,9 +51,9 @@ void TensorMemoryUnit::require_warp(const Issue& issue, std::uint32_t mask) cons
 std::uint32_t TensorMemoryUnit::same_address(const Issue& issue, const std::byte* registers,
                                              const AddressOperand& operand,
                                              const char* what) const {
-  const std::uint64_t first = address_in(registers, operand, 0);
+  const std::uint64_t first = address_in(execution_, registers, operand, 0);
   for (std::uint32_t lane = 1; lane < warp_size; ++lane) {
-    const std::uint64_t other = address_in(registers, operand, lane);
+    const std::uint64_t other = address_in(execution_, registers, operand, lane);
     if (other == first) continue;
     stop(issue, std::string("the threads of the warp have different ") + what + ", " +
                     hexadecimal(first) + " and " + hexadecimal(other));
@@ -115,7 +115,7 @@ bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* r
   if (!first) return false;
   memory.last().made_by = &warp.text_of(step);
   memory.last().place = faults_.place_of(warp, step, issue.lane);
-  const std::uint64_t target = address_in(registers, request.result, issue.lane);
+  const std::uint64_t target = address_in(execution_, registers, request.result, issue.lane);
   std::byte* const to = spaces_.shared_place(warp, step, issue.lane, request.result.space, target,
                                              sizeof *first, {.reads = false, .writes = true});
   std::memcpy(to, &*first, sizeof *first);
@@ -220,7 +220,7 @@ void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* regist
   const std::uint32_t folds =
       product.weights_stationary && shape.m < tensor_lanes ? tensor_lanes / shape.m : 1;
   const TensorPlace d =
-      place(issue, address_in(registers, product.d, issue.lane), shape.n / folds, "D");
+      place(issue, address_in(execution_, registers, product.d, issue.lane), shape.n / folds, "D");
   if (d.lane != 0 && !(is_half_used && d.lane == 16)) {
     stop(issue, "D begins at lane " + std::to_string(d.lane) + " of tensor memory, not at 0" +
                     (is_half_used ? " or 16" : ""));
@@ -233,7 +233,7 @@ void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* regist
   rows_.resize(shape.m);
   if (product.a_descriptor == none) {
     const TensorPlace a =
-        place(issue, address_in(registers, product.a, issue.lane), factor_columns, "A");
+        place(issue, address_in(execution_, registers, product.a, issue.lane), factor_columns, "A");
     if (a.lane != d.lane) {
       stop(issue, "A begins at lane " + std::to_string(a.lane) +
                       " of tensor memory and D at lane " + std::to_string(d.lane));
@@ -317,8 +317,9 @@ void TensorMemoryUnit::add_scaled(const Issue& issue, const std::byte* registers
   const TensorProduct& product = program_.tensor_products[issue.step.detail];
   const trace::ProductStep& shape = descriptor.shape;
   const auto scales_at = [&](const AddressOperand& operand, std::uint32_t rows, const char* what) {
-    const TensorPlace found = place(issue, address_in(registers, operand, issue.lane) & 0x3fffffff,
-                                    (rows + 31) / 32, what);
+    const TensorPlace found =
+        place(issue, address_in(execution_, registers, operand, issue.lane) & 0x3fffffff,
+              (rows + 31) / 32, what);
     if (found.lane == 0) return found;
     stop(issue, std::string(what) + " begin at lane " + std::to_string(found.lane) +
                     " of tensor memory, not at 0");
@@ -401,8 +402,8 @@ void TensorMemoryUnit::fill(Warp& warp, const Step& step, const std::byte* regis
   if (warp.detector != nullptr) warp.detector->work();
   for_each_lane(mask, [&](std::uint32_t lane) {
     const Issue issue{warp, step, lane};
-    const TensorPlace to = place(issue, address_in(registers, fill.address, lane), fill.bytes / 4,
-                                 "the copy's target");
+    const TensorPlace to = place(issue, address_in(execution_, registers, fill.address, lane),
+                                 fill.bytes / 4, "the copy's target");
     const std::uint32_t last = (fill.rows - 1) % 32 * fill.lane_step +
                                (fill.rows - 1) / 32 * fill.upper_rows +
                                (fill.copies - 1) * fill.copy_step;
@@ -436,9 +437,9 @@ void TensorMemoryUnit::shift(Warp& warp, const Step& step, const std::byte* regi
                              std::uint32_t mask) {
   for_each_lane(mask, [&](std::uint32_t lane) {
     const Issue issue{warp, step, lane};
-    const TensorPlace first =
-        place(issue, address_in(registers, program_.tensor_shifts[step.detail].address, lane),
-              factor_columns, "the shift");
+    const TensorPlace first = place(
+        issue, address_in(execution_, registers, program_.tensor_shifts[step.detail].address, lane),
+        factor_columns, "the shift");
     if (first.lane % lanes_of_warp != 0) {
       stop(issue, "a shift from lane " + std::to_string(first.lane) +
                       " of tensor memory on; it begins at a multiple of 32");
@@ -457,7 +458,7 @@ void TensorMemoryUnit::commit(Warp& warp, const Step& step, const std::byte* reg
   recorder_.record_phase(
       warp, step, mask, barriers_.count_completion(registers, commit.barrier, mask, commit.blocks));
   for_each_lane(mask, [&](std::uint32_t lane) {
-    const std::uint64_t address = address_in(registers, commit.barrier, lane);
+    const std::uint64_t address = address_in(execution_, registers, commit.barrier, lane);
     if (commit.blocks == none) {
       barriers_.arrive_once(warp, step, lane, commit.barrier.space, address);
       return;

@@ -163,9 +163,8 @@ std::string why_others_run(const KernelProgram& program, const LaunchOptions& op
       const std::string_view tie = tie_to_others(program, step);
       if (tie.empty()) continue;
       const SourceInstruction& text = function.instructions[step.instruction];
-      return "it has " + std::string(tie) + " (" +
-             (text.source.empty() ? "" : text.source + ", ") + text.place + ", " + text.opcode +
-             "), by which a block may see what others do";
+      return "it has " + std::string(tie) + " (" + (text.source.empty() ? "" : text.source + ", ") +
+             text.place + ", " + text.opcode + "), by which a block may see what others do";
     }
   }
   return "";

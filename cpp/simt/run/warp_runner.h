@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <span>
 
+#include "simt/async/async_unit.h"
 #include "simt/program/lane_form.h"
 #include "simt/state/execution.h"
 #include "simt/state/faults.h"
 #include "simt/state/recorder.h"
 #include "simt/units/address_spaces.h"
-#include "simt/async/async_unit.h"
 #include "simt/units/barriers.h"
 #include "simt/units/branches.h"
 #include "simt/units/built_ins.h"

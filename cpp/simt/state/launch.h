@@ -123,7 +123,8 @@ std::uint64_t resident_local_bytes(const KernelProgram& program, const LaunchOpt
 [[nodiscard]] trace::BlockSample blocks_to_record(const KernelProgram& program,
                                                   const LaunchOptions& options);
 
-/// Why blocks that are not recorded must run, too: "it synchronizes its grid"; empty: they need not.
+/// Why blocks that are not recorded must run, too: "it synchronizes its grid"; empty: they need
+/// not.
 [[nodiscard]] std::string why_others_run(const KernelProgram& program,
                                          const LaunchOptions& options);
 

@@ -6,9 +6,9 @@
 
 #include "common/error.h"
 #include "simt/arithmetic/matrix_descriptor.h"
+#include "simt/async/async_barriers.h"
 #include "simt/program/tensor_map.h"
 #include "simt/state/cluster.h"
-#include "simt/async/async_barriers.h"
 #include "trace/columns/moved_bytes.h"
 
 namespace warpstack::simt {
