@@ -18,14 +18,13 @@ little-endian, in C order of (batch, sequence, heads, head_dim). The program lau
 once, for as many SMs as its device has, with softmax scaled by 1 / sqrt(HEAD_DIM), and writes ``o.f16``
 in the same layout.
 
-The output is held against NumPy on sampled heads. A row of more operations than ``--largest`` runs as a
-part: a half or a quarter of its heads on so many SMs with their share of L2, NoC and DRAM.
+The output is held against NumPy on sampled heads. Of a row of more operations than ``--largest`` a sample of
+the thread blocks runs: one in 2, 4, 8 and so on.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import tempfile
 import time
@@ -43,8 +42,6 @@ PAGE = pages.DOCS / "quality" / "attention.md"
 MEASURED = "attention-h100.csv"
 PROFILER = "ncu"
 MODEL = "closed_network"
-#: Parts of a GPU, as one in so many SMs.
-PARTS = (1, 2, 4)
 #: Heads whose output is compared, and how far an element may lie from that in double precision.
 SAMPLED_HEADS, TOLERANCE = 6, 2e-3
 
@@ -61,52 +58,27 @@ def operations(row: pd.Series) -> float:
     return full / 2 if row["causal"] else full
 
 
-def part_of(row: pd.Series, largest: float) -> int:
-    """Return the least part of a GPU that has no more than `largest` operations, or the least of all."""
-    heads = row["batch"] * row["heads"]
-    # Clusters are of two blocks, so that a part has an even number of SMs where the heads are wide.
-    fits = [
-        part
-        for part in PARTS
-        if heads % part == 0
-        and (row["head_dim"] < 128 or ws.gpu(row["gpu"]).num_sms // part % 2 == 0)
-    ]
-    return next((part for part in fits if operations(row) / part <= largest), fits[-1])
-
-
-def divided(gpu: ws.Gpu, part: int) -> ws.Gpu:
-    """Return one in `part` SMs of a GPU, with their share of what all share."""
-    if part == 1:
-        return gpu
-    return gpu.replace(
-        num_sms=gpu.num_sms // part,
-        l2_size_kib=gpu.l2_size_kib / part,
-        l2_slices=gpu.l2_slices // part,
-        dram_channels=gpu.dram_channels // part,
-        noc_bandwidth_gbs=gpu.noc_bandwidth_gbs / part,
-        dram_bandwidth_gbs=gpu.dram_bandwidth_gbs / part,
-        block_interval_cycles=gpu.block_interval_cycles * part,
-    )
-
-
-def sizes_of(row: pd.Series, part: int) -> tuple[int, int, int, int]:
-    """Return batch, sequence, heads and head dimension of a part of a row."""
-    batches = int(np.gcd(row["batch"], part))
-    heads = row["heads"] // (part // batches)
-    return row["batch"] // batches, row["sequence"], heads, row["head_dim"]
+def one_in(row: pd.Series, largest: float) -> int:
+    """Return one in how many blocks run, so that these have no more than `largest` operations."""
+    return 2 ** max(0, int(np.ceil(np.log2(operations(row) / largest))))
 
 
 def worst_difference(folder: Path, shape: tuple[int, int, int, int], *, causal: bool) -> float:
-    """Return the largest difference of an element from attention in double precision, in sampled heads."""
+    """Return the largest difference of an element from attention in double precision, in sampled heads.
+
+    Rows of zeros are those of blocks that did not run.
+    """
     q, k, v, o = (np.memmap(folder / f"{name}.f16", "<f2", "r", shape=shape) for name in "qkvo")
     random = np.random.default_rng(2)
-    places = list(itertools.product(range(shape[0]), range(shape[2])))
+    written = o.any(axis=3)
+    places = [tuple(each) for each in np.argwhere(written.any(axis=1))]
     chosen = random.choice(len(places), min(SAMPLED_HEADS, len(places)), replace=False)
     worst = 0.0
     for batch, head in [places[0], places[-1], *(places[each] for each in chosen)]:
         keys, values = (np.asarray(each[batch, :, head], np.float64) for each in (k, v))
         # Some rows of a long sequence, in any order.
-        rows = np.sort(random.choice(shape[1], min(shape[1], 512), replace=False))
+        there = np.flatnonzero(written[batch, :, head])
+        rows = np.sort(random.choice(there, min(len(there), 512), replace=False))
         scores = np.asarray(q[batch, rows, head], np.float64) @ keys.T / np.sqrt(shape[3])
         if causal:
             scores[np.arange(shape[1])[None, :] > rows[:, None]] = -np.inf
@@ -117,9 +89,9 @@ def worst_difference(folder: Path, shape: tuple[int, int, int, int], *, causal: 
     return worst
 
 
-def traced(row: pd.Series, part: int, gpu: ws.Gpu, arguments: argparse.Namespace) -> ws.KernelTrace:
+def traced(row: pd.Series, share: int, gpu: ws.Gpu, arguments: argparse.Namespace) -> ws.KernelTrace:
     """Run a row's program and return the trace of its kernel; raise `SystemExit` where it is wrong."""
-    shape = sizes_of(row, part)
+    shape = (row["batch"], row["sequence"], row["heads"], row["head_dim"])
     program = arguments.folder / program_of(row) / "program"
     with tempfile.TemporaryDirectory(dir=arguments.temporary) as name:
         folder = Path(name)
@@ -131,7 +103,9 @@ def traced(row: pd.Series, part: int, gpu: ws.Gpu, arguments: argparse.Namespace
             [program.resolve(), *shape, int(row["causal"]), folder],
             folder / "trace",
             gpu=gpu,
-            machine_code=arguments.machine_code,
+            machine_code=arguments.machine_code or None,
+            sample_blocks=share,
+            run_others=False,
         )
         if run.problem():
             raise SystemExit(f"{program}: {run.problem()}")
@@ -147,23 +121,21 @@ def traced(row: pd.Series, part: int, gpu: ws.Gpu, arguments: argparse.Namespace
 
 def evaluated(row: pd.Series, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return measured and predicted times of a row, in microseconds, and what they took."""
-    part = part_of(row, arguments.largest)
-    whole = ws.gpu(row["gpu"]).replace(clock_ghz=row["clock_mhz"] / 1000)
-    gpu = divided(whole, part)
+    share = one_in(row, arguments.largest)
+    gpu = ws.gpu(row["gpu"]).replace(clock_ghz=row["clock_mhz"] / 1000)
     starts = [time.process_time()]
-    kernel = traced(row, part, gpu, arguments)
+    kernel = traced(row, share, gpu, arguments)
     starts.append(time.process_time())
     simulated = ws.simulate(kernel, gpu, profiler=PROFILER)
     assert isinstance(simulated, ws.SimulationResult)
     starts.append(time.process_time())
     model = ws.predict(kernel, gpu, [MODEL], profiler=PROFILER)
     starts.append(time.process_time())
-    launch = whole.launch_us_ncu
-    simulator_us = simulated.cycles / gpu.clock_ghz / 1e3 + launch
+    simulator_us = simulated.cycles / gpu.clock_ghz / 1e3 + gpu.launch_us_ncu
     return {
         "kernel": program_of(row),
         **{name: row[name] for name in ("batch", "sequence", "heads")},
-        "part": "all" if part == 1 else f"1/{part}",
+        "blocks": f"{kernel.num_blocks - kernel.num_missing_blocks} of {kernel.num_blocks}",
         "warp instructions (M)": kernel.num_instructions / 1e6,
         "measured (us)": row["measured_us"],
         "simulator (us)": simulator_us,
@@ -210,9 +182,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder of programs")
     parser.add_argument("--only", nargs="+", type=int, help="these rows of the measurements")
     parser.add_argument(
-        "--largest", type=float, default=1.5e11, help="operations of the largest whole row"
+        "--largest", type=float, default=4e10, help="operations of the blocks of a row that run"
     )
-    parser.add_argument("--machine-code", metavar="ARCH", help="instead of PTX: sm_90a, say")
+    parser.add_argument(
+        "--machine-code", metavar="ARCH", default="sm_90a", help="empty: PTX (default: sm_90a)"
+    )
     parser.add_argument(
         "--keep",
         type=Path,

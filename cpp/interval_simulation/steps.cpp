@@ -256,11 +256,6 @@ WarpSteps StepBuilder::steps_of(const trace::ColumnView& warp) {
       }
     }
     if (has_groups_) wait_for_groups(number);
-    if (row.steps_phase && trace_.effects()[number].phase.is_after_products) {
-      // As if its warp waited for them itself; its next product would wait for the unit anyway.
-      wait_for(products_);
-      products_.clear();
-    }
     if (row.interval > 0) {
       wait_for(unit_free_[row.unit]);
       used_[row.unit] += row.interval;

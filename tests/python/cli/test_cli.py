@@ -126,11 +126,13 @@ def test_settings_change_the_gpu(run, small):
 
 
 def test_settings_without_effect_are_reported(run, small):
-    # The timed order of accesses has a scheduler.
+    # The timed order of accesses has queues.
     order = ["--access-order", "round_robin"]
-    changes = ["--set", "scheduler=lrr", "--set", "num_sms=3"]
+    changes = ["--set", "noc_bandwidth_gbs=50", "--set", "num_sms=3"]
     _, err = run("predict", small, "-m", "markov_chain", *order, *changes)
-    assert err == "warpstack: note: --set scheduler=lrr has no effect on the models markov_chain\n"
+    assert err == (
+        "warpstack: note: --set noc_bandwidth_gbs=50 has no effect on the models markov_chain\n"
+    )
     _, err = run("caches", small, "--set", "dram_bandwidth_gbs=100", "--set", "l1_latency=3")
     assert err.count("has no effect on cache simulation") == 2
 
