@@ -22,8 +22,7 @@ std::optional<MatrixDescriptor> MatrixDescriptor::unpack_of_tensor(std::uint64_t
     case 0:
       break;
     case 1:
-      result.swizzle = Swizzle::bytes_128;
-      result.swaps_32_bytes = true;
+      result.swizzle = Swizzle::bytes_128_by_32;
       break;
     case 2:
       result.swizzle = Swizzle::bytes_128;
@@ -43,23 +42,21 @@ std::optional<MatrixDescriptor> MatrixDescriptor::unpack_of_tensor(std::uint64_t
 std::uint64_t MatrixDescriptor::by_rows(std::uint32_t row, std::uint32_t k) const {
   const std::uint64_t block = start + row / 8 * stride;
   if (swizzle == Swizzle::none) return block + row % 8 * 16 + k / 16 * leading + k % 16;
-  const std::uint64_t span = std::uint64_t{16} << static_cast<unsigned>(swizzle);
+  const std::uint64_t span = span_of(swizzle);
   return swizzled(block + row % 8 * span + k, swizzle, phase);
 }
 
 std::uint64_t MatrixDescriptor::by_columns(std::uint32_t row, std::uint32_t k,
                                            std::uint32_t element_bytes) const {
-  const std::uint64_t span = std::uint64_t{16} << static_cast<unsigned>(swizzle);
+  const std::uint64_t span = span_of(swizzle);
   const std::uint64_t rows = span / element_bytes;
   const std::uint64_t in_row = row % rows * element_bytes;
   if (swizzle == Swizzle::none) {
     return start + row / rows * stride + in_row + k / 8 * leading + k % 8 * span;
   }
-  const std::uint64_t height = swaps_32_bytes ? 4 : 8;
+  const std::uint64_t height = swizzle == Swizzle::bytes_128_by_32 ? 4 : 8;
   const std::uint64_t address =
       start + row / rows * leading + in_row + k % height * span + k / height * stride;
-  // Bits 5 and 6 change with bits 7 and 8.
-  if (swaps_32_bytes) return address ^ (((address >> 7) - phase & 3) << 5);
   return swizzled(address, swizzle, phase);
 }
 

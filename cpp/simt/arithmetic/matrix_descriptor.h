@@ -28,7 +28,6 @@ struct MatrixDescriptor {
   std::uint64_t phase = 0;  ///< 128-byte rows between the start of the swizzle's pattern and a
                             ///< multiple of its size
   Swizzle swizzle = Swizzle::none;
-  bool swaps_32_bytes = false;  ///< the swizzle of 128 bytes moves pieces of 32 bytes
 
   [[nodiscard]] static MatrixDescriptor unpack(std::uint64_t bits);
   /// The same for operations on tensor memory, which have swizzles in other bits. Nothing if it

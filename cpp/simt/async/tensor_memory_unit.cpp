@@ -159,7 +159,8 @@ const std::byte* TensorMemoryUnit::shared_piece(const Issue& issue, std::uint64_
 void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& from,
                                    bool by_columns, std::uint32_t element_bytes,
                                    std::span<FactorRow> rows) {
-  if (by_columns != from.swaps_32_bytes && (from.swaps_32_bytes || element_bytes == 4)) {
+  const bool by_32_bytes = from.swizzle == Swizzle::bytes_128_by_32;
+  if (by_columns != by_32_bytes && (by_32_bytes || element_bytes == 4)) {
     stop(issue,
          "a swizzle of 128 bytes in pieces of 32 is for factors of tf32 that are stored by "
          "columns, and these have no other one");

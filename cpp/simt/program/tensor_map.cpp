@@ -33,9 +33,10 @@ namespace kind {
 constexpr std::uint32_t rank = 4;     ///< less one
 constexpr std::uint32_t element = 7;  ///< four bits
 constexpr std::uint32_t interleave = 11;
-constexpr std::uint32_t swizzle = 13;
+constexpr std::uint32_t swizzle = 13;  ///< two bits
 constexpr std::uint32_t fills_nan = 15;
-constexpr std::uint32_t tf32 = 16;  ///< the element is f32 and rounded
+constexpr std::uint32_t tf32 = 16;           ///< the element is f32 and rounded
+constexpr std::uint32_t larger_pieces = 17;  ///< the third bit of the swizzle
 }  // namespace kind
 
 constexpr std::uint64_t stride_bits = 40;
@@ -76,7 +77,8 @@ std::array<std::byte, TensorMap::bytes> TensorMap::pack() const {
   layout.address = address;
   layout.kinds = (rank - 1u) << kind::rank | packed_element(element) |
                  std::uint32_t{interleave} << kind::interleave |
-                 static_cast<std::uint32_t>(swizzle) << kind::swizzle |
+                 (static_cast<std::uint32_t>(swizzle) & 3) << kind::swizzle |
+                 static_cast<std::uint32_t>(swizzle) >> 2 << kind::larger_pieces |
                  std::uint32_t{fills_nan} << kind::fills_nan;
   for (std::uint32_t d = 0; d < max_rank; ++d) {
     layout.sizes[d] = sizes[d] - 1;
@@ -122,7 +124,8 @@ TensorMap TensorMap::unpack(std::span<const std::byte, bytes> packed) {
   map.rank = static_cast<std::uint8_t>((layout.kinds >> kind::rank & 7) + 1);
   map.element = unpacked_element(layout.kinds);
   map.interleave = static_cast<std::uint8_t>(layout.kinds >> kind::interleave & 3);
-  map.swizzle = static_cast<Swizzle>(layout.kinds >> kind::swizzle & 3);
+  map.swizzle = static_cast<Swizzle>((layout.kinds >> kind::swizzle & 3) |
+                                     (layout.kinds >> kind::larger_pieces & 1) << 2);
   map.fills_nan = (layout.kinds >> kind::fills_nan & 1) != 0;
   return map;
 }
@@ -178,7 +181,10 @@ void TensorMap::check() const {
   }
   require_at_most("the number of its element type", static_cast<std::uint64_t>(element),
                   num_tensor_elements - 1);
-  require_at_most("the number of its swizzle", static_cast<std::uint64_t>(swizzle), 3);
+  if (!is_swizzle(static_cast<std::uint64_t>(swizzle))) {
+    fail("the number of its swizzle is " + std::to_string(static_cast<unsigned>(swizzle)) +
+         ", not 0 to 4 or 6");
+  }
   if (interleave != 0) fail("interleaved layouts are not supported");
   if (fills_nan && !is_float(element)) fail("only tensors of floats are filled with NaN");
   if (address % 16 != 0) fail("the address of the tensor is not a multiple of 16");
@@ -200,7 +206,7 @@ void TensorMap::check() const {
   if (row % 16 != 0) {
     fail("a row of the box has " + std::to_string(row) + " bytes, which is not a multiple of 16");
   }
-  const std::uint32_t span = 16u << static_cast<unsigned>(swizzle);
+  const std::uint32_t span = span_of(swizzle);
   if (swizzle != Swizzle::none && row > span) {
     fail("a row of the box has " + std::to_string(row) + " bytes, and its swizzle is of " +
          std::to_string(span));

@@ -46,14 +46,34 @@ constexpr std::uint32_t bytes_of(TensorElement element) {
 constexpr bool is_float(TensorElement element) { return element >= TensorElement::f16; }
 
 /// The order of a tile's rows in shared memory: plain, or with the 16-byte pieces of 32, 64 or 128
-/// bytes exchanged, so that columns have no bank conflicts.
-enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
+/// bytes exchanged, so that columns have no bank conflicts; or larger pieces of 128 bytes. The
+/// numbers are those of CUtensorMapSwizzle.
+enum class Swizzle : std::uint8_t {
+  none,
+  bytes_32,
+  bytes_64,
+  bytes_128,
+  bytes_128_by_32,      ///< pieces of 32 bytes
+  bytes_128_by_64 = 6,  ///< pieces of 64 bytes
+};
+
+/// Whether there is one of a number.
+constexpr bool is_swizzle(std::uint64_t number) { return number <= 4 || number == 6; }
+
+/// Bytes within which pieces are exchanged; 16 without a swizzle.
+constexpr std::uint32_t span_of(Swizzle swizzle) {
+  return swizzle > Swizzle::bytes_128 ? 128 : 16u << static_cast<unsigned>(swizzle);
+}
 
 /// Where a byte of shared memory lies under a swizzle: bits 4 to 6 of its address change with bits
-/// 7 to 9. `phase` counts 128 bytes by which the pattern is shifted.
+/// 7 to 9; with larger pieces, bits 5 and 6 with bits 7 and 8, or bit 6 with bit 7. `phase` counts
+/// 128 bytes by which the pattern is shifted.
 constexpr std::uint64_t swizzled(std::uint64_t address, Swizzle swizzle, std::uint64_t phase = 0) {
+  const std::uint64_t row = (address >> 7) - phase;
+  if (swizzle == Swizzle::bytes_128_by_32) return address ^ ((row & 3) << 5);
+  if (swizzle == Swizzle::bytes_128_by_64) return address ^ ((row & 1) << 6);
   const std::uint64_t bits = (std::uint64_t{1} << static_cast<unsigned>(swizzle)) - 1;
-  return address ^ ((((address >> 7) - phase) & bits) << 4);
+  return address ^ ((row & bits) << 4);
 }
 
 enum class TensorMapField : std::uint8_t {

@@ -73,7 +73,9 @@ CUDART_EXPORT Error cuTensorMapEncodeTiled(void* place, int element, std::uint32
         require(interleave >= 0 && interleave <= 2, "unknown interleaving");
         if (interleave != 0) refuse("interleaved tensors are not supported");
         require(swizzle >= 0 && swizzle <= 6, "unknown swizzle");
-        if (swizzle > 3) refuse("swizzles of other pieces than 16 bytes are not supported");
+        if (!warpstack::simt::is_swizzle(static_cast<std::uint64_t>(swizzle))) {
+          refuse("the swizzle that also flips 8 bytes is not supported");
+        }
         require(l2_promotion >= 0 && l2_promotion <= 3, "unknown promotion in L2");
         require(fill == 0 || fill == 1, "unknown fill");
         TensorMap map;

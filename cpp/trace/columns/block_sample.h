@@ -18,7 +18,7 @@ class BlockSample {
   static constexpr std::uint64_t least = 128;
   /// The same for a launch of fewer blocks that stay for as long as there is work (a persistent
   /// kernel), so that each does much of it.
-  static constexpr std::uint64_t least_of_persistent = 16;
+  static constexpr std::uint64_t least_of_persistent = 4;
 
   /// Consecutive blocks.
   struct Run {
@@ -63,7 +63,7 @@ class BlockSample {
 };
 
 /// Whether blocks are missing of a trace, and those that are there are such a sample, of 128 at
-/// least, or 16 of fewer than 256.
+/// least, or 4 of fewer than 256.
 bool is_sampled(const KernelTrace& trace);
 
 /// A launch of the blocks at these positions of the trace alone, in increasing order, with the same

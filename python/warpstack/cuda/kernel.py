@@ -221,12 +221,14 @@ class Kernel(Handle):
             Record about one in so many thread blocks, at least 128: a few runs of consecutive blocks.
             "auto" records some 1,024: one in a 1,024th of the blocks, rounded up, and at most 16. All
             blocks run, so that arrays are complete; `KernelTrace.num_missing_blocks` counts those that
-            are not recorded. Cooperative launches, clusters and launches of fewer than 256 blocks are
-            recorded whole.
+            are not recorded. Clusters are recorded whole or not at all. All blocks of cooperative
+            launches are recorded, and of those of fewer than 256 if `run_others`.
         run_others
             False: blocks that are not sampled do not run, so that the launch costs that much less.
             Arrays then hold only what the sampled blocks wrote: results are not to be used, nor to be
-            read by a later kernel. Kernels whose blocks may see each other's work are refused.
+            read by a later kernel. Kernels whose blocks may see each other's work are refused, but an
+            integer on global memory to which they add, and whose old value they use, grows as if all
+            blocks ran. Of fewer than 256 blocks 4 at least run.
         step_limit
             Warp instructions after which the launch is abandoned as endless.
         check_uninitialized
@@ -259,8 +261,8 @@ class Kernel(Handle):
         ------
         InputError
             If an argument does not fit its parameter, the launch is impossible, `run_others` is off for
-            a kernel with atomic operations on global memory, grid synchronization, launches of its own
-            or clusters, or the kernel fails:
+            a kernel with other atomic operations on global memory than counts, grid synchronization or
+            launches of its own, or the kernel fails:
             an out-of-bounds, misaligned or uninitialised access, a divergent barrier, a deadlock, a
             failed assertion. The message names the source line, block, thread and address. What the
             kernel wrote before stays written.

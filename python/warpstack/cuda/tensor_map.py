@@ -20,6 +20,8 @@ _ELEMENTS = (
 #: Types of NumPy that have no name of their own there: their bytes are copied all the same.
 _SAME_BYTES = {"int8": "uint8", "int16": "uint16", "bool": "uint8"}
 _SWIZZLES = (0, 32, 64, 128)
+#: Sizes of the pieces that a swizzle of 128 bytes exchanges, and the numbers of these swizzles.
+_PIECES = {16: 3, 32: 4, 64: 6}
 _MOST_DIMENSIONS = 5
 
 
@@ -29,6 +31,7 @@ def tensor_map(
     box: Sequence[int],
     *,
     swizzle: int = 0,
+    swizzle_piece: int = 16,
     element_strides: Sequence[int] | None = None,
     element: str | None = None,
     fill: str = "zeros",
@@ -46,8 +49,10 @@ def tensor_map(
         Elements of a tile along each dimension, 1 to 256; those of the last one take a multiple of 16
         bytes.
     swizzle
-        How the rows of a tile lie in shared memory: 0, or the bytes in which 16-byte pieces are
-        exchanged, 32, 64 or 128; a row of the tile has at most as many.
+        How the rows of a tile lie in shared memory: 0, or the bytes in which pieces are exchanged,
+        32, 64 or 128; a row of the tile has at most as many.
+    swizzle_piece
+        Bytes of a piece: 16, or with a swizzle of 128 also 32 or 64.
     element_strides
         Every how many elements are copied along each dimension, 1 to 8; by default all.
     element
@@ -99,6 +104,12 @@ def tensor_map(
         raise not_one_of("element", name, _ELEMENTS)
     if swizzle not in _SWIZZLES:
         raise not_one_of("swizzle", swizzle, _SWIZZLES)
+    if swizzle_piece not in _PIECES:
+        raise not_one_of("swizzle_piece", swizzle_piece, _PIECES)
+    if swizzle_piece != 16 and swizzle != 128:
+        raise InputError(
+            f"swizzle_piece = {swizzle_piece} is for swizzle = 128, and swizzle is {swizzle}"
+        )
     if fill not in ("zeros", "nan"):
         raise not_one_of("fill", fill, ("zeros", "nan"))
     steps = [1] * len(sizes) if element_strides is None else list(element_strides)
@@ -127,7 +138,7 @@ def tensor_map(
         [as_integer("box", size, 1, 256) for size in reversed(list(box))],
         [as_integer("element_strides", step, 1, 8) for step in reversed(steps)],
         _ELEMENTS.index(name),
-        _SWIZZLES.index(swizzle),
+        _PIECES[swizzle_piece] if swizzle == 128 else _SWIZZLES.index(swizzle),
         fill == "nan",
     )
 

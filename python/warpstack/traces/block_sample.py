@@ -36,6 +36,8 @@ _SHARED = 0.2
 #: much longer its longest warp may be: beyond, the sample misses work that others do not do.
 _MOST_UNEVEN = 0.1
 _MOST_LONGER = 1.25
+#: The same of few persistent blocks, over their number (whole clusters count as one).
+_FEW = 0.4
 #: How much counts that blocks at the ends of runs miss what their neighbours would have brought.
 _EDGES = 1.3
 #: Share of such lines from which on one of these misses may end last.
@@ -68,6 +70,8 @@ class BlockPart:
         where only a sample was traced.
     edges
         Lines that its blocks would share with neighbours that are not in the sample, over its lines.
+    together
+        Blocks of a cluster, which are in the sample together.
     """
 
     launch: KernelTrace
@@ -77,11 +81,17 @@ class BlockPart:
     counts: float
     uneven: float = 0.0
     edges: float = 0.0
+    together: int = 1
 
     @property
     def blocks(self) -> int:
         """How many blocks it has."""
         return self.launch.num_blocks
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are fewer than samples have that are not of persistent blocks."""
+        return self.blocks < _core.sample_size(2**20, 2**20)
 
 
 def parts_of(
@@ -96,7 +106,7 @@ def parts_of(
     gpu_sms
         SMs of the GPU.
     one_in
-        Of a whole trace one in so many blocks are taken, at least 128, or 16 of fewer than 256 that fill
+        Of a whole trace one in so many blocks are taken, at least 128, or 4 of fewer than 256 that fill
         the SMs evenly, as persistent kernels do.
     line_bytes
         Size of a line of L2.
@@ -142,6 +152,7 @@ def parts_of(
             counts,
             uneven,
             edges,
+            together,
         )
 
     wanted = kernel.num_blocks * half_sms / gpu_sms
@@ -297,7 +308,8 @@ def half_width(
     # The miss of one block at an edge is long for a short launch.
     late = gpu.dram_latency / cycles if sample.edges > _FEW_EDGES else 0.0
     edges = _EDGES * sample.edges + min(late, 1.0)
-    return _FLOOR + differing + _SHARED * min(shared, 1.0) + edges + sample.uneven + slower
+    few = _FEW * sample.together / sample.blocks if sample.are_few else 0.0
+    return _FLOOR + few + differing + _SHARED * min(shared, 1.0) + edges + sample.uneven + slower
 
 
 class AppSamples:

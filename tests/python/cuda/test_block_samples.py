@@ -157,7 +157,7 @@ def test_others_that_may_be_missed(body, options, why):
         missing = 0 if options else 172
         assert run(body, zeros, **given)[1].num_missing_blocks == missing
     # Nobody would be left out.
-    assert run(body, zeros, run_others=False, **{**given, "grid": 30})[1].num_missing_blocks == 0
+    assert run(body, zeros, run_others=False, **{**given, "grid": 7})[1].num_missing_blocks == 0
 
 
 #: Tiles from a queue: thread 0 takes the next number until it is beyond the last tile, and its block works

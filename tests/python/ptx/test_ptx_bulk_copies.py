@@ -191,16 +191,16 @@ def tile_of(array, start, box, steps, fill):
     return result
 
 
-def swizzled(data, swizzle):
-    """Return bytes of shared memory with the 16-byte pieces of each pattern exchanged."""
+def swizzled(data, swizzle, size=16):
+    """Return bytes of shared memory with the pieces of each pattern exchanged."""
     if swizzle == 0:
         return data
-    rows = data.reshape(-1, swizzle // 16, 16)
+    rows = data.reshape(-1, swizzle // size, size)
     shift = {128: 1, 64: 2, 32: 4}[swizzle]
     result = np.empty_like(rows)
     for r in range(len(rows)):
-        for piece in range(swizzle // 16):
-            result[r, piece ^ r % 8 // shift] = rows[r, piece]
+        for piece in range(swizzle // size):
+            result[r, piece ^ r % 8 // shift % (128 // size)] = rows[r, piece]
     return result.reshape(-1)
 
 
@@ -262,6 +262,7 @@ def test_random_tiles():
         row = min(row, 256 // per_piece)
         if swizzle and row * 16 != swizzle:
             swizzle = 0
+        size = int(rng.choice([16, 32, 64])) if swizzle == 128 else 16
         box = [int(b) for b in rng.integers(1, 5, rank - 1)] + [row * per_piece]
         shape = [int(n) for n in rng.integers(1, 9, rank - 1)]
         shape.append(per_piece * int(rng.integers(1, 7)))
@@ -275,6 +276,7 @@ def test_random_tiles():
             start,
             box,
             swizzle=swizzle,
+            swizzle_piece=size,
             element_strides=steps,
             fill="nan" if nan else "zeros",
         )
@@ -282,7 +284,7 @@ def test_random_tiles():
         expected = np.frombuffer(tile.tobytes(), np.uint8)
         if swizzle == 0 or len(expected) % swizzle == 0:
             if swizzle:
-                data = swizzled(data, swizzle)  # twice is as it was
+                data = swizzled(data, swizzle, size)  # twice is as it was
             np.testing.assert_array_equal(
                 data.view(kind), tile.reshape(-1), err_msg=f"{shape} {start} {box} {steps}"
             )

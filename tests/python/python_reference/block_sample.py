@@ -26,9 +26,9 @@ def sampled_blocks(num_blocks: int, sampled: int, together: int = 1) -> list[int
 def sample_size(num_blocks: int, one_in: int, *, are_persistent: bool = False) -> int:
     """Return how many blocks one in so many are: at least 128, all below 256.
 
-    Of fewer blocks that stay for as long as there is work at least 16, all below 32.
+    Of fewer blocks that stay for as long as there is work at least 4, all below 8.
     """
-    fewest = 16 if are_persistent and num_blocks < 256 else 128
+    fewest = 4 if are_persistent and num_blocks < 256 else 128
     if one_in == 1 or num_blocks < 2 * fewest:
         return num_blocks
     return max(fewest, math.ceil(num_blocks / one_in))

@@ -58,8 +58,8 @@ def test_size_of_a_sample(num_blocks, one_in, are_persistent):
 
 def test_fewer_blocks_are_no_sample():
     assert not sample_of(ws.patterns.stream(blocks=300), 127).is_sampled
-    assert not sample_of(ws.patterns.stream(blocks=200), 15).is_sampled
-    assert sample_of(ws.patterns.stream(blocks=200), 16).is_sampled
+    assert not sample_of(ws.patterns.stream(blocks=200), 3).is_sampled
+    assert sample_of(ws.patterns.stream(blocks=200), 4).is_sampled
 
 
 @pytest.mark.parametrize("sampled", [128, 200, 299])
