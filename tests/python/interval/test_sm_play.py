@@ -151,7 +151,7 @@ def test_a_barrier_waits_for_the_last_warp():
     assert cycles_of(k, gpu) == 32 + 25
 
 
-@pytest.mark.parametrize("first, cycles", [("ARV", 1 + 25), ("SYNC", 1 + 6 + 1 + 25)])
+@pytest.mark.parametrize(("first", "cycles"), [("ARV", 1 + 25), ("SYNC", 1 + 6 + 1 + 25)])
 def test_who_arrives_at_a_named_barrier_goes_on(first, cycles):
     """The first warp arrives at barrier 1, or waits there for the second, which comes at cycle 1."""
     k = ws.patterns.KernelBuilder("named", grid=1, block=64, registers_per_thread=16)

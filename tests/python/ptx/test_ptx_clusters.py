@@ -76,10 +76,11 @@ def test_shared_memory_of_the_next_block(grid, cluster, generic):
         )
 
 
-COPY = "cp.async.bulk.shared::cluster"
+def test_one_copy_for_all_blocks():
+    one_copy_for_all_blocks("cp.async.bulk.shared::cluster")
 
 
-def test_one_copy_for_all_blocks(copy=COPY):
+def one_copy_for_all_blocks(copy):
     # Rank 0 loads 128 bytes into blocks 0 and 2 of four; their own barriers tell them.
     body = (
         "mov.u32 %r0, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %cluster_ctarank;"

@@ -116,7 +116,7 @@ def test_clusters(function, case, as_machine_code):
 
 @needs_tools
 def test_one_copy_for_all_blocks(as_machine_code):
-    module_named("test_ptx_clusters").test_one_copy_for_all_blocks("UBLKCP.S.G.MULTICAST")
+    module_named("test_ptx_clusters").one_copy_for_all_blocks("UBLKCP.S.G.MULTICAST")
 
 
 @needs_tools
