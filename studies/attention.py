@@ -89,7 +89,9 @@ def worst_difference(folder: Path, shape: tuple[int, int, int, int], *, causal: 
     return worst
 
 
-def traced(row: pd.Series, share: int, gpu: ws.Gpu, arguments: argparse.Namespace) -> ws.KernelTrace:
+def traced(
+    row: pd.Series, share: int, gpu: ws.Gpu, arguments: argparse.Namespace
+) -> ws.KernelTrace:
     """Run a row's program and return the trace of its kernel; raise `SystemExit` where it is wrong."""
     shape = (row["batch"], row["sequence"], row["heads"], row["head_dim"])
     program = arguments.folder / program_of(row) / "program"

@@ -391,9 +391,7 @@ class IntervalProfile:
 
         def cycles(blocks: list[int]) -> float:
             kernel = source.kernel._core
-            return _core.play_blocks(
-                kernel, source.memory, source.latencies, source.gpu, blocks
-            )
+            return _core.play_blocks(kernel, source.memory, source.latencies, source.gpu, blocks)
 
         blocks = launch.first_blocks
         if blocks:

@@ -269,9 +269,7 @@ def test_equals_plain_definition(
         source, first = profile._source, expected["first_blocks"]
         longest = max(first, key=lambda block: max(w[2] for w in blocks[block]))
         one, together = (
-            _core.play_blocks(
-                kernel._core, source.memory, source.latencies, gpu._core, which
-            )
+            _core.play_blocks(kernel._core, source.memory, source.latencies, gpu._core, which)
             for which in ([longest], first)
         )
         plain.keep_step(expected, blocks, one, together)

@@ -154,7 +154,9 @@ def waits_for(warp, table, row):
             holds[before["write_barrier"]].append(copies if is_group else done)
     if warp["done"]:
         times.append(last)
-    times += itertools.chain(*(held for b, held in enumerate(holds) if fields["wait_mask"] >> b & 1))
+    times += itertools.chain(
+        *(held for b, held in enumerate(holds) if fields["wait_mask"] >> b & 1)
+    )
     if fields["counted_barrier"] < 6:
         held = sorted(holds[fields["counted_barrier"]], reverse=True)
         times += held[fields["counted_most"] :][:1]
