@@ -61,7 +61,7 @@ _NO_NVDISASM = (
 )
 _SECONDS = 600
 #: Volta's machine code is not checked; earlier architectures have instructions of eight bytes.
-FIRST_ARCH = 75
+FIRST_ARCH, LAST_ARCH = 75, 121
 _NAN = re.compile(r"(?<![\w$.])[+-]?[SQ]?NAN\b")
 _RUN_PTX = "run the program's PTX: in Python without machine_code, on the command line without --machine-code"
 #: An address that a relocation gives, as nvdisasm's -json has it: without the name of what lies there.

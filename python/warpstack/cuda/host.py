@@ -30,7 +30,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
 from warpstack.cuda.device import check_memory_mib
-from warpstack.cuda.disassembly import FIRST_ARCH, find_nvdisasm, listing_of
+from warpstack.cuda.disassembly import FIRST_ARCH, LAST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
 from warpstack.cuda.libraries import check_libraries
 from warpstack.cuda.toolchain import NEEDS_LINUX, assemble, target_number
@@ -375,9 +375,10 @@ def _stop_signals() -> Iterator[_Stop]:
 def _runnable_target(machine_code: str) -> int:
     """Return the number of an architecture whose code runs here, or say what is missing."""
     target = target_number("trace: machine_code", machine_code)
-    if not FIRST_ARCH <= target < 100:
+    if not FIRST_ARCH <= target <= LAST_ARCH:
         raise InputError(
-            f"trace: machine code for {machine_code} is not executed; choose one of sm_75 to sm_90"
+            f"trace: machine code for {machine_code} is not executed; choose one of sm_{FIRST_ARCH} to "
+            f"sm_{LAST_ARCH}"
         )
     if find_nvdisasm() is None:
         raise InputError(

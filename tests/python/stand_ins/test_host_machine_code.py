@@ -63,12 +63,13 @@ def test_cubin_of_the_architecture(tmp_path, capfd):
     assert list(first.instructions.executions) == list(alone.instructions.executions)
 
 
-def test_ptx_is_assembled(tmp_path, capfd):
+@pytest.mark.parametrize("arch", [86, 90, 100, 103, 120])
+def test_ptx_is_assembled(arch, tmp_path, capfd):
     command = client(host_client.container(ptx(75)), tmp_path)
-    host.trace_program(command, tmp_path / "out", machine_code="sm_86")
+    host.trace_program(command, tmp_path / "out", machine_code=f"sm_{arch}")
     assert capfd.readouterr().out.splitlines() == RESULT
     header = next(iter(ws.load(tmp_path / "out")))._core.header
-    assert (header["source"], header["binary_version"]) == ("sass", 86)
+    assert (header["source"], header["binary_version"]) == ("sass", arch)
 
 
 def test_nothing_that_fits(tmp_path, capfd, monkeypatch):
@@ -100,8 +101,8 @@ def test_damaged_cubin(tmp_path):
 def test_what_is_refused_before_the_program_runs(tmp_path, monkeypatch):
     for machine_code, message in (
         ("compute_80", "machine_code = 'compute_80' is not like sm_80"),
-        ("sm_61", "machine code for sm_61 is not executed; choose one of sm_75 to sm_90"),
-        ("sm_100", "machine code for sm_100 is not executed"),
+        ("sm_61", "machine code for sm_61 is not executed; choose one of sm_75 to sm_121"),
+        ("sm_200", "machine code for sm_200 is not executed"),
     ):
         with pytest.raises(ws.InputError, match=message):
             host.trace_program(["absent"], tmp_path / "out", machine_code=machine_code)
