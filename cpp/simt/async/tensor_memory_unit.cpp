@@ -14,14 +14,14 @@
 namespace warpstack::simt {
 namespace {
 
-constexpr std::uint32_t piece_bytes = 16;
+constexpr std::uint32_t tensor_piece_bytes = 16;
 constexpr std::uint32_t factor_columns = factor_bytes / 4;
 /// Bytes that shared memory delivers per wavefront.
-constexpr std::uint32_t wavefront_bytes = 128;
+constexpr std::uint32_t tensor_wavefront = 128;
 constexpr std::uint32_t one_nan = 0x7fffffffu;
 
 std::uint32_t wavefronts_of(std::uint32_t bytes) {
-  return std::max((bytes + wavefront_bytes - 1) / wavefront_bytes, 1u);
+  return std::max((bytes + tensor_wavefront - 1) / tensor_wavefront, 1u);
 }
 
 template <class Each>
@@ -147,11 +147,11 @@ MatrixDescriptor TensorMemoryUnit::descriptor(const Issue& issue, std::uint64_t 
 }
 
 const std::byte* TensorMemoryUnit::shared_piece(const Issue& issue, std::uint64_t address) {
-  const std::byte* const found =
-      spaces_.shared(issue.warp, issue.step, issue.lane, address, piece_bytes, {.reads = true});
+  const std::byte* const found = spaces_.shared(issue.warp, issue.step, issue.lane, address,
+                                                tensor_piece_bytes, {.reads = true});
   if (races_.is_on()) {
     races_.check_async(issue.warp, issue.step, AddressSpace::shared, issue.lane, address,
-                       piece_bytes, RaceKind::load, issue.warp.number);
+                       tensor_piece_bytes, RaceKind::load, issue.warp.number);
   }
   return found;
 }
@@ -166,12 +166,13 @@ void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& f
          "columns, and these have no other one");
   }
   for (std::uint32_t row = 0; row < rows.size() && !by_columns; ++row) {
-    for (std::uint32_t k = 0; k < factor_bytes; k += piece_bytes) {
-      std::memcpy(rows[row].data() + k, shared_piece(issue, from.by_rows(row, k)), piece_bytes);
+    for (std::uint32_t k = 0; k < factor_bytes; k += tensor_piece_bytes) {
+      std::memcpy(rows[row].data() + k, shared_piece(issue, from.by_rows(row, k)),
+                  tensor_piece_bytes);
     }
   }
   if (!by_columns) return;
-  const std::uint32_t rows_of_piece = piece_bytes / element_bytes;
+  const std::uint32_t rows_of_piece = tensor_piece_bytes / element_bytes;
   for (std::uint32_t row = 0; row < rows.size(); row += rows_of_piece) {
     for (std::uint32_t k = 0; k < factor_bytes / element_bytes; ++k) {
       const std::byte* const piece = shared_piece(issue, from.by_columns(row, k, element_bytes));
@@ -416,17 +417,17 @@ void TensorMemoryUnit::fill(Warp& warp, const Step& step, const std::byte* regis
         issue, lane_u64(registers, fill.descriptor, static_cast<int>(lane)), "the source");
     for (std::uint32_t row = 0; row < fill.rows; ++row) {
       const std::uint32_t target = to.lane + row % 32 * fill.lane_step + row / 32 * fill.upper_rows;
-      for (std::uint32_t at = 0; at < fill.bytes; at += piece_bytes) {
-        std::array<std::byte, piece_bytes> piece;
+      for (std::uint32_t at = 0; at < fill.bytes; at += tensor_piece_bytes) {
+        std::array<std::byte, tensor_piece_bytes> piece;
         const std::byte* const source = shared_piece(issue, from.by_rows(row, at));
         if (fill.format == TensorFill::Format::bytes) {
-          std::memcpy(piece.data(), source, piece_bytes);
+          std::memcpy(piece.data(), source, tensor_piece_bytes);
         } else {
           piece = spread_numbers(source, fill.format);
         }
         for (std::uint32_t copy = 0; copy < fill.copies; ++copy) {
           std::memcpy(&memory().word(target + copy * fill.copy_step, to.column + at / 4),
-                      piece.data(), piece_bytes);
+                      piece.data(), tensor_piece_bytes);
         }
       }
     }

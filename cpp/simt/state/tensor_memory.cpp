@@ -11,7 +11,7 @@ std::optional<std::uint32_t> TensorMemory::allocate(std::uint32_t columns) {
     });
     if (!is_free) continue;
     if (words_.empty()) words_.assign(std::size_t{tensor_lanes} * tensor_columns, 0);
-    allocations_.push_back({.first = first, .columns = columns});
+    allocations_.push_back({.first = first, .columns = columns, .place = {}});
     return first;
   }
   return std::nullopt;
