@@ -86,6 +86,7 @@ constexpr DriverConstants driver_constants(std::uint32_t arch) {
   places.reserved_shared_bytes = 0x16c;
   places.is_cluster = 0x36c;
   places.cluster_size = 0x2a0;
+  places.cluster_inverse = 0x2b0;
   places.num_clusters = 0x2c0;
   places.cluster_blocks = 0x2cc;
   places.first_moved = 0x250;

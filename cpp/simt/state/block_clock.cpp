@@ -83,7 +83,7 @@ bool watches_others(const MemoryAccess& access) {
           std::ranges::any_of(access.more_results, [](std::uint32_t r) { return r != none; }));
 }
 
-bool watches_others(const KernelProgram& program) {
+bool polls_memory(const KernelProgram& program) {
   for (const ProgramFunction& function : program.functions) {
     // Step i is in a loop if a later one jumps to it or before it.
     std::uint32_t loop_begin = none;
@@ -92,16 +92,24 @@ bool watches_others(const KernelProgram& program) {
       if (step.action == Action::branch && step.jump <= i) {
         loop_begin = std::min(loop_begin, step.jump);
       }
-      if (step.action != Action::load && step.action != Action::atomic) continue;
+      if (step.action != Action::load) continue;
       const MemoryAccess& access = program.memory[step.detail];
-      if (step.action == Action::atomic && watches_others(access)) return true;
-      if (step.action == Action::load && access.strong && !access.constant &&
-          is_global(access.space) && loop_begin != none && loop_begin <= i) {
+      if (access.strong && !access.constant && is_global(access.space) && loop_begin != none &&
+          loop_begin <= i) {
         return true;
       }
     }
   }
   return false;
+}
+
+bool watches_others(const KernelProgram& program) {
+  const auto has_atomic = [&](const ProgramFunction& function) {
+    return std::ranges::any_of(function.steps, [&](const Step& step) {
+      return step.action == Action::atomic && watches_others(program.memory[step.detail]);
+    });
+  };
+  return std::ranges::any_of(program.functions, has_atomic) || polls_memory(program);
 }
 
 }  // namespace warpstack::simt

@@ -39,8 +39,11 @@ std::uint64_t cycles_of(const KernelProgram& program, const Step& step, Warp& wa
 /// read.
 [[nodiscard]] bool watches_others(const MemoryAccess& access);
 
-/// Whether a kernel reads what other blocks of its launch write: it has such an atomic, or a loop
-/// with a volatile, relaxed or acquire load of global memory.
+/// Whether a kernel has a loop with a volatile, relaxed or acquire load of global memory.
+[[nodiscard]] bool polls_memory(const KernelProgram& program);
+
+/// Whether a kernel reads what other blocks of its launch write: it polls memory, or has such an
+/// atomic.
 [[nodiscard]] bool watches_others(const KernelProgram& program);
 
 }  // namespace warpstack::simt

@@ -549,7 +549,8 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
   options.trace = ticket.traced;
   if (!options.run_others) {
     options.check_uninitialized = false;  // earlier launches may have left out blocks
-    options.run_others = !ticket.traced || !simt::why_others_run(program(entry), options).empty();
+    options.run_others = !ticket.traced || !simt::why_others_run(program(entry), options).empty() ||
+                         simt::polls_memory(program(entry));
   }
   options.launch_id = ticket.launch;
   options.parent = parent;

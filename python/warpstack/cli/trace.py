@@ -171,6 +171,10 @@ def _trace_program(arguments: argparse.Namespace) -> None:
 
 
 def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
+    if arguments.skip_others and arguments.sample_blocks == 1:
+        raise ws.InputError(
+            "--skip-others leaves out blocks that --sample-blocks K does not choose; give both"
+        )
     output = printable(arguments.output)
     try:
         traced = ws.cuda.host.trace_program(

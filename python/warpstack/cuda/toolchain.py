@@ -157,6 +157,10 @@ def _run_time_library(nvcc: str) -> Iterator[list[str]]:
         yield [f"-L{folder}"]
 
 
+#: What sources have that compile for compute capability 9.0 alone: clusters, instructions as PTX.
+_OF_HOPPER = re.compile(r"cluster|\basm\b|barrier")
+
+
 def build_program(
     source: str | os.PathLike[str], target: str | os.PathLike[str], options: Sequence[str] = ()
 ) -> None:
@@ -175,16 +179,23 @@ def build_program(
             f"{printable(source)}: to build a program needs nvcc; install it with: pip install "
             "'warpstack[cuda]' (or put a CUDA toolkit's on the PATH)"
         )
-    code = ["-gencode", "arch=compute_75,code=compute_75"]
     with _run_time_library(nvcc) as libraries:
-        command = [nvcc, "-O3", "-cudart", "shared", *libraries, *code, "-lineinfo", *options]
-        result = subprocess.run(
-            [*command, os.fspath(source), "-o", os.fspath(target)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+
+        def build(arch: str) -> subprocess.CompletedProcess[str]:
+            code = ["-gencode", f"arch={arch},code={arch}"]
+            command = [nvcc, "-O3", "-cudart", "shared", *libraries, *code, "-lineinfo", *options]
+            return subprocess.run(
+                [*command, os.fspath(source), "-o", os.fspath(target)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+
+        result = build("compute_75")
+        if result.returncode != 0 and _OF_HOPPER.search(Path(source).read_text(errors="replace")):
+            newer = (build(arch) for arch in ("compute_90", "compute_90a"))
+            result = next((one for one in newer if one.returncode == 0), result)
     if result.returncode != 0:
         lines = [line for line in (result.stderr + result.stdout).splitlines() if line.strip()]
         words = ("error", "undefined reference")

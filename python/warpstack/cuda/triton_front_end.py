@@ -89,6 +89,11 @@ class _Pointer:
 
     def __init__(self, array: DeviceArray) -> None:
         self.array = array
+        if array.dtype.kind == "c":
+            raise InputError(
+                f"ws.triton: an array of {array.dtype.name}: Triton has no complex numbers; give its parts, "
+                "x.real and x.imag, or a view of twice as many floats"
+            )
         self.dtype = array.dtype.name  # those of ml_dtypes have Triton's names: bfloat16, ...
 
     def data_ptr(self) -> int:
@@ -125,19 +130,24 @@ def layers(what: str, kernel: Any) -> list[Any]:
         If Triton is not installed, or it is no kernel.
     """
     triton = load_extra(what, "triton", "triton")
-    found = [kernel]
+    found = [_unwrapped(kernel)]
     while not isinstance(found[-1], triton.JITFunction):
         one = found[-1]
         if not isinstance(one, (triton.runtime.Autotuner, triton.runtime.Heuristics)):
             kind = type(one).__name__
             remedy = "unset TRITON_INTERPRET" if kind == "InterpretedFunction" else ""
             raise not_a(f"{what}: kernel", "a function decorated with @triton.jit", one, remedy)
-        found.append(one.fn)
+        found.append(_unwrapped(one.fn))
     if sum(map(is_tuner, found)) > 1:
         raise InputError(
             f"{what}: the kernel has @triton.autotune twice; write all configurations into one of them"
         )
     return found
+
+
+def _unwrapped(kernel: Any) -> Any:
+    """Return the kernel that ``ws.triton(kernel)`` has, of one; others are their own."""
+    return kernel.fn if getattr(kernel, "_wraps_a_kernel", False) else kernel
 
 
 def is_tuner(layer: Any) -> bool:

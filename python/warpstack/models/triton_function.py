@@ -87,6 +87,7 @@ class TritonFunction(Handle):
     """
 
     _remedy = "make another one of the kernel"
+    _wraps_a_kernel = True
 
     @strictly_checked
     def __init__(
@@ -109,6 +110,7 @@ class TritonFunction(Handle):
         progress: bool = False,
     ) -> None:
         what = "ws.triton"
+        kernel = kernel.fn if isinstance(kernel, TritonFunction) else kernel
         *self._above, function = layers(what, kernel)
         self.fn = kernel
         self.gpu = as_gpu(gpu)
@@ -159,6 +161,12 @@ class TritonFunction(Handle):
             f"kernel {self.__name__} is called without a grid; write {self.__name__}[grid](...), with "
             "the number of programs, or up to three"
         )
+
+    def run(self, *args: Any, grid: Grid, warmup: bool = False, **named: Any) -> Any:
+        """Launch as decorators above it do, ``triton.heuristics`` say."""
+        if warmup:
+            return self.warmup(*args, grid=grid, **named)
+        return self[grid](*args, **named)
 
     def warmup(self, *args: Any, grid: Any = None, **named: Any) -> TritonKernel:
         """Return the kernel compiled for the arguments of a launch, without one.

@@ -383,3 +383,26 @@ def test_arrays_do_what_hooks_ask_of_tensors():
     assert not np.asarray(x).any()
     assert (np.asarray(x.copy_(y)) == np.arange(6).reshape(2, 3)).all()
     assert (x.stride(), x.stride(0), x.stride(-1)) == ((3, 1), 3, 1)
+
+
+def test_what_is_made_of_a_kernel_is_one():
+    @triton.heuristics({"BLOCK": lambda arguments: 32})
+    @ws.triton
+    @triton.jit
+    def fill(x_ptr, BLOCK: tl.constexpr):
+        tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+
+    x = ws.cuda.zeros(32)
+    fill[1](x)
+    assert np.asarray(x).sum() == 32
+    inner = fill.fn
+    for function in (inner, ws.triton(inner)):
+        x = ws.cuda.zeros(32)
+        ws.triton.launch(function, 1, x, BLOCK=16)
+        assert np.asarray(x).sum() == 16
+
+
+def test_complex_numbers_are_refused():
+    x = ws.cuda.zeros(32, np.complex64)
+    with pytest.raises(ws.InputError, match="an array of complex64: Triton has no complex numbers"):
+        ws.triton.launch(kernels.double, 1, x, 32, BLOCK=32)

@@ -114,6 +114,43 @@ def test_clusters(function, case, as_machine_code):
     function(**case)
 
 
+OF_CLUSTERS = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void __cluster_dims__(2,2,1) k(float* out, double* d, float* sums) {
+  __shared__ float s; __shared__ double t;
+  auto c = cg::this_cluster();
+  if (threadIdx.x == 0) { s = 0; t = 0; }
+  c.sync();
+  atomicAdd(c.map_shared_rank(&s, c.block_rank() ^ 1), 1.5f);
+  atomicAdd(c.map_shared_rank(&t, c.block_rank() ^ 2), 2.5);
+  float* p = threadIdx.x & 1 ? &s : sums;
+  atomicAdd(p, 0.5f);
+  c.sync();
+  int b = blockIdx.x + gridDim.x * blockIdx.y;
+  auto bi = c.block_index();
+  if (threadIdx.x == 0) { out[b] = s; d[b] = t + 1000 * bi.y + 100 * bi.x + 10000 * c.block_rank(); }
+}
+"""
+
+
+@needs_tools
+@pytest.mark.parametrize("arch", [None, "sm_90", "sm_90a", "sm_100a", "sm_103", "sm_120a"])
+def test_clusters_of_cpp(arch):
+    """Sums of floats in other blocks' memory, which code tries again, and places in a cluster."""
+    device = ws.cuda.Device(0.2)
+    options = {"arch": "compute_90"} if arch is None else {"machine_code": arch}
+    module = ws.cuda.compile(OF_CLUSTERS, device=device, **options)
+    sums, doubles = device.zeros(16, np.float32), device.zeros(16, np.float64)
+    shared = device.zeros(1, np.float32)
+    module.kernel("k").launch((4, 4), 64, sums, doubles, shared)
+    # 64 threads of another block add 1.5, 32 of the own one 0.5 each; the others 0.5 to all blocks' sum.
+    assert np.asarray(sums).tolist() == [64 * 1.5 + 32 * 0.5] * 16
+    assert np.asarray(shared).tolist() == [16 * 32 * 0.5]
+    x, y = np.meshgrid(np.arange(4) % 2, np.arange(4) % 2)
+    expected = 64 * 2.5 + 1000 * y + 100 * x + 10000 * (x + 2 * y)
+    assert np.asarray(doubles).tolist() == expected.reshape(-1).tolist()
+
+
 @needs_tools
 def test_one_copy_for_all_blocks(as_machine_code):
     module_named("test_ptx_clusters").one_copy_for_all_blocks("UBLKCP.S.G.MULTICAST")

@@ -121,6 +121,40 @@ def test_a_sample_of_the_blocks(given, missing, tmp_path, capfd):
             assert all(np.array_equal(columns[name], expected[name]) for name in columns)
 
 
+@pytest.mark.usefixtures("nvcc")
+def test_blocks_that_are_not_in_the_sample_do_not_run(tmp_path, capfd):
+    source = HERE / "host_programs" / "sampled.cu"
+    trace = ["trace", "-o", str(tmp_path / "out"), "--skip-others", "--overwrite"]
+    assert main([*trace, "--sample-blocks", "16", str(source)]) == 0
+    out, _ = capfd.readouterr()
+    # The chain, whose blocks wait for each other, has all of its blocks.
+    assert out.splitlines() == ["no error 300"]
+    kernels = {kernel.short_name: kernel for kernel in ws.load(tmp_path / "out")}
+    assert [k.num_missing_blocks for k in kernels.values()] == [400 - 128, 132 - 9, 300 - 128]
+    tiles = sum(
+        int(row.executions)
+        for row in kernels["queue"].instructions.itertuples()
+        if row.opcode.startswith("st.global")
+    )
+    assert tiles == pytest.approx(2000 * 9 / 132, abs=1)
+    assert main([*trace, str(source)]) == 2
+    assert "--skip-others leaves out blocks that --sample-blocks K" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("nvcc")
+def test_a_source_with_clusters(tmp_path, capfd):
+    source = tmp_path / "pairs.cu"
+    source.write_text(
+        "#include <cstdio>\n"
+        "__global__ void __cluster_dims__(2, 1, 1) pairs(int* x) { x[blockIdx.x] = 1; }\n"
+        "int main() { int* x; cudaMalloc(&x, 64); pairs<<<4, 32>>>(x);\n"
+        'printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize())); }\n'
+    )
+    assert main(["trace", "-o", str(tmp_path / "out"), str(source)]) == 0
+    assert capfd.readouterr().out.splitlines() == ["no error"]
+    assert next(iter(ws.load(tmp_path / "out"))).cluster == (2, 1, 1)
+
+
 def test_a_kernel_that_does_nothing():
     # CUB launches one to learn which PTX a program has.
     text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"

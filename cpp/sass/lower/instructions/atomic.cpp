@@ -74,6 +74,7 @@ void cast(Lowerer& to, Form& form, AddressSpace space) {
   const Type type = type_in(form);
   MemoryAccess access;
   access.space = space;
+  take_order(form, access);
   access.strong = true;
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
   const Operand* first = &form.next();
@@ -175,8 +176,9 @@ void atomic(Lowerer& to, Form& form) {
   }
   access.overwrites =
       operation == "exch" && (result == nullptr || to.target(*result) == Frame::sink);
+  // As in PTX, whether anybody reads its result or not.
   access.counts = operation == "add" && !is_float(type) && elements.count == 1 && !counts_lanes &&
-                  result != nullptr && to.target(*result) != Frame::sink;
+                  result != nullptr;
   if (done == nullptr) return emit_update(to, access, result);
   // Shared memory has units for words and for exchanges.
   const bool is_global = !access.takes_locks && (access.bytes == 8 || is_float(type));
