@@ -168,13 +168,14 @@ std::uint32_t Emitter::temporary_predicate() {
   return static_cast<std::uint32_t>(draft_.values.size() - 1);
 }
 
-std::uint32_t Emitter::constant(std::uint64_t bits, std::uint32_t bytes) {
+std::uint32_t Emitter::constant(std::uint64_t bits, std::uint32_t bytes, bool is_shared_address) {
   if (bytes < 8) bits &= (std::uint64_t{1} << (8 * bytes)) - 1;
-  const auto [entry, is_new] = constants_.try_emplace({bits, bytes == 8}, 0);
+  const auto [entry, is_new] = constants_.try_emplace({bits, bytes == 8, is_shared_address}, 0);
   if (is_new) {
     draft_.values.push_back({.units = static_cast<std::uint8_t>(bytes == 8 ? 2 : 1),
                              .is_constant = true,
-                             .bits = bits});
+                             .bits = bits,
+                             .is_shared_address = is_shared_address});
     entry->second = static_cast<std::uint32_t>(draft_.values.size() - 1);
   }
   return entry->second;
@@ -275,7 +276,8 @@ std::uint32_t Emitter::address_of(const Operand& variable, std::uint32_t bytes) 
   const auto addend = static_cast<std::uint64_t>(variable.integer);
   const auto local = variables_.local().find(variable.name);
   if (local == variables_.local().end()) {
-    return constant(variables_.static_address(variable.name) + addend, bytes);
+    return constant(variables_.static_address(variable.name) + addend, bytes,
+                    variables_.is_shared(variable.name));
   }
   const std::uint32_t value = temporary(bytes);
   Step& step =

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,7 @@ class Emitter {
   [[nodiscard]] std::uint32_t value_of(const Operand& operand) const;
   std::uint32_t temporary(std::uint32_t bytes);
   std::uint32_t temporary_predicate();
-  std::uint32_t constant(std::uint64_t bits, std::uint32_t bytes);
+  std::uint32_t constant(std::uint64_t bits, std::uint32_t bytes, bool is_shared_address = false);
   /// A predicate that holds in all lanes, or in none.
   std::uint32_t predicate_constant(bool holds);
   /// The carry flag, which instructions with `.cc` write.
@@ -154,7 +155,8 @@ class Emitter {
   Variables variables_;
   FunctionDraft draft_;
   std::vector<std::uint32_t> first_value_;  ///< of each register
-  std::map<std::pair<std::uint64_t, bool>, std::uint32_t> constants_;
+  /// By bits, and whether they are 64 and an address of a shared variable.
+  std::map<std::tuple<std::uint64_t, bool, bool>, std::uint32_t> constants_;
   std::uint32_t carry_ = none;
   std::uint32_t stack_top_ = none;
 

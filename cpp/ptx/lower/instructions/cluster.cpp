@@ -9,14 +9,22 @@ namespace warpstack::ptx::handlers {
 void mapa(Emitter& e, Modifiers& modifiers) {
   modifiers.take("shared::cluster");
   const Type type = modifiers.need_type();
-  const std::uint32_t address = e.in(1, type);
+  std::uint32_t address = e.in(1, type);
   const std::uint32_t rank = e.in(2, Type::u32);
   const std::uint32_t target = e.out(0, type);
   const bool is_wide = bytes_of(type) == 8;
   // address + first window + rank * window
-  const std::uint32_t begin = e.temporary(is_wide ? 8 : 4);
+  const std::uint32_t bytes = is_wide ? 8 : 4;
+  const std::uint32_t begin = e.temporary(bytes);
+  if (e.program().has_pairs) {
+    // The address has a rank, which is in the same bits of a generic one.
+    const std::uint32_t offset = e.temporary(bytes);
+    e.lanes({.operation = Operation::bit_and, .type = is_wide ? Type::b64 : Type::b32}, offset,
+            {address, e.constant(~std::uint64_t{0xff000000}, bytes)});
+    address = offset;
+  }
   e.lanes({.operation = Operation::add, .type = type}, begin,
-          {address, e.constant(simt::cluster_offset, is_wide ? 8 : 4)});
+          {address, e.constant(simt::cluster_offset, bytes)});
   e.lanes({.operation = is_wide ? Operation::mad_wide : Operation::mad_lo, .type = Type::u32},
           target, {rank, e.constant(trace::window_bytes, 4), begin});
 }
