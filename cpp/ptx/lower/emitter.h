@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -73,6 +74,10 @@ class Emitter {
   /// The value that a destination operand names; a sink gets a temporary.
   std::uint32_t out(const Operand& target, Type type);
   std::uint32_t out(std::size_t i, Type type) { return out(operand(i), type); }
+  /// The lower and the upper 64 bits of a register of 128 bits, which an instruction reads or
+  /// writes.
+  std::array<std::uint32_t, 2> halves_in(const Operand& source);
+  std::array<std::uint32_t, 2> halves_out(const Operand& target);
   /// Declared bytes of a register operand.
   [[nodiscard]] std::uint32_t register_bytes(const Operand& reg) const;
   /// The address of a variable in its own space, as a value of `bytes`.
@@ -145,6 +150,7 @@ class Emitter {
   void prepare_guard();
   void add_pending_rows();
   PendingRow new_row() const;
+  [[nodiscard]] std::array<std::uint32_t, 2> halves_of(const Operand& operand) const;
   std::uint32_t element_address(const Operand& variable, std::uint32_t bytes);
   std::uint32_t float_constant(const Operand& source, Type type);
 
