@@ -259,7 +259,7 @@ void TensorMemoryUnit::read_from_tensor(const Issue& issue, TensorPlace first,
                                         const trace::ProductStep& shape) {
   const std::uint32_t rows_of_side = shape.m / num_sides_;
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
-    TensorMemory& memory = *sides_[row / rows_of_side].memory;
+    TensorMemory& memory = memory_of(row, shape);
     const std::uint32_t lane = first.lane + place_of_sum(shape, product, row, 0).lane;
     std::memcpy(rows_[row].data(), &memory.word(lane, first.column), factor_bytes);
     // Each half of the lanes multiplies its own copy by its half of the columns.
@@ -374,9 +374,10 @@ void TensorMemoryUnit::load_sums(TensorPlace d, const TensorProduct& product,
   const float factor = std::ldexp(1.0f, -static_cast<int>(product.shift_of_d));
   float* sum = sums_.data();
   for (std::uint32_t row = 0; row < shape.m; ++row) {
+    TensorMemory& memory = memory_of(row, shape);
     for (std::uint32_t column = 0; column < shape.n; ++column, ++sum) {
       const TensorPlace at = place_of_sum(shape, product, row, column);
-      const std::uint32_t word = word_of_sum(at, d, row, descriptor);
+      const std::uint32_t word = memory.word(d.lane + at.lane, d.column + at.column);
       *sum =
           (is_half ? half_to_float(static_cast<std::uint16_t>(word)) : std::bit_cast<float>(word)) *
           factor;
@@ -390,12 +391,13 @@ void TensorMemoryUnit::store_sums(TensorPlace d, const TensorProduct& product,
   const trace::ProductStep& shape = descriptor.shape;
   const float* sum = sums_.data();
   for (std::uint32_t row = 0; row < shape.m; ++row) {
+    TensorMemory& memory = memory_of(row, shape);
+    const auto kept = disabled.subspan(row / (shape.m / num_sides_) * 4, 4);
     for (std::uint32_t column = 0; column < shape.n; ++column, ++sum) {
       const TensorPlace at = place_of_sum(shape, product, row, column);
-      const std::uint32_t side = row / (shape.m / num_sides_);
       const std::uint32_t lane = d.lane + at.lane;
-      if ((disabled[side * 4 + lane / 32] >> lane % 32 & 1) != 0) continue;
-      std::uint32_t& word = word_of_sum(at, d, row, descriptor);
+      if ((kept[lane / 32] >> lane % 32 & 1) != 0) continue;
+      std::uint32_t& word = memory.word(lane, d.column + at.column);
       if (shape.d == trace::ProductElement::s32) {
         word = add_integer(*sum, accumulates ? word : 0, descriptor.saturate);
       } else if (shape.d == trace::ProductElement::f16) {

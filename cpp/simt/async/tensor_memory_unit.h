@@ -84,11 +84,9 @@ class TensorMemoryUnit {
                         const trace::ProductStep& shape);
   void multiply_lane(const Issue& issue, const std::byte* registers,
                      const ProductDescriptor& descriptor);
-  /// The word of an element of D.
-  [[nodiscard]] std::uint32_t& word_of_sum(TensorPlace place, TensorPlace d, std::uint32_t row,
-                                           const ProductDescriptor& descriptor) const {
-    const std::uint32_t side = num_sides_ == 1 ? 0 : row / (descriptor.shape.m / 2);
-    return sides_[side].memory->word(d.lane + place.lane, d.column + place.column);
+  /// The memory that has a row of D.
+  [[nodiscard]] TensorMemory& memory_of(std::uint32_t row, const trace::ProductStep& shape) const {
+    return *sides_[row / (shape.m / num_sides_)].memory;
   }
   void load_sums(TensorPlace d, const TensorProduct& product, const ProductDescriptor& descriptor);
   void store_sums(TensorPlace d, const TensorProduct& product, const ProductDescriptor& descriptor,

@@ -818,3 +818,22 @@ def test_times_of_products():
     # 128 x 256 x 16 multiply-adds on four tensor cores of 1,024 a cycle
     for name, (few, many) in cycles.items():
         assert many - few == pytest.approx(8 * 128, rel=0.05), name
+
+
+def test_times_of_products_of_pairs():
+    """Each SM multiplies half of the rows, also that of the block that issues nothing."""
+    bits = plain.instruction(256, 256, "f32", "f16", "f16")
+    ready = PAIR + FILL_PAIR + f"mov.b32 %r20, {bits}; mov.b64 %l4, 0; setp.ne.u32 %p2, 0, 0;"
+    product = "@%leads tcgen05.mma.cta_group::2.kind::f16 [%ta], %l4, %l4, %r20, %p2;"
+    gpu = ws.gpu("b200")
+    cycles = {"simulate": [], "interval_simulation": []}
+    for count in (4, 12):
+        arrays = np.zeros(32, np.uint32), np.zeros(2 * SHARED // 4, np.uint32)
+        _, trace = run_pairs(ready + product * count + COMMIT_PAIR + RELEASE_PAIR, *arrays)
+        assert access_counts(trace, "tcgen05.operands.shared") == [64] * 2 * count
+        cycles["simulate"].append(ws.simulate(trace, gpu).cycles)
+        found = ws.predict(trace, gpu, models="interval_simulation")
+        cycles["interval_simulation"].append(float(found.iloc[0].cycles))
+    # 128 x 256 x 16 multiply-adds of each SM on four tensor cores of 1,024 a cycle
+    for name, (few, many) in cycles.items():
+        assert many - few == pytest.approx(8 * 128, rel=0.05), name
