@@ -31,6 +31,7 @@ ELSEWHERE |= dict.fromkeys(
 ELSEWHERE |= dict.fromkeys(
     ("cp", "mbarrier", "tensormap", "nanosleep"), "asynchronous: test_ptx_async_barriers.py"
 )
+ELSEWHERE["clusterlaunchcontrol"] = "test_ptx_clusters.py"
 ELSEWHERE["tcgen05"] = "tensor memory: test_ptx_tensor_memory.py"
 ELSEWHERE |= dict.fromkeys(("mapa", "getctarank"), "clusters: test_ptx_clusters.py")
 

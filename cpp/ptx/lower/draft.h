@@ -18,7 +18,8 @@ struct Value {
   std::uint8_t units = 1;  ///< of 32 bits: 1 or 2
   bool is_predicate = false;
   bool is_constant = false;
-  std::uint64_t bits = 0;  ///< of a constant
+  std::uint64_t bits = 0;          ///< of a constant
+  bool is_shared_address = false;  ///< a constant that is the address of a shared variable
 };
 
 /// A row of the trace whose registers are still values of its function.

@@ -144,8 +144,9 @@ const Operand& Emitter::operand(std::size_t i) const {
 void Emitter::declare_registers() {
   for (const Register& reg : draft_.text.registers) {
     first_value_.push_back(static_cast<std::uint32_t>(draft_.values.size()));
-    for (std::uint32_t i = 0; i < reg.vector; ++i) {
-      draft_.values.push_back({.units = static_cast<std::uint8_t>(bytes_of(reg.type) == 8 ? 2 : 1),
+    const bool is_wide = reg.type == Type::b128;  // a value for each half
+    for (std::uint32_t i = 0; i < (is_wide ? 2 : reg.vector); ++i) {
+      draft_.values.push_back({.units = static_cast<std::uint8_t>(bytes_of(reg.type) >= 8 ? 2 : 1),
                                .is_predicate = reg.type == Type::pred});
     }
   }
@@ -153,7 +154,7 @@ void Emitter::declare_registers() {
 
 std::uint32_t Emitter::value_of(const Operand& operand) const {
   if (draft_.text.registers[operand.index].type == Type::b128) {
-    throw Unsupported{"128-bit registers are not supported"};
+    throw Unsupported{"128-bit registers are not supported here"};
   }
   return first_value_[operand.index] + operand.component;
 }
@@ -168,13 +169,14 @@ std::uint32_t Emitter::temporary_predicate() {
   return static_cast<std::uint32_t>(draft_.values.size() - 1);
 }
 
-std::uint32_t Emitter::constant(std::uint64_t bits, std::uint32_t bytes) {
+std::uint32_t Emitter::constant(std::uint64_t bits, std::uint32_t bytes, bool is_shared_address) {
   if (bytes < 8) bits &= (std::uint64_t{1} << (8 * bytes)) - 1;
-  const auto [entry, is_new] = constants_.try_emplace({bits, bytes == 8}, 0);
+  const auto [entry, is_new] = constants_.try_emplace({bits, bytes == 8, is_shared_address}, 0);
   if (is_new) {
     draft_.values.push_back({.units = static_cast<std::uint8_t>(bytes == 8 ? 2 : 1),
                              .is_constant = true,
-                             .bits = bits});
+                             .bits = bits,
+                             .is_shared_address = is_shared_address});
     entry->second = static_cast<std::uint32_t>(draft_.values.size() - 1);
   }
   return entry->second;
@@ -265,6 +267,26 @@ std::uint32_t Emitter::out(const Operand& target, Type type) {
   return value;
 }
 
+std::array<std::uint32_t, 2> Emitter::halves_of(const Operand& operand) const {
+  if (operand.kind != Operand::Kind::reg ||
+      draft_.text.registers[operand.index].type != Type::b128) {
+    throw Unsupported{"it has an operand that is no 128-bit register"};
+  }
+  return {first_value_[operand.index], first_value_[operand.index] + 1};
+}
+
+std::array<std::uint32_t, 2> Emitter::halves_in(const Operand& source) {
+  const auto halves = halves_of(source);
+  for (const std::uint32_t half : halves) note_read(half);
+  return halves;
+}
+
+std::array<std::uint32_t, 2> Emitter::halves_out(const Operand& target) {
+  const auto halves = halves_of(target);
+  for (const std::uint32_t half : halves) note_written(half);
+  return halves;
+}
+
 std::uint32_t Emitter::register_bytes(const Operand& reg) const {
   if (reg.kind != Operand::Kind::reg) return 8;
   return bytes_of(draft_.text.registers[reg.index].type);
@@ -275,7 +297,8 @@ std::uint32_t Emitter::address_of(const Operand& variable, std::uint32_t bytes) 
   const auto addend = static_cast<std::uint64_t>(variable.integer);
   const auto local = variables_.local().find(variable.name);
   if (local == variables_.local().end()) {
-    return constant(variables_.static_address(variable.name) + addend, bytes);
+    return constant(variables_.static_address(variable.name) + addend, bytes,
+                    variables_.is_shared(variable.name));
   }
   const std::uint32_t value = temporary(bytes);
   Step& step =

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,7 +51,7 @@ class Emitter {
   [[nodiscard]] std::uint32_t value_of(const Operand& operand) const;
   std::uint32_t temporary(std::uint32_t bytes);
   std::uint32_t temporary_predicate();
-  std::uint32_t constant(std::uint64_t bits, std::uint32_t bytes);
+  std::uint32_t constant(std::uint64_t bits, std::uint32_t bytes, bool is_shared_address = false);
   /// A predicate that holds in all lanes, or in none.
   std::uint32_t predicate_constant(bool holds);
   /// The carry flag, which instructions with `.cc` write.
@@ -72,6 +74,10 @@ class Emitter {
   /// The value that a destination operand names; a sink gets a temporary.
   std::uint32_t out(const Operand& target, Type type);
   std::uint32_t out(std::size_t i, Type type) { return out(operand(i), type); }
+  /// The lower and the upper 64 bits of a register of 128 bits, which an instruction reads or
+  /// writes.
+  std::array<std::uint32_t, 2> halves_in(const Operand& source);
+  std::array<std::uint32_t, 2> halves_out(const Operand& target);
   /// Declared bytes of a register operand.
   [[nodiscard]] std::uint32_t register_bytes(const Operand& reg) const;
   /// The address of a variable in its own space, as a value of `bytes`.
@@ -144,6 +150,7 @@ class Emitter {
   void prepare_guard();
   void add_pending_rows();
   PendingRow new_row() const;
+  [[nodiscard]] std::array<std::uint32_t, 2> halves_of(const Operand& operand) const;
   std::uint32_t element_address(const Operand& variable, std::uint32_t bytes);
   std::uint32_t float_constant(const Operand& source, Type type);
 
@@ -154,7 +161,8 @@ class Emitter {
   Variables variables_;
   FunctionDraft draft_;
   std::vector<std::uint32_t> first_value_;  ///< of each register
-  std::map<std::pair<std::uint64_t, bool>, std::uint32_t> constants_;
+  /// By bits, and whether they are 64 and an address of a shared variable.
+  std::map<std::tuple<std::uint64_t, bool, bool>, std::uint32_t> constants_;
   std::uint32_t carry_ = none;
   std::uint32_t stack_top_ = none;
 

@@ -149,6 +149,9 @@ void place_values(FunctionDraft& draft, KernelProgram& program) {
         std::memcpy(draft.result.constants.data() + offsets[v] + lane * bytes,
                     &draft.values[v].bits, bytes);
       }
+      if (draft.values[v].is_shared_address) {
+        draft.result.shared_addresses.push_back({offsets[v], draft.values[v].units * 4u});
+      }
     } else if (places.unit[v] != ~0u) {
       offsets[v] = end + places.unit[v] * unit_bytes;
     }

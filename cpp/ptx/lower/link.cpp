@@ -59,6 +59,10 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
   program.parameter_bytes = parameter_bytes(module, *entry);
   KernelLayout layout;
   find_functions(module, *entry, layout);
+  program.has_pairs = std::ranges::any_of(layout.functions, [](const Function* function) {
+    return std::ranges::any_of(function->body,
+                               [](const Instruction& one) { return one.has("cta_group::2"); });
+  });
   reserve_stack(layout);
   place_shared(module, layout, program);
   for (std::uint32_t i = 0; i < layout.functions.size(); ++i) {

@@ -85,6 +85,10 @@ Call::Piece Variables::argument(const std::string& name) const {
   return {static_cast<std::uint32_t>(parameters_.at(name)), bytes->second};
 }
 
+bool Variables::is_shared(const std::string& name) const {
+  return layout_.shared.contains({&function_, name}) || layout_.shared.contains({nullptr, name});
+}
+
 std::uint64_t Variables::static_address(const std::string& name) const {
   for (const Function* owner : {&function_, static_cast<const Function*>(nullptr)}) {
     const auto shared = layout_.shared.find({owner, name});

@@ -49,6 +49,8 @@ class Variables {
   /// Addresses that are known before a launch: of shared, global and constant variables, of kernel
   /// parameters (offsets) and functions.
   [[nodiscard]] std::uint64_t static_address(const std::string& name) const;
+  /// Whether the name is that of a shared variable.
+  [[nodiscard]] bool is_shared(const std::string& name) const;
 
  private:
   /// The start of a variable behind others that end at `end`; all of them fit local memory.

@@ -121,6 +121,9 @@ std::optional<ProductElement> sum_of(TensorKind kind, std::uint32_t number) {
 
 bool has_columns(const TensorProduct& product, const trace::ProductStep& shape) {
   const std::uint32_t n = shape.n;
+  if (product.is_of_pair) {
+    return n != 0 && n <= 256 && n % (product.kind == TensorKind::i8 ? 32 : 16) == 0;
+  }
   if (product.weights_stationary) return n == 64 || n == 128 || n == 256;
   if (n < 8 || n > 256) return false;
   if (is_block_scaled(product.kind)) return n % 8 == 0;
@@ -131,6 +134,7 @@ bool has_columns(const TensorProduct& product, const trace::ProductStep& shape) 
 
 bool has_rows(const TensorProduct& product, std::uint32_t m) {
   if (m == 128) return true;
+  if (product.is_of_pair) return m == 256;
   if (is_block_scaled(product.kind)) return false;
   return m == 64 || (m == 32 && product.weights_stationary);
 }

@@ -45,18 +45,28 @@ enum class ElementPacking : std::uint8_t {
 };
 
 /// The lane, and the column from D's first one on, of an element of D ("Data Path Layout
-/// Organization").
+/// Organization"). Each block of a pair has half of the rows.
 struct TensorPlace {
   std::uint32_t lane = 0;
   std::uint32_t column = 0;
 };
 [[nodiscard]] constexpr TensorPlace place_of_sum(const trace::ProductStep& shape,
-                                                 bool weights_stationary, std::uint32_t row,
+                                                 const TensorProduct& product, std::uint32_t row,
                                                  std::uint32_t column) {
-  if (shape.m == 128) return {row, column};
-  if (!weights_stationary) return {row / 16 * 32 + row % 16, column};
-  const std::uint32_t wide = shape.n / (tensor_lanes / shape.m);
-  return {row + column / wide * shape.m, column % wide};
+  const std::uint32_t rows = shape.m / product.num_blocks();
+  if (product.is_of_pair) row %= rows;
+  if (rows == tensor_lanes) return {row, column};
+  if (!product.weights_stationary && !product.is_of_pair) {
+    return {row / 16 * 32 + row % 16, column};
+  }
+  const std::uint32_t wide = shape.n / (tensor_lanes / rows);
+  return {row + column / wide * rows, column % wide};
+}
+/// Parts of the columns of D that are below each other.
+[[nodiscard]] constexpr std::uint32_t folds_of(const trace::ProductStep& shape,
+                                               const TensorProduct& product) {
+  const std::uint32_t rows = shape.m / product.num_blocks();
+  return product.weights_stationary || product.is_of_pair ? tensor_lanes / rows : 1;
 }
 
 /// A factor as numbers: rows of K.

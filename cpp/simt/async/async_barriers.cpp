@@ -146,11 +146,12 @@ void AsyncBarriers::arrive_once(Warp& warp, const Step& step, std::uint32_t lane
 
 trace::PhaseStep AsyncBarriers::count_completion(const std::byte* registers,
                                                  const AddressOperand& barrier, std::uint32_t mask,
-                                                 std::uint32_t blocks) {
+                                                 std::uint32_t blocks, bool of_pairs) {
   if (barrier.space == AddressSpace::local) return {};
   if (blocks != none) {
     const std::uint32_t rank = rank_in_cluster(execution_.block, execution_.cluster);
-    if ((lane_u32(registers, blocks, std::countr_zero(mask)) >> rank & 1) == 0) return {};
+    const std::uint32_t signals = of_pairs ? 3u << (rank & ~1u) : 1u << rank;
+    if ((lane_u32(registers, blocks, std::countr_zero(mask)) & signals) == 0) return {};
   }
   const auto own = own_barrier(registers, barrier, mask);
   if (!own) return {};

@@ -55,10 +55,11 @@ class AsyncBarriers {
   void arrive_once(Warp& warp, const Step& step, std::uint32_t lane, AddressSpace space,
                    std::uint64_t address);
   /// Counts an instruction that will complete something at a barrier, for a copy with a mask of
-  /// `blocks` in these blocks of the cluster. Empty unless the barrier is the block's own, because
-  /// the trace of a block does not know of others.
+  /// `blocks` in these blocks of the cluster, or for one `of_pairs` in theirs. Empty unless the
+  /// barrier is the block's own, because the trace of a block does not know of others.
   trace::PhaseStep count_completion(const std::byte* registers, const AddressOperand& barrier,
-                                    std::uint32_t mask, std::uint32_t blocks = none);
+                                    std::uint32_t mask, std::uint32_t blocks = none,
+                                    bool of_pairs = false);
   /// At the end of the block: finds mbarriers that got bytes which no phase expected.
   void check_bytes();
   /// "mbarrier at 0x80, whose phase waits for 1 arrival and 512 bytes"

@@ -94,7 +94,8 @@ void BulkCopies::move_piece(Warp& warp, const Step& step, std::uint32_t lane, co
 
 CopyTargets BulkCopies::targets_of(Warp& warp, const Step& step, const std::byte* registers,
                                    std::uint32_t lane, const AddressOperand& to,
-                                   const AddressOperand& barrier, std::uint32_t blocks) {
+                                   const AddressOperand& barrier, std::uint32_t blocks,
+                                   bool of_pairs) {
   const auto shared_address = [&](const AddressOperand& operand) {
     const std::uint64_t address = address_in(execution_, registers, operand, lane);
     return operand.space == AddressSpace::generic ? address - shared_window : address;
@@ -116,11 +117,16 @@ CopyTargets BulkCopies::targets_of(Warp& warp, const Step& step, const std::byte
                  "a copy to the blocks of the mask " + hexadecimal(ranks) + " of a cluster of " +
                      std::to_string(present));
   }
+  const std::uint32_t half =
+      (in_cluster(signalled) ? rank_of_address(signalled)
+                             : rank_in_cluster(execution_.block, execution_.cluster)) &
+      1;
   // The same offset in each block.
   for (std::uint32_t rank = 0; rank < present; ++rank) {
     if ((ranks >> rank & 1) == 0) continue;
     targets.address[targets.count] = cluster_address(address % trace::window_bytes, rank);
-    targets.barrier[targets.count++] = cluster_address(signalled % trace::window_bytes, rank);
+    const std::uint32_t waiting = of_pairs ? (rank & ~1u) | half : rank;
+    targets.barrier[targets.count++] = cluster_address(signalled % trace::window_bytes, waiting);
   }
   return targets;
 }

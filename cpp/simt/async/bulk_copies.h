@@ -36,14 +36,16 @@ class BulkCopies {
 
   void copy(Warp& warp, const Step& step, std::byte* registers, std::uint32_t mask);
 
-  /// The targets of a lane's copy. `blocks` is the slot of a mask of ranks, or none.
+  /// The targets of a lane's copy. `blocks` is the slot of a mask of ranks, or none. `of_pairs`:
+  /// see TensorCopy::is_of_pair.
   CopyTargets targets_of(Warp& warp, const Step& step, const std::byte* registers,
                          std::uint32_t lane, const AddressOperand& to,
-                         const AddressOperand& barrier, std::uint32_t blocks);
+                         const AddressOperand& barrier, std::uint32_t blocks,
+                         bool of_pairs = false);
   /// See AsyncBarriers::count_completion().
   trace::PhaseStep count_completion(const std::byte* registers, const AddressOperand& barrier,
-                                    std::uint32_t mask, std::uint32_t blocks) {
-    return barriers_.count_completion(registers, barrier, mask, blocks);
+                                    std::uint32_t mask, std::uint32_t blocks, bool of_pairs) {
+    return barriers_.count_completion(registers, barrier, mask, blocks, of_pairs);
   }
   /// Tells the race check that a lane's copy begins.
   void begin(const Warp& warp, const AddressOperand& barrier, const CopyTargets& targets);

@@ -32,7 +32,7 @@ void TensorCopies::copy(Warp& warp, const Step& step, std::byte* registers, std:
   moved_.clear();
   const TensorCopy& copy = program_.tensor_copies[step.detail];
   const trace::PhaseStep phase =
-      copies_.count_completion(registers, copy.barrier, mask, copy.blocks);
+      copies_.count_completion(registers, copy.barrier, mask, copy.blocks, copy.is_of_pair);
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     copy_lane(warp, step, registers, static_cast<std::uint32_t>(std::countr_zero(rest)));
   }
@@ -68,8 +68,8 @@ void TensorCopies::copy_lane(Warp& warp, const Step& step, std::byte* registers,
     tile.first[d] =
         static_cast<std::int32_t>(lane_u32(registers, copy.coordinates[d], static_cast<int>(lane)));
   }
-  tile.targets =
-      copies_.targets_of(warp, step, registers, lane, copy.tile, copy.barrier, copy.blocks);
+  tile.targets = copies_.targets_of(warp, step, registers, lane, copy.tile, copy.barrier,
+                                    copy.blocks, copy.is_of_pair);
   copies_.begin(warp, copy.barrier, tile.targets);
   for (std::uint32_t t = 0; t < tile.targets.count; ++t) {
     if (tile.targets.address[t] % tile_alignment != 0) {

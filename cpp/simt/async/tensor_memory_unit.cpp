@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "common/text.h"
 #include "simt/arithmetic/half_bits.h"
@@ -65,15 +66,71 @@ TensorPlace TensorMemoryUnit::place(const Issue& issue, std::uint64_t address,
                                     std::uint32_t columns, const char* what) const {
   const TensorPlace result{static_cast<std::uint32_t>(address >> 16 & 0xffff),
                            static_cast<std::uint32_t>(address & 0xffff)};
-  const TensorMemory* const memory = execution_.block.tensors.get();
-  if (result.lane >= tensor_lanes || memory == nullptr || !memory->holds(result.column, columns)) {
+  for (std::uint32_t side = 0; side < num_sides_; ++side) {
+    const TensorMemory* const memory = sides_[side].memory;
+    if (result.lane < tensor_lanes && memory != nullptr && memory->holds(result.column, columns)) {
+      continue;
+    }
+    const char* const whose = num_sides_ == 1 ? "the block"
+                              : side == 0     ? "the even block of the pair"
+                                              : "the odd block of the pair";
     stop(issue, std::string(what) + " at " + hexadecimal(address) + " has columns " +
                     std::to_string(result.column) + "-" +
                     std::to_string(result.column + columns - 1) + " from lane " +
-                    std::to_string(result.lane) + " of tensor memory on; the block has allocated " +
-                    (memory == nullptr ? "no columns" : memory->text()) + " of 128 lanes");
+                    std::to_string(result.lane) + " of tensor memory on; " + whose +
+                    " has allocated " + (memory == nullptr ? "no columns" : memory->text()) +
+                    " of 128 lanes");
   }
   return result;
+}
+
+Block& TensorMemoryUnit::other_block(const Issue& issue) {
+  const std::uint32_t rank = rank_in_cluster(execution_.block, execution_.cluster) ^ 1;
+  Block* const other = block_of_rank(execution_, rank);
+  if (other != nullptr) return *other;
+  const std::uint64_t present = cluster_blocks(execution_.cluster);
+  stop(issue,
+       "an operation of a pair of blocks, and the other block of the pair, of rank " +
+           std::to_string(rank) + " in the cluster, " +
+           (rank < present ? "has ended (a barrier of the cluster keeps it)"
+                           : "does not exist: clusters of the launch have " +
+                                 std::to_string(present) + (present == 1 ? " block" : " blocks")));
+}
+
+void TensorMemoryUnit::take_sides(const Issue& issue, bool is_of_pair) {
+  num_sides_ = is_of_pair ? 2 : 1;
+  sides_[0] = {.memory = execution_.block.tensors.get()};
+  if (!is_of_pair) return;
+  const std::uint32_t rank = rank_in_cluster(execution_.block, execution_.cluster);
+  sides_[1] = {.memory = other_block(issue).tensors.get(), .window = cluster_address(0, rank ^ 1)};
+  if (rank % 2 == 1) std::swap(sides_[0], sides_[1]);
+}
+
+std::optional<std::uint32_t> TensorMemoryUnit::allocate_in_both(const Issue& issue,
+                                                                std::uint32_t columns) {
+  TensorMemory& own = *execution_.block.tensors;
+  std::unique_ptr<TensorMemory>& tensors = other_block(issue).tensors;
+  if (tensors == nullptr) tensors = std::make_unique<TensorMemory>();
+  TensorMemory& other = *tensors;
+  if (own.granted) {
+    const std::uint32_t first = *own.granted;
+    own.granted.reset();
+    own.awaited = 0;
+    return first;
+  }
+  own.awaited = columns;
+  if (other.awaited == 0 || other.granted) return std::nullopt;
+  if (other.awaited != columns) {
+    stop(issue, "the blocks of a pair allocate " + std::to_string(columns) + " and " +
+                    std::to_string(other.awaited) +
+                    " columns of tensor memory together; both must name the same number");
+  }
+  const auto first = own.allocate(columns, &other);
+  if (!first) return std::nullopt;
+  other.granted = first;
+  own.awaited = 0;
+  ++execution_.async_events;
+  return first;
 }
 
 bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* registers,
@@ -111,10 +168,12 @@ bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* r
   if (!memory.may_allocate) {
     stop(issue, "the block allocates tensor memory after tcgen05.relinquish_alloc_permit");
   }
-  const auto first = memory.allocate(columns);
+  const auto first =
+      request.is_of_pair ? allocate_in_both(issue, columns) : memory.allocate(columns);
   if (!first) return false;
-  memory.last().made_by = &warp.text_of(step);
-  memory.last().place = faults_.place_of(warp, step, issue.lane);
+  TensorMemory::Allocation& made = memory.allocation_at(*first);
+  made.made_by = &warp.text_of(step);
+  made.place = faults_.place_of(warp, step, issue.lane);
   const std::uint64_t target = address_in(execution_, registers, request.result, issue.lane);
   std::byte* const to = spaces_.shared_place(warp, step, issue.lane, request.result.space, target,
                                              sizeof *first, {.reads = false, .writes = true});
@@ -133,7 +192,8 @@ std::string TensorMemoryUnit::text(const Warp& warp, const Step& step) const {
   const std::byte* const registers = warp.file.data() + warp.frames.back().base;
   return "tcgen05.alloc of " + std::to_string(lane_u32(registers, request.columns, 0)) +
          " columns of tensor memory, of which the block has allocated " +
-         execution_.block.tensors->text();
+         execution_.block.tensors->text() +
+         (request.is_of_pair ? ", by both blocks of a pair" : "");
 }
 
 MatrixDescriptor TensorMemoryUnit::descriptor(const Issue& issue, std::uint64_t bits,
@@ -157,8 +217,17 @@ const std::byte* TensorMemoryUnit::shared_piece(const Issue& issue, std::uint64_
 }
 
 void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& from,
-                                   bool by_columns, std::uint32_t element_bytes,
-                                   std::span<FactorRow> rows) {
+                                   bool by_columns, std::uint32_t element_bytes) {
+  const std::size_t count = rows_.size() / num_sides_;
+  for (std::uint32_t side = 0; side < num_sides_; ++side) {
+    read_rows(issue, from, sides_[side].window, by_columns, element_bytes,
+              std::span(rows_).subspan(side * count, count));
+  }
+}
+
+void TensorMemoryUnit::read_rows(const Issue& issue, const MatrixDescriptor& from,
+                                 std::uint64_t window, bool by_columns, std::uint32_t element_bytes,
+                                 std::span<FactorRow> rows) {
   const bool by_32_bytes = from.swizzle == Swizzle::bytes_128_by_32;
   if (by_columns != by_32_bytes && (by_32_bytes || element_bytes == 4)) {
     stop(issue,
@@ -167,7 +236,7 @@ void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& f
   }
   for (std::uint32_t row = 0; row < rows.size() && !by_columns; ++row) {
     for (std::uint32_t k = 0; k < factor_bytes; k += tensor_piece_bytes) {
-      std::memcpy(rows[row].data() + k, shared_piece(issue, from.by_rows(row, k)),
+      std::memcpy(rows[row].data() + k, shared_piece(issue, window + from.by_rows(row, k)),
                   tensor_piece_bytes);
     }
   }
@@ -175,7 +244,8 @@ void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& f
   const std::uint32_t rows_of_piece = tensor_piece_bytes / element_bytes;
   for (std::uint32_t row = 0; row < rows.size(); row += rows_of_piece) {
     for (std::uint32_t k = 0; k < factor_bytes / element_bytes; ++k) {
-      const std::byte* const piece = shared_piece(issue, from.by_columns(row, k, element_bytes));
+      const std::byte* const piece =
+          shared_piece(issue, window + from.by_columns(row, k, element_bytes));
       for (std::uint32_t r = 0; r < rows_of_piece && row + r < rows.size(); ++r) {
         std::memcpy(rows[row + r].data() + k * element_bytes, piece + r * element_bytes,
                     element_bytes);
@@ -184,12 +254,22 @@ void TensorMemoryUnit::read_factor(const Issue& issue, const MatrixDescriptor& f
   }
 }
 
-void TensorMemoryUnit::read_from_tensor(TensorPlace first, const TensorProduct& product,
+void TensorMemoryUnit::read_from_tensor(const Issue& issue, TensorPlace first,
+                                        const TensorProduct& product,
                                         const trace::ProductStep& shape) {
+  const std::uint32_t rows_of_side = shape.m / num_sides_;
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
-    const std::uint32_t lane =
-        first.lane + place_of_sum(shape, product.weights_stationary, row, 0).lane;
-    std::memcpy(rows_[row].data(), &memory().word(lane, first.column), factor_bytes);
+    TensorMemory& memory = memory_of(row, shape);
+    const std::uint32_t lane = first.lane + place_of_sum(shape, product, row, 0).lane;
+    std::memcpy(rows_[row].data(), &memory.word(lane, first.column), factor_bytes);
+    // Each half of the lanes multiplies its own copy by its half of the columns.
+    if (!product.is_of_pair || rows_of_side == tensor_lanes) continue;
+    if (std::memcmp(rows_[row].data(), &memory.word(lane + rows_of_side, first.column),
+                    factor_bytes) != 0) {
+      stop(issue, "lanes " + std::to_string(lane) + " and " + std::to_string(lane + rows_of_side) +
+                      " of A in tensor memory differ; with M = 128, both halves of the lanes hold "
+                      "the same rows");
+    }
   }
 }
 
@@ -208,9 +288,21 @@ void TensorMemoryUnit::multiply(Warp& warp, const Step& step, const std::byte* r
     shape = descriptor->shape;
   });
   const std::uint32_t rows_of_a = product.a_descriptor == none ? 0 : shape.m;
-  recorder_.record_wavefronts(warp, step, mask,
-                              wavefronts_of((rows_of_a + shape.n) * factor_bytes));
-  recorder_.record_product(warp, step, mask, shape, 1);
+  const auto record = [&](Warp& of) {
+    recorder_.record_wavefronts(
+        of, step, mask, wavefronts_of((rows_of_a + shape.n) / product.num_blocks() * factor_bytes));
+    recorder_.record_product(of, step, mask, shape, 1);
+  };
+  record(warp);
+  if (!product.is_of_pair) return;
+  // The SM of the other block does its half, in the trace by the same warp there.
+  const Issue issue{warp, step, static_cast<std::uint32_t>(std::countr_zero(mask))};
+  Block& other = other_block(issue);
+  Warp& there = other.warps[warp.number];
+  if (there.state == Warp::State::done) return;
+  recorder_.take_block(other);
+  record(there);
+  recorder_.take_block();
 }
 
 void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* registers,
@@ -218,9 +310,9 @@ void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* regist
   const TensorProduct& product = program_.tensor_products[issue.step.detail];
   const trace::ProductStep& shape = descriptor.shape;
   const auto lane = static_cast<int>(issue.lane);
+  take_sides(issue, product.is_of_pair);
   const bool is_half_used = shape.m == 64 && !product.weights_stationary;
-  const std::uint32_t folds =
-      product.weights_stationary && shape.m < tensor_lanes ? tensor_lanes / shape.m : 1;
+  const std::uint32_t folds = folds_of(shape, product);
   const TensorPlace d =
       place(issue, address_in(execution_, registers, product.d, issue.lane), shape.n / folds, "D");
   if (d.lane != 0 && !(is_half_used && d.lane == 16)) {
@@ -240,22 +332,22 @@ void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* regist
       stop(issue, "A begins at lane " + std::to_string(a.lane) +
                       " of tensor memory and D at lane " + std::to_string(d.lane));
     }
-    if (folds > 1) {
+    if (folds > 1 && product.weights_stationary) {
       stop(issue, "A in tensor memory of a product with .ws and M = " + std::to_string(shape.m) +
                       " is not supported");
     }
-    read_from_tensor(a, product, shape);
+    read_from_tensor(issue, a, product, shape);
     a_.read(shape.a, is_dense ? packing : ElementPacking::bytes, shape.k, rows_,
             descriptor.negate_a);
   } else {
     read_factor(issue,
                 this->descriptor(issue, lane_u64(registers, product.a_descriptor, lane), "A"),
-                descriptor.transpose_a, bytes_of(shape.a), rows_);
+                descriptor.transpose_a, bytes_of(shape.a));
     a_.read(shape.a, packing, shape.k, rows_, descriptor.negate_a);
   }
   rows_.resize(shape.n);
   read_factor(issue, this->descriptor(issue, lane_u64(registers, product.b_descriptor, lane), "B"),
-              descriptor.transpose_b, bytes_of(shape.b), rows_);
+              descriptor.transpose_b, bytes_of(shape.b));
   b_.read(shape.b, packing, shape.k, rows_, descriptor.negate_b);
   b_.turn(shape.n, shape.k);
   const bool accumulates = (predicate_bits(registers + product.accumulates) >> issue.lane & 1) != 0;
@@ -268,7 +360,7 @@ void TensorMemoryUnit::multiply_lane(const Issue& issue, const std::byte* regist
     const bool is_exact = bits_of(shape.a) < 32 && shape.a != trace::ProductElement::bf16;
     add_products(sums_.data(), a_.data(), b_.data(), shape, 0, shape.k, is_exact);
   }
-  std::array<std::uint32_t, 4> disabled{};
+  std::array<std::uint32_t, 8> disabled{};
   for (std::size_t i = 0; i < disabled.size(); ++i) {
     if (product.disabled[i] != none) disabled[i] = lane_u32(registers, product.disabled[i], lane);
   }
@@ -282,9 +374,10 @@ void TensorMemoryUnit::load_sums(TensorPlace d, const TensorProduct& product,
   const float factor = std::ldexp(1.0f, -static_cast<int>(product.shift_of_d));
   float* sum = sums_.data();
   for (std::uint32_t row = 0; row < shape.m; ++row) {
+    TensorMemory& memory = memory_of(row, shape);
     for (std::uint32_t column = 0; column < shape.n; ++column, ++sum) {
-      const TensorPlace at = place_of_sum(shape, product.weights_stationary, row, column);
-      const std::uint32_t word = memory().word(d.lane + at.lane, d.column + at.column);
+      const TensorPlace at = place_of_sum(shape, product, row, column);
+      const std::uint32_t word = memory.word(d.lane + at.lane, d.column + at.column);
       *sum =
           (is_half ? half_to_float(static_cast<std::uint16_t>(word)) : std::bit_cast<float>(word)) *
           factor;
@@ -298,11 +391,13 @@ void TensorMemoryUnit::store_sums(TensorPlace d, const TensorProduct& product,
   const trace::ProductStep& shape = descriptor.shape;
   const float* sum = sums_.data();
   for (std::uint32_t row = 0; row < shape.m; ++row) {
+    TensorMemory& memory = memory_of(row, shape);
+    const auto kept = disabled.subspan(row / (shape.m / num_sides_) * 4, 4);
     for (std::uint32_t column = 0; column < shape.n; ++column, ++sum) {
-      const TensorPlace at = place_of_sum(shape, product.weights_stationary, row, column);
+      const TensorPlace at = place_of_sum(shape, product, row, column);
       const std::uint32_t lane = d.lane + at.lane;
-      if ((disabled[lane / 32] >> lane % 32 & 1) != 0) continue;
-      std::uint32_t& word = memory().word(lane, d.column + at.column);
+      if ((kept[lane / 32] >> lane % 32 & 1) != 0) continue;
+      std::uint32_t& word = memory.word(lane, d.column + at.column);
       if (shape.d == trace::ProductElement::s32) {
         word = add_integer(*sum, accumulates ? word : 0, descriptor.saturate);
       } else if (shape.d == trace::ProductElement::f16) {
@@ -326,11 +421,16 @@ void TensorMemoryUnit::add_scaled(const Issue& issue, const std::byte* registers
     stop(issue, std::string(what) + " begin at lane " + std::to_string(found.lane) +
                     " of tensor memory, not at 0");
   };
-  const TensorPlace of_a = scales_at(product.scale_a, shape.m, "the scales of A");
-  const TensorPlace of_b = scales_at(product.scale_b, shape.n, "the scales of B");
-  // Row r is lane r % 32, column r / 32; all groups of 32 lanes hold the same.
-  const auto scale = [&](TensorPlace from, std::uint32_t row, std::uint32_t byte) {
-    const std::uint32_t word = memory().word(row % 32, from.column + row / 32);
+  // Each block of a pair has the scales of its rows of A, and all of B. The halves of the columns
+  // of D that are below each other have those of B in their lanes.
+  const std::uint32_t rows_of_side = shape.m / num_sides_;
+  const std::uint32_t wide = shape.n / folds_of(shape, product);
+  const TensorPlace of_a = scales_at(product.scale_a, rows_of_side, "the scales of A");
+  const TensorPlace of_b = scales_at(product.scale_b, wide, "the scales of B");
+  // Row r is lane r % 32, column r / 32; the other groups of 32 lanes hold the same.
+  const auto scale = [&](std::uint32_t side, TensorPlace from, std::uint32_t lane,
+                         std::uint32_t row, std::uint32_t byte) {
+    const std::uint32_t word = sides_[side].memory->word(lane + row % 32, from.column + row / 32);
     return scale_of(static_cast<std::uint8_t>(word >> 8 * byte), descriptor.scales_are_exponents);
   };
   const std::uint32_t per_scale = product.elements_per_scale;
@@ -339,11 +439,16 @@ void TensorMemoryUnit::add_scaled(const Issue& issue, const std::byte* registers
     block_sums_.assign(sums_.size(), 0.0f);
     add_products(block_sums_.data(), a_.data(), b_.data(), shape, block * per_scale,
                  (block + 1) * per_scale, true);
-    for (std::uint32_t n = 0; n < shape.n; ++n) {
-      scales_b[n] = scale(of_b, n, descriptor.scale_b_byte + block);
-    }
     for (std::uint32_t m = 0; m < shape.m; ++m) {
-      const double scale_a = scale(of_a, m, descriptor.scale_a_byte + block);
+      const std::uint32_t side = m / rows_of_side;
+      if (m % rows_of_side == 0) {
+        for (std::uint32_t n = 0; n < shape.n; ++n) {
+          scales_b[n] =
+              scale(side, of_b, n / wide * rows_of_side, n % wide, descriptor.scale_b_byte + block);
+        }
+      }
+      const double scale_a =
+          scale(side, of_a, 0, m % rows_of_side, descriptor.scale_a_byte + block);
       float* const sums = sums_.data() + std::size_t{m} * shape.n;
       const float* const products = block_sums_.data() + std::size_t{m} * shape.n;
       for (std::uint32_t n = 0; n < shape.n; ++n) {
@@ -358,6 +463,7 @@ void TensorMemoryUnit::transfer(Warp& warp, const Step& step, std::byte* registe
   const TensorTransfer& transfer = program_.tensor_transfers[step.detail];
   const Issue issue{warp, step, static_cast<std::uint32_t>(std::countr_zero(mask))};
   require_warp(issue, mask);
+  take_sides(issue, false);
   const std::uint32_t address = same_address(issue, registers, transfer.address);
   const std::uint32_t wide = transfer.is_packed ? 2 : 1;
   const auto count = static_cast<std::uint32_t>(transfer.values.size());
@@ -404,6 +510,7 @@ void TensorMemoryUnit::fill(Warp& warp, const Step& step, const std::byte* regis
   if (warp.detector != nullptr) warp.detector->work();
   for_each_lane(mask, [&](std::uint32_t lane) {
     const Issue issue{warp, step, lane};
+    take_sides(issue, fill.is_of_pair);
     const TensorPlace to = place(issue, address_in(execution_, registers, fill.address, lane),
                                  fill.bytes / 4, "the copy's target");
     const std::uint32_t last = (fill.rows - 1) % 32 * fill.lane_step +
@@ -415,18 +522,20 @@ void TensorMemoryUnit::fill(Warp& warp, const Step& step, const std::byte* regis
     }
     const MatrixDescriptor from = descriptor(
         issue, lane_u64(registers, fill.descriptor, static_cast<int>(lane)), "the source");
-    for (std::uint32_t row = 0; row < fill.rows; ++row) {
+    for (std::uint32_t i = 0; i < fill.rows * num_sides_; ++i) {
+      const std::uint32_t row = i % fill.rows;
+      const Side& side = sides_[i / fill.rows];
       const std::uint32_t target = to.lane + row % 32 * fill.lane_step + row / 32 * fill.upper_rows;
       for (std::uint32_t at = 0; at < fill.bytes; at += tensor_piece_bytes) {
         std::array<std::byte, tensor_piece_bytes> piece;
-        const std::byte* const source = shared_piece(issue, from.by_rows(row, at));
+        const std::byte* const source = shared_piece(issue, side.window + from.by_rows(row, at));
         if (fill.format == TensorFill::Format::bytes) {
           std::memcpy(piece.data(), source, tensor_piece_bytes);
         } else {
           piece = spread_numbers(source, fill.format);
         }
         for (std::uint32_t copy = 0; copy < fill.copies; ++copy) {
-          std::memcpy(&memory().word(target + copy * fill.copy_step, to.column + at / 4),
+          std::memcpy(&side.memory->word(target + copy * fill.copy_step, to.column + at / 4),
                       piece.data(), tensor_piece_bytes);
         }
       }
@@ -439,16 +548,19 @@ void TensorMemoryUnit::shift(Warp& warp, const Step& step, const std::byte* regi
                              std::uint32_t mask) {
   for_each_lane(mask, [&](std::uint32_t lane) {
     const Issue issue{warp, step, lane};
-    const TensorPlace first = place(
-        issue, address_in(execution_, registers, program_.tensor_shifts[step.detail].address, lane),
-        factor_columns, "the shift");
+    const TensorShift& shift = program_.tensor_shifts[step.detail];
+    take_sides(issue, shift.is_of_pair);
+    const TensorPlace first = place(issue, address_in(execution_, registers, shift.address, lane),
+                                    factor_columns, "the shift");
     if (first.lane % lanes_of_warp != 0) {
       stop(issue, "a shift from lane " + std::to_string(first.lane) +
                       " of tensor memory on; it begins at a multiple of 32");
     }
-    for (std::uint32_t row = 0; row + 1 < lanes_of_warp; ++row) {
-      std::memcpy(&memory().word(first.lane + row, first.column),
-                  &memory().word(first.lane + row + 1, first.column), factor_bytes);
+    for (std::uint32_t i = 0; i < (lanes_of_warp - 1) * num_sides_; ++i) {
+      TensorMemory& memory = *sides_[i / (lanes_of_warp - 1)].memory;
+      const std::uint32_t row = first.lane + i % (lanes_of_warp - 1);
+      std::memcpy(&memory.word(row, first.column), &memory.word(row + 1, first.column),
+                  factor_bytes);
     }
   });
 }

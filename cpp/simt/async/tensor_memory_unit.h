@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,19 +61,33 @@ class TensorMemoryUnit {
   [[nodiscard]] std::uint32_t same_address(const Issue& issue, const std::byte* registers,
                                            const AddressOperand& operand,
                                            const char* what = "addresses") const;
-  /// The lane and the first column of an address of allocated columns.
+  /// The other block of the pair of the running one.
+  [[nodiscard]] Block& other_block(const Issue& issue);
+  /// Sets sides_ to the running block, or to the even and the odd block of its pair.
+  void take_sides(const Issue& issue, bool is_of_pair);
+  /// The first of so many columns in both blocks of a pair, when both have come for them.
+  [[nodiscard]] std::optional<std::uint32_t> allocate_in_both(const Issue& issue,
+                                                              std::uint32_t columns);
+  /// The lane and the first column of an address of columns that are allocated in all sides.
   [[nodiscard]] TensorPlace place(const Issue& issue, std::uint64_t address, std::uint32_t columns,
                                   const char* what) const;
-  [[nodiscard]] TensorMemory& memory() const { return *execution_.block.tensors; }
+  [[nodiscard]] TensorMemory& memory() const { return *sides_[0].memory; }
   [[nodiscard]] MatrixDescriptor descriptor(const Issue& issue, std::uint64_t bits,
                                             const char* what) const;
   [[nodiscard]] const std::byte* shared_piece(const Issue& issue, std::uint64_t address);
+  /// Reads the rows of a factor, of which each side has as many in its shared memory.
   void read_factor(const Issue& issue, const MatrixDescriptor& from, bool by_columns,
-                   std::uint32_t element_bytes, std::span<FactorRow> rows);
-  void read_from_tensor(TensorPlace first, const TensorProduct& product,
+                   std::uint32_t element_bytes);
+  void read_rows(const Issue& issue, const MatrixDescriptor& from, std::uint64_t window,
+                 bool by_columns, std::uint32_t element_bytes, std::span<FactorRow> rows);
+  void read_from_tensor(const Issue& issue, TensorPlace first, const TensorProduct& product,
                         const trace::ProductStep& shape);
   void multiply_lane(const Issue& issue, const std::byte* registers,
                      const ProductDescriptor& descriptor);
+  /// The memory that has a row of D.
+  [[nodiscard]] TensorMemory& memory_of(std::uint32_t row, const trace::ProductStep& shape) const {
+    return *sides_[row / (shape.m / num_sides_)].memory;
+  }
   void load_sums(TensorPlace d, const TensorProduct& product, const ProductDescriptor& descriptor);
   void store_sums(TensorPlace d, const TensorProduct& product, const ProductDescriptor& descriptor,
                   std::span<const std::uint32_t> disabled, bool accumulates);
@@ -85,6 +101,13 @@ class TensorMemoryUnit {
   AddressSpaces& spaces_;
   RaceMonitor& races_;
   AsyncBarriers& barriers_;
+  /// A block whose memory an operation uses.
+  struct Side {
+    TensorMemory* memory = nullptr;
+    std::uint64_t window = 0;  ///< the address of its shared memory
+  };
+  std::array<Side, 2> sides_;
+  std::uint32_t num_sides_ = 1;
   std::vector<FactorRow> rows_;
   FactorValues a_;
   FactorValues b_;

@@ -56,6 +56,9 @@ struct TensorCopy {
   std::array<std::uint32_t, 5> coordinates{};  ///< slots
   AddressOperand barrier{.space = AddressSpace::local};
   std::uint32_t blocks = none;  ///< as in BulkCopy
+  /// `.cta_group::2`: of each pair of blocks of a cluster that gets bytes, the mbarrier of that
+  /// block is signalled whose rank is even or odd as that of the block of `barrier`.
+  bool is_of_pair = false;
   /// The functions of a reduction, by TensorElement; null in a plain copy.
   std::array<AtomicFunction, num_tensor_elements> reductions{};
   bool reduces = false;

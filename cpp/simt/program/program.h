@@ -326,14 +326,21 @@ struct SourceInstruction {
   std::string opcode;  ///< "ld.global.f32"
 };
 
+/// A constant of a frame that is the address of a shared variable.
+struct SharedAddress {
+  std::uint32_t slot = 0;
+  std::uint32_t bytes = 4;
+};
+
 struct ProgramFunction {
   std::string name;
   std::vector<SourceInstruction> instructions;  ///< see Step::instruction
   std::vector<Step> steps;
-  std::vector<std::byte> constants;     ///< initial bytes of the frame: immediate operands
-  std::uint32_t register_bytes = 0;     ///< of the frame, constants included
-  std::uint32_t parameter_bytes = 0;    ///< per lane, after the registers
-  std::vector<Call::Piece> parameters;  ///< formal ones, in its parameter area
+  std::vector<std::byte> constants;             ///< initial bytes of the frame: immediate operands
+  std::vector<SharedAddress> shared_addresses;  ///< those that are addresses of shared variables
+  std::uint32_t register_bytes = 0;             ///< of the frame, constants included
+  std::uint32_t parameter_bytes = 0;            ///< per lane, after the registers
+  std::vector<Call::Piece> parameters;          ///< formal ones, in its parameter area
   std::vector<Call::Piece> results;
   std::uint32_t local_bytes = 0;  ///< per lane
   std::uint32_t pressure = 0;     ///< largest number of 32-bit registers that are live at once
@@ -362,7 +369,10 @@ struct KernelProgram {
   std::array<std::uint64_t, 3> required_cluster{0, 0, 0};
   bool recursive = false;
   bool has_ranks_in_addresses = false;  ///< of shared memory, in bits 24 and up
-  bool synchronizes_grid = false;       ///< uses the workspace of a cooperative launch
+  /// Blocks of a cluster work in pairs, and tell from an address in which of them it is: those of
+  /// shared variables are addresses of the cluster (address_space.h).
+  bool has_pairs = false;
+  bool synchronizes_grid = false;  ///< uses the workspace of a cooperative launch
 
   std::vector<MemoryAccess> memory;
   std::vector<ParameterAccess> parameter_accesses;

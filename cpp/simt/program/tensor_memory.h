@@ -9,7 +9,8 @@
 // Operations on the memory of the tensor cores of compute capability 10.0 (PTX ISA, "TensorCore 5th
 // Generation Family Instructions"): 128 lanes of 512 columns of 32 bits in each SM. An address has
 // the lane in its upper and the column in its lower 16 bits. Here all operations are done when they
-// are issued.
+// are issued. Those of a pair (`.cta_group::2`) use the memory of two blocks of a cluster, whose
+// ranks differ in bit 0; one of them issues them for both, but allocations.
 
 namespace warpstack::simt {
 
@@ -22,6 +23,7 @@ inline constexpr std::uint32_t lanes_of_warp = 32;
 struct TensorAllocation {
   enum class Kind : std::uint8_t { allocate, release, relinquish };
   Kind kind = Kind::allocate;
+  bool is_of_pair = false;
   AddressOperand result{};       ///< allocate: where the address is written, in shared memory
   std::uint32_t address = none;  ///< slot, of release
   std::uint32_t columns = none;  ///< slot
@@ -37,7 +39,8 @@ enum class TensorKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mx
 /// tcgen05.mma: D = A * B + D, by each active lane.
 struct TensorProduct {
   TensorKind kind = TensorKind::f16;
-  bool weights_stationary = false;       ///< .ws
+  bool weights_stationary = false;  ///< .ws
+  bool is_of_pair = false;
   std::uint32_t elements_per_scale = 0;  ///< 16 or 32, of block-scaled kinds
   AddressOperand d{};
   std::uint32_t a_descriptor = none;  ///< slot; none: A is in tensor memory
@@ -45,10 +48,14 @@ struct TensorProduct {
   std::uint32_t b_descriptor = none;  ///< slot
   std::uint32_t instruction = none;   ///< slot of the instruction descriptor
   std::uint32_t accumulates = none;   ///< slot of a predicate; if false: D = A * B
-  std::array<std::uint32_t, 4> disabled{none, none, none, none};  ///< slots: lanes to leave alone
-  std::uint32_t shift_of_d = 0;                                   ///< D counts 2^-shift times
+  /// Slots of masks of lanes to leave alone, in the even and then in the odd block of a pair.
+  std::array<std::uint32_t, 8> disabled{none, none, none, none, none, none, none, none};
+  std::uint32_t shift_of_d = 0;  ///< D counts 2^-shift times
   AddressOperand scale_a{};
   AddressOperand scale_b{};
+
+  /// Blocks whose memory it uses.
+  [[nodiscard]] constexpr std::uint32_t num_blocks() const { return is_of_pair ? 2 : 1; }
 };
 
 /// How the words of tensor memory go to the lanes of a warp: lanes x bits of a unit, which is
@@ -81,11 +88,13 @@ struct TensorFill {
   std::uint32_t copy_step = 0;    ///< lanes from one copy to the next
   AddressOperand address{};
   std::uint32_t descriptor = none;  ///< slot
+  bool is_of_pair = false;          ///< each block copies from its own shared memory
 };
 
 /// tcgen05.shift: 31 lanes get the 32 bytes of the lane behind each.
 struct TensorShift {
   AddressOperand address{};
+  bool is_of_pair = false;
 };
 
 /// tcgen05.commit: an arrival at an mbarrier when the operations so far are done.

@@ -112,6 +112,7 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.issued = warp.last_load = 0;
   warp.awaits_turn = false;
   warp.file = execution_.first_frame;
+  add_own_rank(execution_, kernel, warp.file.data());
   warp.frames.assign(1, {.function = &kernel, .mask = warp.live});
   warp.paths.assign(1, {0, none, warp.live});
   const std::uint64_t local_bytes = execution_.local_bytes * warp_size;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/error.h"
+#include "simt/program/registers.h"
 
 namespace warpstack::simt {
 
@@ -39,14 +40,17 @@ std::uint32_t rank_in_cluster(const Block& block, const Dim3& cluster) {
 }
 
 bool has_ranks_in_addresses(const Execution& execution) {
-  return execution.program.has_ranks_in_addresses && cluster_blocks(execution.cluster) > 1;
+  const KernelProgram& program = execution.program;
+  return (program.has_ranks_in_addresses || program.has_pairs) &&
+         cluster_blocks(execution.cluster) > 1;
 }
 
 std::uint64_t without_own_rank(const Execution& execution, AddressSpace space,
                                std::uint64_t address) {
   const bool is_generic = space == AddressSpace::generic;
   if (!is_generic && space != AddressSpace::shared) return address;
-  const std::uint64_t first = is_generic ? shared_window + ranked_offset : 0;
+  std::uint64_t first = is_generic ? shared_window + ranked_offset : 0;
+  if (execution.program.has_pairs) first = (is_generic ? shared_window : 0) + cluster_offset;
   const std::uint64_t own = rank_in_cluster(execution.block, execution.cluster);
   const std::uint64_t offset = address - first - own * trace::window_bytes;
   if (offset >= trace::window_bytes) return address;
@@ -58,6 +62,16 @@ void drop_own_ranks(const Execution& execution, AddressSpace space, LaneAddresse
   for (std::uint32_t rest = lanes.mask; rest != 0; rest &= rest - 1) {
     std::uint64_t& address = lanes.address[std::countr_zero(rest)];
     address = without_own_rank(execution, space, address);
+  }
+}
+
+void add_own_rank(const Execution& execution, const ProgramFunction& function, std::byte* frame) {
+  if (!execution.program.has_pairs || cluster_blocks(execution.cluster) < 2) return;
+  const std::uint64_t window =
+      cluster_address(0, rank_in_cluster(execution.block, execution.cluster));
+  for (const SharedAddress& one : function.shared_addresses) {
+    const std::uint64_t address = read_lane(frame, one.slot, one.bytes, 0);
+    broadcast(frame, one.slot, one.bytes, all_lanes, address + window);
   }
 }
 

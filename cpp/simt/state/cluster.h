@@ -25,6 +25,9 @@ void check_cluster(const Dim3& grid, const Dim3& cluster);
                                              std::uint64_t address);
 void drop_own_ranks(const Execution& execution, AddressSpace space, LaneAddresses& lanes);
 
+/// Puts the own rank into the addresses of shared variables among the constants of a frame.
+void add_own_rank(const Execution& execution, const ProgramFunction& function, std::byte* frame);
+
 /// The block of a rank in the cluster of the running block; null if it has ended.
 [[nodiscard]] Block* block_of_rank(Execution& execution, std::uint64_t rank);
 

@@ -55,7 +55,9 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
 
   /// Turns to the block at hand, which is recorded if it is in the launch's sample.
-  void take_block() { log_ = execution_.block.is_recorded ? log_of_launch_ : nullptr; }
+  void take_block() { take_block(execution_.block); }
+  /// Turns to another block of its cluster, for what an instruction does there.
+  void take_block(const Block& block) { log_ = block.is_recorded ? log_of_launch_ : nullptr; }
 
   /// Records all rows of a step without accesses of the memory stage.
   void record(Warp& warp, const Step& step, std::uint32_t mask) {

@@ -4,17 +4,30 @@
 
 namespace warpstack::simt {
 
-std::optional<std::uint32_t> TensorMemory::allocate(std::uint32_t columns) {
+std::optional<std::uint32_t> TensorMemory::allocate(std::uint32_t columns, TensorMemory* other) {
   for (std::uint32_t first = 0; first + columns <= tensor_columns; first += columns) {
-    const bool is_free = std::ranges::none_of(allocations_, [&](const Allocation& one) {
-      return one.first < first + columns && first < one.first + one.columns;
-    });
-    if (!is_free) continue;
-    if (words_.empty()) words_.assign(std::size_t{tensor_lanes} * tensor_columns, 0);
-    allocations_.push_back({.first = first, .columns = columns, .place = {}});
+    if (!is_free(first, columns)) continue;
+    if (other != nullptr && !other->is_free(first, columns)) continue;
+    add(first, columns);
+    if (other != nullptr) other->add(first, columns);
     return first;
   }
   return std::nullopt;
+}
+
+bool TensorMemory::is_free(std::uint32_t first, std::uint32_t columns) const {
+  return std::ranges::none_of(allocations_, [&](const Allocation& one) {
+    return one.first < first + columns && first < one.first + one.columns;
+  });
+}
+
+void TensorMemory::add(std::uint32_t first, std::uint32_t columns) {
+  if (words_.empty()) words_.assign(std::size_t{tensor_lanes} * tensor_columns, 0);
+  allocations_.push_back({.first = first, .columns = columns, .place = {}});
+}
+
+TensorMemory::Allocation& TensorMemory::allocation_at(std::uint32_t first) {
+  return *std::ranges::find(allocations_, first, &Allocation::first);
 }
 
 bool TensorMemory::release(std::uint32_t first, std::uint32_t columns) {

@@ -25,9 +25,10 @@ class TensorMemory {
   };
 
   /// The first columns that are free, at a multiple of their number; nothing if there are none.
-  std::optional<std::uint32_t> allocate(std::uint32_t columns);
-  /// The last allocation, for notes on it.
-  [[nodiscard]] Allocation& last() { return allocations_.back(); }
+  /// With the memory of the `other` block of a pair, the same columns of both.
+  std::optional<std::uint32_t> allocate(std::uint32_t columns, TensorMemory* other = nullptr);
+  /// The allocation that begins at a column, for notes on it.
+  [[nodiscard]] Allocation& allocation_at(std::uint32_t first);
   /// Returns false if there is no such allocation.
   bool release(std::uint32_t first, std::uint32_t columns);
   [[nodiscard]] const std::vector<Allocation>& allocations() const { return allocations_; }
@@ -42,8 +43,15 @@ class TensorMemory {
   }
 
   bool may_allocate = true;  ///< until its block relinquishes that
+  /// Columns that its block waits for with the other block of its pair; 0: it does not wait.
+  std::uint32_t awaited = 0;
+  /// The first of these columns, which the other block has allocated for both.
+  std::optional<std::uint32_t> granted;
 
  private:
+  [[nodiscard]] bool is_free(std::uint32_t first, std::uint32_t columns) const;
+  void add(std::uint32_t first, std::uint32_t columns);
+
   std::vector<std::uint32_t> words_;  ///< by lane; empty before the first allocation
   std::vector<Allocation> allocations_;
 };

@@ -7,6 +7,7 @@
 
 #include "common/text.h"
 #include "simt/program/registers.h"
+#include "simt/state/cluster.h"
 
 namespace warpstack::simt {
 namespace {
@@ -101,6 +102,7 @@ void Calls::enter(Warp& warp, const Step& step, const Call& call, std::uint32_t 
   }
   warp.file.resize(base + Frame::bytes_of(callee));
   std::ranges::copy(callee.constants, warp.file.begin() + static_cast<std::ptrdiff_t>(base));
+  add_own_rank(execution_, callee, warp.file.data() + base);
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     move_piece(warp, caller, call.arguments[i], base, callee, callee.parameters[i], mask, true);
   }

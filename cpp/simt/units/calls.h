@@ -13,7 +13,8 @@ namespace warpstack::simt {
 class Calls {
  public:
   Calls(Execution& execution, Faults& faults, BuiltIns& built_ins)
-      : program_(execution.program),
+      : execution_(execution),
+        program_(execution.program),
         local_bytes_(execution.local_bytes),
         faults_(faults),
         built_ins_(built_ins) {}
@@ -25,6 +26,7 @@ class Calls {
   void enter(Warp& warp, const Step& step, const Call& call, std::uint32_t function,
              std::uint32_t mask);
 
+  const Execution& execution_;
   const KernelProgram& program_;
   const std::uint64_t local_bytes_;
   Faults& faults_;

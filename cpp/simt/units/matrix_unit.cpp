@@ -140,6 +140,7 @@ void MatrixUnit::access_fragment(Warp& warp, const Step& step, std::byte* regist
   LaneAddresses bases;
   read_addresses(registers, access.address, access.address_is_64_bits, access.offset, all_lanes,
                  bases);
+  drop_own_ranks(execution_, access.space, bases);
   std::array<std::uint64_t, warp_size> strides;
   strides.fill(access.column_major ? fragment.rows : fragment.columns);
   if (access.stride != none) {

@@ -184,3 +184,90 @@ def test_mistakes():
     module = compile_body("", 0, device=device)
     with pytest.raises(ws.errors.InputError, match="a cluster of 4 x 4 x 2 blocks is too large"):
         module.kernel("k").launch((4, 4, 2), 32, cluster=(4, 4, 2))
+
+
+#: Makes addresses of shared variables those of the cluster; never executed.
+OF_PAIRS = "setp.ne.u32 %p7, %t, %t; @%p7 tcgen05.shift.cta_group::2.down [%t];"
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_own_shared_memory_where_addresses_have_ranks(blocks):
+    """Loads, stores and atomics of both spaces, mapa and questions, and a function's own variable."""
+    outside = OUTSIDE + (
+        ".func (.param .u32 r) address() { .reg .b32 %x; mov.u32 %x, data; st.param.u32 [r], %x; ret; }"
+    )
+    body = (
+        OF_PAIRS
+        + "mov.u32 %r0, data; shl.b32 %r1, %t, 2; add.u32 %r2, %r0, %r1; mov.u64 %l2, data;"
+        "cvta.shared.u64 %l3, %l2; cvt.u64.u32 %l4, %r1; add.u64 %l3, %l3, %l4;"
+        "mov.u32 %r3, %cluster_ctarank; mad.lo.u32 %r4, %r3, 1000, %t;"
+        "st.shared.u32 [%r2], %r4; ld.u32 %r5, [%l3]; add.u32 %r5, %r5, 1; st.u32 [%l3], %r5;"
+        "atom.shared.add.u32 %r6, [%r2], 1; atom.add.u32 %r6, [%l3], 1; bar.sync 0;"
+        "ld.shared.u32 %r7, [data]; ld.shared.u32 %r8, [%r2]; add.u32 %r8, %r8, %r7;"
+        "isspacep.shared::cta %p0, %l3; @!%p0 add.u32 %r8, %r8, 100000;"
+        "getctarank.shared::cluster.u32 %r9, %r2; sub.u32 %r9, %r9, %r3;"
+        "mad.lo.u32 %r8, %r9, 200000, %r8;"
+        ".param .u32 found; call (found), address, (); ld.param.u32 %r10, [found];"
+        "sub.u32 %r10, %r10, %r0; mad.lo.u32 %r8, %r10, 300000, %r8;"
+        f"add.u32 %r11, %r3, 1; rem.u32 %r11, %r11, {blocks}; mapa.shared::cluster.u32 %r12, %r2, %r11;"
+        f"mapa.u64 %l5, %l3, %r11; {SYNC} ld.shared::cluster.u32 %r13, [%r12]; ld.u32 %r14, [%l5];"
+        f"{SYNC} mad.lo.u32 %r13, %r13, 1000, %r14; "
+        + at("%l0", "%a0", "%g", 8)
+        + "st.global.v2.u32 [%l0], {%r8, %r13};"
+    )
+    out, _ = run(body, np.zeros(64 * blocks, np.uint32), grid=blocks, cluster=blocks, outside=outside,
+                 check_races=True)  # fmt: skip
+    rank, thread = np.divmod(np.arange(32 * blocks), 32)
+    value = 1000 * rank + thread + 3
+    beside = 1000 * ((rank + 1) % blocks) + thread + 3
+    expected = np.stack([value + 1000 * rank + 3, 1001 * beside], axis=1)
+    np.testing.assert_array_equal(out[0].reshape(-1, 2), expected)
+
+
+@pytest.mark.parametrize(("of", "blocks"), [("", 1), ("", 2), (".multicast::cluster::all", 4)])
+def test_no_cluster_is_left_to_cancel(of, blocks):
+    """All blocks begin, so the answer is that there is none; it has 16 bytes in each block."""
+    outside = OUTSIDE + ".shared .align 16 .b8 answer[16];"
+    asks = "setp.eq.and.u32 %p2, %r1, 0, %p0;" if of else "mov.pred %p2, %p0;"
+    body = (
+        ".reg .b128 %q; setp.eq.u32 %p0, %t, 0; mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, answer;"
+        f"mov.u32 %r3, bar; @%p0 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0; {asks}"
+        f"@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16; {SYNC}"
+        "@%p2 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+        f"{of}.b128 [%r2], [%r3];"
+        "wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r3], 0; @!%p1 bra wait;"
+        "ld.shared.b128 %q, [%r2]; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q;"
+        "selp.u32 %r4, 1, 2, %p3; mov.u32 %r5, 7;"
+        "@%p3 clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r5, %q;"
+        + at("%l0", "%a0", "%g", 8)
+        + f"st.global.v2.u32 [%l0], {{%r4, %r5}}; {SYNC}"
+    )
+    out, _ = run(
+        body, np.zeros(64 * blocks, np.uint32), grid=blocks, cluster=blocks, outside=outside
+    )
+    assert out[0].reshape(-1, 2).tolist() == [[2, 7]] * (32 * blocks)
+
+
+def test_registers_of_128_bits():
+    """Loads, stores and moves, and the words of an answer."""
+    body = (
+        ".reg .b128 %q, %s; " + at("%l0", "%a0", "%g", 16) + at("%l1", "%a1", "%g", 16) +
+        at("%l2", "%a2", "%g", 16) + "ld.global.b128 %q, [%l0]; mov.b128 {%l3, %l4}, %q;"
+        "mov.b128 %s, {%l4, %l3}; mov.b128 %q, %s; st.global.b128 [%l1], %q;"
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p0, %q; selp.u32 %r3, 1, 0, %p0;"
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r0, %r1, %r2, _}, %q;"
+        "st.global.v4.u32 [%l2], {%r0, %r1, %r2, %r3};"
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 2**32, (32, 4), dtype=np.uint32)
+    words[::2, 1] = 0
+    (_, out, parts), _ = run(body, words.reshape(-1), *(np.zeros(128, np.uint32) for _ in range(2)))
+    swapped = words[:, [2, 3, 0, 1]]
+    np.testing.assert_array_equal(out.reshape(32, 4), swapped)
+    parts = parts.reshape(32, 4)
+    np.testing.assert_array_equal(parts[:, :3], swapped[:, :3])
+    np.testing.assert_array_equal(parts[:, 3], swapped[:, 3] != 0)
+    assert "no 128-bit register" in message_of(".reg .b128 %q; mov.b128 %q, %l0;")
+    assert "128-bit registers are not supported here" in message_of(
+        ".reg .b128 %q; add.u64 %l0, %l0, %q;"
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import warpstack as ws
-from ptx_forms import access_counts, at, message_of, run
+from ptx_forms import access_counts, at, compile_body, message_of, run
 from python_reference import ptx_tensor_memory as plain
 
 SHARED = 65536
@@ -40,11 +40,11 @@ RELEASE = (
 )
 
 
-def columns(array, first, count, *, store):
+def columns(array, first, count, *, store, thread="%t"):
     """Return PTX that moves `count` columns from `first` on: a lane's words follow in %a`array`."""
     names = [f"%w{i}" for i in range(8)]
     vector = "{" + ", ".join(names) + "}"
-    text = f"mad.wide.u32 %l20, %t, {4 * count}, %a{array};"
+    text = f"mad.wide.u32 %l20, {thread}, {4 * count}, %a{array};"
     for c in range(0, count, 8):
         address = f"[%tl + {first + c}]"
         memory = [f".global.b32 [%l20+{4 * (c + i)}], {name};" for i, name in enumerate(names)]
@@ -415,12 +415,309 @@ def test_mistakes():
     wrong = plain.instruction(96, 16, "f32", "f16", "f16")
     assert "M = 96 and N = 16" in message_of(ready + f"mov.b32 %r20, {wrong};" + product, **declare)
     for text, reason in {
-        "tcgen05.mma.cta_group::2.kind::f16 [%r0], %l4, %l4, %r20, %p2;": "products of two blocks",
+        "tcgen05.mma.ws.cta_group::2.kind::f16 [%r0], %l4, %l4, %r20, %p2;": "have no .ws",
+        "tcgen05.mma.cta_group::2.kind::f16 [%r0], %l4, %l4, %r20, {%r0, %r0, %r0, %r0}, %p2;": (
+            "4 words instead of 8"
+        ),
         "tcgen05.mma.sp.cta_group::1.kind::f16 [%r0], %l4, %l4, [%r1], %r20, %p2;": "sparse",
         "tcgen05.ld.sync.aligned.16x64b.x2.b32 {%r0}, [%r1];": "1 registers instead of 2",
         "tcgen05.cp.cta_group::1.64x128b [%r0], %l0;": "or not the warps that get it",
     }.items():
         assert reason in message_of(text)
+
+
+#: What a kernel of pairs of blocks begins with; thread 0 of one block of each pair issues.
+PAIR = (
+    ".reg .b32 %ta, %tl, %td, %rank, %w<8>; .reg .pred %first, %leads, %warp0, %over;"
+    "mov.u32 %rank, %cluster_ctarank; setp.eq.u32 %first, %t, 0; and.b32 %r0, %rank, 1;"
+    "setp.eq.and.u32 %leads, %r0, ISSUER, %first; setp.lt.u32 %warp0, %t, 32;"
+    "@!%warp0 bra allocated;"
+    "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [found], 512;"
+    "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;"
+    "allocated: @%first mbarrier.init.shared.b64 [done], 1; fence.proxy.async; bar.sync 0;"
+    "ld.shared.b32 %ta, [found]; and.b32 %tl, %t, 0x60; shl.b32 %tl, %tl, 16;"
+    "add.u32 %tl, %tl, %ta;\n"
+)
+CLUSTER = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+#: The words of the block from the array %a1 into its shared memory.
+FILL_PAIR = (
+    f"mul.lo.u32 %r3, %i0, {SHARED // 4}; mov.u32 %r0, %t; mov.u32 %r9, memory;"
+    "\nfill: shl.b32 %r1, %r0, 2; add.u32 %r4, %r0, %r3;"
+    + at("%l0", "%a1", "%r4", 4)
+    + "ld.global.u32 %r2, [%l0]; add.u32 %r1, %r1, %r9; st.shared.u32 [%r1], %r2;"
+    f"add.u32 %r0, %r0, 128; setp.lt.u32 %p0, %r0, {SHARED // 4}; @%p0 bra fill;\n"
+    "fence.proxy.async; tcgen05.fence::before_thread_sync;" + CLUSTER
+)
+#: Arrives in both blocks of the pair, at a barrier whose address has a rank.
+COMMIT_PAIR = (
+    "and.b32 %r0, %rank, 0xe; mov.b32 %r1, 3; shl.b32 %r1, %r1, %r0; cvt.u16.u32 %h0, %r1;"
+    "mov.u32 %r2, done; @%leads tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
+    ".multicast::cluster.b64 [%r2], %h0;"
+    "wait: mbarrier.try_wait.parity.shared.b64 %over, [%r2], 0; @!%over bra wait;"
+    "tcgen05.fence::after_thread_sync;\n"
+)
+RELEASE_PAIR = (
+    CLUSTER + "@!%warp0 bra released;"
+    "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %ta, 512; released:"
+)
+
+
+def run_pairs(text, *arrays, blocks=2, issuer=0, **options):
+    text = text.replace("ISSUER", str(issuer))
+    return run(text, *arrays, grid=blocks, block=128, cluster=blocks, outside=OUTSIDE, **options)
+
+
+def place_in_pair(memories, rows, start, swizzle, element=0):
+    """Put half of the rows of a factor into each memory; return their descriptor."""
+    half = len(rows) // 2
+    of = set()
+    for block, memory in enumerate(memories):
+        raw = [np.frombuffer(row, np.uint8) for row in rows[half * block : half * (block + 1)]]
+        if element:
+            of.add(plain.place_columns(memory, raw, start, swizzle, element))
+        else:
+            of.add(plain.place_rows(memory, raw, start, swizzle))
+    assert len(of) == 1
+    return of.pop()
+
+
+def check_pair(
+    kind, types, m, n, *, swizzle=128, columns_of=(0, 0), d=None, in_tensor=False, seed=0,
+    blocks=2, issuer=0, disabled=None, extra="",
+):  # fmt: skip
+    """Hold a product of each pair of a cluster against the plain definition; return the trace."""
+    rng = np.random.default_rng(seed)
+    kind_d, kind_a, kind_b = types
+    kind_of = {"f16": np.float16, "f32": np.float32, "s32": np.int32}[kind_d]
+    wide = n if m == 256 else n // 2
+    memories = np.zeros((blocks, SHARED), np.uint8)
+    before = rng.integers(-9, 10, (blocks, 128, wide))
+    words = before.astype(kind_of).view(np.uint16 if kind_d == "f16" else np.uint32)
+    words = words.astype(np.uint32)
+    expected = words.copy()
+    lanes = np.zeros((blocks, 128, 32), np.uint8)
+    of = set()
+    for pair in range(0, blocks, 2):
+        a, b = random_factor(m, kind_a, rng), random_factor(n, kind_b, rng)
+        both = memories[pair : pair + 2]
+        of.add(
+            tuple(
+                place_in_pair(both, rows, start, swizzle, plain.BITS[name] // 8 if across else 0)
+                for rows, name, start, across in (
+                    (a, kind_a, 0, columns_of[0]),
+                    (b, kind_b, 32768, columns_of[1]),
+                )
+            )
+        )
+        for row in range(m):
+            block, line = divmod(row, m // 2)
+            for lane in range(line, 128, m // 2):
+                lanes[pair + block, lane] = np.frombuffer(a[row], np.uint8)
+        product = plain.values(a, kind_a, "bytes" if in_tensor else "padded")
+        product = product @ plain.values(b, kind_b).T
+        for row in range(m):
+            for column in range(n):
+                block, lane, place = plain.place_of_sum_of_pair(m, n, row, column)
+                where = pair + block, lane, place
+                if disabled is not None and disabled[4 * block + lane // 32] >> lane % 32 & 1:
+                    continue
+                total = product[row, column] + (0 if d is None else d * before[where])
+                if kind_d == "s32":
+                    expected[where] = np.int64(total) & 0xFFFFFFFF
+                else:
+                    bits = np.uint16 if kind_d == "f16" else np.uint32
+                    expected[where] = kind_of(total).view(bits)
+    assert len(of) == 1
+    of_a, of_b = of.pop()
+    text = PAIR + columns(0, 0, wide, store=True, thread="%g")
+    arrays = [words.reshape(-1), memories.reshape(-1).view(np.uint32)]
+    first = "%l4"
+    if in_tensor:
+        arrays.append(lanes.reshape(-1).view(np.uint32))
+        text += columns(2, 256, 8, store=True, thread="%g") + "add.u32 %r21, %ta, 256;"
+        first = "[%r21]"
+    bits = plain.instruction(m, n, *types, transpose=columns_of)
+    text += FILL_PAIR + f"mov.b64 %l4, {of_a}; mov.b64 %l5, {of_b}; mov.b32 %r20, {bits};"
+    text += f"setp.ne.u32 %p2, {int(d is None)}, 1;"
+    mask = ""
+    if disabled is not None:
+        text += "".join(f"mov.b32 %r{22 + i}, {word};" for i, word in enumerate(disabled))
+        mask = ", {" + ", ".join(f"%r{22 + i}" for i in range(8)) + "}"
+    text += f"@%leads tcgen05.mma.cta_group::2.kind::{kind} [%ta], {first}, %l5, %r20{mask}, %p2"
+    text += f"{extra};" + COMMIT_PAIR + columns(0, 0, wide, store=False, thread="%g") + RELEASE_PAIR
+    (out, *_), trace = run_pairs(text, *arrays, blocks=blocks, issuer=issuer)
+    # Zeros of either sign are as good.
+    expected = np.where(expected == 0x80000000, 0, expected)
+    np.testing.assert_array_equal(out.reshape(blocks, 128, wide), expected)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("kind", "types"), ALL, ids=lambda v: v if isinstance(v, str) else ".".join(v)
+)
+@pytest.mark.parametrize("m", [128, 256])
+@pytest.mark.parametrize("in_tensor", [False, True])
+def test_products_of_pairs(kind, types, m, in_tensor):
+    check_pair(kind, types, m, 32, d=1, in_tensor=in_tensor, seed=m)
+
+
+@pytest.mark.parametrize(("m", "n"), [(128, 16), (128, 240), (256, 16), (256, 80), (256, 256)])
+@pytest.mark.parametrize("issuer", [0, 1])
+def test_shapes_of_pairs(m, n, issuer):
+    trace = check_pair("f16", ("f32", "f16", "f16"), m, n, d=1, swizzle=0, issuer=issuer)
+    # The SM of each block does its half.
+    opcode = f"tcgen05.mma.cta_group::2.kind::f16.m{m}n{n}k16.f32.f16.f16"
+    row = list(trace.instructions.opcode).index(opcode)
+    for block in range(2):
+        assert np.count_nonzero(trace.warp(block, 0)["instruction"] == row) == 1
+    wavefronts = -(-(m + n) // 8)
+    assert access_counts(trace, "tcgen05.operands.shared") == [wavefronts, wavefronts]
+
+
+@pytest.mark.parametrize("of", [(1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+def test_factors_of_pairs_by_columns(of, swizzle):
+    check_pair("f16", ("f32", "f16", "f16"), 256, 128, swizzle=swizzle, columns_of=of)
+
+
+def test_several_pairs_and_lanes_of_pairs():
+    disabled = np.random.default_rng(1).integers(0, 2**32, 8, dtype=np.uint32).tolist()
+    for m in (128, 256):
+        check_pair("tf32", ("f32", "tf32", "tf32"), m, 64, blocks=4, d=0.25, extra=", 2",
+                   disabled=disabled, issuer=1)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "types", "per_scale", "exponents"),
+    [
+        ("mxf8f6f4", "scale_vec::1X", ("e4m3", "e5m2"), 32, True),
+        ("mxf4", "block32", ("e2m1", "e2m1"), 32, True),
+        ("mxf4nvf4", "block16", ("e2m1", "e2m1"), 16, False),
+    ],
+)
+@pytest.mark.parametrize(("m", "n"), [(256, 16), (256, 208), (128, 128), (128, 240)])
+def test_block_scaled_products_of_pairs(kind, word, types, per_scale, exponents, m, n):
+    rng = np.random.default_rng(n)
+    dense = kind.startswith("mxf4")
+    packing = "dense" if dense else "padded"
+    k = 64 if dense else 32
+    count = k // per_scale
+    a, b = random_factor(m, types[0], rng), random_factor(n, types[1], rng)
+    memories = np.zeros((2, SHARED), np.uint8)
+    of = [place_in_pair(memories, a, 0, 128), place_in_pair(memories, b, 32768, 128)]
+    low, high = (125, 130) if exponents else (0x30, 0x40)
+    scales = [rng.integers(low, high, (rows, 4)) for rows in (m, n)]
+    of_a = [place_scales(half) for half in np.split(scales[0], 2)]
+    if m == 256:
+        of_b = place_scales(scales[1])
+    else:  # a half of the columns in each half of the lanes
+        lower, upper = (place_scales(half) for half in np.split(scales[1], 2))
+        of_b = np.concatenate([lower[:64], upper[64:]])
+    wide = n if m == 256 else n // 2
+    text = PAIR + columns(2, 256, 8, store=True, thread="%g")
+    text += columns(3, 272, 8, store=True, thread="%g") + FILL_PAIR
+    bits = plain.scaled_instruction(n, *types, dense=dense, exponents=exponents, m=m)
+    text += "add.u32 %r20, %ta, 256; add.u32 %r21, %ta, 272; setp.ne.u32 %p2, 0, 0;"
+    text += f"mov.b32 %r22, {bits}; mov.b64 %l4, {of[0]}; mov.b64 %l5, {of[1]};"
+    opcode = f"tcgen05.mma.cta_group::2.kind::{kind}.block_scale.{word}"
+    text += f"@%leads {opcode} [%ta], %l4, %l5, %r22, [%r20], [%r21], %p2;" + COMMIT_PAIR
+    text += columns(0, 0, wide, store=False, thread="%g") + RELEASE_PAIR
+    arrays = [np.zeros(256 * wide, np.uint32), memories.reshape(-1).view(np.uint32)]
+    arrays += [np.concatenate(of_a).reshape(-1), np.concatenate([of_b, of_b]).reshape(-1)]
+    (out, *_), _ = run_pairs(text, *arrays)
+    factors = []
+    for rows, name, of_rows in zip((a, b), types, scales, strict=True):
+        chosen = of_rows[:, :count]
+        of_ue4m3 = (1 + (chosen & 7) / 8) * 2.0 ** ((chosen >> 3) - 7)
+        size = 2.0 ** (chosen - 127) if exponents else of_ue4m3
+        factors.append(plain.values(rows, name, packing) * np.repeat(size, per_scale, axis=1))
+    product = (factors[0] @ factors[1].T).astype(np.float32)
+    found = out.view(np.float32).reshape(2, 128, wide)
+    got = np.empty_like(product)
+    for row in range(m):
+        for column in range(n):
+            got[row, column] = found[plain.place_of_sum_of_pair(m, n, row, column)]
+    np.testing.assert_allclose(got, product, rtol=1e-6, atol=1e-6 * np.abs(product).max())
+
+
+@pytest.mark.parametrize("issuer", [0, 1])
+def test_copies_and_shifts_of_pairs(issuer):
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 256, (2, 128, 32), dtype=np.uint8)
+    memories = np.zeros((2, SHARED), np.uint8)
+    source = {plain.place_rows(memories[i], list(rows[i]), 0, 128) for i in range(2)}.pop()
+    text = PAIR + FILL_PAIR + f"mov.b64 %l4, {source}; add.u32 %r5, %ta, 0x200000;"
+    text += "@%leads tcgen05.cp.cta_group::2.128x256b [%ta], %l4;"
+    text += "@%leads tcgen05.shift.cta_group::2.down [%r5];" + COMMIT_PAIR
+    text += columns(0, 0, 8, store=False, thread="%g") + RELEASE_PAIR
+    arrays = np.zeros(2 * 128 * 8, np.uint32), memories.reshape(-1).view(np.uint32)
+    (out, _), _ = run_pairs(text, *arrays, issuer=issuer)
+    expected = rows.copy()
+    expected[:, 32:63] = rows[:, 33:64]
+    np.testing.assert_array_equal(out.view(np.uint8).reshape(2, 128, 32), expected)
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("to_many", [False, True])
+def test_copies_of_tiles_signal_blocks_of_pairs(blocks, masked, to_many):
+    """The block is that of the barrier's address: the even one where bit 24 is cleared."""
+    device = ws.cuda.Device(0.25)
+    values = np.arange(32 * blocks, dtype=np.uint32).reshape(blocks, 32)
+    sender = 1 if to_many else None  # one block sends to all, or each to itself
+    expected = np.repeat(values[1:2], blocks, 0) if to_many else values
+    bar = "and.b32 %r3, %r2, 0xfeffffff;" if masked else "mov.b32 %r3, %r2;"
+    opcode = "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile"
+    opcode += ".mbarrier::complete_tx::bytes" + (".multicast::cluster" if to_many else "")
+    mask = ", %h0" if to_many else ""
+    # Tiles that come to the two blocks of a pair count where their barrier is.
+    if masked:
+        waits, tiles = "setp.eq.u32 %p3, %r7, 0;", 2
+    elif to_many:
+        waits, tiles = "setp.eq.u32 %p3, %r7, 1;", 2
+    else:
+        waits, tiles = "setp.ne.u32 %p3, %r7, 2;", 1
+    sends = f"setp.eq.and.u32 %p0, %r6, {sender}, %p0;" if to_many else ""
+    body = (
+        "mov.u32 %r2, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r6, %cluster_ctarank;"
+        f"and.b32 %r7, %r6, 1; @%p0 mbarrier.init.shared::cta.b64 [%r2], 1; {waits}"
+        f"and.pred %p3, %p3, %p0; @%p3 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], {128 * tiles};"
+        f"{CLUSTER} mov.b64 %l0, map; cvta.param.u64 %l0, %l0; {bar} mov.b16 %h0, {2**blocks - 1};"
+        f"{sends} @%p0 {opcode} [%r1], [%l0, {{0, %r6}}], [%r3]{mask};"
+        "@!%p3 bra over; wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;"
+        f"@!%p1 bra wait; over: {CLUSTER}"
+        + at("%l1", "%a0", "%g", 4)
+        + "shl.b32 %r8, %t, 2; add.u32 %r8, %r8, %r1; ld.shared.u32 %r9, [%r8]; st.global.u32 [%l1], %r9;"
+    )
+    outside = ".shared .align 128 .b8 data[128]; .shared .align 8 .b64 bar;"
+    module = compile_body(
+        body, 1, outside=outside, device=device, parameters=".param .align 64 .b8 map[128]"
+    )
+    out, held = device.zeros(32 * blocks, np.uint32), device.array(values)
+    described = ws.cuda.tensor_map(held, (1, 32))
+    module.kernel("k").launch(blocks, 32, out, described, cluster=blocks)
+    np.testing.assert_array_equal(out.to_host().reshape(blocks, 32), expected)
+
+
+def test_mistakes_of_pairs():
+    declare = {"outside": OUTSIDE, "block": 128, "grid": 2}
+    alone = message_of(PAIR.replace("ISSUER", "0"), **declare)
+    assert "clusters of the launch have 1 block" in alone
+    declare["cluster"] = 2
+    other = PAIR.replace("ISSUER", "0").replace("[found], 512", "[found], %r1")
+    other = other.replace("@!%warp0 bra", "shl.b32 %r1, 32, %rank; @!%warp0 bra", 1)
+    assert "32 and 64 columns" in message_of(other, **declare) or "64 and 32 columns" in message_of(
+        other, **declare
+    )
+    lonely = (
+        ".reg .pred %even; mov.u32 %r0, %cluster_ctarank; setp.eq.u32 %even, %r0, 0;"
+        "@!%even bra over; tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [found], 64;"
+        f"over: {CLUSTER}"
+    )
+    declare["block"] = 32
+    assert "tcgen05.alloc of 64 columns of tensor memory" in message_of(lonely, **declare)
+    gone = lonely.replace(f"over: {CLUSTER}", "over:")
+    assert "of rank 1 in the cluster, has ended" in message_of(gone, **declare)
 
 
 #: D = A * B^T of f16, 128 x 64 of D a block: factors lie in blocks of 8 rows by 16 bytes.
@@ -519,5 +816,24 @@ def test_times_of_products():
         found = ws.predict(trace, gpu, models="interval_simulation")
         cycles["interval_simulation"].append(float(found.iloc[0].cycles))
     # 128 x 256 x 16 multiply-adds on four tensor cores of 1,024 a cycle
+    for name, (few, many) in cycles.items():
+        assert many - few == pytest.approx(8 * 128, rel=0.05), name
+
+
+def test_times_of_products_of_pairs():
+    """Each SM multiplies half of the rows, also that of the block that issues nothing."""
+    bits = plain.instruction(256, 256, "f32", "f16", "f16")
+    ready = PAIR + FILL_PAIR + f"mov.b32 %r20, {bits}; mov.b64 %l4, 0; setp.ne.u32 %p2, 0, 0;"
+    product = "@%leads tcgen05.mma.cta_group::2.kind::f16 [%ta], %l4, %l4, %r20, %p2;"
+    gpu = ws.gpu("b200")
+    cycles = {"simulate": [], "interval_simulation": []}
+    for count in (4, 12):
+        arrays = np.zeros(32, np.uint32), np.zeros(2 * SHARED // 4, np.uint32)
+        _, trace = run_pairs(ready + product * count + COMMIT_PAIR + RELEASE_PAIR, *arrays)
+        assert access_counts(trace, "tcgen05.operands.shared") == [64] * 2 * count
+        cycles["simulate"].append(ws.simulate(trace, gpu).cycles)
+        found = ws.predict(trace, gpu, models="interval_simulation")
+        cycles["interval_simulation"].append(float(found.iloc[0].cycles))
+    # 128 x 256 x 16 multiply-adds of each SM on four tensor cores of 1,024 a cycle
     for name, (few, many) in cycles.items():
         assert many - few == pytest.approx(8 * 128, rel=0.05), name

@@ -29,11 +29,11 @@ def instruction(m, n, kind_d, kind_a, kind_b, *, negate=(0, 0), transpose=(0, 0)
     return bits | n >> 3 << 17 | m >> 4 << 24
 
 
-def scaled_instruction(n, kind_a, kind_b, *, dense, exponents, bytes_of=(0, 0)):
-    """Return the instruction descriptor of a block-scaled product of 128 rows."""
+def scaled_instruction(n, kind_a, kind_b, *, dense, exponents, bytes_of=(0, 0), m=128):
+    """Return the instruction descriptor of a block-scaled product."""
     types = (1, 1) if dense else (NUMBER_OF_TYPE[kind_a], NUMBER_OF_TYPE[kind_b])
     bits = bytes_of[1] << 4 | types[0] << 7 | types[1] << 10 | n >> 3 << 17
-    return bits | int(exponents) << 23 | 1 << 27 | bytes_of[0] << 29
+    return bits | int(exponents) << 23 | m >> 7 << 27 | bytes_of[0] << 29
 
 
 def picture(shape):
@@ -155,3 +155,12 @@ def place_of_sum(m, n, row, column, stationary):
         return 64 * half + row, inside
     quarter, inside = divmod(column, n // 4)
     return 32 * quarter + row, inside
+
+
+def place_of_sum_of_pair(m, n, row, column):
+    """Return block, lane and column of an element of D of a pair, by the ISA's layouts A and B."""
+    block, line = divmod(row, m // 2)
+    if m == 256:
+        return block, line, column
+    half, inside = divmod(column, n // 2)  # two halves of the columns, below each other
+    return block, 64 * half + line, inside

@@ -128,8 +128,10 @@ void copy_tile(Emitter& e, Modifiers& modifiers, bool reduces) {
         "gathered and scattered tiles, which are for compute capability 10.0, are "
         "not supported"};
   }
+  const auto group = modifiers.take_one_of({"cta_group::1", "cta_group::2"});
   const Route route = take_route(modifiers);
   copy.to_shared = route.to_shared;
+  copy.is_of_pair = group && *group == 1;
   copy.reduces = reduces;
   take_map(e, copy, e.operand(copy.to_shared ? 1 : 0));
   copy.tile = address_operand(e, e.operand(copy.to_shared ? 0 : 1), AddressSpace::shared);

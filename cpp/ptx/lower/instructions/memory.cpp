@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "ptx/lower/instructions.h"
@@ -55,6 +56,19 @@ std::vector<std::uint32_t> store_sources(Emitter& e, Access& access, const Opera
   return sources;
 }
 
+/// Of an access to a 128-bit register: that to its halves.
+template <class Access>
+std::vector<std::uint32_t> take_halves(Access& access, const std::array<std::uint32_t, 2>& halves) {
+  if (access.elements != 1) throw Unsupported{"vectors of 128 bits are not supported"};
+  access.elements = 2;
+  access.bytes = 8;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    access.values[i] = halves[i];
+    access.value_bytes[i] = 8;
+  }
+  return {halves.begin(), halves.end()};
+}
+
 /// The place of a `.param` operand: an offset in its area, or a computed address.
 void place_parameter(Emitter& e, ParameterAccess& access, const Operand& operand,
                      const Variables::Offsets& offsets) {
@@ -108,8 +122,9 @@ void ld(Emitter& e, Modifiers& modifiers) {
   const MemoryModifiers space = take_space(e, modifiers);
   const std::uint8_t elements = take_elements(modifiers);
   const Type type = modifiers.need_type();
-  if (bytes_of(type) > 8) throw Unsupported{"128-bit registers are not supported"};
+  const bool is_wide = type == Type::b128;
   if (space.parameter) {
+    if (is_wide) throw Unsupported{"128-bit registers are not supported here"};
     load_parameter(e, type, elements);
     return;
   }
@@ -122,7 +137,8 @@ void ld(Emitter& e, Modifiers& modifiers) {
   access.elements = elements;
   access.sign_extend = is_signed(type);
   take_address(e, access, e.operand(1));
-  const auto targets = load_targets(e, access, e.operand(0), type);
+  const auto targets = is_wide ? take_halves(access, e.halves_out(e.operand(0)))
+                               : load_targets(e, access, e.operand(0), type);
   e.emit(Action::load, e.program().memory, access, targets, {access.address});
   if (space.constant) {
     e.set_class(OpClass::constant_load);
@@ -136,8 +152,9 @@ void st(Emitter& e, Modifiers& modifiers) {
   const MemoryModifiers space = take_space(e, modifiers);
   const std::uint8_t elements = take_elements(modifiers);
   const Type type = modifiers.need_type();
-  if (bytes_of(type) > 8) throw Unsupported{"128-bit registers are not supported"};
+  const bool is_wide = type == Type::b128;
   if (space.parameter) {
+    if (is_wide) throw Unsupported{"128-bit registers are not supported here"};
     store_parameter(e, type, elements);
     return;
   }
@@ -148,7 +165,8 @@ void st(Emitter& e, Modifiers& modifiers) {
   access.bytes = static_cast<std::uint8_t>(bytes_of(type));
   access.elements = elements;
   take_address(e, access, e.operand(0));
-  auto uses = store_sources(e, access, e.operand(1), type);
+  auto uses = is_wide ? take_halves(access, e.halves_in(e.operand(1)))
+                      : store_sources(e, access, e.operand(1), type);
   uses.push_back(access.address);
   e.emit(Action::store, e.program().memory, access, {}, uses);
   set_memory_row(e, space.space, MemoryKind::store, bytes_of(type) * elements);

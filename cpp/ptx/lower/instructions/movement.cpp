@@ -1,3 +1,4 @@
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -66,6 +67,32 @@ void pack(Emitter& e, const Operand& target, const Operand& source, Type type) {
   e.copy(e.out(target, type), joined, type);
 }
 
+/// mov.b128 of registers, from or to a vector of two halves.
+void move_wide(Emitter& e, const Operand& target, const Operand& source) {
+  const auto need_halves = [](const Operand& vector) {
+    if (vector.elements.size() != 2) throw Unsupported{"parts of this width are not supported"};
+  };
+  std::array<std::uint32_t, 2> from{};
+  if (source.kind == Operand::Kind::vector) {
+    need_halves(source);
+    // Through temporaries: a target may be a source.
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      from[i] = e.temporary(8);
+      e.copy(from[i], e.in(source.elements[i], Type::b64), Type::b64);
+    }
+  } else {
+    from = e.halves_in(source);
+  }
+  std::array<std::uint32_t, 2> to{};
+  if (target.kind == Operand::Kind::vector) {
+    need_halves(target);
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = e.out(target.elements[i], Type::b64);
+  } else {
+    to = e.halves_out(target);
+  }
+  for (std::size_t i = 0; i < to.size(); ++i) e.copy(to[i], from[i], Type::b64);
+}
+
 /// Takes the state space of a generic address and returns the index of its word in this list. The
 /// cluster's shared memory begins with the block's own, in the same window.
 std::optional<std::size_t> take_window(Modifiers& modifiers) {
@@ -79,7 +106,9 @@ void mov(Emitter& e, Modifiers& modifiers) {
   const Type type = modifiers.need_type();
   const Operand& target = e.operand(0);
   const Operand& source = e.operand(1);
-  if (target.kind == Operand::Kind::vector) {
+  if (type == Type::b128) {
+    move_wide(e, target, source);
+  } else if (target.kind == Operand::Kind::vector) {
     unpack(e, target, source, type);
   } else if (source.kind == Operand::Kind::vector) {
     pack(e, target, source, type);

@@ -22,11 +22,11 @@ using simt::TensorShape;
 using simt::TensorShift;
 using simt::TensorTransfer;
 
-void take_group(Modifiers& modifiers) {
-  if (modifiers.take("cta_group::2")) {
-    throw Unsupported{"products of two blocks (.cta_group::2) are not supported"};
-  }
-  if (!modifiers.take("cta_group::1")) throw Unsupported{"it names no .cta_group"};
+/// Returns whether it is an operation of a pair of blocks.
+bool take_group(Modifiers& modifiers) {
+  const auto group = modifiers.take_one_of({"cta_group::1", "cta_group::2"});
+  if (!group) throw Unsupported{"it names no .cta_group"};
+  return *group == 1;
 }
 
 void take_whole_warp(Modifiers& modifiers) {
@@ -37,9 +37,8 @@ void take_whole_warp(Modifiers& modifiers) {
 
 void allocate(Emitter& e, Modifiers& modifiers, TensorAllocation::Kind kind) {
   using Kind = TensorAllocation::Kind;
-  take_group(modifiers);
+  TensorAllocation request{.kind = kind, .is_of_pair = take_group(modifiers)};
   take_whole_warp(modifiers);
-  TensorAllocation request{.kind = kind};
   if (kind == Kind::allocate) {
     const bool is_shared = modifiers.take_one_of({"shared::cta", "shared"}).has_value();
     request.result =
@@ -82,11 +81,12 @@ std::uint32_t take_scales(Modifiers& modifiers, TensorKind kind) {
 /// The lanes of D that stay as they are; a vector of one word for each 32.
 void take_disabled(Emitter& e, TensorProduct& product, const Operand& operand) {
   const auto words = elements_of(operand);
-  if (words.size() != product.disabled.size()) {
+  const std::size_t needed = std::size_t{4} * product.num_blocks();
+  if (words.size() != needed) {
     throw Unsupported{"its vector of lanes has " + std::to_string(words.size()) +
-                      " words instead of 4"};
+                      " words instead of " + std::to_string(needed)};
   }
-  for (std::size_t i = 0; i < words.size(); ++i) product.disabled[i] = e.in(*words[i], Type::b32);
+  for (std::size_t i = 0; i < needed; ++i) product.disabled[i] = e.in(*words[i], Type::b32);
 }
 
 /// Takes the operands behind the instruction descriptor.
@@ -114,7 +114,10 @@ void multiply(Emitter& e, Modifiers& modifiers) {
   if (modifiers.take("sp")) throw Unsupported{"sparse matrices are not supported"};
   TensorProduct product;
   product.weights_stationary = modifiers.take("ws");
-  take_group(modifiers);
+  product.is_of_pair = take_group(modifiers);
+  if (product.weights_stationary && product.is_of_pair) {
+    throw Unsupported{"products of pairs of blocks have no .ws"};
+  }
   product.kind = take_kind(modifiers);
   product.elements_per_scale = take_scales(modifiers, product.kind);
   if (product.weights_stationary && simt::is_block_scaled(product.kind)) {
@@ -211,8 +214,9 @@ TensorFill take_fill(Modifiers& modifiers) {
 }
 
 void fill(Emitter& e, Modifiers& modifiers) {
-  take_group(modifiers);
+  const bool is_of_pair = take_group(modifiers);
   TensorFill fill = take_fill(modifiers);
+  fill.is_of_pair = is_of_pair;
   if (modifiers.take("b8x16")) {
     const auto format = modifiers.take_one_of({"b4x16_p64", "b6x16_p32"});
     if (!format) throw Unsupported{"it names no format of its source"};
@@ -262,9 +266,9 @@ void tcgen05(Emitter& e, Modifiers& modifiers) {
   } else if (modifiers.take("cp")) {
     fill(e, modifiers);
   } else if (modifiers.take("shift")) {
-    take_group(modifiers);
+    const bool is_of_pair = take_group(modifiers);
     if (!modifiers.take("down")) throw Unsupported{"it does not name .down"};
-    const TensorShift shift{address_operand(e, e.operand(0), AddressSpace::shared)};
+    const TensorShift shift{address_operand(e, e.operand(0), AddressSpace::shared), is_of_pair};
     e.emit(Action::tensor_shift, e.program().tensor_shifts, shift, {}, {shift.address.slot});
     e.set_class(OpClass::shuffle);
   } else if (modifiers.take("commit")) {
