@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "gpu/latencies.h"
@@ -56,6 +55,7 @@ class Player {
 
  private:
   static constexpr double never = std::numeric_limits<double>::infinity();
+  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
 
   struct Row {
     double cycles;
@@ -87,7 +87,6 @@ class Player {
   /// A warp that issues next when its scheduler and a unit are free.
   struct Candidate {
     double ready = never;
-    std::uint32_t rank = 0;  ///< by age
     std::uint32_t warp = 0;
     bool is_access = false;
     std::uint8_t unit = 0;
@@ -96,9 +95,8 @@ class Player {
     double free = 0;
     std::array<double, trace::num_op_classes> units{};
     std::vector<Candidate> candidates;
-    /// No candidate issues before this time, and of those that do then none has a lower rank.
-    double time = never;
-    std::uint32_t rank = 0;
+    double time = never;         ///< no candidate issues before it
+    std::uint32_t last = nobody;  ///< who issued last
   };
 
   void start(std::size_t b, std::uint32_t block) {
@@ -130,48 +128,76 @@ class Player {
       time = std::max(time, warp.clock.ready(row).time);
     }
     time = std::max(time, warp.scoreboard.ready(registers_.awaited(row)));
-    const auto count = static_cast<std::uint32_t>(warps_.size());
-    const std::uint32_t rank = units_.policy == gpu::Scheduler::gty ? count - w : w;
     Scheduler& scheduler = schedulers_[warp.scheduler];
-    scheduler.candidates.push_back(
-        {time, rank, w, rows_[row].is_memory && is_active, rows_[row].unit});
-    if (std::tie(time, rank) < std::tie(scheduler.time, scheduler.rank)) {
-      scheduler.time = time;
-      scheduler.rank = rank;
-    }
+    scheduler.candidates.push_back({time, w, rows_[row].is_memory && is_active, rows_[row].unit});
+    scheduler.time = std::min(scheduler.time, time);
   }
 
   [[nodiscard]] double possible(const Scheduler& scheduler, const Candidate& candidate) const {
-    return std::max(
-        {candidate.ready, scheduler.free,
-         candidate.is_access ? sent_[num_sent_ % sent_.size()] : scheduler.units[candidate.unit]});
+    const double free = candidate.is_access ? std::max(sent_[num_sent_ % sent_.size()], accepts_)
+                                            : scheduler.units[candidate.unit];
+    return std::max({candidate.ready, scheduler.free, free});
   }
 
-  /// Issues what can be issued first; of several, by age. Returns whether there is anything.
+  /// A warp's place in the order in which a scheduler chooses.
+  [[nodiscard]] std::uint32_t place(const Scheduler& scheduler, std::uint32_t w) const {
+    const auto count = static_cast<std::uint32_t>(warps_.size());
+    const std::uint32_t next = scheduler.last + 1;  // 0 where nobody has issued
+    switch (units_.policy) {
+      case gpu::Scheduler::gto:
+        return w == scheduler.last ? 0 : w + 1;
+      case gpu::Scheduler::gty:
+        return w == scheduler.last ? 0 : count - w;
+      case gpu::Scheduler::lrr:
+        return w >= next ? w - next : w + count - next;
+      case gpu::Scheduler::oldest:
+        break;
+    }
+    return w;
+  }
+
+  /// The scheduler that issues first, as far as is known. At one time each comes first in turn.
+  [[nodiscard]] std::size_t first_scheduler() const {
+    const std::size_t count = schedulers_.size();
+    std::size_t first = 0;
+    for (std::size_t s = 1; s < count; ++s) {
+      const double time = schedulers_[s].time;
+      if (time > schedulers_[first].time || time == never) continue;
+      if (time == schedulers_[first].time) {
+        // Of a cycle's number, it is whose turn comes first from there on.
+        const std::size_t turn = static_cast<std::uint64_t>(time) % count;
+        if (first >= turn || s < turn) continue;
+      }
+      first = s;
+    }
+    return first;
+  }
+
+  /// Issues what can be issued first. Returns whether there is anything.
   bool issue_next() {
     while (true) {
-      Scheduler& first = *std::ranges::min_element(
-          schedulers_, {}, [](const Scheduler& one) { return std::pair(one.time, one.rank); });
+      Scheduler& first = schedulers_[first_scheduler()];
       if (first.time == never) return false;
-      std::pair best(never, std::uint32_t{0});
+      double best = never;
       std::size_t chosen = 0;
       for (std::size_t c = 0; c < first.candidates.size(); ++c) {
-        const Candidate& candidate = first.candidates[c];
-        const std::pair here(possible(first, candidate), candidate.rank);
-        if (here < best) {
-          best = here;
-          chosen = c;
+        const double here = possible(first, first.candidates[c]);
+        if (here > best || (here == best && place(first, first.candidates[chosen].warp) <=
+                                                place(first, first.candidates[c].warp))) {
+          continue;
         }
+        best = here;
+        chosen = c;
       }
       // Units may have become busy since it was looked at.
-      const bool is_first = best == std::pair(first.time, first.rank);
-      std::tie(first.time, first.rank) = best;
+      const bool is_first = best == first.time;
+      first.time = best;
       if (!is_first) continue;
-      const std::uint32_t w = first.candidates[chosen].warp;
+      first.last = first.candidates[chosen].warp;
       first.candidates[chosen] = first.candidates.back();
       first.candidates.pop_back();
       if (first.candidates.empty()) first.time = never;
-      issue(w, best.first);
+      issue(first.last, best);
       return true;
     }
   }
@@ -188,6 +214,7 @@ class Player {
         (warp.progress.goes_back_to(number) ? latencies_.again : latencies_.first)[number];
     const bool is_access = row.is_memory && is_active;
     if (is_access) {
+      accepts_ = time + 1;
       const double begin = std::max(time, unit_free_);
       unit_free_ = begin + row.cycles;
       sent_[num_sent_++ % sent_.size()] = unit_free_;
@@ -277,6 +304,7 @@ class Player {
   /// When the last instructions left the queue of the load-store unit, a ring.
   std::vector<double> sent_;
   std::size_t num_sent_ = 0;
+  double accepts_ = 0;    ///< no access before
   double unit_free_ = 0;  ///< the load-store unit
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Warp>> warps_;  // columns point into their scratch

@@ -63,7 +63,7 @@ def played_plainly(kernel, gpu, blocks):
             "schedulers": gpu.num_schedulers,
             "interval": gpu.num_schedulers / gpu.issue_width,
             "queue": gpu.lsu_queue_entries,
-            "youngest_first": gpu.scheduler == "gty",
+            "scheduler": gpu.scheduler,
             "stops_for_atomics": gpu.atomic_wait == "until_done",
             "awaits_stores": gpu.store_acknowledgement == "awaited",
         },
@@ -75,8 +75,8 @@ def played_plainly(kernel, gpu, blocks):
 @given(
     st.one_of(kernels(), controlled_kernels()),
     gpus(),
-    st.sampled_from(["gto", "gty"]),
-    st.sampled_from([1, 2, 4]),
+    st.sampled_from(["gto", "gty", "lrr", "oldest"]),
+    st.sampled_from([1, 2, 3, 4]),
     st.sampled_from(["for_data", "until_done"]),
     st.sampled_from([1, 3]),
 )
