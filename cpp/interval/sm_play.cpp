@@ -82,7 +82,15 @@ class Player {
     std::uint32_t block = 0;
     std::uint32_t scheduler = 0;
     std::size_t next = 0;
-    double ready = 0;  ///< of its next instruction, whatever that waits for
+    std::size_t next_memory = 0;  ///< of its memory instructions
+    double ready = 0;             ///< of its next instruction, whatever that waits for
+
+    /// Whether its next instruction, of this row, accesses memory. A copy of nothing, which fills
+    /// with zeros, does not.
+    [[nodiscard]] bool accesses(const Row& row) const {
+      return row.is_memory && columns.active_mask[next] != 0 &&
+             columns.memory_count[next_memory] > 0;
+    }
   };
   /// A warp that issues next when its scheduler and a unit are free.
   struct Candidate {
@@ -129,7 +137,7 @@ class Player {
     }
     time = std::max(time, warp.scoreboard.ready(registers_.awaited(row)));
     Scheduler& scheduler = schedulers_[warp.scheduler];
-    scheduler.candidates.push_back({time, w, rows_[row].is_memory && is_active, rows_[row].unit});
+    scheduler.candidates.push_back({time, w, warp.accesses(rows_[row]), rows_[row].unit});
     scheduler.time = std::min(scheduler.time, time);
   }
 
@@ -212,7 +220,7 @@ class Player {
     warp.ready = scheduler.free;
     double latency =
         (warp.progress.goes_back_to(number) ? latencies_.again : latencies_.first)[number];
-    const bool is_access = row.is_memory && is_active;
+    const bool is_access = warp.accesses(row);
     if (is_access) {
       accepts_ = time + 1;
       const double begin = std::max(time, unit_free_);
@@ -220,6 +228,8 @@ class Player {
       sent_[num_sent_++ % sent_.size()] = unit_free_;
       latency += begin - time;
       if (row.uses_caches) warp.progress.access(number);
+    } else if (row.is_memory) {
+      latency = 1;
     } else {
       scheduler.units[row.unit] = time + row.cycles;
     }
@@ -234,6 +244,7 @@ class Player {
       if (row.ends) end_ = std::max(end_, done);
     }
     ++warp.next;
+    if (row.is_memory) ++warp.next_memory;
     const bool has_ended = warp.next == warp.columns.instruction.size();
     if (has_ended) --blocks_[warp.block].unfinished;
     const bool waits = meet(w, row, done + 1, has_ended);

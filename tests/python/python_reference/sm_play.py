@@ -8,7 +8,7 @@ from python_reference import barriers, phases
 def play(blocks, table, latencies, cycles, unit_of_row, machine):
     """Return the cycles until the last warp has ended.
 
-    blocks: [[(row, active) of each instruction] of each warp]. table: rows as dictionaries. latencies:
+    blocks: [[(row, active, whether it accesses memory) of each instruction] of each warp]. table: rows as dictionaries. latencies:
     (when a warp comes to a row, when it goes back) by row. cycles, unit_of_row: what a row keeps busy, and
     how long. machine: ``schedulers``, ``interval`` between two of a scheduler's instructions, ``queue`` of
     the load-store unit, ``scheduler``, ``stops_for_atomics``, ``awaits_stores``.
@@ -35,7 +35,7 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
 
     def look_at(number, forced=False):
         warp = warps[number]
-        row, active = warp["rows"][len(warp["done"])]
+        row, active, _ = warp["rows"][len(warp["done"])]
         step = phases.step_of(table[row]["opcode"])
         time = max(warp["ready"], waits_for(warp, table, row))
         if step is not None and step[1] is not None:
@@ -56,9 +56,9 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
 
     def possible(number):
         warp = warps[number]
-        row, active = warp["rows"][len(warp["done"])]
+        row, _, is_access = warp["rows"][len(warp["done"])]
         of_unit = free.get((warp["scheduler"], unit_of_row[row]), 0.0)
-        if table[row]["op_class"] == "memory" and active:
+        if is_access:
             of_unit = max(left[-machine["queue"]], accepted + 1)
         return max(ready[number], free.get(warp["scheduler"], 0.0), of_unit)
 
@@ -92,9 +92,8 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
         del ready[number]
         warp = warps[number]
         last[warp["scheduler"]] = number
-        row, active = warp["rows"][len(warp["done"])]
+        row, active, is_access = warp["rows"][len(warp["done"])]
         instruction = table[row]
-        is_access = instruction["op_class"] == "memory" and active
         latency = latencies[row][row <= warp["furthest"]]
         warp["ready"] = free[warp["scheduler"]] = time + machine["interval"]
         read_at = time
@@ -106,6 +105,8 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
             latency += begins - time
             if instruction["space"] not in ("shared", "none"):
                 warp["furthest"] = max(warp["furthest"], row)
+        elif instruction["op_class"] == "memory":
+            latency = 1.0
         else:
             free[warp["scheduler"], unit_of_row[row]] = time + cycles[row]
         done = time + latency
