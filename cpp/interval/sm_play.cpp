@@ -26,6 +26,7 @@ class Player {
         registers_(trace, waits),
         clock_(trace),
         schedulers_(units.schedulers),
+        youngest_first_(units.policy == gpu::Scheduler::gty ? ~std::uint32_t{0} : 0),
         sent_(units.queue_entries) {
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
@@ -103,8 +104,9 @@ class Player {
     double free = 0;
     std::array<double, trace::num_op_classes> units{};
     std::vector<Candidate> candidates;
-    double time = never;         ///< no candidate issues before it
-    std::uint32_t last = nobody;  ///< who issued last
+    double time = never;                ///< no candidate issues before it
+    std::uint32_t greedy_for = nobody;  ///< who comes before all others
+    std::uint32_t start = 0;            ///< who comes first of these
   };
 
   void start(std::size_t b, std::uint32_t block) {
@@ -138,7 +140,7 @@ class Player {
     time = std::max(time, warp.scoreboard.ready(registers_.awaited(row)));
     Scheduler& scheduler = schedulers_[warp.scheduler];
     scheduler.candidates.push_back({time, w, warp.accesses(rows_[row]), rows_[row].unit});
-    scheduler.time = std::min(scheduler.time, time);
+    scheduler.time = std::min(scheduler.time, std::max(time, scheduler.free));
   }
 
   [[nodiscard]] double possible(const Scheduler& scheduler, const Candidate& candidate) const {
@@ -148,20 +150,24 @@ class Player {
   }
 
   /// A warp's place in the order in which a scheduler chooses.
-  [[nodiscard]] std::uint32_t place(const Scheduler& scheduler, std::uint32_t w) const {
-    const auto count = static_cast<std::uint32_t>(warps_.size());
-    const std::uint32_t next = scheduler.last + 1;  // 0 where nobody has issued
+  [[nodiscard]] std::uint64_t place(const Scheduler& scheduler, std::uint32_t w) const {
+    // From who comes after the last one on, where it starts there: those before are past the end.
+    const std::uint32_t others = (w ^ youngest_first_) - scheduler.start;
+    return w == scheduler.greedy_for ? 0 : std::uint64_t{others} + 1;
+  }
+
+  void has_issued(Scheduler& scheduler, std::uint32_t w) const {
     switch (units_.policy) {
       case gpu::Scheduler::gto:
-        return w == scheduler.last ? 0 : w + 1;
       case gpu::Scheduler::gty:
-        return w == scheduler.last ? 0 : count - w;
+        scheduler.greedy_for = w;
+        break;
       case gpu::Scheduler::lrr:
-        return w >= next ? w - next : w + count - next;
+        scheduler.start = w + 1;
+        break;
       case gpu::Scheduler::oldest:
         break;
     }
-    return w;
   }
 
   /// The scheduler that issues first, as far as is known. At one time each comes first in turn.
@@ -187,25 +193,27 @@ class Player {
       Scheduler& first = schedulers_[first_scheduler()];
       if (first.time == never) return false;
       double best = never;
+      std::uint64_t best_place = ~std::uint64_t{0};
       std::size_t chosen = 0;
       for (std::size_t c = 0; c < first.candidates.size(); ++c) {
         const double here = possible(first, first.candidates[c]);
-        if (here > best || (here == best && place(first, first.candidates[chosen].warp) <=
-                                                place(first, first.candidates[c].warp))) {
-          continue;
-        }
+        if (here > best) continue;
+        const std::uint64_t place_here = place(first, first.candidates[c].warp);
+        if (here == best && place_here >= best_place) continue;
         best = here;
+        best_place = place_here;
         chosen = c;
       }
       // Units may have become busy since it was looked at.
       const bool is_first = best == first.time;
       first.time = best;
       if (!is_first) continue;
-      first.last = first.candidates[chosen].warp;
+      const std::uint32_t w = first.candidates[chosen].warp;
       first.candidates[chosen] = first.candidates.back();
       first.candidates.pop_back();
       if (first.candidates.empty()) first.time = never;
-      issue(first.last, best);
+      has_issued(first, w);
+      issue(w, best);
       return true;
     }
   }
@@ -217,6 +225,7 @@ class Player {
     const Row& row = rows_[number];
     const bool is_active = warp.columns.active_mask[warp.next] != 0;
     scheduler.free = time + units_.issue_interval;
+    scheduler.time = std::max(scheduler.time, scheduler.free);
     warp.ready = scheduler.free;
     double latency =
         (warp.progress.goes_back_to(number) ? latencies_.again : latencies_.first)[number];
@@ -312,6 +321,7 @@ class Player {
   ControlClock clock_;
   std::vector<Row> rows_;
   std::vector<Scheduler> schedulers_;
+  std::uint32_t youngest_first_;  ///< all bits, or none
   /// When the last instructions left the queue of the load-store unit, a ring.
   std::vector<double> sent_;
   std::size_t num_sent_ = 0;

@@ -8,10 +8,10 @@ from python_reference import barriers, phases
 def play(blocks, table, latencies, cycles, unit_of_row, machine):
     """Return the cycles until the last warp has ended.
 
-    blocks: [[(row, active, whether it accesses memory) of each instruction] of each warp]. table: rows as dictionaries. latencies:
-    (when a warp comes to a row, when it goes back) by row. cycles, unit_of_row: what a row keeps busy, and
-    how long. machine: ``schedulers``, ``interval`` between two of a scheduler's instructions, ``queue`` of
-    the load-store unit, ``scheduler``, ``stops_for_atomics``, ``awaits_stores``.
+    blocks: [[(row, active, whether it accesses memory) of each instruction] of each warp]. table: rows as
+    dictionaries. latencies: (when a warp comes to a row, when it goes back) by row. cycles, unit_of_row:
+    what a row keeps busy, and how long. machine: ``schedulers``, ``interval`` between two of a scheduler's
+    instructions, ``queue`` of the load-store unit, ``scheduler``, ``stops_for_atomics``, ``awaits_stores``.
     """
     warps = []
     for b, block in enumerate(blocks):
