@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "gpu/latencies.h"
@@ -27,6 +26,7 @@ class Player {
         registers_(trace, waits),
         clock_(trace),
         schedulers_(units.schedulers),
+        youngest_first_(units.policy == gpu::Scheduler::gty ? ~std::uint32_t{0} : 0),
         sent_(units.queue_entries) {
     for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
       const trace::StaticInstruction& instruction = trace.instructions()[row];
@@ -56,6 +56,7 @@ class Player {
 
  private:
   static constexpr double never = std::numeric_limits<double>::infinity();
+  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
 
   struct Row {
     double cycles;
@@ -82,12 +83,19 @@ class Player {
     std::uint32_t block = 0;
     std::uint32_t scheduler = 0;
     std::size_t next = 0;
-    double ready = 0;  ///< of its next instruction, whatever that waits for
+    std::size_t next_memory = 0;  ///< of its memory instructions
+    double ready = 0;             ///< of its next instruction, whatever that waits for
+
+    /// Whether its next instruction, of this row, accesses memory. A copy of nothing, which fills
+    /// with zeros, does not.
+    [[nodiscard]] bool accesses(const Row& row) const {
+      return row.is_memory && columns.active_mask[next] != 0 &&
+             columns.memory_count[next_memory] > 0;
+    }
   };
   /// A warp that issues next when its scheduler and a unit are free.
   struct Candidate {
     double ready = never;
-    std::uint32_t rank = 0;  ///< by age
     std::uint32_t warp = 0;
     bool is_access = false;
     std::uint8_t unit = 0;
@@ -96,9 +104,9 @@ class Player {
     double free = 0;
     std::array<double, trace::num_op_classes> units{};
     std::vector<Candidate> candidates;
-    /// No candidate issues before this time, and of those that do then none has a lower rank.
-    double time = never;
-    std::uint32_t rank = 0;
+    double time = never;                ///< no candidate issues before it
+    std::uint32_t greedy_for = nobody;  ///< who comes before all others
+    std::uint32_t start = 0;            ///< who comes first of these
   };
 
   void start(std::size_t b, std::uint32_t block) {
@@ -130,48 +138,82 @@ class Player {
       time = std::max(time, warp.clock.ready(row).time);
     }
     time = std::max(time, warp.scoreboard.ready(registers_.awaited(row)));
-    const auto count = static_cast<std::uint32_t>(warps_.size());
-    const std::uint32_t rank = units_.policy == gpu::Scheduler::gty ? count - w : w;
     Scheduler& scheduler = schedulers_[warp.scheduler];
-    scheduler.candidates.push_back(
-        {time, rank, w, rows_[row].is_memory && is_active, rows_[row].unit});
-    if (std::tie(time, rank) < std::tie(scheduler.time, scheduler.rank)) {
-      scheduler.time = time;
-      scheduler.rank = rank;
-    }
+    scheduler.candidates.push_back({time, w, warp.accesses(rows_[row]), rows_[row].unit});
+    scheduler.time = std::min(scheduler.time, std::max(time, scheduler.free));
   }
 
   [[nodiscard]] double possible(const Scheduler& scheduler, const Candidate& candidate) const {
-    return std::max(
-        {candidate.ready, scheduler.free,
-         candidate.is_access ? sent_[num_sent_ % sent_.size()] : scheduler.units[candidate.unit]});
+    const double free = candidate.is_access ? std::max(sent_[num_sent_ % sent_.size()], accepts_)
+                                            : scheduler.units[candidate.unit];
+    return std::max({candidate.ready, scheduler.free, free});
   }
 
-  /// Issues what can be issued first; of several, by age. Returns whether there is anything.
+  /// A warp's place in the order in which a scheduler chooses.
+  [[nodiscard]] std::uint64_t place(const Scheduler& scheduler, std::uint32_t w) const {
+    // From who comes after the last one on, where it starts there: those before are past the end.
+    const std::uint32_t others = (w ^ youngest_first_) - scheduler.start;
+    return w == scheduler.greedy_for ? 0 : std::uint64_t{others} + 1;
+  }
+
+  void has_issued(Scheduler& scheduler, std::uint32_t w) const {
+    switch (units_.policy) {
+      case gpu::Scheduler::gto:
+      case gpu::Scheduler::gty:
+        scheduler.greedy_for = w;
+        break;
+      case gpu::Scheduler::lrr:
+        scheduler.start = w + 1;
+        break;
+      case gpu::Scheduler::oldest:
+        break;
+    }
+  }
+
+  /// The scheduler that issues first, as far as is known. At one time each comes first in turn.
+  [[nodiscard]] std::size_t first_scheduler() const {
+    const std::size_t count = schedulers_.size();
+    std::size_t first = 0;
+    for (std::size_t s = 1; s < count; ++s) {
+      const double time = schedulers_[s].time;
+      if (time > schedulers_[first].time || time == never) continue;
+      if (time == schedulers_[first].time) {
+        // Of a cycle's number, it is whose turn comes first from there on.
+        const std::size_t turn = static_cast<std::uint64_t>(time) % count;
+        if (first >= turn || s < turn) continue;
+      }
+      first = s;
+    }
+    return first;
+  }
+
+  /// Issues what can be issued first. Returns whether there is anything.
   bool issue_next() {
     while (true) {
-      Scheduler& first = *std::ranges::min_element(
-          schedulers_, {}, [](const Scheduler& one) { return std::pair(one.time, one.rank); });
+      Scheduler& first = schedulers_[first_scheduler()];
       if (first.time == never) return false;
-      std::pair best(never, std::uint32_t{0});
+      double best = never;
+      std::uint64_t best_place = ~std::uint64_t{0};
       std::size_t chosen = 0;
       for (std::size_t c = 0; c < first.candidates.size(); ++c) {
-        const Candidate& candidate = first.candidates[c];
-        const std::pair here(possible(first, candidate), candidate.rank);
-        if (here < best) {
-          best = here;
-          chosen = c;
-        }
+        const double here = possible(first, first.candidates[c]);
+        if (here > best) continue;
+        const std::uint64_t place_here = place(first, first.candidates[c].warp);
+        if (here == best && place_here >= best_place) continue;
+        best = here;
+        best_place = place_here;
+        chosen = c;
       }
       // Units may have become busy since it was looked at.
-      const bool is_first = best == std::pair(first.time, first.rank);
-      std::tie(first.time, first.rank) = best;
+      const bool is_first = best == first.time;
+      first.time = best;
       if (!is_first) continue;
       const std::uint32_t w = first.candidates[chosen].warp;
       first.candidates[chosen] = first.candidates.back();
       first.candidates.pop_back();
       if (first.candidates.empty()) first.time = never;
-      issue(w, best.first);
+      has_issued(first, w);
+      issue(w, best);
       return true;
     }
   }
@@ -183,16 +225,20 @@ class Player {
     const Row& row = rows_[number];
     const bool is_active = warp.columns.active_mask[warp.next] != 0;
     scheduler.free = time + units_.issue_interval;
+    scheduler.time = std::max(scheduler.time, scheduler.free);
     warp.ready = scheduler.free;
     double latency =
         (warp.progress.goes_back_to(number) ? latencies_.again : latencies_.first)[number];
-    const bool is_access = row.is_memory && is_active;
+    const bool is_access = warp.accesses(row);
     if (is_access) {
+      accepts_ = time + 1;
       const double begin = std::max(time, unit_free_);
       unit_free_ = begin + row.cycles;
       sent_[num_sent_++ % sent_.size()] = unit_free_;
       latency += begin - time;
       if (row.uses_caches) warp.progress.access(number);
+    } else if (row.is_memory) {
+      latency = 1;
     } else {
       scheduler.units[row.unit] = time + row.cycles;
     }
@@ -207,6 +253,7 @@ class Player {
       if (row.ends) end_ = std::max(end_, done);
     }
     ++warp.next;
+    if (row.is_memory) ++warp.next_memory;
     const bool has_ended = warp.next == warp.columns.instruction.size();
     if (has_ended) --blocks_[warp.block].unfinished;
     const bool waits = meet(w, row, done + 1, has_ended);
@@ -274,9 +321,11 @@ class Player {
   ControlClock clock_;
   std::vector<Row> rows_;
   std::vector<Scheduler> schedulers_;
+  std::uint32_t youngest_first_;  ///< all bits, or none
   /// When the last instructions left the queue of the load-store unit, a ring.
   std::vector<double> sent_;
   std::size_t num_sent_ = 0;
+  double accepts_ = 0;    ///< no access before
   double unit_free_ = 0;  ///< the load-store unit
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Warp>> warps_;  // columns point into their scratch

@@ -23,11 +23,12 @@ struct SmUnits {
 };
 
 /// Plays blocks of a trace that start together on an SM that has nothing else. Of all warps the one
-/// issues next that can first, of several the oldest (gty: the youngest). A unit takes an
-/// instruction when it is free, the load-store unit as many as its queue has room for, which it
-/// serves in the order of issue. Barriers of a block, named ones, too, let their warps go when the
-/// last one has come, and mbarriers when they are complete. Loads take their latency. Returns the
-/// cycles until the last warp has ended.
+/// issues next that can first, of several of a scheduler by its policy. At the load-store unit,
+/// which takes one instruction a cycle, schedulers come first in turn, as in the simulator. A unit
+/// takes an instruction when it is free, the load-store unit as many as its queue has room for,
+/// which it serves in the order of issue. Barriers of a block, named ones, too, let their warps go
+/// when the last one has come, and mbarriers when they are complete. Loads take their latency.
+/// Returns the cycles until the last warp has ended.
 double play_blocks(const trace::KernelTrace& trace, std::span<const std::uint32_t> blocks,
                    const WarpLatencies& latencies, const SmUnits& units,
                    const gpu::WarpWaits& waits);

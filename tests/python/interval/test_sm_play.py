@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import warpstack as ws
 from effort import rounds
 from machines import plain_pascal
+from ptx_forms import run
 from python_reference import sm_play as plain
 from python_reference.timing_control import unit_of
 from strategies import controlled_kernels, gpus, kernels
@@ -18,6 +19,16 @@ def played(kernel, gpu, blocks):
     profile = ws.interval_profile(kernel, gpu)
     source = profile._source
     return _core.play_blocks(kernel._core, source.memory, source.latencies, gpu._core, blocks)
+
+
+def executed(columns, table):
+    """Return (row, active, whether it accesses memory) of each instruction of a warp."""
+    counts = iter(columns["memory_count"].tolist())
+    rows = []
+    for row, mask in zip(columns["instruction"].tolist(), columns["active_mask"], strict=True):
+        count = next(counts) if table[row]["op_class"] == "memory" else 0
+        rows.append((row, mask != 0, mask != 0 and count > 0))
+    return rows
 
 
 def played_plainly(kernel, gpu, blocks):
@@ -46,13 +57,7 @@ def played_plainly(kernel, gpu, blocks):
     rows = []
     for block in blocks:
         warps = range(len(list(kernel.blocks())[block][1]))
-        columns = [kernel.warp(block, warp) for warp in warps]
-        rows.append(
-            [
-                list(zip(c["instruction"].tolist(), (c["active_mask"] != 0).tolist(), strict=True))
-                for c in columns
-            ]
-        )
+        rows.append([executed(kernel.warp(block, warp), table) for warp in warps])
     return plain.play(
         rows,
         table,
@@ -63,7 +68,7 @@ def played_plainly(kernel, gpu, blocks):
             "schedulers": gpu.num_schedulers,
             "interval": gpu.num_schedulers / gpu.issue_width,
             "queue": gpu.lsu_queue_entries,
-            "youngest_first": gpu.scheduler == "gty",
+            "scheduler": gpu.scheduler,
             "stops_for_atomics": gpu.atomic_wait == "until_done",
             "awaits_stores": gpu.store_acknowledgement == "awaited",
         },
@@ -75,8 +80,8 @@ def played_plainly(kernel, gpu, blocks):
 @given(
     st.one_of(kernels(), controlled_kernels()),
     gpus(),
-    st.sampled_from(["gto", "gty"]),
-    st.sampled_from([1, 2, 4]),
+    st.sampled_from(["gto", "gty", "lrr", "oldest"]),
+    st.sampled_from([1, 2, 3, 4]),
     st.sampled_from(["for_data", "until_done"]),
     st.sampled_from([1, 3]),
 )
@@ -164,3 +169,41 @@ def test_who_arrives_at_a_named_barrier_goes_on(first, cycles):
     k.emit("FADD", dst=2, src=3, where=~is_second)
     gpu = machine(fp32_latency=25, barrier_latency=6, schedulers_per_sm=2, issue_width=2)
     assert cycles_of(k, gpu) == cycles
+
+
+@pytest.mark.parametrize(("scheduler", "cycles"), [("oldest", 26 + 25), ("gto", 41 + 25)])
+def test_greedy_schedulers_stay_with_their_warp(scheduler, cycles):
+    """The first warp's second product waits for its first, and then for 40 adds of the other warp."""
+    k = ws.patterns.KernelBuilder("greedy", grid=1, block=64, registers_per_thread=64)
+    is_second = np.broadcast_to(k.thread_in_block >= 32, k.thread.shape)
+    for _ in range(2):
+        k.emit("HMMA.16816.F32", dst=10, src=10, where=~is_second)
+    for _ in range(40):
+        k.emit("FADD", dst=40, src=30, where=is_second)
+    gpu = machine(tensor_interval=8, tensor_latency=25, fp32_latency=0, scheduler=scheduler)
+    assert cycles_of(k, gpu) == cycles
+
+
+def test_schedulers_take_turns_at_the_load_store_unit():
+    """The second warp loads in cycle 1, between both loads of the first, and adds what it has."""
+    k = ws.patterns.KernelBuilder("turns", grid=1, block=64, registers_per_thread=16)
+    is_second = np.broadcast_to(k.thread_in_block >= 32, k.thread.shape)
+    for destination in (1, 2):
+        k.emit("LDS", dst=destination, address=4 * k.thread_in_block, where=~is_second)
+    k.emit("LDS", dst=1, address=4 * k.thread_in_block, where=is_second)
+    k.emit("FADD", dst=2, src=1, where=is_second)
+    gpu = machine(fp32_latency=25, shared_memory_latency=20, schedulers_per_sm=2, issue_width=2)
+    assert cycles_of(k, gpu) == 1 + 20 + 1 + 25
+
+
+@pytest.mark.parametrize("size", [0, 16])
+def test_copies_of_nothing_take_no_time(size):
+    """They fill with zeros; a copy of a number of bytes comes from DRAM."""
+    _, kernel = run(
+        ".shared .align 16 .b8 s[512]; mov.u64 %l0, s; mad.wide.u32 %l1, %t, 16, %l0;"
+        f"mad.wide.u32 %l2, %t, 16, %a0; cp.async.cg.shared.global [%l1], [%l2], 16, {size};"
+        "cp.async.wait_all; ld.shared.u32 %r0, [%l1];",
+        np.zeros(512, np.uint8),
+    )
+    gpu = machine(l2_latency=500)
+    assert (played(kernel, gpu, [0]) > 500) == (size > 0)

@@ -8,10 +8,10 @@ from python_reference import barriers, phases
 def play(blocks, table, latencies, cycles, unit_of_row, machine):
     """Return the cycles until the last warp has ended.
 
-    blocks: [[(row, active) of each instruction] of each warp]. table: rows as dictionaries. latencies:
-    (when a warp comes to a row, when it goes back) by row. cycles, unit_of_row: what a row keeps busy, and
-    how long. machine: ``schedulers``, ``interval`` between two of a scheduler's instructions, ``queue`` of
-    the load-store unit, ``youngest_first``, ``stops_for_atomics``, ``awaits_stores``.
+    blocks: [[(row, active, whether it accesses memory) of each instruction] of each warp]. table: rows as
+    dictionaries. latencies: (when a warp comes to a row, when it goes back) by row. cycles, unit_of_row:
+    what a row keeps busy, and how long. machine: ``schedulers``, ``interval`` between two of a scheduler's
+    instructions, ``queue`` of the load-store unit, ``scheduler``, ``stops_for_atomics``, ``awaits_stores``.
     """
     warps = []
     for b, block in enumerate(blocks):
@@ -22,7 +22,6 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
         ]
     for number, warp in enumerate(warps):
         warp |= {"scheduler": number % machine["schedulers"], "passed": {}, "reads": []}
-        warp["rank"] = -number if machine["youngest_first"] else number
     meetings = [barriers.Block() for _ in blocks]
     completions = [{} for _ in blocks]  # by mbarrier, the times
     waiting = [[] for _ in blocks]  # at mbarriers
@@ -30,11 +29,13 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
     unfinished = [sum(warp["block"] == b for warp in warps) for b in range(len(blocks))]
     free = {}  # by scheduler, by (scheduler, unit)
     left = [0.0] * machine["queue"]  # when instructions left the queue of the load-store unit
+    accepted = -1.0  # when it took the last one
+    last = {}  # by scheduler, who issued last
     ready, end = {}, 0.0  # {number of a warp: time of its next instruction}
 
     def look_at(number, forced=False):
         warp = warps[number]
-        row, active = warp["rows"][len(warp["done"])]
+        row, active, _ = warp["rows"][len(warp["done"])]
         step = phases.step_of(table[row]["opcode"])
         time = max(warp["ready"], waits_for(warp, table, row))
         if step is not None and step[1] is not None:
@@ -55,11 +56,23 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
 
     def possible(number):
         warp = warps[number]
-        row, active = warp["rows"][len(warp["done"])]
+        row, _, is_access = warp["rows"][len(warp["done"])]
         of_unit = free.get((warp["scheduler"], unit_of_row[row]), 0.0)
-        if table[row]["op_class"] == "memory" and active:
-            of_unit = left[-machine["queue"]]
+        if is_access:
+            of_unit = max(left[-machine["queue"]], accepted + 1)
         return max(ready[number], free.get(warp["scheduler"], 0.0), of_unit)
+
+    def order(number):
+        """Return the time, then in the order of schedulers and of their warps who comes first."""
+        time = possible(number)
+        scheduler = warps[number]["scheduler"]
+        before = last.get(scheduler)
+        turn = (scheduler - int(time)) % machine["schedulers"]
+        if machine["scheduler"] == "lrr":
+            after = before is not None and number <= before
+            return time, turn, after, number
+        is_greedy = machine["scheduler"] in ("gto", "gty") and number == before
+        return time, turn, not is_greedy, -number if machine["scheduler"] == "gty" else number
 
     for number in range(len(warps)):
         look_at(number)
@@ -74,22 +87,26 @@ def play(blocks, table, latencies, cycles, unit_of_row, machine):
             else:
                 go_on(block, stopped[block][0][1], 0.0)
             continue
-        time, _, number = min((possible(n), warps[n]["rank"], n) for n in ready)
+        number = min(ready, key=order)
+        time = possible(number)
         del ready[number]
         warp = warps[number]
-        row, active = warp["rows"][len(warp["done"])]
+        last[warp["scheduler"]] = number
+        row, active, is_access = warp["rows"][len(warp["done"])]
         instruction = table[row]
-        is_access = instruction["op_class"] == "memory" and active
         latency = latencies[row][row <= warp["furthest"]]
         warp["ready"] = free[warp["scheduler"]] = time + machine["interval"]
         read_at = time
         if is_access:
+            accepted = time
             begins = max(time, left[-1])
             left.append(begins + cycles[row])
             read_at = left[-1]
             latency += begins - time
             if instruction["space"] not in ("shared", "none"):
                 warp["furthest"] = max(warp["furthest"], row)
+        elif instruction["op_class"] == "memory":
+            latency = 1.0
         else:
             free[warp["scheduler"], unit_of_row[row]] = time + cycles[row]
         done = time + latency
