@@ -368,11 +368,14 @@ def calls(given: Given) -> dict[str, Call]:
         step_limit=1000,
     )
     function = ws.triton.TritonFunction.__new__(ws.triton.TritonFunction)
-    vars(function).update(fn=None, arg_names=(), target="sm_80", machine_code=None, _above=[])
+    vars(function).update(
+        fn=None, arg_names=(), target="sm_80", machine_code=None, _above=[], _options={}
+    )
     function.best_config = None
     function.__name__ = "k"
     add(ws.triton.TritonFunction, kernel=None, gpu=g.gpu, target="sm_80", order="blocks")
     add(ws.triton.TritonFunction.warmup, self=function, grid=1)
+    add(ws.triton.TritonFunction.run, self=function, grid=1)
     add(ws.triton.compile, kernel=None, target="sm_80", num_warps=4, num_stages=3)
     add(ws.triton.launch, kernel=None, grid=1, target="sm_80", num_warps=4, num_stages=3)
     add(ws.triton.tune, kernel=None, grid=1, args=(), configs=[{}], gpu=g.gpu, target="sm_80")
