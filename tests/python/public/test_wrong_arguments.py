@@ -117,6 +117,7 @@ REFUSED = {
     "warpstack.models.triton_function.launch": "",
     "warpstack.models.triton_function.TritonFunction": "",
     "warpstack.models.triton_function.TritonFunction.warmup": "",
+    "warpstack.models.triton_function.TritonFunction.run": "",
     "warpstack.models.triton.tune": "",
     "warpstack.cuda.numba.compile": "",
     "warpstack.cuda.numba.launch": "",
