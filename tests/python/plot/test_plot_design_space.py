@@ -257,6 +257,7 @@ DRAWING = {
 @pytest.mark.parametrize("name", DRAWING)
 def test_draws_on_given_axes(name, table, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda *a, **k: pytest.fail("a plot was shown"))
+    plt.close("all")  # what other tests left open
     _, (left, right) = plt.subplots(1, 2)
     assert DRAWING[name](table, right) is right
     assert "mine" in right.get_title()
