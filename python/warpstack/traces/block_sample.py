@@ -72,6 +72,8 @@ class BlockPart:
         Lines that its blocks would share with neighbours that are not in the sample, over its lines.
     together
         Blocks of a cluster, which are in the sample together.
+    few
+        Whether fewer blocks were chosen than samples have that are not of persistent blocks.
     """
 
     launch: KernelTrace
@@ -82,16 +84,12 @@ class BlockPart:
     uneven: float = 0.0
     edges: float = 0.0
     together: int = 1
+    few: bool = False
 
     @property
     def blocks(self) -> int:
         """How many blocks it has."""
         return self.launch.num_blocks
-
-    @property
-    def are_few(self) -> bool:
-        """Whether they are fewer than samples have that are not of persistent blocks."""
-        return self.blocks < _core.sample_size(2**20, 2**20)
 
 
 def parts_of(
@@ -115,6 +113,8 @@ def parts_of(
     if runs is None:
         return None
     together = kernel._core.blocks_together
+    # As chosen: what fills SMs evenly may be fewer.
+    few = sum(map(len, runs)) < _core.sample_size(2**20, 2**20)
 
     def most_sms(chosen: list[range]) -> int:
         return gpu_sms * sum(map(len, chosen)) // kernel.num_blocks
@@ -153,6 +153,7 @@ def parts_of(
             uneven,
             edges,
             together,
+            few,
         )
 
     wanted = kernel.num_blocks * half_sms / gpu_sms
@@ -308,7 +309,7 @@ def half_width(
     # The miss of one block at an edge is long for a short launch.
     late = gpu.dram_latency / cycles if sample.edges > _FEW_EDGES else 0.0
     edges = _EDGES * sample.edges + min(late, 1.0)
-    few = _FEW * sample.together / sample.blocks if sample.are_few else 0.0
+    few = _FEW * sample.together / sample.blocks if sample.few else 0.0
     return _FLOOR + few + differing + _SHARED * min(shared, 1.0) + edges + sample.uneven + slower
 
 

@@ -56,6 +56,14 @@ def test_size_of_a_sample(num_blocks, one_in, are_persistent):
     ) == reference.sample_size(num_blocks, one_in, are_persistent=are_persistent)
 
 
+def test_what_is_cut_to_whole_sms_is_not_few():
+    # 128 blocks are chosen of 640 on 6 SMs: those of one SM remain.
+    part = parts_of(ws.patterns.stream(blocks=640), 6, 16, 128)[0]
+    assert part.blocks < 128 and not part.few
+    persistent = parts_of(ws.patterns.stream(blocks=160), 80, 16, 128)[0]
+    assert persistent.blocks < 128 and persistent.few
+
+
 def test_fewer_blocks_are_no_sample():
     assert not sample_of(ws.patterns.stream(blocks=300), 127).is_sampled
     assert not sample_of(ws.patterns.stream(blocks=200), 3).is_sampled
