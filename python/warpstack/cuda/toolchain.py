@@ -326,6 +326,42 @@ def assemble(ptx: str, file: str, arch: str, options: tuple[str, ...] = ()) -> b
         return target.read_bytes()
 
 
+#: A file of source in PTX.
+_FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"((?:[^"\\]|\\.)*)"[ \t]*$', re.MULTILINE)
+
+
+def with_files(ptx: str, compiled: str, file: str) -> str:
+    """Return PTX whose `.file` lines say where the files are, when they were changed, and their sizes.
+
+    `compiled` is what the compiler calls the source, and `file` what it is: a path, or a name such as
+    ``<string>``, which no file has.
+    """
+
+    def place(found: re.Match[str]) -> str:
+        name = re.sub(r"\\(.)", r"\1", found[2])
+        if name == compiled:
+            name = Path(name).name if file.startswith("<") else str(Path(file).resolve())
+        name, time, size = facts_of_file(name)
+        escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{found[1]}"{escaped}"' + (f", {time}, {size}" if time else "")
+
+    return _FILE.sub(place, ptx)
+
+
+def facts_of_file(name: str) -> tuple[str, int, int]:
+    """Return a file's name, when it was changed last in whole seconds since 1970, and its size.
+
+    Both are 0 where the name has no folder, or there is no such file.
+    """
+    if not os.path.isabs(name):
+        return name, 0, 0
+    try:
+        facts = Path(name).stat()
+    except (OSError, ValueError):
+        return name, 0, 0
+    return os.path.normpath(name), int(facts.st_mtime), facts.st_size
+
+
 def find_ptxas() -> str | None:
     """Return the path of ptxas, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
     return _find_tool("ptxas")
@@ -375,7 +411,8 @@ def _compile_with_nvrtc(
         if code != 0:
             log = text_of("ProgramLog").strip()
             raise InputError(f"{file}: the CUDA source does not compile:\n{log}")
-        return text_of("PTX"), result_of("CUBIN") if arch.startswith("sm_") else b""
+        ptx = with_files(text_of("PTX"), name, file)
+        return ptx, result_of("CUBIN") if arch.startswith("sm_") else b""
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
@@ -395,4 +432,4 @@ def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tupl
         if result.returncode != 0:
             log = (result.stderr or result.stdout).strip()
             raise InputError(f"{file}: the CUDA source does not compile:\n{log}")
-        return target.read_text(encoding="utf-8")
+        return with_files(target.read_text(encoding="utf-8"), str(source), file)
