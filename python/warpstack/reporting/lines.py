@@ -208,8 +208,9 @@ def lines_and_instructions(
         ]
         counts["inlined_at"] = [places[row].text if row >= 0 else "" for row in counts.index]
         for found, keys in ((tables, []), (instructions, ["pc", "opcode", "inlined_at"])):
-            of_kernel = _table(kernel, names[number], counts, ["file", "source_line", *keys])
-            of_kernel.insert(of_kernel.columns.get_loc("share") + 1, "time_us", of_kernel["share"] * time_us)
+            of_kernel = _table(
+                kernel, names[number], counts, ["file", "source_line", *keys], time_us
+            )
             if found is tables:
                 of_kernel = _with_calls(of_kernel, _inclusive_shares(counts, places), time_us)
             found.append(of_kernel.assign(initial_l2=options.written_share))
@@ -256,10 +257,8 @@ def _inclusive_shares(
     cost = counts[_FOR_PARTS if "for_base" in counts else _MODEL_PARTS].sum(axis=1)
     total = float(cost.sum())
     shares: dict[tuple[str, int], float] = {}
-    for row, cycles in cost.items():
-        if row < 0:
-            continue
-        place = places[row]
+    # Rows of no instruction come last.
+    for place, cycles in zip(places, cost, strict=False):
         for one in {place.own, *place.calls}:  # a function may be inlined into itself
             shares[one] = shares.get(one, 0.0) + (cycles / total if total > 0 else 0.0)
     return shares
@@ -285,7 +284,7 @@ def _with_calls(
     inclusive = [
         shares.get(place, share) for place, share in zip(own, table["share"], strict=True)
     ]
-    at = table.columns.get_loc("time_us") + 1
+    at = list(table.columns).index("time_us") + 1
     table.insert(at, "share_with_inlined", inclusive)
     table.insert(at + 1, "time_us_with_inlined", table["share_with_inlined"] * time_us)
     return table
@@ -340,7 +339,9 @@ def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:
     return part / whole.where(whole > 0)
 
 
-def _table(kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _table(
+    kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str], time_us: float
+) -> pd.DataFrame:
     """Return the rows of one kernel."""
     texts = ("file", "source_line", "pc", "opcode", "inlined_at")
     numbers = [str(c) for c in counts.columns if c not in texts]
@@ -366,6 +367,7 @@ def _table(kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str]
             "share": sums[cost].sum(axis=1) / total if total > 0 else 0.0,
         }
     )
+    table["time_us"] = table["share"] * time_us
     for column in ([*_PARTS, *_FOR_PARTS] if "for_base" in sums else []) + _MODEL_PARTS:
         table[column] = sums[column]
     for key in ("source_line", "pc"):

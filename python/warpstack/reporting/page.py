@@ -112,12 +112,13 @@ def report(
         If the file has another ending, a model is unknown, launches share a number, the
         source cannot be read, or the file cannot be written or must not be replaced.
     """
-    one = isinstance(source, (str, os.PathLike))
-    given = [] if source is None else [source] if one else list(source)
+    if source is None:
+        source = ()
+    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     output = OutputFile(
         as_path("path", path),
         overwrite=overwrite,
-        inputs=[Path(path) for path in given],
+        inputs=tuple(Path(path) for path in given),
         option="overwrite=True",
     )
     output.check()

@@ -162,7 +162,7 @@ class Writer:
         """Write a kernel, which need not be kept afterwards."""
         name = f"kernel-{len(self._entries) + 1}"
         digests = _write_kernel(kernel, self._folder / name, self._folders)
-        entry = {
+        entry: dict[str, Any] = {
             "folder": name,
             "header": kernel._core.header,
             "digest": kernel.digest,

@@ -57,6 +57,16 @@ std::string read_file(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// Where the outermost call that inlined an instruction stands, or the instruction itself.
+SourcePosition outermost(const Module& module, const Instruction& instruction) {
+  SourcePosition place = instruction.source;
+  while (place.inlined_at != 0) {
+    const trace::InlinedCall& call = module.sources.calls.at(place.inlined_at - 1);
+    place = {call.file, call.line, call.caller};
+  }
+  return place;
+}
+
 // --- types --------------------------------------------------------------------------------------
 
 TEST(PtxTypes, NamesGoBothWays) {
