@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from warpstack.errors import InputError, shown
@@ -473,11 +475,11 @@ class InlinedCall(NamedTuple):
 class LineTable(NamedTuple):
     """Where the instructions of a cubin come from."""
 
-    files: list[SourceFile] = []
-    calls: list[InlinedCall] = []
+    files: Sequence[SourceFile] = ()
+    calls: Sequence[InlinedCall] = ()
     #: By number of a code section: address, file, line and inlined call of the instructions from
     #: there on, in order of address.
-    rows: dict[int, list[tuple[int, int, int, int]]] = {}
+    rows: Mapping[int, Sequence[tuple[int, int, int, int]]] = MappingProxyType({})
 
 
 class _LineProgram:

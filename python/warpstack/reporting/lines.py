@@ -105,10 +105,11 @@ def lines(
         and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
         ``least_sectors_per_access``, ``l1_hit_rate`` (of requests of loads), ``l2_hit_rate``,
         ``dram_bytes`` (fetched for the line); ``bank_conflicts`` of shared memory; ``share`` of the
-        cycles that the line causes, and ``time_us``, as much of the launch's time (simulated, or the
-        model's without a simulation); ``share_with_inlined`` and ``time_us_with_inlined`` of the line
+        cycles that the line causes, and ``time_us``, as much of the launch's time (simulated, or
+        the model's without a simulation); ``share_with_inlined`` and ``time_us_with_inlined`` of the line
         with the functions that were inlined there, which have lines of their own, too. A line whose
-        only instructions are theirs has a row. The simulated cycles per instruction stand twice: ``cpi_base`` to
+        only instructions are theirs has a row. The simulated cycles per instruction stand twice:
+        ``cpi_base`` to
         ``cpi_queue`` at the line that issued, or whose next instruction a warp could not issue yet, and
         ``for_base`` to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
         ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch, and
@@ -271,7 +272,9 @@ def _with_calls(
     own = list(zip(table["file"], table["source_line"], strict=True))
     absent = sorted(shares.keys() - set(own))
     if absent:
-        added = pd.DataFrame(0, index=range(len(absent)), columns=table.columns).astype(table.dtypes)
+        added = pd.DataFrame(0, index=range(len(absent)), columns=table.columns).astype(
+            table.dtypes
+        )
         added[["kernel", "name"]] = table[["kernel", "name"]].iloc[0].tolist()
         added["file"] = [file for file, _ in absent]
         added["source_line"] = [line for _, line in absent]
@@ -281,9 +284,7 @@ def _with_calls(
         table = pd.concat([table, added], ignore_index=True)
         table = table.sort_values(["file", "source_line"], ignore_index=True)
         own = list(zip(table["file"], table["source_line"], strict=True))
-    inclusive = [
-        shares.get(place, share) for place, share in zip(own, table["share"], strict=True)
-    ]
+    inclusive = [shares.get(place, share) for place, share in zip(own, table["share"], strict=True)]
     at = list(table.columns).index("time_us") + 1
     table.insert(at, "share_with_inlined", inclusive)
     table.insert(at + 1, "time_us_with_inlined", table["share_with_inlined"] * time_us)

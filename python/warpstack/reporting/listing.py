@@ -77,7 +77,9 @@ def listing(
     names = short_names(order.index)
     for name in map(str, order.index):
         if len(order) > 1 or (name and not sources.is_given(name)):
-            text.append(_clipped(f"{names.get(name, '(a file that the trace does not name)')}:", width))
+            text.append(
+                _clipped(f"{names.get(name, '(a file that the trace does not name)')}:", width)
+            )
         own = lines[lines["file"] == name]
         below = None if instructions is None else instructions[instructions["file"] == name]
         text.extend(_file(own, sources[name], below, width, context, with_inlined))
@@ -237,7 +239,9 @@ def _summary(
         line = int(row["source_line"])
         code = sources.code(row["file"], line).strip()
         file = names.get(row["file"])
-        name = f"{file}:{line}" if file and line else f"line {line}" if line else ROWS_WITHOUT_LINE[0]
+        name = (
+            f"{file}:{line}" if file and line else f"line {line}" if line else ROWS_WITHOUT_LINE[0]
+        )
         waits = largest_cause(row)
         why = f", mostly {waits}" if waits else ""
         text.append(_clipped(f"  {name}: {row['share']:.1%} of the cycles{why}  {code}", width))

@@ -324,9 +324,7 @@ def _lines(own: pd.DataFrame, instructions: pd.DataFrame, sources: Sources) -> s
                 "line": line if line > 0 else "-",
                 "source": ROWS_WITHOUT_LINE.get(line, code.rstrip()),
                 "cycles": f"{row['share']:.1%}",
-                **(
-                    {"with inlined": f"{row['share_with_inlined']:.1%}"} if with_inlined else {}
-                ),
+                **({"with inlined": f"{row['share_with_inlined']:.1%}"} if with_inlined else {}),
                 "µs": short_us(row["time_us"]),
                 "waits for": largest_cause(row) or "-",
                 "executions": f"{row['executions']:,}",

@@ -7,9 +7,9 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
-from source_cases import CASES
 
 import warpstack as ws
+from source_cases import CASES
 from warpstack.cli import main
 from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_nvcc, find_ptxas

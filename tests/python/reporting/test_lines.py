@@ -279,7 +279,9 @@ def test_listing_folds_code_where_there_is_room(tmp_path):
     first = table[table["source_line"] <= 0].copy()
     first = pd.concat([first, first.iloc[:1].assign(source_line=1)], ignore_index=True)
     code = "  y[i] = alpha * x[32 * threadIdx.x + blockIdx.x] + beta * y[i];"
-    lines = listing(first, text_of(code, tmp_path), width=100).split("The lines that")[0].splitlines()
+    lines = (
+        listing(first, text_of(code, tmp_path), width=100).split("The lines that")[0].splitlines()
+    )
     assert max(map(len, lines)) <= 100
     assert " ".join(code.split()) in " ".join(" ".join(lines).split())
 
