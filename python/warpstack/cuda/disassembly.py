@@ -39,7 +39,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ from warpstack.cuda.cubin import (
     Cubin,
     KernelFacts,
     Section,
+    SourceFile,
     Symbol,
 )
 from warpstack.cuda.toolchain import nvidia_packages
@@ -96,7 +97,12 @@ def _nvdisasm_of_triton() -> str | None:
     return None
 
 
-def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
+def listing_of(
+    data: bytes,
+    file: str,
+    types: Types | None = None,
+    place: Callable[[SourceFile], SourceFile] = lambda source: source,
+) -> str:
     """Return the listing of a cubin.
 
     Parameters
@@ -108,6 +114,8 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     types
         PTX types of the parameters of kernels, by kernel. Without them a parameter of 1, 2, 4 or 8
         bytes is that many untyped ones.
+    place
+        Returns what is known of a file of source, of which the cubin may not know all.
 
     Raises
     ------
@@ -133,7 +141,7 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     functions = _places_of_functions(cubin)
     lines = [".sass 1", f".target sm_{cubin.version}"]
     table = cubin.lines()
-    for number, source in enumerate(table.files, 1):
+    for number, source in enumerate(map(place, table.files), 1):
         lines.append(f'.file {number} "{_printable(source.name)}" {source.time} {source.bytes}')
     for number, call in enumerate(table.calls, 1):
         place = _place(call.file, call.line, call.caller)

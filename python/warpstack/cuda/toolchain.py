@@ -333,26 +333,33 @@ _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"((?:[^"\\]|\\.)*)"[ \t]*$', re.MULTIL
 def with_files(ptx: str, compiled: str, file: str) -> str:
     """Return PTX whose `.file` lines say where the files are, when they were changed, and their sizes.
 
-    `compiled` is what the compiler calls the source, and `file` what it is: a path, or a name such as
-    ``<string>``, which no file has.
+    The last two arguments are those of `place_of_source`.
     """
 
     def place(found: re.Match[str]) -> str:
-        name = re.sub(r"\\(.)", r"\1", found[2])
-        if name == compiled:
-            name = Path(name).name if file.startswith("<") else str(Path(file).resolve())
-        name, time, size = facts_of_file(name)
+        name, time, size = place_of_source(re.sub(r"\\(.)", r"\1", found[2]), compiled, file)
         escaped = name.replace("\\", "\\\\").replace('"', '\\"')
         return f'{found[1]}"{escaped}"' + (f", {time}, {size}" if time else "")
 
     return _FILE.sub(place, ptx)
 
 
-def facts_of_file(name: str) -> tuple[str, int, int]:
-    """Return a file's name, when it was changed last in whole seconds since 1970, and its size.
+def place_of_source(name: str, compiled: str, file: str) -> tuple[str, int, int]:
+    """Return where a file is, when it was changed last in whole seconds since 1970, and its size.
 
     Both are 0 where the name has no folder, or there is no such file.
+
+    Parameters
+    ----------
+    name
+        What the compiler's output calls the file.
+    compiled
+        What the compiler was told to compile, in the working folder where it has no other.
+    file
+        What that is: a path, or a name such as ``<string>``, which no file has.
     """
+    if name in (compiled, os.path.abspath(compiled)):
+        name = Path(name).name if file.startswith("<") else str(Path(file).resolve())
     if not os.path.isabs(name):
         return name, 0, 0
     try:
@@ -365,6 +372,11 @@ def facts_of_file(name: str) -> tuple[str, int, int]:
 def find_ptxas() -> str | None:
     """Return the path of ptxas, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
     return _find_tool("ptxas")
+
+
+def name_for_compiler(file: str) -> str:
+    """Return what a compiler is told that a source is called."""
+    return "source.cu" if file.startswith("<") else Path(file).name
 
 
 def _compile_with_nvrtc(
@@ -391,7 +403,7 @@ def _compile_with_nvrtc(
 
     major, minor = ctypes.c_int(), ctypes.c_int()
     check(library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
-    name = "source.cu" if file.startswith("<") else Path(file).name
+    name = name_for_compiler(file)
     texts = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS.values()))
     names = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS))
     check(
@@ -419,7 +431,7 @@ def _compile_with_nvrtc(
 
 def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        name = "source.cu" if file.startswith("<") else Path(file).name
+        name = name_for_compiler(file)
         source = Path(folder) / name
         source.write_text(text, encoding="utf-8")
         target = Path(folder) / "module.ptx"
