@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     NVDISASM is None or find_ptxas() is None or find_nvcc() is None,
     reason="nvcc, ptxas or nvdisasm is not installed",
 )
-HEADING = re.compile(r'\s*//## File "(.*)", line (\d+)(?: inlined at "(.*)", line (\d+))?')
+HEADING = re.compile(r'\s*//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
 ADDRESS = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@\S+ )?\S")
 
 
