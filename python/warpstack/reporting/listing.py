@@ -34,7 +34,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 _GAP = "⋯"
 _INSTRUCTION_INDENT = 2
 #: Characters of a line that code is wrapped to; with fewer it is cut.
-_LEAST_CODE = 30
+_LEAST_CODE = 24
 
 
 def listing(
