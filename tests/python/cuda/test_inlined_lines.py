@@ -161,12 +161,11 @@ def test_saved_traces_and_pickles_keep_them(case, tmp_path):
 class TestLines:
     """The nested case: main.cu calls outer, that inner, and that root twice."""
 
-    @pytest.fixture(scope="class")
-    def main_cu(self, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("nested")
-        return write(folder, CASES["nested inlining through three files"])
+    @pytest.fixture
+    def main_cu(self, tmp_path):
+        return write(tmp_path, CASES["nested inlining through three files"])
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def trace(self, main_cu):
         return traces(ws.cuda.compile(main_cu))["k"]
 
