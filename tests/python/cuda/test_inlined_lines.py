@@ -15,10 +15,14 @@ from warpstack.cuda.disassembly import find_nvdisasm
 from warpstack.cuda.toolchain import find_nvcc, find_ptxas
 
 NVDISASM = find_nvdisasm()
-pytestmark = pytest.mark.skipif(
-    NVDISASM is None or find_ptxas() is None or find_nvcc() is None,
-    reason="nvcc, ptxas or nvdisasm is not installed",
-)
+# Entries of the compilers' cache name the files of the run that made them.
+pytestmark = [
+    pytest.mark.real_compilers,
+    pytest.mark.skipif(
+        NVDISASM is None or find_ptxas() is None or find_nvcc() is None,
+        reason="nvcc, ptxas or nvdisasm is not installed",
+    ),
+]
 HEADING = re.compile(r'\s*//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
 ADDRESS = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@\S+ )?\S")
 
