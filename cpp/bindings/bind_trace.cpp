@@ -40,6 +40,8 @@ py::dict instruction_table(const trace::KernelTrace& trace) {
   py::dict table;
   table["pc"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.pc; });
   table["source_line"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.source_line; });
+  table["source_file"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.source_file; });
+  table["inlined_at"] = column_of<std::uint32_t>(rows, [](const Row& r) { return r.inlined_at; });
   table["opcode"] = texts([](const Row& r) { return r.opcode; });
   table["known_opcode"] =
       column_of<std::uint8_t>(rows, [](const Row& r) { return r.known_opcode; });
@@ -275,6 +277,10 @@ trace::StaticInstruction instruction_from_row(const py::dict& row) {
   trace::StaticInstruction instruction;
   instruction.pc = row["pc"].cast<std::uint32_t>();
   instruction.source_line = row["source_line"].cast<std::uint32_t>();
+  for (const auto& [name, value] : {std::pair{"source_file", &instruction.source_file},
+                                    std::pair{"inlined_at", &instruction.inlined_at}}) {
+    if (row.contains(name)) *value = row[name].cast<std::uint32_t>();
+  }
   instruction.opcode = row["opcode"].cast<std::string>();
   instruction.known_opcode = row["known_opcode"].cast<bool>();
   instruction.op_class = enum_of<trace::OpClass>(row["op_class"].cast<std::string>());
@@ -301,6 +307,43 @@ trace::StaticInstruction instruction_from_row(const py::dict& row) {
   return instruction;
 }
 
+/// Files as (name, time, bytes), and calls as (function, file, line, caller).
+trace::SourceTable sources_from_dict(const py::dict& table) {
+  trace::SourceTable sources;
+  for (const py::handle row : table["files"].cast<py::list>()) {
+    const auto [name, time, bytes] =
+        row.cast<std::tuple<std::string, std::uint64_t, std::uint64_t>>();
+    sources.files.push_back({name, time, bytes});
+  }
+  for (const py::handle row : table["calls"].cast<py::list>()) {
+    const auto [function, file, line, caller] =
+        row.cast<std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t>>();
+    sources.calls.push_back({function, file, line, caller});
+  }
+  return sources;
+}
+
+/// Text of a file or symbol, which need not be UTF-8.
+py::str readable(const std::string& text) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+py::dict sources_to_dict(const trace::SourceTable& sources) {
+  py::list files;
+  for (const trace::SourceFile& file : sources.files) {
+    files.append(py::make_tuple(readable(file.name), file.time, file.bytes));
+  }
+  py::list calls;
+  for (const trace::InlinedCall& call : sources.calls) {
+    calls.append(py::make_tuple(readable(call.function), call.file, call.line, call.caller));
+  }
+  py::dict table;
+  table["files"] = files;
+  table["calls"] = calls;
+  return table;
+}
+
 trace::KernelHeader header_from_dict(const py::dict& fields) {
   trace::KernelHeader header;
   header.name = fields["name"].cast<std::string>();
@@ -316,6 +359,9 @@ trace::KernelHeader header_from_dict(const py::dict& fields) {
   header.shared_window = fields["shared_window"].cast<std::uint64_t>();
   header.local_window = fields["local_window"].cast<std::uint64_t>();
   header.source = fields["source"].cast<std::string>();
+  if (fields.contains("sources")) {
+    header.sources = sources_from_dict(fields["sources"].cast<py::dict>());
+  }
   return header;
 }
 
@@ -418,6 +464,9 @@ void bind_trace(py::module_& module) {
   py::class_<trace::KernelTrace>(module, "KernelTrace")
       .def_property_readonly("header",
                              [](const trace::KernelTrace& t) { return header_to_dict(t.header()); })
+      .def_property_readonly(
+          "sources",
+          [](const trace::KernelTrace& t) { return sources_to_dict(t.header().sources); })
       .def_property_readonly("digest", &trace::KernelTrace::digest)
       .def_property_readonly("digest_without_lanes", &trace::KernelTrace::digest_without_lanes)
       .def_property_readonly("has_atomics", &trace::KernelTrace::has_atomics)

@@ -441,9 +441,9 @@ std::string Emitter::opcode_text() const { return instruction_->full_opcode(); }
 /// The instruction's own row, without registers.
 PendingRow Emitter::new_row() const {
   PendingRow row{row_, {}, {}};
-  // The line in the file of the kernel itself.
-  row.instruction.source_line =
-      instruction_->outermost.line != 0 ? instruction_->outermost.line : instruction_->source.line;
+  row.instruction.source_line = instruction_->source.line;
+  row.instruction.source_file = instruction_->source.file;
+  row.instruction.inlined_at = instruction_->source.inlined_at;
   return row;
 }
 
@@ -459,6 +459,8 @@ void Emitter::add_pending_rows() {
     row.instruction.opcode = instruction_->full_opcode();
     if (part.row) {
       part.row->source_line = row.instruction.source_line;
+      part.row->source_file = row.instruction.source_file;
+      part.row->inlined_at = row.instruction.inlined_at;
       row.instruction = std::move(*part.row);
     }
     row.destinations = std::move(part.destinations);

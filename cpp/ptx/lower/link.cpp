@@ -74,6 +74,7 @@ KernelProgram lower(const Module& module, std::string_view kernel, const SymbolT
     program.functions.push_back(emitter.run(registers));
     simt::find_stretches(program.functions.back());
   }
+  program.sources = trace::take_used(module.sources, program.rows);
   const ThreadNeeds needs = needs_of_calls(program);
   // A recursive kernel gets room for some levels; running out of it is an error at run time.
   if (needs.local_bytes > max_local_bytes) {

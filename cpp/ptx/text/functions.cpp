@@ -293,14 +293,15 @@ void Parser::parse_location() {
   };
   const Location at = read();
   std::optional<Location> caller;
+  SourceLines::FunctionName function;
   while (lexer_.accept(",")) {
     const Token word = expect_name("function_name or inlined_at in .loc");
     if (word.text == "function_name") {
       if (!lexer_.at(Token::Kind::identifier) && !lexer_.at(Token::Kind::directive)) {
         lexer_.fail_expected("a label after function_name");
       }
-      lexer_.take();
-      parse_addends(lexer_);
+      function.label = lexer_.take().text;
+      function.offset = parse_addends(lexer_);
     } else if (word.text == "inlined_at") {
       caller = read();
     } else {
@@ -308,7 +309,7 @@ void Parser::parse_location() {
                   "expected function_name or inlined_at in .loc, found " + quoted(word.text));
     }
   }
-  lines_.set(at, caller);
+  lines_.set(at, caller, function);
 }
 
 void Parser::parse_labelled(const Token& name) {

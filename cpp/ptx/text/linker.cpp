@@ -36,7 +36,6 @@ class Linker {
   explicit Linker(std::string file) { linked_.file = std::move(file); }
 
   Module run(std::vector<Module> modules) {
-    linked_.files.emplace_back();
     for (const Module& module : modules) collect(module);
     std::vector<Renames> renames;
     for (Module& module : modules) renames.push_back(choose_names(module));
@@ -79,9 +78,14 @@ class Linker {
     linked_.version = std::max(linked_.version, module.version);
     linked_.address_size = module.address_size;
     if (module.architecture() > linked_.architecture()) linked_.target = module.target;
-    // Entry 0 of both is empty.
-    const auto first_file = static_cast<std::uint32_t>(linked_.files.size() - 1);
-    linked_.files.insert(linked_.files.end(), module.files.begin() + 1, module.files.end());
+    const auto first_file = static_cast<std::uint32_t>(linked_.sources.files.size());
+    const auto first_call = static_cast<std::uint32_t>(linked_.sources.calls.size());
+    std::ranges::move(module.sources.files, std::back_inserter(linked_.sources.files));
+    for (trace::InlinedCall& call : module.sources.calls) {
+      if (call.file != 0) call.file += first_file;
+      if (call.caller != 0) call.caller += first_call;
+      linked_.sources.calls.push_back(std::move(call));
+    }
 
     for (Variable& variable : module.variables) {
       variable.object = object;
@@ -91,7 +95,7 @@ class Linker {
     for (Function& function : module.functions) {
       function.object = object;
       if (function.is_declaration && aliases_.contains(function.name)) continue;
-      adapt(function, renames, first_file);
+      adapt(function, renames, first_file, first_call);
       merge(std::move(function), linked_.functions, true);
     }
   }
@@ -122,15 +126,15 @@ class Linker {
   }
 
   /// Changes names and files in a function's body to those of the linked module.
-  static void adapt(Function& function, Renames renames, std::uint32_t first_file) {
+  static void adapt(Function& function, Renames renames, std::uint32_t first_file,
+                    std::uint32_t first_call) {
     for (const auto* own : {&function.variables, &function.parameters, &function.returns}) {
       for (const Variable& variable : *own) renames.erase(variable.name);  // it hides the outer one
     }
     for (Instruction& instruction : function.body) {
       rename(instruction.operands, renames);
-      for (SourcePosition* position : {&instruction.source, &instruction.outermost}) {
-        if (position->file != 0) position->file += first_file;
-      }
+      if (instruction.source.file != 0) instruction.source.file += first_file;
+      if (instruction.source.inlined_at != 0) instruction.source.inlined_at += first_call;
     }
     for (TargetList& list : function.target_lists) {
       for (std::string& name : list.functions) rename(name, renames);

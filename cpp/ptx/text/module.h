@@ -11,6 +11,7 @@
 
 #include "simt/program/special_register.h"
 #include "simt/program/type.h"
+#include "trace/instructions/source_table.h"
 
 namespace warpstack::ptx {
 
@@ -112,6 +113,8 @@ struct Operand {
 struct SourcePosition {
   std::uint32_t file = 0;  ///< number of a `.file` directive; 0: unknown
   std::uint32_t line = 0;
+  /// Where the function of that line was inlined, in Module::sources; 0: it was not.
+  std::uint32_t inlined_at = 0;
 };
 
 struct Instruction {
@@ -122,8 +125,6 @@ struct Instruction {
   bool guard_negated = false;          ///< `@!p`
   std::uint32_t line = 0;              ///< in the PTX text
   SourcePosition source;
-  /// The outermost caller of inlined code; equal to `source` for other code.
-  SourcePosition outermost;
   /// Why the text of the instruction could not be read, so that lower() refuses it. Empty: it was
   /// read.
   std::string problem;
@@ -177,8 +178,8 @@ struct Module {
   std::uint32_t version = 0;  ///< 85 for 8.5
   std::string target;         ///< "sm_75"
   std::uint32_t address_size = 64;
-  std::string file;                ///< name for messages
-  std::vector<std::string> files;  ///< of `.file` directives; entry 0 is empty
+  std::string file;            ///< name for messages
+  trace::SourceTable sources;  ///< of `.file` and `.loc` directives
   /// Names of the linked files for messages; empty: `file` alone.
   std::vector<std::string> objects;
   /// Other names that `.alias` directives give functions of this module; other modules may use

@@ -107,7 +107,6 @@ void Parser::read_instruction(std::optional<Token> opcode) {
   instruction.opcode = opcode->text;
   instruction.line = opcode->line;
   instruction.source = lines_.source();
-  instruction.outermost = lines_.outermost();
   while (lexer_.at(Token::Kind::directive)) {
     instruction.modifiers.emplace_back(lexer_.token().text);
     lexer_.take();

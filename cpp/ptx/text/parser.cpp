@@ -37,7 +37,7 @@ Variable new_variable(const Token& name, Space space) {
 Parser::Parser(std::string_view text, std::string file)
     : module_{.target = {},
               .file = std::move(file),
-              .files = {""},
+              .sources = {},
               .objects = {},
               .aliases = {},
               .variables = {},
@@ -153,29 +153,50 @@ void Parser::parse_file() {
   const std::uint64_t number = parse_count("the file number", 0, max_file_number);
   if (!lexer_.at(Token::Kind::string)) lexer_.fail_expected("a file name after .file");
   const std::string_view text = lexer_.take().text;
-  if (lexer_.accept(",")) {  // modification time and size
-    parse_count("the file's time", 0, ~std::uint64_t{0});
+  trace::SourceFile file;
+  if (lexer_.accept(",")) {
+    file.time = parse_count("the file's time", 0, ~std::uint64_t{0});
     expect(",", "between the file's time and size");
-    parse_count("the file's size", 0, ~std::uint64_t{0});
+    file.bytes = parse_count("the file's size", 0, ~std::uint64_t{0});
   }
   if (number == 0) return;
-  std::string name;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool escapes =
         text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '\\' || text[i + 1] == '"');
-    name += text[escapes ? ++i : i];
+    file.name += text[escapes ? ++i : i];
   }
-  if (module_.files.size() <= number) module_.files.resize(number + 1);
-  module_.files[number] = std::move(name);
+  auto& files = module_.sources.files;
+  if (files.size() < number) files.resize(number);
+  files[number - 1] = std::move(file);
 }
 
 void Parser::parse_section() {
   const std::uint32_t line = lexer_.take().line;
+  const bool has_names = at_directive("debug_str");
   while (!lexer_.at("{")) {
     if (lexer_.at(Token::Kind::end)) lexer_.fail_expected("'{' of the section");
     lexer_.take();
   }
-  skip_brackets("{", "}", line, "a section");
+  if (has_names) {
+    parse_names(line);
+  } else {
+    skip_brackets("{", "}", line, "a section");
+  }
+}
+
+void Parser::parse_names(std::uint32_t line) {
+  std::size_t depth = 0;
+  do {
+    if (lexer_.at(Token::Kind::end)) lexer_.fail(line, "a section without its end '}'");
+    if (lexer_.at("{")) ++depth;
+    if (lexer_.at("}")) --depth;
+    const Token token = lexer_.take();
+    if (token.kind == Token::Kind::integer) {
+      lines_.add_to_names(static_cast<char>(token.value));
+    } else if (lexer_.accept(":")) {
+      lines_.label_names(token.text);
+    }
+  } while (depth > 0);
 }
 
 void Parser::parse_alias() {
@@ -188,6 +209,11 @@ void Parser::parse_alias() {
 }
 
 void Parser::finish() {
+  module_.sources.calls = lines_.take_calls();
+  // The file of a call may lack its .file.
+  for (trace::InlinedCall& call : module_.sources.calls) {
+    if (call.file > module_.sources.files.size()) call.file = call.line = 0;
+  }
   for (const PendingName& pending : pending_names_) {
     const auto found = names_.find(std::string(pending.name));
     if (found == names_.end()) {

@@ -61,6 +61,8 @@ class Parser {
   void parse_module_item();
   void parse_file();
   void parse_section();
+  /// Reads the strings of .debug_str, up to the section's end.
+  void parse_names(std::uint32_t line);
   void parse_alias();
   void finish();
 

@@ -189,6 +189,7 @@ simt::KernelProgram lower(const Module& module, std::string_view kernel,
     throw InputError(module.file + ": there is no kernel " + std::string(kernel));
   }
   simt::KernelProgram program = Lowerer(module, *found, addresses).run();
+  program.sources = trace::take_used(module.sources, program.rows);
   program.name = found->name;
   program.source = "sass";
   program.binary_version = module.arch;

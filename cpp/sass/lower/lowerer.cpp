@@ -141,6 +141,8 @@ void Lowerer::add_row(const Instruction& instruction, const trace::SassOpcode* o
   std::erase(destinations, trace::zero_register);
   trace::StaticInstruction row = trace::make_static_instruction(
       instruction.address, instruction.opcode, destinations, sources, instruction.line);
+  row.source_file = instruction.file;
+  row.inlined_at = instruction.inlined_at;
   row.control = control_of(instruction);
   simt::Step& step = function_.steps[row_step_];
   if (simt::is_texel_access(step.action)) {
@@ -153,6 +155,8 @@ void Lowerer::add_row(const Instruction& instruction, const trace::SassOpcode* o
     trace::StaticInstruction reads;
     reads.pc = row.pc;
     reads.source_line = row.source_line;
+    reads.source_file = row.source_file;
+    reads.inlined_at = row.inlined_at;
     reads.opcode = "wgmma.operands.shared";
     reads.op_class = trace::OpClass::memory;
     reads.space = trace::MemorySpace::shared;

@@ -25,6 +25,8 @@ constexpr std::uint32_t first_arch = 75;
 constexpr std::uint32_t max_registers = 255;
 constexpr std::uint32_t last_barrier = 5;
 constexpr std::uint32_t no_barrier = 7;
+constexpr std::uint64_t most_count = ~std::uint64_t{0};
+constexpr std::size_t most_calls = std::size_t{1} << 24;
 /// The most characters of a wrong text that a message repeats.
 constexpr std::size_t most_text = 1000;
 constexpr std::string_view blanks = " \t";
@@ -145,14 +147,9 @@ class ListingParser {
     if (what == ".target") {
       target();
     } else if (what == ".file") {
-      const auto place = number<std::size_t>("the file's number", 1 << 20);
-      const std::string_view quoted = rest_of_line();
-      if (place != module_.source_files.size() + 1 || quoted.size() < 2 ||
-          !quoted.starts_with('"') || !quoted.ends_with('"')) {
-        fail("file " + std::to_string(place) + " is " + std::string(quoted) +
-             ": files are numbered from 1, in order, with names in quotes");
-      }
-      module_.source_files.emplace_back(quoted.substr(1, quoted.size() - 2));
+      source_file();
+    } else if (what == ".inlined") {
+      inlined_call();
     } else if (what == ".section") {
       Section next;
       next.name = name("the section's name");
@@ -199,6 +196,54 @@ class ListingParser {
     if (const std::string_view more = rest_of_line(); !more.empty()) {
       fail("behind what " + std::string(what) + " needs there is \"" + std::string(more) + "\"");
     }
+  }
+
+  void source_file() {
+    const auto place = number<std::size_t>("the file's number", 1 << 20);
+    const std::string_view text = trimmed(line_);
+    const std::size_t end = text.rfind('"');
+    if (place != module_.sources.files.size() + 1 || !text.starts_with('"') || end == 0) {
+      fail("file " + std::to_string(place) + " is " + std::string(text) +
+           ": files are numbered from 1, in order, with names in quotes");
+    }
+    trace::SourceFile& file = module_.sources.files.emplace_back();
+    file.name = text.substr(1, end - 1);
+    line_ = trimmed(text.substr(end + 1));
+    if (line_.empty()) return;
+    file.time = number<std::uint64_t>("the file's time", most_count);
+    file.bytes = number<std::uint64_t>("the file's size", most_count);
+  }
+
+  void inlined_call() {
+    const auto place = number<std::size_t>("the number of the inlined call", most_calls);
+    if (place != module_.sources.calls.size() + 1) {
+      fail("inlined call " + std::to_string(place) + " comes after " +
+           std::to_string(module_.sources.calls.size()) + ": they are numbered from 1, in order");
+    }
+    const trace::StaticInstruction call = source_place(word());
+    module_.sources.calls.push_back({.function = std::string(word()),
+                                     .file = call.source_file,
+                                     .line = call.source_line,
+                                     .caller = call.inlined_at});
+  }
+
+  /// FILE:LINE or FILE:LINE@CALL.
+  trace::StaticInstruction source_place(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) {
+      fail("the place is \"" + std::string(text) + "\", not like 1:12");
+    }
+    const std::size_t at = text.find('@');
+    trace::StaticInstruction place;
+    place.source_file = number_in<std::uint32_t>(text.substr(0, colon), "the file's number",
+                                                 module_.sources.files.size());
+    place.source_line =
+        number_in<std::uint32_t>(text.substr(colon + 1, at - colon - 1), "the line", 1 << 30);
+    if (at != std::string_view::npos) {
+      place.inlined_at = number_in<std::uint32_t>(text.substr(at + 1), "the inlined call",
+                                                  module_.sources.calls.size());
+    }
+    return place;
   }
 
   void target() {
@@ -405,14 +450,10 @@ class ListingParser {
     result.listing_line = static_cast<std::uint32_t>(number_);
     in_instruction_ = true;
     result.control = decode_control(number_in<std::uint32_t>(control, "the control", 0x1fffff, 16));
-    const std::string_view place = word();
-    const std::size_t colon = place.find(':');
-    if (colon == std::string_view::npos) {
-      fail("the place is \"" + std::string(place) + "\", not like 1:12");
-    }
-    result.file = number_in<std::uint32_t>(place.substr(0, colon), "the file's number",
-                                           module_.source_files.size());
-    result.line = number_in<std::uint32_t>(place.substr(colon + 1), "the line", 1 << 30);
+    const trace::StaticInstruction place = source_place(word());
+    result.file = place.source_file;
+    result.line = place.source_line;
+    result.inlined_at = place.inlined_at;
     std::string_view opcode = word();
     if (opcode.starts_with('@')) {
       result.is_guarded = true;

@@ -34,8 +34,7 @@ std::vector<std::string> Module::kernel_names() const {
 }
 
 std::string Module::place_of(const Instruction& instruction) const {
-  if (instruction.file == 0 || instruction.file > source_files.size()) return {};
-  return source_files[instruction.file - 1] + ":" + std::to_string(instruction.line);
+  return sources.place(instruction.file, instruction.line);
 }
 
 }  // namespace warpstack::sass

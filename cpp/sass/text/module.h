@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sass/text/control.h"
+#include "trace/instructions/source_table.h"
 
 namespace warpstack::sass {
 
@@ -59,6 +60,7 @@ struct Instruction {
   std::uint32_t address = 0;  ///< in its kernel's code
   std::uint32_t file = 0;     ///< 0: unknown
   std::uint32_t line = 0;
+  std::uint32_t inlined_at = 0;    ///< in Module::sources; 0: its function was not inlined
   std::uint32_t listing_line = 0;  ///< where the listing has it; 0: unknown
   Control control;
   bool is_guarded = false;
@@ -123,10 +125,10 @@ enum class TextOf : std::uint8_t { listing, cubin };
 /// A module of machine code, from its listing.
 struct Module {
   std::string file;
-  TextOf source = TextOf::cubin;          ///< the input whose places messages name
-  std::string target;                     ///< "sm_80"
-  std::uint32_t arch = 0;                 ///< 80
-  std::vector<std::string> source_files;  ///< number 1 is the first
+  TextOf source = TextOf::cubin;  ///< the input whose places messages name
+  std::string target;             ///< "sm_80"
+  std::uint32_t arch = 0;         ///< 80
+  trace::SourceTable sources;     ///< of the instructions
   std::vector<Section> sections;
   std::map<std::string, Symbol, std::less<>> symbols;
   std::vector<Kernel> kernels;

@@ -15,6 +15,7 @@
 #include "simt/program/special_register.h"
 #include "simt/program/tensor_memory.h"
 #include "simt/program/type.h"
+#include "trace/instructions/source_table.h"
 #include "trace/instructions/static_instruction.h"
 
 namespace warpstack::simt {
@@ -354,6 +355,7 @@ struct KernelProgram {
   std::uint64_t parameter_bytes = 0;
   std::vector<ProgramFunction> functions;      ///< 0: the kernel
   std::vector<trace::StaticInstruction> rows;  ///< of the trace
+  trace::SourceTable sources;                  ///< of `rows`
   std::uint64_t shared_bytes = 0;              ///< static
   /// The system's bytes before the static ones. The code's addresses count them; sizes that users
   /// see do not.

@@ -27,6 +27,7 @@ trace::KernelHeader header_of(const Execution& execution) {
   header.shared_window = shared_window;
   header.local_window = local_window;
   header.source = program.source;
+  header.sources = program.sources;
   return header;
 }
 

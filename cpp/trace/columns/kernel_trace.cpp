@@ -59,6 +59,7 @@ void KernelHeader::validate() const {
                        std::to_string(limit.most) + "; no GPU launches such a kernel");
     }
   }
+  sources.validate();
 }
 
 KernelTrace::KernelTrace(KernelHeader header, std::vector<StaticInstruction> instructions,

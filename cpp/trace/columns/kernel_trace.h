@@ -11,6 +11,7 @@
 #include "trace/columns/block_storage.h"
 #include "trace/instructions/coalescing.h"
 #include "trace/instructions/effects.h"
+#include "trace/instructions/source_table.h"
 #include "trace/instructions/static_instruction.h"
 
 namespace warpstack::trace {
@@ -41,6 +42,7 @@ struct KernelHeader {
   std::uint64_t shared_window = 0;
   std::uint64_t local_window = 0;
   std::string source;  ///< what made the trace: "accelsim", "builder", "ptx"
+  SourceTable sources;  ///< of the instructions; no digest has it
 
   [[nodiscard]] std::uint64_t num_blocks() const { return grid[0] * grid[1] * grid[2]; }
   /// Consecutive blocks that consist of whole clusters.

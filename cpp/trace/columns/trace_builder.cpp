@@ -33,6 +33,8 @@ std::string key_of(const StaticInstruction& instruction) {
   for (const std::uint16_t reg : instruction.destinations) add(reg);
   for (const std::uint16_t reg : instruction.sources) add(reg);
   if (instruction.control) key += ':' + std::to_string(packed_control(instruction));
+  if (instruction.source_file != 0) key += " f" + std::to_string(instruction.source_file);
+  if (instruction.inlined_at != 0) key += " i" + std::to_string(instruction.inlined_at);
   return key;
 }
 
@@ -124,6 +126,7 @@ TraceBuilder::TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> b
 }
 
 std::uint32_t TraceBuilder::intern(StaticInstruction instruction) {
+  header_.sources.check(instruction);
   if (instruction.control) {
     try {
       instruction.control->validate();

@@ -26,7 +26,7 @@ class TraceBuilder final : public IssueLog {
   TraceBuilder(KernelHeader header, std::shared_ptr<StorageBudget> budget);
 
   /// Row of an instruction in the static table; a new instruction gets the next row. Throws
-  /// InputError when its control fields are impossible.
+  /// InputError when its control fields are impossible, or the header lacks its source.
   std::uint32_t intern(StaticInstruction instruction);
 
   /// Opens the block with this linear index. Blocks come in increasing order.

@@ -29,6 +29,8 @@ constexpr std::uint64_t version_with_passes = 6;
 /// Older files have the columns of every block.
 constexpr std::uint64_t version_with_repeats = 7;
 constexpr std::uint64_t version_with_clusters = 8;
+constexpr std::uint64_t version_with_sources = 9;
+constexpr std::uint64_t max_u32 = ~std::uint32_t{0};
 /// Target size of a piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
 
@@ -178,6 +180,35 @@ void write_header(Writer& file, const KernelHeader& header) {
         header.stream, header.shared_window, header.local_window}) {
     file.number(value);
   }
+  file.number(header.sources.files.size());
+  for (const SourceFile& source : header.sources.files) {
+    file.text(source.name);
+    file.number(source.time);
+    file.number(source.bytes);
+  }
+  file.number(header.sources.calls.size());
+  for (const InlinedCall& call : header.sources.calls) {
+    file.text(call.function);
+    for (const std::uint32_t value : {call.file, call.line, call.caller}) file.number(value);
+  }
+}
+
+SourceTable read_sources(Reader& file) {
+  SourceTable sources;
+  for (std::uint64_t left = file.number(); left > 0; --left) {
+    SourceFile& source = sources.files.emplace_back();
+    source.name = file.text();
+    source.time = file.number();
+    source.bytes = file.number();
+  }
+  for (std::uint64_t left = file.number(); left > 0; --left) {
+    InlinedCall& call = sources.calls.emplace_back();
+    call.function = file.text();
+    call.file = static_cast<std::uint32_t>(file.number(max_u32, "file of a call"));
+    call.line = static_cast<std::uint32_t>(file.number(max_u32, "line of a call"));
+    call.caller = static_cast<std::uint32_t>(file.number(max_u32, "caller of a call"));
+  }
+  return sources;
 }
 
 KernelHeader read_header(Reader& file, std::uint64_t version) {
@@ -197,6 +228,7 @@ KernelHeader read_header(Reader& file, std::uint64_t version) {
         &header.stream, &header.shared_window, &header.local_window}) {
     *value = file.number();
   }
+  if (version >= version_with_sources) header.sources = read_sources(file);
   return header;
 }
 
@@ -204,6 +236,7 @@ void write_instruction(Writer& file, const StaticInstruction& instruction) {
   file.text(instruction.opcode);
   for (const std::uint64_t value :
        {std::uint64_t{instruction.pc}, std::uint64_t{instruction.source_line},
+        std::uint64_t{instruction.source_file}, std::uint64_t{instruction.inlined_at},
         std::uint64_t{instruction.known_opcode}, static_cast<std::uint64_t>(instruction.op_class),
         static_cast<std::uint64_t>(instruction.space), static_cast<std::uint64_t>(instruction.kind),
         static_cast<std::uint64_t>(instruction.cache_operator), std::uint64_t{instruction.width}}) {
@@ -221,12 +254,15 @@ void write_instruction(Writer& file, const StaticInstruction& instruction) {
   });
 }
 
-StaticInstruction read_instruction(Reader& file) {
-  constexpr std::uint64_t max_u32 = ~std::uint32_t{0};
+StaticInstruction read_instruction(Reader& file, std::uint64_t version) {
   StaticInstruction instruction;
   instruction.opcode = file.text();
   instruction.pc = static_cast<std::uint32_t>(file.number(max_u32, "program counter"));
   instruction.source_line = static_cast<std::uint32_t>(file.number(max_u32, "source line"));
+  if (version >= version_with_sources) {
+    instruction.source_file = static_cast<std::uint32_t>(file.number(max_u32, "source file"));
+    instruction.inlined_at = static_cast<std::uint32_t>(file.number(max_u32, "inlined call"));
+  }
   instruction.known_opcode = file.number(1, "known opcode") != 0;
   instruction.op_class = file.choice<OpClass>();
   instruction.space = file.choice<MemorySpace>();
@@ -391,7 +427,7 @@ KernelTrace read_trace(std::span<const std::byte> content, const std::string& fi
     TraceBuilder builder(read_header(file, version), std::move(budget));
     const std::uint64_t num_instructions = file.number();
     for (std::uint64_t row = 0; row < num_instructions; ++row) {
-      if (builder.intern(read_instruction(file)) != row) {
+      if (builder.intern(read_instruction(file, version)) != row) {
         file.fail("instruction " + std::to_string(row) + " appears twice in the table");
       }
     }

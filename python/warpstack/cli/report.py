@@ -11,7 +11,7 @@ from warpstack.cli.common.gpu_options import add_gpu, read_gpu
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.stage_options import add_l2, add_models, split
-from warpstack.cli.common.trace_options import COLD_L2, add_trace, load_trace, source_of
+from warpstack.cli.common.trace_options import COLD_L2, add_trace, load_trace, sources_of
 
 SUMMARY = "all that is known of a kernel, on one page to read and to share"
 
@@ -33,7 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_overwrite(parser)
     add_l2(parser)
     add_option_values(parser)
-    parser.add_argument("--source", metavar="FILE", help="the source whose lines the trace names")
+    parser.add_argument(
+        "--source",
+        metavar="FILE",
+        action="append",
+        help="a source whose lines the trace names, where it is not where it was compiled; more than "
+        "once for several",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -54,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         target,
         arguments.output,
         models=wanted,
-        source=source_of(arguments),
+        source=sources_of(arguments),
         flush_l2=arguments.flush_l2,
         initial_l2=arguments.initial_l2,
         overwrite=arguments.overwrite,

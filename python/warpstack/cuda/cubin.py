@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from warpstack.errors import InputError, shown
 
@@ -30,10 +33,12 @@ _UNKNOWN = 0xFFFFFFFF
 #: Section numbers of symbols that lie in no section: absolute ones, and common ones.
 _NO_SECTIONS = (0xFFF1, 0xFFF2)
 #: Sections that are asked for by name.
-_READ_SECTIONS = (".text.", ".nv.info", ".nv.constant", ".nv.global", ".nv.shared.", ".debug_line")
+_READ_SECTIONS = (".text.", ".nv.info", ".nv.constant", ".nv.global", ".nv.shared.", ".debug_")
 #: Limits of CUDA: bytes of a thread's local memory, of a block's shared memory, of a constant bank.
 _MOST_LOCAL, _MOST_SHARED, _BANK_BYTES = 512 << 10, 256 << 10, 64 << 10
 _MOST_LINE = 1 << 24
+#: NVIDIA's extended opcodes of .debug_line: DW_LNE_NVIDIA_inlined_call, DW_LNE_NVIDIA_set_function_name.
+_INLINED_CALL, _FUNCTION_NAME = 0x90, 0x91
 #: Bytes of a number in .debug_line; those of 64 bits need ten.
 _MOST_LEB = 10
 
@@ -423,24 +428,21 @@ class Cubin:
         """Return the variables of the module."""
         return [s for s in self.symbols if s.kind == _OBJECT and 0 < s.section < len(self.sections)]
 
-    def lines(self) -> dict[int, tuple[list[str], list[tuple[int, int, int]]]]:
+    def lines(self) -> LineTable:
         """Return the source lines of each code section.
 
-        Returns
-        -------
-        dict
-            By number of the section: names of files (from 1; the first entry is not used), and
-            tuples of address, file and line in order of address. Empty where the section of lines
-            is damaged: lines are a convenience.
+        The table is empty where the section of lines is damaged: lines are a convenience.
         """
         section = self.find(".debug_line")
         if section is None:
-            return {}
+            return LineTable()
         places = {r.offset: r.symbol for r in self._relocations.get(section.number, [])}
+        names = self.find(".debug_str")
         try:
-            return _LineProgram(section.data, places, self.symbols).run()
+            program = _LineProgram(section.data, places, self.symbols, names.data if names else b"")
+            return program.run()
         except (struct.error, IndexError, ValueError):
-            return {}
+            return LineTable()
 
 
 def is_cubin(data: bytes) -> bool:
@@ -448,14 +450,58 @@ def is_cubin(data: bytes) -> bool:
     return data[:4] == b"\x7fELF" and data[18:20] == _MACHINE_CUDA.to_bytes(2, "little")
 
 
-class _LineProgram:
-    """The line numbers of a DWARF 2 .debug_line section (DWARF 2.0, Section 6.2)."""
+class SourceFile(NamedTuple):
+    """A file of source, as the compiler found it."""
 
-    def __init__(self, data: bytes, places: dict[int, int], symbols: list[Symbol]) -> None:
+    #: With its folder.
+    name: str
+    #: When it was changed last, in seconds since 1970; 0: unknown.
+    time: int
+    #: Its size; 0: unknown.
+    bytes: int
+
+
+class InlinedCall(NamedTuple):
+    """A call in whose place the code of the called function stands."""
+
+    function: str
+    #: Place of the call. Files and calls are numbered from 1; 0: unknown, or none.
+    file: int
+    line: int
+    #: The inlined call in whose code this one stands.
+    caller: int
+
+
+class LineTable(NamedTuple):
+    """Where the instructions of a cubin come from."""
+
+    files: Sequence[SourceFile] = ()
+    calls: Sequence[InlinedCall] = ()
+    #: By number of a code section: address, file, line and inlined call of the instructions from
+    #: there on, in order of address.
+    rows: Mapping[int, Sequence[tuple[int, int, int, int]]] = MappingProxyType({})
+
+
+class _LineProgram:
+    """The line numbers of a DWARF 2 .debug_line section (DWARF 2.0, Section 6.2).
+
+    NVIDIA's extension for inlined code is an opcode whose operands are the row of the sequence, from 1, of
+    the place of the call, and the offset of the called function's name in .debug_str. A call that is
+    inlined itself has such a row, too. Several rows of one address are the chain of calls, and the last is
+    the instruction's own.
+    """
+
+    def __init__(
+        self, data: bytes, places: dict[int, int], symbols: list[Symbol], names: bytes
+    ) -> None:
         self._data = data
         self._places = places
         self._symbols = symbols
+        self._names = names
         self._at = 0
+        self._files: dict[SourceFile, int] = {}
+        self._calls: dict[InlinedCall, int] = {}
+        self._rows: dict[int, list[tuple[int, int, int, int]]] = {}
 
     def _take(self, form: str) -> int:
         value: int = struct.unpack_from("<" + form, self._data, self._at)[0]
@@ -479,8 +525,12 @@ class _LineProgram:
         self._at = end + 1
         return text
 
-    def run(self) -> dict[int, tuple[list[str], list[tuple[int, int, int]]]]:
-        result: dict[int, tuple[list[str], list[tuple[int, int, int]]]] = {}
+    def _function(self, offset: int) -> str:
+        """Return a name of .debug_str."""
+        end = self._names.find(b"\0", offset)
+        return self._names[offset:end].decode("utf-8", "replace") if end >= 0 else ""
+
+    def run(self) -> LineTable:
         while self._at + 4 < len(self._data):
             length = self._take("I")
             end = self._at + length
@@ -496,20 +546,24 @@ class _LineProgram:
             if not 2 <= version <= 3 or span == 0:
                 self._at = end
                 continue
+            folders = [""]
             while self._data[self._at]:
-                self._name()
+                folders.append(self._name())
             self._at += 1
-            files = [""]
+            numbers = [0]
             while self._data[self._at]:
-                files.append(self._name())
-                for _ in range(3):
-                    self._leb()
+                name = self._name()
+                folder, time, size = (self._leb() for _ in range(3))
+                if folder and not name.startswith("/"):
+                    name = f"{folders[folder].rstrip('/')}/{name}"
+                file = SourceFile(name, time, size)
+                numbers.append(self._files.setdefault(file, len(self._files) + 1))
             self._at = program
-            self._sequences(end, shortest, base, span, operands, files, result)
+            self._sequences(end, shortest, base, span, operands, numbers)
             self._at = end
-        for _, rows in result.values():
-            rows.sort()
-        return result
+        for rows in self._rows.values():
+            rows.sort(key=lambda row: row[0])
+        return LineTable(list(self._files), list(self._calls), self._rows)
 
     def _sequences(
         self,
@@ -518,15 +572,25 @@ class _LineProgram:
         base: int,
         span: int,
         operands: list[int],
-        files: list[str],
-        result: dict[int, tuple[list[str], list[tuple[int, int, int]]]],
+        numbers: list[int],
     ) -> None:
         section, address, file, line = -1, 0, 1, 1
+        #: The row of the place where code is inlined, from 1, and where the name of its function is.
+        context, name = 0, -1
+        #: File, line and inlined call of the rows so far.
+        done: list[tuple[int, int, int]] = []
 
         def row() -> None:
             if not 0 <= line <= _MOST_LINE:
                 raise ValueError("a line that no file has")
-            result.setdefault(section, (files, []))[1].append((address, file, line))
+            number = numbers[file] if 0 < file < len(numbers) else 0
+            call = 0
+            if 0 < context <= len(done):
+                function = self._function(name) if name >= 0 else ""
+                found = InlinedCall(function, *done[context - 1])
+                call = self._calls.setdefault(found, len(self._calls) + 1)
+            done.append((number, line, call))
+            self._rows.setdefault(section, []).append((address, number, line, call))
 
         while self._at < end:
             code = self._take("B")
@@ -541,12 +605,18 @@ class _LineProgram:
                 kind = self._take("B")
                 if kind == 1:
                     section, address, file, line = -1, 0, 1, 1
+                    context, name = 0, -1
+                    done.clear()
                 elif kind == 2:
                     place = self._places.get(self._at)
                     symbol = None if place is None else self._symbols[place]
                     address = self._take("Q")
                     if symbol is not None:
                         section, address = symbol.section, address + symbol.value
+                elif kind == _INLINED_CALL:
+                    context, name = self._leb(), self._leb()
+                elif kind == _FUNCTION_NAME:
+                    name = self._leb()
                 self._at = extended_end
             elif code == 1:
                 row()

@@ -5,7 +5,8 @@ without NVIDIA's tools can run it. Its lines are
 
     .sass 1                             the version of this format; the first line
     .target sm_80
-    .file 1 "bfs.cu"
+    .file 1 "/src/bfs.cu" TIME BYTES    when it was changed last, in seconds since 1970, and its size
+    .inlined 1 FILE:LINE[@CALL] NAME    a call in whose place the code of a function stands
     .section NAME BYTES                 memory or a constant bank, zero where no .hex says otherwise
     .hex OFFSET DIGITS
     .address OFFSET SYMBOL ADDEND [FIRST COUNT]
@@ -17,11 +18,12 @@ without NVIDIA's tools can run it. Its lines are
     .parameters BASE BYTES              where they lie in constant bank 0
     .param TYPE OFFSET BYTES            one of them; `struct` for those passed by value
     .label NAME ADDRESS                 a function within the kernel's code
-    CONTROL FILE:LINE [@P] OPCODE [OPERANDS]
+    CONTROL FILE:LINE[@CALL] [@P] OPCODE [OPERANDS]
 
 with an instruction every 16 bytes from address 0. SHARED are the bytes of the kernel's section of
 shared memory, of which the first 1024 are the system's from sm_90 on. CONTROL are bits 105 to 125 of
-the encoding, in hexadecimal. Lines that begin with ``//`` are
+the encoding, in hexadecimal. CALL is the number of the inlined call in whose place the line's function
+stands. Lines that begin with ``//`` are
 comments.
 """
 
@@ -37,7 +39,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ from warpstack.cuda.cubin import (
     Cubin,
     KernelFacts,
     Section,
+    SourceFile,
     Symbol,
 )
 from warpstack.cuda.toolchain import nvidia_packages
@@ -94,7 +97,12 @@ def _nvdisasm_of_triton() -> str | None:
     return None
 
 
-def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
+def listing_of(
+    data: bytes,
+    file: str,
+    types: Types | None = None,
+    place: Callable[[SourceFile], SourceFile] = lambda source: source,
+) -> str:
     """Return the listing of a cubin.
 
     Parameters
@@ -106,6 +114,8 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     types
         PTX types of the parameters of kernels, by kernel. Without them a parameter of 1, 2, 4 or 8
         bytes is that many untyped ones.
+    place
+        Returns what is known of a file of source, of which the cubin may not know all.
 
     Raises
     ------
@@ -130,13 +140,12 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
     code = _disassemble(data, file)
     functions = _places_of_functions(cubin)
     lines = [".sass 1", f".target sm_{cubin.version}"]
-    source_lines = cubin.lines()
-    files: dict[str, int] = {}
-    for names, rows in source_lines.values():
-        for _, number, _ in rows:
-            if 0 < number < len(names):
-                files.setdefault(_file_name(names[number]), len(files) + 1)
-    lines += [f'.file {number} "{name}"' for name, number in files.items()]
+    table = cubin.lines()
+    for number, source in enumerate(map(place, table.files), 1):
+        lines.append(f'.file {number} "{_printable(source.name)}" {source.time} {source.bytes}')
+    for number, call in enumerate(table.calls, 1):
+        place = _place(call.file, call.line, call.caller)
+        lines.append(f".inlined {number} {place} {_printable(call.function)}".rstrip())
     for section in cubin.sections:
         # Bank 0 belongs to the launch.
         if section.name.startswith((".nv.global", ".nv.constant")) and (
@@ -148,21 +157,22 @@ def listing_of(data: bytes, file: str, types: Types | None = None) -> str:
         if section.name.startswith((".nv.global", ".nv.constant")):
             lines.append(f".symbol {symbol.name} {section.name} {symbol.value} {symbol.size}")
     places: dict[int, list[tuple[int, str]]] = collections.defaultdict(list)
-    for number, (names, rows) in source_lines.items():
-        places[number] = [
-            (address, f"{files[_file_name(names[file_number])]}:{line}")
-            for address, file_number, line in rows
-            if 0 < file_number < len(names)
-        ]
+    for number, rows in table.rows.items():
+        places[number] = [(address, _place(*place)) for address, *place in rows]
     for kernel in cubin.kernels:
         kinds = (types or {}).get(kernel.name)
         lines += _kernel_lines(cubin, kernel, code, places, functions, kinds)
     return "\n".join(lines) + "\n"
 
 
-def _file_name(path: str) -> str:
-    """Return the last part of a path, as it may stand in a line."""
-    return "".join(c if c.isprintable() else "?" for c in Path(path).name)
+def _printable(name: str) -> str:
+    """Return a name as it may stand in a line."""
+    return "".join(c if c.isprintable() else "?" for c in name)
+
+
+def _place(file: int, line: int, call: int) -> str:
+    """Return a place of source as it stands before an opcode."""
+    return f"{file}:{line}@{call}" if call else f"{file}:{line}"
 
 
 def _section_lines(cubin: Cubin, section: Section, functions: Mapping[str, int]) -> list[str]:

@@ -14,11 +14,18 @@ from warpstack import _core
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import strictly_checked
 from warpstack._util.input_file import MAX_SOURCE_BYTES, read_input
-from warpstack.cuda.cubin import Cubin, is_cubin
+from warpstack.cuda.cubin import Cubin, SourceFile, is_cubin
 from warpstack.cuda.device import Device, default_device
 from warpstack.cuda.disassembly import FIRST_ARCH, Types, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import Kernel, Module
-from warpstack.cuda.toolchain import assemble, compile_both, find_ptxas, target_number
+from warpstack.cuda.toolchain import (
+    assemble,
+    compile_both,
+    find_ptxas,
+    name_for_compiler,
+    place_of_source,
+    target_number,
+)
 from warpstack.errors import InputError, warn
 
 #: Notes that were given, each once in a process.
@@ -191,7 +198,12 @@ def compile_machine_code(
     if target_number("compile: machine_code", str(arch)) < FIRST_ARCH:
         raise InputError(f"compile: machine code for {arch} is not read; choose sm_75 to sm_120")
     ptx, cubin = compile_both(text, file, str(arch), options, compiler)
-    listing = listing_of(cubin, file, parameter_types(ptx, file))
+
+    def place(source: SourceFile) -> SourceFile:  # NVRTC leaves out time and size
+        known = place_of_source(source.name, name_for_compiler(file), file)
+        return source if source.time else SourceFile(*known)
+
+    listing = listing_of(cubin, file, parameter_types(ptx, file), place)
     return MachineModule(listing, file, device, of_cubin=True)
 
 

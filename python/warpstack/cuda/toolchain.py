@@ -326,9 +326,57 @@ def assemble(ptx: str, file: str, arch: str, options: tuple[str, ...] = ()) -> b
         return target.read_bytes()
 
 
+#: A file of source in PTX.
+_FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"((?:[^"\\]|\\.)*)"[ \t]*$', re.MULTILINE)
+
+
+def with_files(ptx: str, compiled: str, file: str) -> str:
+    """Return PTX whose `.file` lines say where the files are, when they were changed, and their sizes.
+
+    The last two arguments are those of `place_of_source`.
+    """
+
+    def place(found: re.Match[str]) -> str:
+        name, time, size = place_of_source(re.sub(r"\\(.)", r"\1", found[2]), compiled, file)
+        escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{found[1]}"{escaped}"' + (f", {time}, {size}" if time else "")
+
+    return _FILE.sub(place, ptx)
+
+
+def place_of_source(name: str, compiled: str, file: str) -> tuple[str, int, int]:
+    """Return where a file is, when it was changed last in whole seconds since 1970, and its size.
+
+    Both are 0 where the name has no folder, or there is no such file.
+
+    Parameters
+    ----------
+    name
+        What the compiler's output calls the file.
+    compiled
+        What the compiler was told to compile, in the working folder where it has no other.
+    file
+        What that is: a path, or a name such as ``<string>``, which no file has.
+    """
+    if name in (compiled, os.path.abspath(compiled)):
+        name = Path(name).name if file.startswith("<") else str(Path(file).resolve())
+    if not os.path.isabs(name):
+        return name, 0, 0
+    try:
+        facts = Path(name).stat()
+    except (OSError, ValueError):
+        return name, 0, 0
+    return os.path.normpath(name), int(facts.st_mtime), facts.st_size
+
+
 def find_ptxas() -> str | None:
     """Return the path of ptxas, of an installed CUDA toolkit or of NVIDIA's packages, or None."""
     return _find_tool("ptxas")
+
+
+def name_for_compiler(file: str) -> str:
+    """Return what a compiler is told that a source is called."""
+    return "source.cu" if file.startswith("<") else Path(file).name
 
 
 def _compile_with_nvrtc(
@@ -355,7 +403,7 @@ def _compile_with_nvrtc(
 
     major, minor = ctypes.c_int(), ctypes.c_int()
     check(library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
-    name = "source.cu" if file.startswith("<") else Path(file).name
+    name = name_for_compiler(file)
     texts = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS.values()))
     names = (ctypes.c_char_p * len(HEADERS))(*(header.encode() for header in HEADERS))
     check(
@@ -375,14 +423,15 @@ def _compile_with_nvrtc(
         if code != 0:
             log = text_of("ProgramLog").strip()
             raise InputError(f"{file}: the CUDA source does not compile:\n{log}")
-        return text_of("PTX"), result_of("CUBIN") if arch.startswith("sm_") else b""
+        ptx = with_files(text_of("PTX"), name, file)
+        return ptx, result_of("CUBIN") if arch.startswith("sm_") else b""
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
 def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        name = "source.cu" if file.startswith("<") else Path(file).name
+        name = name_for_compiler(file)
         source = Path(folder) / name
         source.write_text(text, encoding="utf-8")
         target = Path(folder) / "module.ptx"
@@ -395,4 +444,4 @@ def _compile_with_nvcc(nvcc: str, text: str, file: str, arch: str, options: tupl
         if result.returncode != 0:
             log = (result.stderr or result.stdout).strip()
             raise InputError(f"{file}: the CUDA source does not compile:\n{log}")
-        return target.read_text(encoding="utf-8")
+        return with_files(target.read_text(encoding="utf-8"), str(source), file)

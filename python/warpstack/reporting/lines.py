@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,9 @@ from warpstack._util.choices import DEFAULT_MODEL, InitialL2
 from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
+from warpstack.errors import not_one_of
 from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.profiler import times
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Found, Pipeline
 from warpstack.models.prediction import needs_of, prediction_of
@@ -34,6 +38,17 @@ NOBODY = -1
 #: Line of the bytes that L2 writes to DRAM, mostly when it gives up dirty lines, whoever wrote them.
 WRITTEN_BACK = -2
 
+#: What `lines` takes for ``inlined``.
+Inlined = Literal["own", "caller"]
+_INLINED = ("own", "caller")
+#: Columns that are not a number where nothing was executed.
+_RATIOS = (
+    "active_lanes",
+    "sectors_per_access",
+    "least_sectors_per_access",
+    "l1_hit_rate",
+    "l2_hit_rate",
+)
 _PARTS = [f"cpi_{part}" for part in STACK_COMPONENTS]
 _FOR_PARTS = [f"for_{part}" for part in STACK_COMPONENTS]
 _MODEL_PARTS = [f"model_cpi_{part}" for part in STACK_COMPONENTS]
@@ -48,6 +63,7 @@ def lines(
     model: str = DEFAULT_MODEL,
     simulate: bool = True,
     per_instruction: bool = False,
+    inlined: Inlined = "own",
     options: Options | None = None,
     progress: bool = False,
     **changes: Unpack[FlushChanges],
@@ -67,7 +83,12 @@ def lines(
         Simulate the kernels, too. Without it, the columns of the simulation are missing, and `share`
         is the model's.
     per_instruction
-        One row per instruction instead, with its ``pc`` and ``opcode``.
+        One row per instruction instead, with its ``pc`` and ``opcode``, and the places of the calls
+        around it that were inlined, ``inlined_at``, innermost first.
+    inlined
+        Which line an instruction of an inlined function counts for: its ``own``, in the file where that
+        function is written, or that of the outermost ``caller``, in the kernel or function that was not
+        inlined.
     options, **changes
         What is shared with other functions; see `warpstack.Options`: ``flush_l2``,
         ``initial_l2``.
@@ -77,13 +98,18 @@ def lines(
     Returns
     -------
     pandas.DataFrame
-        One row per kernel and line, in order of lines: ``kernel``, ``name`` (with template arguments
-        where kernels would else have the same), ``source_line`` (0: unknown; -1: cycles in which no
-        warp waited for anything; -2: what L2 writes to DRAM); ``executions`` (warp instructions)
+        One row per kernel and line, in order of files and lines: ``kernel``, ``name`` (with template
+        arguments where kernels would else have the same), ``file`` (as the compiler names it; empty:
+        unknown), ``source_line`` (0: unknown; -1: cycles in which no warp waited for anything; -2: what
+        L2 writes to DRAM); ``executions`` (warp instructions)
         and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
         ``least_sectors_per_access``, ``l1_hit_rate`` (of requests of loads), ``l2_hit_rate``,
         ``dram_bytes`` (fetched for the line); ``bank_conflicts`` of shared memory; ``share`` of the
-        cycles that the line causes. The simulated cycles per instruction stand twice: ``cpi_base`` to
+        cycles that the line causes, and ``time_us``, as much of the launch's time (simulated, or
+        the model's without a simulation); ``share_with_inlined`` and ``time_us_with_inlined`` of the line
+        with the functions that were inlined there, which have lines of their own, too. A line whose
+        only instructions are theirs has a row. The simulated cycles per instruction stand twice:
+        ``cpi_base`` to
         ``cpi_queue`` at the line that issued, or whose next instruction a warp could not issue yet, and
         ``for_base`` to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
         ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch, and
@@ -94,7 +120,7 @@ def lines(
     Raises
     ------
     InputError
-        If a thread block does not fit on an SM, or the model is unknown.
+        If a thread block does not fit on an SM, the model is unknown, or `inlined` is neither.
 
     Notes
     -----
@@ -112,6 +138,7 @@ def lines(
         simulate=simulate,
         flush_l2=how.flush_l2,
         initial_l2=how.initial_l2,
+        inlined=inlined,
         progress=progress,
     )
     return result_table(by_instruction if per_instruction else by_line)
@@ -125,9 +152,12 @@ def lines_and_instructions(
     simulate: bool = True,
     flush_l2: bool = False,
     initial_l2: InitialL2 | float | None = None,
+    inlined: Inlined = "own",
     progress: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `lines`, and the same with one row per instruction."""
+    if inlined not in _INLINED:
+        raise not_one_of("lines: inlined", inlined, _INLINED)
     target = as_gpu(gpu)
     options = Options(flush_l2=flush_l2, initial_l2=initial_l2)
     pipeline = Pipeline(app, options)
@@ -155,7 +185,9 @@ def lines_and_instructions(
         kernel = kernels[number]
         counts = instruction_counts(kernel, memory)
         profile = pipeline.interval(number, target, memory)
-        stack = prediction_of(Found(kernel, memory, profile, launch), target, model).cpi_stack
+        prediction = prediction_of(Found(kernel, memory, profile, launch), target, model)
+        stack = prediction.cpi_stack
+        time_us = float(times(prediction.cycles, target, options.profiler)["time_us"])
         for part, weight in _weights(counts, profile).items():
             counts[f"model_cpi_{part}"] = stack[part] * weight
         moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]
@@ -170,8 +202,18 @@ def lines_and_instructions(
         simulated = results[number]
         if simulated is not None:
             counts = _with_row(counts, NOBODY).join(simulated.per_pc).fillna(0)
-        for found, keys in ((tables, []), (instructions, ["pc", "opcode"])):
-            of_kernel = _table(kernel, names[number], counts, ["source_line", *keys])
+            time_us = simulated.time_us
+        places = _places(kernel, inlined)
+        counts[["file", "source_line"]] = [
+            places[row].own if row >= 0 else ("", row) for row in counts.index
+        ]
+        counts["inlined_at"] = [places[row].text if row >= 0 else "" for row in counts.index]
+        for found, keys in ((tables, []), (instructions, ["pc", "opcode", "inlined_at"])):
+            of_kernel = _table(
+                kernel, names[number], counts, ["file", "source_line", *keys], time_us
+            )
+            if found is tables:
+                of_kernel = _with_calls(of_kernel, _inclusive_shares(counts, places), time_us)
             found.append(of_kernel.assign(initial_l2=options.written_share))
     return pd.concat(tables, ignore_index=True), pd.concat(instructions, ignore_index=True)
 
@@ -180,6 +222,73 @@ def costliest(table: pd.DataFrame, count: int = 3) -> pd.DataFrame:
     """Return the lines of a kernel with the largest `share`, largest first."""
     rows = table[(table["source_line"] >= 0) & (table["share"] > 0)]
     return rows.sort_values("share", ascending=False, kind="stable").head(count)
+
+
+class _Place(NamedTuple):
+    """Where an instruction counts."""
+
+    #: File and line.
+    own: tuple[str, int]
+    #: Those of the calls around it, which count it, too.
+    calls: tuple[tuple[str, int], ...]
+    #: The calls as text, innermost first.
+    text: str
+
+
+def _places(kernel: KernelTrace, inlined: Inlined) -> list[_Place]:
+    """Return the place of each row of `KernelTrace.instructions`."""
+    table = kernel.instructions
+    found = []
+    for file, line, chain in zip(
+        table["source_file"], table["source_line"], table["inlined_at"], strict=True
+    ):
+        own = (file, int(line))
+        calls = tuple((call.file, call.line) for call in chain if call.line)
+        text = ", ".join(f"{Path(name).name}:{number}" for name, number in calls)
+        if inlined == "caller" and calls:
+            own, calls = calls[-1], ()
+        found.append(_Place(own, calls, text))
+    return found
+
+
+def _inclusive_shares(
+    counts: pd.DataFrame, places: Sequence[_Place]
+) -> dict[tuple[str, int], float]:
+    """Return the share of each line that has instructions or calls, with what was inlined there."""
+    cost = counts[_FOR_PARTS if "for_base" in counts else _MODEL_PARTS].sum(axis=1)
+    total = float(cost.sum())
+    shares: dict[tuple[str, int], float] = {}
+    # Rows of no instruction come last.
+    for place, cycles in zip(places, cost, strict=False):
+        for one in {place.own, *place.calls}:  # a function may be inlined into itself
+            shares[one] = shares.get(one, 0.0) + (cycles / total if total > 0 else 0.0)
+    return shares
+
+
+def _with_calls(
+    table: pd.DataFrame, shares: dict[tuple[str, int], float], time_us: float
+) -> pd.DataFrame:
+    """Return rows of lines with the columns of what was inlined there, and rows of lines that only call."""
+    own = list(zip(table["file"], table["source_line"], strict=True))
+    absent = sorted(shares.keys() - set(own))
+    if absent:
+        added = pd.DataFrame(0, index=range(len(absent)), columns=table.columns).astype(
+            table.dtypes
+        )
+        added[["kernel", "name"]] = table[["kernel", "name"]].iloc[0].tolist()
+        added["file"] = [file for file, _ in absent]
+        added["source_line"] = [line for _, line in absent]
+        added["advice"] = ""
+        for column in _RATIOS:
+            added[column] = np.nan
+        table = pd.concat([table, added], ignore_index=True)
+        table = table.sort_values(["file", "source_line"], ignore_index=True)
+        own = list(zip(table["file"], table["source_line"], strict=True))
+    inclusive = [shares.get(place, share) for place, share in zip(own, table["share"], strict=True)]
+    at = list(table.columns).index("time_us") + 1
+    table.insert(at, "share_with_inlined", inclusive)
+    table.insert(at + 1, "time_us_with_inlined", table["share_with_inlined"] * time_us)
+    return table
 
 
 def _weights(counts: pd.DataFrame, profile: IntervalProfile) -> dict[str, npt.NDArray[np.float64]]:
@@ -223,7 +332,7 @@ def _fetched(kernel: KernelTrace, counts: pd.DataFrame, total: int) -> npt.NDArr
 def _with_row(counts: pd.DataFrame, line: int, **values: int) -> pd.DataFrame:
     """Return counts with a row of what belongs to no instruction; its index is its line."""
     added: dict[Any, Any] = dict.fromkeys(counts.columns, 0)
-    added |= {"source_line": line, "pc": -1, "opcode": "", **values}
+    added |= {"file": "", "source_line": line, "pc": -1, "opcode": "", **values}
     return pd.concat([counts, pd.DataFrame([added], index=[line])])
 
 
@@ -231,9 +340,12 @@ def _ratio(part: pd.Series[Any], whole: pd.Series[Any]) -> pd.Series[Any]:
     return part / whole.where(whole > 0)
 
 
-def _table(kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _table(
+    kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str], time_us: float
+) -> pd.DataFrame:
     """Return the rows of one kernel."""
-    numbers = [str(c) for c in counts.columns if c not in ("source_line", "pc", "opcode")]
+    texts = ("file", "source_line", "pc", "opcode", "inlined_at")
+    numbers = [str(c) for c in counts.columns if c not in texts]
     sums = counts.groupby(keys, sort=True)[numbers].sum().reset_index()
     cost = _FOR_PARTS if "for_base" in sums else _MODEL_PARTS
     total = float(sums[cost].to_numpy().sum())
@@ -256,6 +368,7 @@ def _table(kernel: KernelTrace, name: str, counts: pd.DataFrame, keys: list[str]
             "share": sums[cost].sum(axis=1) / total if total > 0 else 0.0,
         }
     )
+    table["time_us"] = table["share"] * time_us
     for column in ([*_PARTS, *_FOR_PARTS] if "for_base" in sums else []) + _MODEL_PARTS:
         table[column] = sums[column]
     for key in ("source_line", "pc"):

@@ -9,9 +9,17 @@ from typing import Any
 
 from warpstack._util.lazy import pandas as pd
 from warpstack.reporting.lines import NOBODY, WRITTEN_BACK, costliest
+from warpstack.reporting.source_text import Sources, short_names
 from warpstack.tables import STACK_COMPONENTS
 
-__all__ = ["ROWS_WITHOUT_LINE", "largest_cause", "listing", "short_bytes"]
+__all__ = [
+    "ROWS_WITHOUT_LINE",
+    "has_inlined",
+    "largest_cause",
+    "listing",
+    "short_bytes",
+    "short_us",
+]
 
 #: Kinds of rows that belong to no line of source, in the order in which they are shown.
 ROWS_WITHOUT_LINE = {
@@ -19,17 +27,19 @@ ROWS_WITHOUT_LINE = {
     NOBODY: "no warp waits or issues",
     WRITTEN_BACK: "L2 writes to DRAM",
 }
+#: Share of the cycles from which on a line's inlined functions are shown.
+_LEAST_INLINED = 5e-4
 _BAR = 10
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _GAP = "⋯"
 _INSTRUCTION_INDENT = 2
 #: Characters of a line that code is wrapped to; with fewer it is cut.
-_LEAST_CODE = 30
+_LEAST_CODE = 24
 
 
 def listing(
     table: pd.DataFrame,
-    source: Sequence[str] | None = None,
+    sources: Sources | None = None,
     instructions: pd.DataFrame | None = None,
     *,
     width: int | None = None,
@@ -37,12 +47,14 @@ def listing(
 ) -> str:
     """Return the annotated listing of one kernel, and the three lines that cost most.
 
+    Each file has a heading, that whose lines cost most first; a single file that the reader gave has none.
+
     Parameters
     ----------
     table
         Rows of `warpstack.lines` of one kernel.
-    source
-        Lines of the source; None where nobody has it.
+    sources
+        Texts of the files; None where nobody has one.
     instructions
         Rows of `warpstack.lines` per instruction, which then stand below their line.
     width
@@ -51,46 +63,91 @@ def listing(
     context
         Lines of source before and after one with instructions.
     """
-    rows = {int(row["source_line"]): row for row in table.to_dict("records")}
-    known = sorted(line for line in rows if line > 0)
-    shown = {
-        near
-        for line in known
-        for near in range(max(line - context, 1), line + context + 1)
-        if near in rows or (source is not None and near <= len(source))
-    }
+    sources = Sources(()) if sources is None else sources
+    with_inlined = has_inlined(table)
     text = [
         _clipped(
-            f"{'share':>6} {'':{_BAR}} {'issued':>7} {'lanes':>5} {'sectors':>7} {'DRAM (B)':>8} "
-            f"{'waits for':<9} {'line':>5}  source",
+            f"{'share':>6} {'':{_BAR}} {_optional('incl.', with_inlined)}{'µs':>6} {'issued':>7} "
+            f"{'lanes':>5} {'sectors':>7} {'DRAM (B)':>8} {'waits for':<9} {'line':>5}  source",
             width,
         )
     ]
+    lines = table[table["source_line"] > 0]
+    order = lines.groupby("file")["share"].sum().sort_values(ascending=False, kind="stable")
+    names = short_names(order.index)
+    for name in map(str, order.index):
+        if len(order) > 1 or (name and not sources.is_given(name)):
+            text.append(
+                _clipped(f"{names.get(name, '(a file that the trace does not name)')}:", width)
+            )
+        own = lines[lines["file"] == name]
+        below = None if instructions is None else instructions[instructions["file"] == name]
+        text.extend(_file(own, sources[name], below, width, context, with_inlined))
+    rows = table[table["source_line"] <= 0].to_dict("records")
+    for line, what in ROWS_WITHOUT_LINE.items():
+        for row in rows:
+            if row["source_line"] != line:
+                continue
+            where = f" of {names.get(row['file'], row['file'])}" if row["file"] else ""
+            cells = _cells(row, with_inlined)
+            text.append(_clipped(f"{cells} {'-':>5}  ({what}{where})", width))
+            if line == 0 and instructions is not None:
+                of_file = instructions[instructions["file"] == row["file"]]
+                text.extend(_folded(of_file, line, width, with_inlined))
+    text.append("")
+    text.extend(_summary(table, sources, names if len(order) > 1 else {}, width))
+    return "\n".join(text)
+
+
+def has_inlined(table: pd.DataFrame) -> bool:
+    """Return whether a line has functions that were inlined there."""
+    return bool((table["share_with_inlined"] > table["share"] + _LEAST_INLINED).any())
+
+
+def _file(
+    table: pd.DataFrame,
+    source: Sequence[str],
+    instructions: pd.DataFrame | None,
+    width: int | None,
+    context: int,
+    with_inlined: bool,
+) -> list[str]:
+    """Return the lines of one file."""
+    rows = {int(row["source_line"]): row for row in table.to_dict("records")}
+    shown = {
+        near
+        for line in rows
+        for near in range(max(line - context, 1), line + context + 1)
+        if near in rows or near <= len(source)
+    }
+    text = []
     before = 0
     for line in sorted(shown):
         if before and line > before + 1:
             text.append(_GAP)
         before = line
-        code = source[line - 1].expandtabs(4).rstrip() if source and line <= len(source) else ""
-        text.extend(_with_code(f"{_cells(rows.get(line))} {line:>5}  ", code, width))
-        text.extend(_folded(instructions, line, width))
-    for line, what in ROWS_WITHOUT_LINE.items():
-        if line in rows:
-            text.append(_clipped(f"{_cells(rows[line])} {'-':>5}  ({what})", width))
-            if line == 0:
-                text.extend(_folded(instructions, line, width))
-    text.append("")
-    text.extend(_summary(table, source, width))
-    return "\n".join(text)
+        code = source[line - 1].expandtabs(4).rstrip() if line <= len(source) else ""
+        cells = _cells(rows.get(line), with_inlined)
+        text.extend(_with_code(f"{cells} {line:>5}  ", code, width))
+        text.extend(_folded(instructions, line, width, with_inlined))
+    return text
 
 
-def _cells(row: dict[Any, Any] | None) -> str:
+def _optional(cell: str, wanted: bool) -> str:
+    """Return a cell of the column that only listings with inlined functions have."""
+    return f"{cell:>6} " if wanted else ""
+
+
+def _cells(row: dict[Any, Any] | None, with_inlined: bool) -> str:
     if row is None:
-        return f"{'':6} {'':{_BAR}} {'':7} {'':5} {'':7} {'':8} {'':9}"
+        return f"{'':6} {'':{_BAR}} {_optional('', with_inlined)}{'':6} {'':7} {'':5} {'':7} {'':8} {'':9}"
     lanes, sectors = row["active_lanes"], row["sectors_per_access"]
     moved = "" if math.isnan(sectors) and not row["dram_bytes"] else short_bytes(row["dram_bytes"])
+    inclusive = row.get("share_with_inlined", row["share"])
+    more = f"{inclusive:.1%}" if inclusive > row["share"] + _LEAST_INLINED else ""
     return (
-        f"{row['share']:>6.1%} {_bar(row['share'])} {_short(row['executions']):>7} "
+        f"{row['share']:>6.1%} {_bar(row['share'])} {_optional(more, with_inlined)}"
+        f"{short_us(row['time_us']):>6} {_short(row['executions']):>7} "
         f"{'' if math.isnan(lanes) else f'{lanes:.3g}':>5} "
         f"{'' if math.isnan(sectors) else f'{sectors:.3g}':>7} {moved:>8} {largest_cause(row):<9}"
     )
@@ -110,6 +167,11 @@ def _short(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def short_us(time: float) -> str:
+    """Return microseconds in three digits: ``0.51``, ``41.2``, ``5,120``."""
+    return f"{time:,.0f}" if time >= 100 else f"{time:.2f}" if time < 10 else f"{time:.1f}"
+
+
 def short_bytes(count: float) -> str:
     """Return a number of bytes in three digits, in powers of 1024: ``96``, ``1.5Ki``."""
     for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
@@ -126,13 +188,19 @@ def largest_cause(row: dict[Any, Any]) -> str:
     return "" if part == "base" or row["share"] <= 0 else part
 
 
-def _folded(instructions: pd.DataFrame | None, line: int, width: int | None) -> list[str]:
+def _folded(
+    instructions: pd.DataFrame | None, line: int, width: int | None, with_inlined: bool
+) -> list[str]:
     if instructions is None:
         return []
     rows = instructions[instructions["source_line"] == line].to_dict("records")
     indent = " " * _INSTRUCTION_INDENT
     return [
-        _clipped(f"{_cells(row)} {'':>5}  {indent}{row['pc']:#06x} {row['opcode']}", width)
+        _clipped(
+            f"{_cells(row, with_inlined)} {'':>5}  {indent}{row['pc']:#06x} {row['opcode']}"
+            + (f"  (inlined at {row['inlined_at']})" if row["inlined_at"] else ""),
+            width,
+        )
         for row in rows
     ]
 
@@ -163,12 +231,17 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     return textwrap.wrap(text, width, initial_indent="    - ", subsequent_indent="      ")
 
 
-def _summary(table: pd.DataFrame, source: Sequence[str] | None, width: int | None) -> list[str]:
+def _summary(
+    table: pd.DataFrame, sources: Sources, names: dict[str, str], width: int | None
+) -> list[str]:
     text = ["The lines that cost most:"]
     for row in costliest(table).to_dict("records"):
         line = int(row["source_line"])
-        code = source[line - 1].strip() if source and 0 < line <= len(source) else ""
-        name = f"line {line}" if line else ROWS_WITHOUT_LINE[0]
+        code = sources.code(row["file"], line).strip()
+        file = names.get(row["file"])
+        name = (
+            f"{file}:{line}" if file and line else f"line {line}" if line else ROWS_WITHOUT_LINE[0]
+        )
         waits = largest_cause(row)
         why = f", mostly {waits}" if waits else ""
         text.append(_clipped(f"  {name}: {row['share']:.1%} of the cycles{why}  {code}", width))

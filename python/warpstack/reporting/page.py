@@ -26,9 +26,15 @@ from warpstack.models.prediction import blind_to_write_backs, predicted_rows, wa
 from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
-from warpstack.reporting.listing import ROWS_WITHOUT_LINE, largest_cause
+from warpstack.reporting.listing import (
+    ROWS_WITHOUT_LINE,
+    has_inlined,
+    largest_cause,
+    short_us,
+)
 from warpstack.reporting.pdf import as_pdf
 from warpstack.reporting.roofline_picture import roofline_picture
+from warpstack.reporting.source_text import Sources, short_names
 from warpstack.reporting.style import STYLE
 from warpstack.tables import STACK_COMPONENTS
 from warpstack.timing.simulation import SimulationResult, simulate
@@ -69,7 +75,7 @@ def report(
     path: str | os.PathLike[str],
     *,
     models: Sequence[str] = (DEFAULT_MODEL, "mdm"),
-    source: str | os.PathLike[str] | None = None,
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     overwrite: bool = False,
     options: Options | None = None,
     progress: bool = False,
@@ -91,7 +97,8 @@ def report(
         Models beside the simulation; the first one divides its cycles among the lines of source and
         answers what other hardware would do.
     source
-        The file of source that the trace's lines are of.
+        The file of source that the trace's lines are of, or several, where they are not where they
+        were compiled.
     overwrite
         Replace a file that is there and is not a report. A report is replaced anyhow, the source never.
     options, **changes
@@ -105,36 +112,32 @@ def report(
         If the file has another ending, a model is unknown, launches share a number, the
         source cannot be read, or the file cannot be written or must not be replaced.
     """
+    if source is None:
+        source = ()
+    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     output = OutputFile(
         as_path("path", path),
         overwrite=overwrite,
-        inputs=() if source is None else (Path(source),),
+        inputs=tuple(Path(path) for path in given),
         option="overwrite=True",
     )
     output.check()
     ending = checked_ending(output.path)
     target = as_gpu(gpu)
-    text = None
-    if source is not None:
-        try:
-            text = Path(source).read_text(errors="replace").splitlines()
-        except OSError as error:
-            raise InputError(
-                f"{printable(source)}: the source cannot be read: {error.strerror or error}"
-            ) from None
     wanted = list(models)
     if not wanted:
         raise InputError("models: none is given; give ['mdm'], say")
     app = App(kernels_of(app))
     if len({kernel.launch_id for kernel in app}) < len(app):
         raise InputError("two launches of the application have the same number; give each its own")
+    sources = Sources(app, given)
     how = options_of("report", options, changes, FlushChanges)
     stages: FlushChanges = {"flush_l2": how.flush_l2, "initial_l2": how.initial_l2}
     results = simulate(app, target, timeline=True, progress=progress, **stages)
     longest = max(range(len(results)), key=lambda number: results[number].cycles)
     warn_of_unread(how, wanted, counts_write_backs=True)
     predicted = pd.DataFrame(predicted_rows(app, target, wanted, how))
-    content = _page(app, target, results, longest, predicted, wanted, text, how)
+    content = _page(app, target, results, longest, predicted, wanted, sources, how)
     output.write(as_pdf(content) if ending == ".pdf" else content.encode())
 
 
@@ -155,7 +158,7 @@ def _page(
     longest: int,
     predicted: pd.DataFrame,
     models: Sequence[str],
-    source: Sequence[str] | None,
+    sources: Sources,
     how: Options,
 ) -> str:
     stages: FlushChanges = {"flush_l2": how.flush_l2, "initial_l2": how.initial_l2}
@@ -165,19 +168,20 @@ def _page(
         table[table["kernel"] == kernel.launch_id]
         for table in lines_and_instructions(app, gpu, model=models[0], **stages)
     )
+    sources.warn_of_doubts(own)
     rows = predicted[predicted["kernel"] == kernel.launch_id]
     stacks = {"simulation": result.cpi_stack}
     for row in rows.to_dict("records"):
         stacks[row["model"]] = {part: row[f"cpi_{part}"] for part in STACK_COMPONENTS}
     name = f"{names[longest]} on {gpu.title}"
     sections = {
-        "Summary": _summary(kernel, gpu, result, rows, own, source),
+        "Summary": _summary(kernel, gpu, result, rows, own, sources),
         "Time and launch": _times(app, names, results, predicted, models),
         "Where the cycles go": "<p>Cycles per warp instruction of an SM.</p>"
         + stacked_bars(stacks, "cycles per instruction")
         + legend(STACK_COMPONENTS),
         "Timeline": _timeline(result),
-        "Lines of source": _lines(own, instructions, source),
+        "Lines of source": _lines(own, instructions, sources),
         "Roofline": _roofline(
             kernel, gpu, models, how if how.flush_l2 or not longest else Options()
         ),
@@ -228,7 +232,7 @@ def _summary(
     result: SimulationResult,
     rows: pd.DataFrame,
     own: pd.DataFrame,
-    source: Sequence[str] | None,
+    sources: Sources,
 ) -> str:
     stack = result.cpi_stack
     worst = max(stack, key=lambda part: stack[part])
@@ -243,14 +247,13 @@ def _summary(
         error = row["cycles"] / result.cycles - 1
         text.append(f"The model {row['model']} says {_time(row['time_us'])} ({error:+.0%}).")
     items = []
+    names = short_names(own["file"])
     for row in costliest(own).to_dict("records"):
         line = int(row["source_line"])
-        name = f"Line {line}" if line else "What has no line of source"
-        code = (
-            f" <code>{escape(source[line - 1].strip())}</code>"
-            if source and 0 < line <= len(source)
-            else ""
-        )
+        where = f" of {escape(names[row['file']])}" if len(names) > 1 and row["file"] else ""
+        name = f"Line {line}{where}" if line else "What has no line of source"
+        text_of_line = sources.code(row["file"], line).strip()
+        code = f" <code>{escape(text_of_line)}</code>" if text_of_line else ""
         advice = "".join(f"<br>{escape(one)}" for one in row["advice"].splitlines())
         items.append(
             f"<li><b>{name}</b> causes {row['share']:.0%} of the cycles.{code}{advice}</li>"
@@ -302,21 +305,27 @@ def _timeline(result: SimulationResult) -> str:
     )
 
 
-def _lines(own: pd.DataFrame, instructions: pd.DataFrame, source: Sequence[str] | None) -> str:
+def _lines(own: pd.DataFrame, instructions: pd.DataFrame, sources: Sources) -> str:
     """Return a row per line, with its instructions folded below it; lines of no source come last."""
     table, below = [], []
-    of_lines = dict(iter(instructions.groupby("source_line")))
+    of_lines = dict(iter(instructions.groupby(["file", "source_line"])))
+    names = short_names(own["file"])
+    with_inlined = has_inlined(own)
     rows = own.to_dict("records")
     for row in [row for row in rows if row["source_line"] > 0] + [
         row for line in ROWS_WITHOUT_LINE for row in rows if row["source_line"] == line
     ]:
         line = int(row["source_line"])
-        code = source[line - 1] if source and 0 < line <= len(source) else ""
+        file = row["file"]
+        code = sources.code(file, line)
         table.append(
             {
+                **({"file": names.get(file, "-")} if len(names) > 1 else {}),
                 "line": line if line > 0 else "-",
                 "source": ROWS_WITHOUT_LINE.get(line, code.rstrip()),
                 "cycles": f"{row['share']:.1%}",
+                **({"with inlined": f"{row['share_with_inlined']:.1%}"} if with_inlined else {}),
+                "µs": short_us(row["time_us"]),
                 "waits for": largest_cause(row) or "-",
                 "executions": f"{row['executions']:,}",
                 "lanes": _number(row["active_lanes"]),
@@ -327,7 +336,8 @@ def _lines(own: pd.DataFrame, instructions: pd.DataFrame, source: Sequence[str] 
                 "conflicts": f"{row['bank_conflicts']:,}",
             }
         )
-        below.append(_folded(of_lines[line]) if line >= 0 else "")
+        has_some = line >= 0 and (file, line) in of_lines
+        below.append(_folded(of_lines[file, line]) if has_some else "")
     return _html(table, code="source", below=below)
 
 

@@ -26,7 +26,7 @@ _OF_CACHES = ["requests", "l2_requests", "dram_requests", "dram_sectors"]
 def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFrame:
     """Return one row per row of `KernelTrace.instructions`, with sums over all traced warps.
 
-    Columns ``source_line``, ``pc``, ``opcode``, ``executions``; ``lanes`` (active lanes), ``busy``
+    Columns ``file``, ``source_line``, ``pc``, ``opcode``, ``executions``; ``lanes`` (active lanes), ``busy``
     (executions with an active lane: a branch that no lane takes has none), ``accesses``
     (executions that access memory with an active lane), ``sectors``, ``least_sectors`` (those that
     hold as many bytes as the lanes ask for); of loads through the caches ``load_requests``,
@@ -83,6 +83,7 @@ def instruction_counts(kernel: KernelTrace, memory: MemoryProfile) -> pd.DataFra
     is_load = cached & (table["kind"] == "load").to_numpy()
     found = pd.DataFrame(
         {
+            "file": table["source_file"],
             "source_line": table["source_line"].astype(np.int64),
             "pc": table["pc"],
             "opcode": table["opcode"],

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,40 @@ _MAIN_COLUMNS = (
     "memory_instructions",
     "dpki",
 )
+
+
+class SourceFile(NamedTuple):
+    """A file of source that a trace names.
+
+    Attributes
+    ----------
+    name
+        As the compiler names it, mostly with its folder.
+    time
+        When it was changed last before it was compiled, in seconds since 1970; 0: unknown.
+    bytes
+        Its size when it was compiled; 0: unknown.
+    """
+
+    name: str
+    time: int
+    bytes: int
+
+
+class InlinedCall(NamedTuple):
+    """A call in whose place the code of a function stands.
+
+    Attributes
+    ----------
+    function
+        Name of the called function, mostly mangled; empty: unknown.
+    file, line
+        Where the call stands.
+    """
+
+    function: str
+    file: str
+    line: int
 
 
 class KernelTrace:
@@ -204,8 +238,10 @@ class KernelTrace:
 
         One row per static instruction: ``pc``, ``opcode``, ``op_class``, ``space``, ``kind``,
         ``cache_operator``, ``width`` (bytes per thread), ``destinations`` and ``sources`` (vector
-        registers, tuples expanded, numbered densely per kernel), ``source_line`` and ``executions``
-        (issued warp instructions).
+        registers, tuples expanded, numbered densely per kernel), ``source_line`` (0: unknown) of
+        ``source_file`` (as the compiler names it; empty: unknown), ``inlined_at`` and ``executions``
+        (issued warp instructions). If the function of that line was inlined, ``inlined_at`` holds a tuple
+        ``(function, file, line)`` for its call, and one for each call around that, outermost last.
 
         Traces of machine code also say when instructions may issue: ``stall`` (cycles), ``yield``,
         ``write_barrier``, ``read_barrier`` (7: none), ``wait_mask``, ``reuse`` (bits), and of
@@ -213,7 +249,26 @@ class KernelTrace:
         hold before the warp goes on.
         """
         flags = {"known_opcode": bool, **({"yield": bool} if self.has_control_fields else {})}
-        return pd.DataFrame(self._core.instruction_table()).astype(flags)
+        table = self._core.instruction_table()
+        files = ["", *(file.name for file in self.source_files)]
+        chains = self._inlined_chains
+        table["source_file"] = [files[number] for number in table["source_file"]]
+        table["inlined_at"] = [chains[number] for number in table["inlined_at"]]
+        return pd.DataFrame(table).astype(flags)
+
+    @cached_property
+    def source_files(self) -> tuple[SourceFile, ...]:
+        """The files of source that `instructions` names; empty where the trace knows none."""
+        return tuple(SourceFile(*file) for file in self._core.sources["files"])
+
+    @cached_property
+    def _inlined_chains(self) -> list[tuple[InlinedCall, ...]]:
+        """The calls around the code of each inlined call, from number 1 on; number 0 has none."""
+        files = ["", *(file.name for file in self.source_files)]
+        chains: list[tuple[InlinedCall, ...]] = [()]
+        for function, file, line, caller in self._core.sources["calls"]:
+            chains.append((InlinedCall(function, files[file], line), *chains[caller]))
+        return chains
 
     def blocks(self) -> Iterator[tuple[int, list[int]]]:
         """Yield the linear index and the warp numbers of each traced thread block."""

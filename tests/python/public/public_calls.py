@@ -611,7 +611,15 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.validation.reference.ncu_metrics)
     add(ws.validation.reference.read, path=g.csv)
     add(ws.validation.reference.read_ncu, path=g.ncu_csv)
-    add(ws.lines, **app, model="closed_network", simulate=True, per_instruction=True, flush_l2=True)
+    add(
+        ws.lines,
+        **app,
+        model="closed_network",
+        simulate=True,
+        per_instruction=True,
+        inlined="own",
+        flush_l2=True,
+    )
     page = {"path": g.folder / "report.html", "models": ["closed_network"], "source": None}
     add(ws.report, **app, **page)
     add(ws.interval.representative_warp, kernel=g.kernel, selection="max", workers=1)

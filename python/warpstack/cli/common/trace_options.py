@@ -37,7 +37,7 @@ __all__ = [
     "named_after_source",
     "names_kernels",
     "save_trace",
-    "source_of",
+    "sources_of",
 ]
 
 _SOURCES = (".cu", ".ptx")
@@ -204,12 +204,13 @@ def is_source(path: str) -> bool:
     return path.endswith(_SOURCES)
 
 
-def source_of(arguments: argparse.Namespace) -> str | None:
-    """Return the source whose lines a trace names: that of --source, or the CUDA source that is traced."""
-    given: str | None = arguments.source
-    if given is None and isinstance(arguments.trace, list) and len(arguments.trace) == 1:
+def sources_of(arguments: argparse.Namespace) -> list[str]:
+    """Return the sources whose lines a trace names: those of --source, and the CUDA source that is traced."""
+    given = list(arguments.source or [])
+    if isinstance(arguments.trace, list) and len(arguments.trace) == 1:
         (path,) = arguments.trace
-        given = path if path.endswith(".cu") else None
+        if path.endswith(".cu") and path not in given:
+            given.append(path)
     return given
 
 

@@ -35,12 +35,12 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once.
-#: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may
-#: have control fields. Version 2 has digests of its files and of the manifest. Version 1 has the
-#: digest of what the stages read only.
-FORMAT_VERSION = 7
-_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
+#: Version 8 may have files of source and inlined calls. Version 7 has steps of sectors, and equal files of
+#: kernels once. Version 6 has equal blocks once. Version 5 may have passes over the banks of L1. Version 4
+#: has the lanes of atomics. Version 3 may have control fields. Version 2 has digests of its files and of the
+#: manifest. Version 1 has the digest of what the stages read only.
+FORMAT_VERSION = 8
+_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -105,6 +105,8 @@ _TABLE = {
 }
 #: Further columns of machine code whose instructions say when they may issue.
 _CONTROL = {name: "bool" if name == "yield" else "uint8" for name in _core.CONTROL_FIELDS}
+#: Further columns of kernels that know the files of their source: numbers of files and inlined calls.
+_SOURCES = {"source_file": "uint32", "inlined_at": "uint32"}
 _HEADER_NUMBERS = (
     "launch_id",
     "parent",
@@ -153,23 +155,30 @@ class Writer:
         self._entries: list[dict[str, Any]] = []
         #: The folder of each file, by its name and digest.
         self._folders: dict[tuple[str, str], str] = {}
+        #: Files of source and inlined calls; launches of one kernel have the same.
+        self._sources: list[dict[str, Any]] = []
 
     def add(self, kernel: KernelTrace) -> None:
         """Write a kernel, which need not be kept afterwards."""
         name = f"kernel-{len(self._entries) + 1}"
         digests = _write_kernel(kernel, self._folder / name, self._folders)
-        self._entries.append(
-            {
-                "folder": name,
-                "header": kernel._core.header,
-                "digest": kernel.digest,
-                "files": digests,
-            }
-        )
+        entry: dict[str, Any] = {
+            "folder": name,
+            "header": kernel._core.header,
+            "digest": kernel.digest,
+            "files": digests,
+        }
+        sources = kernel._core.sources
+        if sources["files"] or sources["calls"]:
+            if sources not in self._sources:
+                self._sources.append(sources)
+            entry["sources"] = self._sources.index(sources)
+        self._entries.append(entry)
 
     def _finish(self, name: str) -> None:
         manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": name}
-        text = sealed({**manifest, "kernels": self._entries})
+        sources = {"sources": self._sources} if self._sources else {}
+        text = sealed({**manifest, **sources, "kernels": self._entries})
         (self._folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
@@ -196,6 +205,8 @@ def _write_kernel(
     core = kernel._core
     table = core.instruction_table()
     fields = _TABLE | _CONTROL if core.has_control else _TABLE
+    if any(core.sources.values()):
+        fields = fields | _SOURCES
     columns = {
         name: table[name] if kind != "bool" else table[name].astype(bool)
         for name, kind in fields.items()
@@ -415,8 +426,10 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
     try:
         kernels = _member(manifest, "kernels", list)
         folders: dict[tuple[str, str], str] = {}
+        tables = _source_tables(manifest) if version >= 8 else []
         entries = [
-            _entry(kernel, f"kernels[{i}]", version, folders) for i, kernel in enumerate(kernels)
+            _entry(kernel, f"kernels[{i}]", version, folders, tables)
+            for i, kernel in enumerate(kernels)
         ]
         name = _member(manifest, "name", str)
     except InputError as error:
@@ -439,7 +452,34 @@ def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
     return value
 
 
-def _entry(kernel: Any, where: str, version: int, folders: dict[tuple[str, str], str]) -> _Entry:
+def _source_tables(manifest: Any) -> list[dict[str, Any]]:
+    """Return the files of source and inlined calls that kernels of the manifest share."""
+    found = []
+    for i, table in enumerate(_member({"sources": [], **manifest}, "sources", list)):
+        rows: dict[str, Any] = {}
+        for key, kinds in (("files", (str, int, int)), ("calls", (str, int, int, int))):
+            where = f"sources[{i}].{key}"
+            rows[key] = []
+            for j, row in enumerate(_member(table, key, list, f"sources[{i}].")):
+                place = f"{where}[{j}]"
+                if not isinstance(row, list) or len(row) != len(kinds):
+                    raise InputError(f"{place} has not {len(kinds)} values")
+                if not isinstance(row[0], str):
+                    raise InputError(f"{place}[0] = {shown(row[0])} is not a name")
+                largest = 2**64 - 1 if key == "files" else 2**32 - 1
+                numbers = [as_integer(place, number, 0, largest) for number in row[1:]]
+                rows[key].append((row[0], *numbers))
+        found.append(rows)
+    return found
+
+
+def _entry(
+    kernel: Any,
+    where: str,
+    version: int,
+    folders: dict[tuple[str, str], str],
+    tables: list[dict[str, Any]],
+) -> _Entry:
     """Return a kernel of the manifest. `folders` has the place of each file by name and digest."""
     folder = _member(kernel, "folder", str, f"{where}.")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", folder):
@@ -458,6 +498,11 @@ def _entry(kernel: Any, where: str, version: int, folders: dict[tuple[str, str],
     header = {"parent": 0, **header}  # older files lack it
     for key in _HEADER_NUMBERS:
         checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)
+    if version >= 8 and "sources" in kernel:
+        number = as_integer(f"{where}.sources", kernel["sources"], 0, 2**32 - 1)
+        if number >= len(tables):
+            raise InputError(f"{where}.sources = {number}: the file has {len(tables)}")
+        checked["sources"] = tables[number]
     files = None
     if version >= 2:
         files = _member(kernel, "files", dict, f"{where}.")
@@ -547,6 +592,8 @@ def _build(
     builder = _core.TraceBuilder(entry.header, options.budget)
     names = files["table"].schema_arrow.names
     fields = _TABLE | _CONTROL if any(name in names for name in _CONTROL) else _TABLE
+    if "sources" in entry.header:
+        fields = fields | _SOURCES
     columns = _columns("table", files["table"].read(columns=list(fields)), fields)
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     for row in rows:

@@ -131,7 +131,8 @@ TEST(PtxLinker, SourceFilesAreNumberedAnew) {
   const Module module = linked(
       {".file 1 \"a.cu\"\n.visible .entry k" + text, ".file 1 \"b.cu\"\n.visible .entry l" + text});
   const auto file = [&module](const char* kernel) {
-    return module.files.at(module.function(kernel)->body.at(0).source.file);
+    const std::uint32_t number = module.function(kernel)->body.at(0).source.file;
+    return module.sources.files.at(number - 1).name;
   };
   EXPECT_EQ(file("k"), "a.cu");
   EXPECT_EQ(file("l"), "b.cu");

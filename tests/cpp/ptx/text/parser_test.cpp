@@ -57,6 +57,16 @@ std::string read_file(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// Where the outermost call that inlined an instruction stands, or the instruction itself.
+SourcePosition outermost(const Module& module, const Instruction& instruction) {
+  SourcePosition place = instruction.source;
+  while (place.inlined_at != 0) {
+    const trace::InlinedCall& call = module.sources.calls.at(place.inlined_at - 1);
+    place = {call.file, call.line, call.caller};
+  }
+  return place;
+}
+
 // --- types --------------------------------------------------------------------------------------
 
 TEST(PtxTypes, NamesGoBothWays) {
@@ -100,7 +110,8 @@ $L__info_string0:
 
 TEST(PtxFile, FilesAreNumbered) {
   const Module module = module_of(".file 1 \"a.cu\"\n.file 3 \"d\\\\e.h\", 100, 200\n");
-  EXPECT_EQ(module.files, (std::vector<std::string>{"", "a.cu", "", "d\\e.h"}));
+  EXPECT_EQ(module.sources.files,
+            (std::vector<trace::SourceFile>{{"a.cu"}, {}, {"d\\e.h", 100, 200}}));
 }
 
 // --- variables ----------------------------------------------------------------------------------
@@ -316,26 +327,38 @@ TEST(PtxFunction, LocationsAndInlining) {
 add.u32 %r1, %r1, %r2;
 .loc 2 7 1, function_name $L__info_string0, inlined_at 1 5 3
 add.u32 %r1, %r1, %r2;
-.loc 3 9 1, function_name $L__info_string0+17, inlined_at 2 7 1
+.loc 3 9 1, function_name $L__info_string0+4, inlined_at 2 7 1
 add.u32 %r1, %r1, %r2;
 .loc 1 6 1
-ret;)"),
+ret;)") + R"(
+.file 1 "a.cu"
+.file 2 "b.cuh"
+.file 3 "c.cuh"
+.section .debug_str
+{
+$L__info_string0:
+.b8 102,111,111,0,98
+.b8 97,114,0
+}
+)",
                               "k.ptx");
   const std::vector<Instruction>& body = module.functions[0].body;
   ASSERT_EQ(body.size(), 4u);
   EXPECT_EQ(body[0].line, 12u);
   EXPECT_EQ(body[0].source.file, 1u);
   EXPECT_EQ(body[0].source.line, 5u);
-  EXPECT_EQ(body[0].outermost.line, 5u);
+  EXPECT_EQ(body[0].source.inlined_at, 0u);
   EXPECT_EQ(body[1].source.file, 2u);
   EXPECT_EQ(body[1].source.line, 7u);
-  EXPECT_EQ(body[1].outermost.file, 1u);
-  EXPECT_EQ(body[1].outermost.line, 5u);
   EXPECT_EQ(body[2].source.line, 9u);
-  EXPECT_EQ(body[2].outermost.file, 1u) << "through line 7 of file 2";
-  EXPECT_EQ(body[2].outermost.line, 5u);
   EXPECT_EQ(body[3].source.line, 6u);
-  EXPECT_EQ(body[3].outermost.line, 6u);
+  EXPECT_EQ(body[3].source.inlined_at, 0u);
+  const std::vector<trace::InlinedCall>& calls = module.sources.calls;
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls.at(body[1].source.inlined_at - 1), (trace::InlinedCall{"foo", 1, 5, 0}));
+  EXPECT_EQ(calls.at(body[2].source.inlined_at - 1),
+            (trace::InlinedCall{"bar", 2, 7, body[1].source.inlined_at}))
+      << "through line 7 of file 2";
 }
 
 TEST(PtxFunction, EndlessInliningEnds) {
@@ -657,7 +680,7 @@ TEST(PtxCorpus, OutputOfNvccWithCallsOfAllKinds) {
   EXPECT_EQ(module.version, 90u);
   EXPECT_EQ(module.target, "sm_75");
   EXPECT_EQ(module.kernels(), (std::vector<std::string>{"_Z5callsPf4PairiPPFffE"}));
-  EXPECT_EQ(module.files.at(1), "calls.cu");
+  EXPECT_EQ(module.sources.files.at(0).name, "calls.cu");
   EXPECT_EQ(module.variable("operations")->addresses.at(1).symbol, "_Z6squaref");
   EXPECT_EQ(module.variable("where")->addresses.at(0).symbol, "counter");
   EXPECT_TRUE(module.variable("where")->addresses.at(0).generic);
@@ -691,7 +714,8 @@ TEST(PtxCorpus, OutputOfNvccWithEveryUnit) {
     for (const Instruction& instruction : function.body) {
       ++opcodes[instruction.opcode];
       EXPECT_NE(instruction.source.line, 0u) << instruction.line;
-      EXPECT_EQ(module.files.at(instruction.outermost.file), "units.cu") << instruction.line;
+      const std::uint32_t file = outermost(module, instruction).file;
+      EXPECT_EQ(module.sources.files.at(file - 1).name, "units.cu") << instruction.line;
     }
   }
   for (const char* opcode : {"wmma", "tex", "sust", "cp", "match", "shfl", "activemask", "vote"}) {
@@ -707,7 +731,7 @@ TEST(PtxCorpus, OutputOfNvrtc) {
   for (const Instruction& instruction : saxpy.body) {
     if (instruction.opcode != "fma") continue;
     found = true;
-    EXPECT_EQ(instruction.outermost.line, 5u);
+    EXPECT_EQ(outermost(module, instruction).line, 5u);
   }
   EXPECT_TRUE(found);
 }

@@ -103,6 +103,23 @@ TEST(SassListing, IsRead) {
   EXPECT_EQ(kernel.code[1].address, 16u);
 }
 
+TEST(SassListing, InlinedCallsHaveCallers) {
+  const Module module = parse(
+      ".sass 1\n.target sm_80\n.file 1 \"/src/a b.cu\" 100 200\n.file 2 \"b.cuh\"\n"
+      ".inlined 1 1:8 _Z3fooi\n.inlined 2 2:3@1\n.kernel k\n.needs 8 0 16 256\n"
+      ".parameters 352 8\n7f5 2:5@2 EXIT\n.end\n",
+      "a");
+  EXPECT_EQ(module.sources.files,
+            (std::vector<trace::SourceFile>{{"/src/a b.cu", 100, 200}, {"b.cuh"}}));
+  EXPECT_EQ(module.sources.calls,
+            (std::vector<trace::InlinedCall>{{"_Z3fooi", 1, 8, 0}, {"", 2, 3, 1}}));
+  EXPECT_EQ(module.kernel("k")->code[0].inlined_at, 2u);
+  EXPECT_EQ(message_of(".sass 1\n.target sm_80\n.inlined 1 0:0@1 f\n"),
+            "a.sass:3: the inlined call is \"1\", not a number up to 0");
+  EXPECT_EQ(message_of(".sass 1\n.target sm_80\n.inlined 2 0:0 f\n"),
+            "a.sass:3: inlined call 2 comes after 0: they are numbered from 1, in order");
+}
+
 TEST(SassListing, DamageIsNamed) {
   EXPECT_EQ(
       message_of("// nothing\n"),
