@@ -4,6 +4,9 @@ The tests of the same instructions of PTX run once more, with the code that ptxa
 they must give is said there by plain definitions.
 """
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from executed_forms import problem
@@ -60,6 +63,40 @@ def test_tensor_memory(function, case, as_machine_code):
 @needs_tools
 def test_reductions_of_floats(as_machine_code):
     module_named("test_ptx_machine").test_redux_of_floats()
+
+
+@pytest.mark.parametrize("first", ["C", "L", "S", "U"])
+def test_forms_are_executed(first):
+    with open(Path(__file__).with_name("forms-of-sm_100a.csv"), newline="") as file:
+        forms = [tuple(row) for row in csv.reader(file) if row[0].startswith(first)]
+    assert forms
+    assert {form: why for form in forms if (why := problem("sm_100", *form))} == {}
+
+
+SCALED = "gdesc[UR8],gdesc[UR10],tmem[UR6],tmem[UR4],idesc[UR5],"
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "message"),
+    [
+        ("UTCHMMA.ASHIFT", SCALED + "UP0", "modifier .ASHIFT"),
+        ("UTCHMMA.WS", SCALED + "UR12,UP0", "masks of columns"),
+        ("UTCHMMA", SCALED + "UP0,0x10", "no shift of D from 0 to 15"),
+        ("UTCQMMA", SCALED + "UP0,0x1", "no shift of D from 0 to 15"),
+        ("UTCOMMA", SCALED + "UP0", "its scales are missing"),
+        ("UTCHMMA", "UR8,gdesc[UR10],tmem[UR6],tmem[UR4],idesc[UR5],UP0", "operand UR8"),
+        ("UTCHMMA", SCALED.replace("idesc", "tmem") + "UP0", "operand tmem[UR5]"),
+        ("LDTM.x128", "R200,tmem[UR4]", "its 128 registers are more than the kernel has"),
+        ("LDTM.x3", "R4,tmem[UR4]", "modifier .x3"),
+        ("LDTM.16dp256bit.x64", "R4,tmem[UR4]", "more than 128 registers"),
+        ("UTCBAR", "[UR4],UR5", "its second operand is not URZ"),
+        ("UTCATOMSWS.OR", "URZ,UR5", "this form is not executed"),
+        ("UTCCP.T", "tmem[UR4],gdesc[UR6]", "no copy from shared to tensor memory"),
+        ("STAS", "[R2.64+0x4],R10", "is not like [R2.64]"),
+    ],
+)
+def test_refusals(opcode, operands, message):
+    assert message in problem("sm_100", opcode, operands)
 
 
 def test_forms_of_public_kernels():
