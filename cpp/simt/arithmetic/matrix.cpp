@@ -104,12 +104,10 @@ void gather_small_floats(const std::byte* registers, const MatrixMultiply& multi
         return gather(E2m1{});
     }
   };
-  as(multiply.a.element, [&]<class Element>(Element) {
-    gather_a<Element>(registers, multiply, tiles, a);
-  });
-  as(multiply.b.element, [&]<class Element>(Element) {
-    gather_b<Element>(registers, multiply, tiles, b);
-  });
+  as(multiply.a.element,
+     [&]<class Element>(Element) { gather_a<Element>(registers, multiply, tiles, a); });
+  as(multiply.b.element,
+     [&]<class Element>(Element) { gather_b<Element>(registers, multiply, tiles, b); });
 }
 
 template <class Step, class T>

@@ -161,9 +161,8 @@ void TensorMemoryUnit::release(const Issue& issue, std::uint32_t first, std::uin
 bool TensorMemoryUnit::find_groups(const Issue& issue, std::byte* registers, std::uint32_t mask) {
   const TensorAllocation& request = program_.tensor_allocations[issue.step.detail];
   TensorMemory& own = *execution_.block.tensors;
-  const std::uint32_t columns =
-      lane_u32(registers, request.columns, static_cast<int>(issue.lane)) *
-      TensorMemory::least_columns;
+  const std::uint32_t columns = lane_u32(registers, request.columns, static_cast<int>(issue.lane)) *
+                                TensorMemory::least_columns;
   require_columns(issue, columns);
   TensorMemory* other = nullptr;
   if (request.is_of_pair) {
@@ -193,8 +192,7 @@ bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, std::byte* registe
   if (request.kind == Kind::find_groups) return find_groups(issue, registers, mask);
   TensorMemory& memory = *execution_.block.tensors;
   if (request.kind == Kind::free_groups) {
-    const std::uint32_t freed =
-        ~lane_u32(registers, request.columns, static_cast<int>(issue.lane));
+    const std::uint32_t freed = ~lane_u32(registers, request.columns, static_cast<int>(issue.lane));
     const auto first = static_cast<std::uint32_t>(std::countr_zero(freed));
     release(issue, first * TensorMemory::least_columns,
             static_cast<std::uint32_t>(std::popcount(freed)) * TensorMemory::least_columns);

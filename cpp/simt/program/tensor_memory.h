@@ -19,8 +19,9 @@ inline constexpr std::uint32_t tensor_columns = 512;
 /// Lanes that one warp of four can load and store.
 inline constexpr std::uint32_t lanes_of_warp = 32;
 
-/// tcgen05.alloc, dealloc, relinquish_alloc_permit: by a warp. Machine code counts columns in groups
-/// of 32: it finds free groups, for both blocks of a pair at once, and frees those of a mask.
+/// tcgen05.alloc, dealloc, relinquish_alloc_permit: by a warp. Machine code counts columns in
+/// groups of 32: it finds free groups, for both blocks of a pair at once, and frees those of a
+/// mask.
 struct TensorAllocation {
   enum class Kind : std::uint8_t { allocate, release, relinquish, find_groups, free_groups };
   Kind kind = Kind::allocate;
@@ -71,8 +72,8 @@ struct TensorTransfer {
   /// Registers hold pairs of 16 bits, which are the lower halves of neighbouring columns.
   bool is_packed = false;
   AddressOperand address{};
-  std::uint32_t second = 0;           ///< columns from the first half of l16b32x2 to the second
-  std::uint32_t first_lane = 0;       ///< machine code moves the halves of l16b32x2 one by one
+  std::uint32_t second = 0;      ///< columns from the first half of l16b32x2 to the second
+  std::uint32_t first_lane = 0;  ///< machine code moves the halves of l16b32x2 one by one
   std::uint32_t end_lane = 32;
   std::vector<std::uint32_t> values;  ///< slots
 };

@@ -96,8 +96,8 @@ void BlockRunner::start(std::uint64_t place) {
 }
 
 /// What machine code finds at 0x48 and 0x50: an mbarrier of one arrival, by which the even block of
-/// a pair tells the odd one what it has allocated for both, and the odd one that it has read it, and
-/// the parity of the phase that the block waits for next. The even one need not wait at first.
+/// a pair tells the odd one what it has allocated for both, and the odd one that it has read it,
+/// and the parity of the phase that the block waits for next. The even one need not wait at first.
 void BlockRunner::prepare_pair_allocations() {
   constexpr std::size_t barrier_at = 0x48;
   constexpr std::size_t parity_at = 0x50;

@@ -44,6 +44,7 @@ CASES = [
     *collect("test_block_scaled_products", "test_products_of_pairs"),
     *collect("test_factors_of_pairs_by_columns", "test_several_pairs_and_lanes_of_pairs"),
     *collect("test_block_scaled_products_of_pairs", "test_copies_and_shifts_of_pairs"),
+    *collect("test_copies_of_tiles_signal_blocks_of_pairs"),
 ]
 
 

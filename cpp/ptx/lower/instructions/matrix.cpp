@@ -16,12 +16,12 @@ namespace {
 
 MatrixElement element_named(std::string_view word) {
   static constexpr std::pair<std::string_view, MatrixElement> names[] = {
-      {"f16", MatrixElement::f16}, {"bf16", MatrixElement::bf16}, {"tf32", MatrixElement::tf32},
-      {"f32", MatrixElement::f32}, {"f64", MatrixElement::f64},   {"s32", MatrixElement::s32},
-      {"s8", MatrixElement::s8},   {"u8", MatrixElement::u8},     {"s4", MatrixElement::s4},
-      {"u4", MatrixElement::u4},   {"b1", MatrixElement::b1},
-      {"e4m3", MatrixElement::e4m3}, {"e5m2", MatrixElement::e5m2}, {"e2m3", MatrixElement::e2m3},
-      {"e3m2", MatrixElement::e3m2}, {"e2m1", MatrixElement::e2m1}};
+      {"f16", MatrixElement::f16},   {"bf16", MatrixElement::bf16}, {"tf32", MatrixElement::tf32},
+      {"f32", MatrixElement::f32},   {"f64", MatrixElement::f64},   {"s32", MatrixElement::s32},
+      {"s8", MatrixElement::s8},     {"u8", MatrixElement::u8},     {"s4", MatrixElement::s4},
+      {"u4", MatrixElement::u4},     {"b1", MatrixElement::b1},     {"e4m3", MatrixElement::e4m3},
+      {"e5m2", MatrixElement::e5m2}, {"e2m3", MatrixElement::e2m3}, {"e3m2", MatrixElement::e3m2},
+      {"e2m1", MatrixElement::e2m1}};
   for (const auto& [name, element] : names) {
     if (word == name) return element;
   }

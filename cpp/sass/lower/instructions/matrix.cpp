@@ -89,8 +89,7 @@ void emit_multiply(Lowerer& to, Form& form, const Shape& shape, MatrixElement a,
 
 /// Takes the types of both factors, in order: the same one may be there twice.
 std::array<MatrixElement, 2> take_factors(
-    Lowerer& to, Form& form,
-    std::span<const std::pair<std::string_view, MatrixElement>> elements) {
+    Lowerer& to, Form& form, std::span<const std::pair<std::string_view, MatrixElement>> elements) {
   const std::string_view opcode = form.instruction().opcode;
   std::array<MatrixElement, 2> types{};
   std::array<std::size_t, 2> places{};

@@ -61,10 +61,11 @@ TEST(TensorOperation, ReadsShapesAndTypes) {
 
 TEST(TensorOperation, OthersAreNone) {
   for (const char* opcode :
-       {"HMMA", "UTCHMMA", "UTCOMMA.4X", "HMMA.F32", "HMMA.9916.F32", "mma", "mma.sync.aligned.m16n8k16.row.col",
-        "mma.sync.aligned.m16n8.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.e9m9.e9m9",
-        "wgmma.fence.sync.aligned", "HFMA2.MMA", "FFMA", "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
-        "HGMMA.64x.F32", "HGMMA.0x8x16.F32", "HMMA.16899999999", ""}) {
+       {"HMMA", "UTCHMMA", "UTCOMMA.4X", "HMMA.F32", "HMMA.9916.F32", "mma",
+        "mma.sync.aligned.m16n8k16.row.col", "mma.sync.aligned.m16n8.f32.f16.f16.f32",
+        "mma.sync.aligned.m16n8k16.row.col.f32.e9m9.e9m9", "wgmma.fence.sync.aligned", "HFMA2.MMA",
+        "FFMA", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "HGMMA.64x.F32", "HGMMA.0x8x16.F32",
+        "HMMA.16899999999", ""}) {
     EXPECT_FALSE(tensor_operation(opcode)) << opcode;
   }
 }
