@@ -151,13 +151,15 @@ void Lowerer::add_row(const Instruction& instruction, const trace::SassOpcode* o
   complete_row(instruction, step, row);
   step.first_row = static_cast<std::uint32_t>(program_.rows.size());
   step.num_rows = 1;
-  if (step.action == Action::warpgroup_multiply) {  // its reads of factors are a row of their own
+  const bool is_of_tensor_memory = step.action == Action::tensor_product;
+  if (step.action == Action::warpgroup_multiply || is_of_tensor_memory) {
+    // Its reads of factors are a row of their own.
     trace::StaticInstruction reads;
     reads.pc = row.pc;
     reads.source_line = row.source_line;
     reads.source_file = row.source_file;
     reads.inlined_at = row.inlined_at;
-    reads.opcode = "wgmma.operands.shared";
+    reads.opcode = is_of_tensor_memory ? "tcgen05.operands.shared" : "wgmma.operands.shared";
     reads.op_class = trace::OpClass::memory;
     reads.space = trace::MemorySpace::shared;
     reads.kind = trace::MemoryKind::load;
@@ -194,14 +196,26 @@ void Lowerer::complete_row(const Instruction& instruction, const simt::Step& ste
     const bool reduces = is("UTMAREDG") || is("UBLKRED");
     return access(trace::MemorySpace::global, reduces ? MemoryKind::reduction : MemoryKind::store);
   }
+  if (step.action == Action::tensor_fill) {
+    return access(trace::MemorySpace::shared, MemoryKind::load);
+  }
+  const auto append = [this](std::vector<std::uint16_t>& registers, Slot first, std::size_t n) {
+    const auto number = static_cast<std::uint16_t>((first - frame_.reg(0)) / Frame::slot_bytes);
+    trace::append_register_tuple(registers, number, static_cast<std::uint32_t>(n));
+  };
+  if (step.action == Action::tensor_transfer) {
+    const simt::TensorTransfer& transfer = program_.tensor_transfers[step.detail];
+    row.destinations.clear();
+    row.sources.clear();
+    if (transfer.values[0] >= frame_.reg(0)) {
+      append(transfer.is_store ? row.sources : row.destinations, transfer.values[0],
+             transfer.values.size());
+    }
+  }
   if (step.action == Action::warpgroup_multiply) {
     const simt::WarpgroupMultiply& multiply = program_.warpgroup_multiplications[step.detail];
     row.destinations.clear();
     row.sources.clear();
-    const auto append = [this](std::vector<std::uint16_t>& registers, Slot first, std::size_t n) {
-      const auto number = static_cast<std::uint16_t>((first - frame_.reg(0)) / Frame::slot_bytes);
-      trace::append_register_tuple(registers, number, static_cast<std::uint32_t>(n));
-    };
     const bool has_registers = multiply.a_descriptor == simt::none;
     if (has_registers && multiply.a_values[0] != Frame::zero) {
       append(row.sources, multiply.a_values[0], multiply.a_values.size());

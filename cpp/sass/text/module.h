@@ -24,7 +24,9 @@ struct Operand {
     special,            ///< SR_TID.X, SRZ
     constant,           ///< c[`bank`][base + `integer`]
     address,            ///< [base + uniform base + `integer`]
-    descriptors,        ///< gdesc[uniform base].tnspB: two of factors in shared memory
+    descriptors,        ///< gdesc[uniform base].tnspB: one or two of factors in shared memory
+    tensor_memory,      ///< tmem[uniform base + `integer`]
+    product,            ///< idesc[uniform base]: what a product multiplies
     integer,
     real,  ///< `real`
     name,  ///< anything else: a function, "2D", {1}

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "common/error.h"
 #include "sass/text/module.h"
@@ -158,10 +159,15 @@ Operand parse_operand(std::string_view text) {
     if (end == std::string_view::npos) refuse(text, "a ] is missing");
     rest.remove_prefix(end + 1);
   }
-  if (rest.starts_with("gdesc[")) {
+  constexpr std::pair<std::string_view, Operand::Kind> named_places[] = {
+      {"gdesc[", Operand::Kind::descriptors},
+      {"tmem[", Operand::Kind::tensor_memory},
+      {"idesc[", Operand::Kind::product}};
+  for (const auto& [name, kind] : named_places) {
+    if (!rest.starts_with(name)) continue;
     const std::size_t end = rest.find(']');
     if (end == std::string_view::npos) refuse(text, "a ] is missing");
-    operand.kind = Operand::Kind::descriptors;
+    operand.kind = kind;
     const std::size_t open = rest.find('[');
     read_place(rest.substr(open + 1, end - open - 1), text, operand);
     if (end + 1 < rest.size() && rest[end + 1] == '.') operand.suffix = rest.substr(end + 2);

@@ -77,6 +77,15 @@ std::uint16_t extreme(std::uint16_t a, std::uint16_t b) {
   if (x == y) return static_cast<std::uint16_t>(is_least ? a | b : a & b);
   return (x < y) == is_least ? a : b;
 }
+template <bool is_least, bool keeps_nan>
+u64 float_extreme(u64 old, u64 b, u64) {
+  const auto x = from_bits<float>(old);
+  const auto y = from_bits<float>(b);
+  if (x != x) return keeps_nan ? to_bits(x) : to_bits(y);
+  if (y != y) return keeps_nan ? to_bits(y) : old;
+  if (x == y) return is_least ? old | b : old & b;
+  return (x < y) == is_least ? old : b;
+}
 template <std::uint16_t (*f)(std::uint16_t, std::uint16_t)>
 u64 both_halves(u64 old, u64 b, u64) {
   const auto low = f(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(b));
@@ -173,6 +182,11 @@ AtomicFunction find_atomic(std::string_view operation, Type type, bool flush) {
   if (operation == "or") return wide_enough ? &bit_or : nullptr;
   if (operation == "xor") return wide_enough ? &bit_xor : nullptr;
   return nullptr;
+}
+
+AtomicFunction find_float_extreme(bool is_least, bool keeps_nan) {
+  if (keeps_nan) return is_least ? &float_extreme<true, true> : &float_extreme<false, true>;
+  return is_least ? &float_extreme<true, false> : &float_extreme<false, false>;
 }
 
 std::array<AtomicFunction, num_tensor_elements> tensor_reductions(std::string_view operation) {

@@ -13,6 +13,10 @@ namespace warpstack::simt {
 /// memory do not.
 AtomicFunction find_atomic(std::string_view operation, Type type, bool flush);
 
+/// The least or the greatest f32 of a warp, where -0 is below +0. A NaN gives way to a number, or
+/// with `keeps_nan` the result is a NaN.
+AtomicFunction find_float_extreme(bool is_least, bool keeps_nan);
+
 /// Those of global memory on the values of a tensor, by TensorElement.
 std::array<AtomicFunction, num_tensor_elements> tensor_reductions(std::string_view operation);
 

@@ -87,6 +87,29 @@ void gather_integers(const std::byte* registers, const MatrixMultiply& multiply,
   }
 }
 
+/// Floats of at most 8 bits, whose formats may differ.
+void gather_small_floats(const std::byte* registers, const MatrixMultiply& multiply,
+                         const Tiles& tiles, Factor<float>& a, Factor<float>& b) {
+  const auto as = [](MatrixElement element, auto gather) {
+    switch (element) {
+      case MatrixElement::e4m3:
+        return gather(E4m3{});
+      case MatrixElement::e5m2:
+        return gather(E5m2{});
+      case MatrixElement::e2m3:
+        return gather(E2m3{});
+      case MatrixElement::e3m2:
+        return gather(E3m2{});
+      default:
+        return gather(E2m1{});
+    }
+  };
+  as(multiply.a.element,
+     [&]<class Element>(Element) { gather_a<Element>(registers, multiply, tiles, a); });
+  as(multiply.b.element,
+     [&]<class Element>(Element) { gather_b<Element>(registers, multiply, tiles, b); });
+}
+
 template <class Step, class T>
 void multiply_tiles(const Tiles& tiles, const Factor<T>& a, const Factor<T>& b, Sums<T>& sums) {
   const std::size_t size = std::size_t{tiles.chunks} * tiles.per_word * tile_words;
@@ -146,9 +169,13 @@ void multiply_floats(std::byte* registers, const MatrixMultiply& multiply) {
       gather<Bfloat>(registers, multiply, tiles, a, b);
       multiply_tiles<Fused>(tiles, a, b, sums);
       break;
-    default:
+    case MatrixElement::tf32:
       gather<TensorFloat>(registers, multiply, tiles, a, b);
       multiply_tiles<Fused>(tiles, a, b, sums);
+      break;
+    default:
+      gather_small_floats(registers, multiply, tiles, a, b);
+      multiply_tiles<Exact>(tiles, a, b, sums);
       break;
   }
   if (multiply.d.element == MatrixElement::f16) {

@@ -75,6 +75,22 @@ struct E4m3 : ElementOf<std::uint32_t, float, 4> {
 struct E5m2 : ElementOf<std::uint32_t, float, 4> {  // the upper half of an f16
   static float value(std::uint32_t word) { return Half::value(word << 8); }
 };
+/// A float of so many exponent and fraction bits behind its sign in bit 5 of a byte, without
+/// infinities and NaN (OCP microscaling formats).
+template <std::uint32_t exponent_bits, std::uint32_t fraction_bits>
+struct SmallFloat : ElementOf<std::uint32_t, float, 4> {
+  static float value(std::uint32_t word) {
+    constexpr std::uint32_t unused = 5 - exponent_bits - fraction_bits;
+    constexpr std::uint32_t bias = (1u << (exponent_bits - 1)) - 1;
+    constexpr float scale = std::bit_cast<float>((127 + 127 - bias) << 23);
+    const std::uint32_t magnitude = (word & 0x1fu) >> unused << (23 - fraction_bits);
+    const auto bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * scale);
+    return std::bit_cast<float>(bits | (word & 0x20u) << 26);
+  }
+};
+using E2m3 = SmallFloat<2, 3>;
+using E3m2 = SmallFloat<3, 2>;
+using E2m1 = SmallFloat<2, 1>;
 struct Single : ElementOf<std::uint32_t, float, 1> {
   static float value(std::uint32_t word) { return std::bit_cast<float>(word); }
 };

@@ -165,6 +165,7 @@ std::optional<ProductDescriptor> ProductDescriptor::unpack(TensorKind kind, std:
   const auto field = [bits](unsigned first, unsigned count) {
     return bits >> first & ((1u << count) - 1);
   };
+  if (kind == TensorKind::f16_tf32) kind = field(7, 3) == 2 ? TensorKind::tf32 : TensorKind::f16;
   const bool scaled = is_block_scaled(kind);
   const auto d = sum_of(kind, field(4, 2));
   const auto a = element_of(kind, field(7, 3));

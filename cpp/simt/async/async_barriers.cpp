@@ -85,7 +85,9 @@ bool AsyncBarriers::execute(Warp& warp, const Step& step, std::byte* registers,
   }
   if (warp.detector != nullptr) warp.detector->work();
   trace::PhaseStep phase;
-  if (completes(barrier.kind)) phase = count_completion(registers, barrier.address, mask);
+  // Bytes of a store (`st.async`) have no row of their own: they are there at once.
+  if (completes(barrier.kind) && step.num_rows > 0)
+    phase = count_completion(registers, barrier.address, mask);
   recorder_.record_phase(warp, step, mask, phase);
   if (barrier.kind == AsyncBarrier::Kind::copies) return true;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {

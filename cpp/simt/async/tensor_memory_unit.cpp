@@ -133,36 +133,82 @@ std::optional<std::uint32_t> TensorMemoryUnit::allocate_in_both(const Issue& iss
   return first;
 }
 
-bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* registers,
+void TensorMemoryUnit::require_columns(const Issue& issue, std::uint32_t columns) const {
+  if (std::has_single_bit(columns) && columns >= TensorMemory::least_columns &&
+      columns <= tensor_columns) {
+    return;
+  }
+  stop(issue, std::to_string(columns) +
+                  " columns of tensor memory; a power of two from 32 to 512 is possible");
+}
+
+void TensorMemoryUnit::sign(const Issue& issue, TensorMemory& memory, std::uint32_t first) const {
+  TensorMemory::Allocation& made = memory.allocation_at(first);
+  made.made_by = &issue.warp.text_of(issue.step);
+  made.place = faults_.place_of(issue.warp, issue.step, issue.lane);
+}
+
+void TensorMemoryUnit::release(const Issue& issue, std::uint32_t first, std::uint32_t columns) {
+  TensorMemory& memory = *execution_.block.tensors;
+  if (!memory.release(first, columns)) {
+    stop(issue, "there is no allocation of " + std::to_string(columns) + " columns at " +
+                    hexadecimal(first) + " of tensor memory; the block has allocated " +
+                    memory.text());
+  }
+  ++execution_.async_events;
+}
+
+bool TensorMemoryUnit::find_groups(const Issue& issue, std::byte* registers, std::uint32_t mask) {
+  const TensorAllocation& request = program_.tensor_allocations[issue.step.detail];
+  TensorMemory& own = *execution_.block.tensors;
+  const std::uint32_t columns = lane_u32(registers, request.columns, static_cast<int>(issue.lane)) *
+                                TensorMemory::least_columns;
+  require_columns(issue, columns);
+  TensorMemory* other = nullptr;
+  if (request.is_of_pair) {
+    std::unique_ptr<TensorMemory>& tensors = other_block(issue).tensors;
+    if (tensors == nullptr) tensors = std::make_unique<TensorMemory>();
+    other = tensors.get();
+  }
+  const auto first = own.allocate(columns, other);
+  if (!first) return false;
+  sign(issue, own, *first);
+  if (other != nullptr) sign(issue, *other, *first);
+  for_each_lane(mask, [&](std::uint32_t lane) {
+    write_lane(registers, request.address, 4, static_cast<int>(lane),
+               *first / TensorMemory::least_columns);
+  });
+  return true;
+}
+
+bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, std::byte* registers,
                                 std::uint32_t mask) {
   using Kind = TensorAllocation::Kind;
   const TensorAllocation& request = program_.tensor_allocations[step.detail];
   const Issue issue{warp, step, static_cast<std::uint32_t>(std::countr_zero(mask))};
-  require_warp(issue, mask);
   if (execution_.block.tensors == nullptr) {
     execution_.block.tensors = std::make_unique<TensorMemory>();
   }
+  if (request.kind == Kind::find_groups) return find_groups(issue, registers, mask);
   TensorMemory& memory = *execution_.block.tensors;
+  if (request.kind == Kind::free_groups) {
+    const std::uint32_t freed = ~lane_u32(registers, request.columns, static_cast<int>(issue.lane));
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(freed));
+    release(issue, first * TensorMemory::least_columns,
+            static_cast<std::uint32_t>(std::popcount(freed)) * TensorMemory::least_columns);
+    return true;
+  }
+  require_warp(issue, mask);
   if (request.kind == Kind::relinquish) {
     memory.may_allocate = false;
     return true;
   }
   const std::uint32_t columns = same_address(
       issue, registers, {.slot = request.columns, .is_64_bits = false}, "numbers of columns");
-  if (!std::has_single_bit(columns) || columns < TensorMemory::least_columns ||
-      columns > tensor_columns) {
-    stop(issue, std::to_string(columns) +
-                    " columns of tensor memory; a power of two from 32 to 512 is possible");
-  }
+  require_columns(issue, columns);
   if (request.kind == Kind::release) {
-    const std::uint32_t address =
-        same_address(issue, registers, {.slot = request.address, .is_64_bits = false});
-    if (!memory.release(address, columns)) {
-      stop(issue, "there is no allocation of " + std::to_string(columns) + " columns at " +
-                      hexadecimal(address) + " of tensor memory; the block has allocated " +
-                      memory.text());
-    }
-    ++execution_.async_events;
+    release(issue, same_address(issue, registers, {.slot = request.address, .is_64_bits = false}),
+            columns);
     return true;
   }
   if (!memory.may_allocate) {
@@ -171,9 +217,7 @@ bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* r
   const auto first =
       request.is_of_pair ? allocate_in_both(issue, columns) : memory.allocate(columns);
   if (!first) return false;
-  TensorMemory::Allocation& made = memory.allocation_at(*first);
-  made.made_by = &warp.text_of(step);
-  made.place = faults_.place_of(warp, step, issue.lane);
+  sign(issue, memory, *first);
   const std::uint64_t target = address_in(execution_, registers, request.result, issue.lane);
   std::byte* const to = spaces_.shared_place(warp, step, issue.lane, request.result.space, target,
                                              sizeof *first, {.reads = false, .writes = true});
@@ -190,7 +234,10 @@ bool TensorMemoryUnit::allocate(Warp& warp, const Step& step, const std::byte* r
 std::string TensorMemoryUnit::text(const Warp& warp, const Step& step) const {
   const TensorAllocation& request = program_.tensor_allocations[step.detail];
   const std::byte* const registers = warp.file.data() + warp.frames.back().base;
-  return "tcgen05.alloc of " + std::to_string(lane_u32(registers, request.columns, 0)) +
+  const bool counts_groups = request.kind == TensorAllocation::Kind::find_groups;
+  const std::uint32_t unit = counts_groups ? TensorMemory::least_columns : 1;
+  const int lane = std::countr_zero(warp.async.held_mask);
+  return "tcgen05.alloc of " + std::to_string(lane_u32(registers, request.columns, lane) * unit) +
          " columns of tensor memory, of which the block has allocated " +
          execution_.block.tensors->text() +
          (request.is_of_pair ? ", by both blocks of a pair" : "");
@@ -483,7 +530,7 @@ void TensorMemoryUnit::transfer(Warp& warp, const Step& step, std::byte* registe
                                   : "; it begins at the first of them"));
   }
   for (std::uint32_t number = 0; number < count; ++number) {
-    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+    for (std::uint32_t lane = transfer.first_lane; lane < transfer.end_lane; ++lane) {
       const TensorPlace at = place_of_register(transfer.shape, lane, number);
       const std::uint32_t column =
           first.column + at.column * wide + (is_halves && lane >= 16 ? transfer.second : 0);

@@ -33,7 +33,7 @@ class TensorMemoryUnit {
         barriers_(barriers) {}
 
   /// Returns false, and does nothing, for an allocation for which there is no room.
-  [[nodiscard]] bool allocate(Warp& warp, const Step& step, const std::byte* registers,
+  [[nodiscard]] bool allocate(Warp& warp, const Step& step, std::byte* registers,
                               std::uint32_t mask);
   /// What such an allocation waits for, for messages.
   [[nodiscard]] std::string text(const Warp& warp, const Step& step) const;
@@ -65,6 +65,12 @@ class TensorMemoryUnit {
   [[nodiscard]] Block& other_block(const Issue& issue);
   /// Sets sides_ to the running block, or to the even and the odd block of its pair.
   void take_sides(const Issue& issue, bool is_of_pair);
+  void require_columns(const Issue& issue, std::uint32_t columns) const;
+  /// Notes which instruction has made the allocation at a column.
+  void sign(const Issue& issue, TensorMemory& memory, std::uint32_t first) const;
+  void release(const Issue& issue, std::uint32_t first, std::uint32_t columns);
+  /// An allocation of machine code; false if there is no room.
+  [[nodiscard]] bool find_groups(const Issue& issue, std::byte* registers, std::uint32_t mask);
   /// The first of so many columns in both blocks of a pair, when both have come for them.
   [[nodiscard]] std::optional<std::uint32_t> allocate_in_both(const Issue& issue,
                                                               std::uint32_t columns);

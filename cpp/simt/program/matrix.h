@@ -19,10 +19,21 @@ enum class MatrixElement : std::uint8_t {
   u8,
   s4,
   u4,
-  b1
+  b1,
+  e4m3,  ///< this and the next ones lie in bytes, that of 4 bits in the middle of one
+  e5m2,
+  e2m3,
+  e3m2,
+  e2m1
 };
 
+/// Floats of at most 8 bits.
+[[nodiscard]] constexpr bool is_small_float(MatrixElement element) {
+  return element >= MatrixElement::e4m3;
+}
+
 constexpr std::uint32_t bits_of(MatrixElement element) {
+  if (is_small_float(element)) return 8;
   switch (element) {
     case MatrixElement::f16:
     case MatrixElement::bf16:

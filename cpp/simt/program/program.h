@@ -360,6 +360,8 @@ struct KernelProgram {
   /// The system's bytes before the static ones. The code's addresses count them; sizes that users
   /// see do not.
   std::uint64_t reserved_shared_bytes = 0;
+  /// Machine code: blocks of a pair allocate tensor memory with words of the system's bytes.
+  bool has_pair_allocations = false;
   std::vector<SharedVariable> shared_variables;  ///< static ones, by offset
   std::uint64_t dynamic_shared_offset = 0;
   bool uses_dynamic_shared = false;

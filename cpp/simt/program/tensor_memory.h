@@ -19,18 +19,21 @@ inline constexpr std::uint32_t tensor_columns = 512;
 /// Lanes that one warp of four can load and store.
 inline constexpr std::uint32_t lanes_of_warp = 32;
 
-/// tcgen05.alloc, dealloc, relinquish_alloc_permit: by a warp.
+/// tcgen05.alloc, dealloc, relinquish_alloc_permit: by a warp. Machine code counts columns in
+/// groups of 32: it finds free groups, for both blocks of a pair at once, and frees those of a
+/// mask.
 struct TensorAllocation {
-  enum class Kind : std::uint8_t { allocate, release, relinquish };
+  enum class Kind : std::uint8_t { allocate, release, relinquish, find_groups, free_groups };
   Kind kind = Kind::allocate;
   bool is_of_pair = false;
   AddressOperand result{};       ///< allocate: where the address is written, in shared memory
-  std::uint32_t address = none;  ///< slot, of release
-  std::uint32_t columns = none;  ///< slot
+  std::uint32_t address = none;  ///< slot, of release; find_groups: for the first group's number
+  /// Slot: columns, or groups of them; free_groups: a mask of those that stay.
+  std::uint32_t columns = none;
 };
 
-/// What the factors of a product may be.
-enum class TensorKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
+/// What the factors of a product may be. Machine code has one kind for f16 and tf32.
+enum class TensorKind : std::uint8_t { f16, tf32, f16_tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
 
 [[nodiscard]] constexpr bool is_block_scaled(TensorKind kind) {
   return kind >= TensorKind::mxf8f6f4;
@@ -69,7 +72,9 @@ struct TensorTransfer {
   /// Registers hold pairs of 16 bits, which are the lower halves of neighbouring columns.
   bool is_packed = false;
   AddressOperand address{};
-  std::uint32_t second = 0;           ///< columns from the first half of l16b32x2 to the second
+  std::uint32_t second = 0;      ///< columns from the first half of l16b32x2 to the second
+  std::uint32_t first_lane = 0;  ///< machine code moves the halves of l16b32x2 one by one
+  std::uint32_t end_lane = 32;
   std::vector<std::uint32_t> values;  ///< slots
 };
 

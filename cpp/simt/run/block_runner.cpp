@@ -1,11 +1,13 @@
 #include "simt/run/block_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "simt/async/async_barriers.h"
 #include "simt/program/registers.h"
 #include "simt/state/cluster.h"
 
@@ -82,6 +84,7 @@ void BlockRunner::start(std::uint64_t place) {
                            ? program_.dynamic_shared_offset + options_.dynamic_shared_bytes
                            : program_.shared_bytes,
                        std::byte{0});
+  if (program_.has_pair_allocations) prepare_pair_allocations();
   start_checks();
   block_.barriers = {};
   block_.phases.clear();
@@ -90,6 +93,19 @@ void BlockRunner::start(std::uint64_t place) {
   fruitless_ = 0;
   block_.warps.resize(execution_.num_warps);
   for (std::uint32_t w = 0; w < execution_.num_warps; ++w) start_warp(block_.warps[w], w);
+}
+
+/// What machine code finds at 0x48 and 0x50: an mbarrier of one arrival, by which the even block of
+/// a pair tells the odd one what it has allocated for both, and the odd one that it has read it,
+/// and the parity of the phase that the block waits for next. The even one need not wait at first.
+void BlockRunner::prepare_pair_allocations() {
+  constexpr std::size_t barrier_at = 0x48;
+  constexpr std::size_t parity_at = 0x50;
+  if (block_.shared.size() < parity_at + sizeof(std::uint32_t)) return;
+  const std::uint64_t barrier = BarrierWord{.pending = 1, .expected = 1, .valid = true}.pack();
+  std::memcpy(block_.shared.data() + barrier_at, &barrier, sizeof barrier);
+  const std::uint32_t parity = 1 - rank_in_cluster(block_, execution_.cluster) % 2;
+  std::memcpy(block_.shared.data() + parity_at, &parity, sizeof parity);
 }
 
 void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {

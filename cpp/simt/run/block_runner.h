@@ -78,6 +78,7 @@ class BlockRunner {
   [[nodiscard]] Patience& patience() { return patience_; }
 
  private:
+  void prepare_pair_allocations();
   void start_warp(Warp& warp, std::uint32_t number);
   void start_checks();
   /// Watches the block's warps for a while. Returns whether they only wait for other blocks.

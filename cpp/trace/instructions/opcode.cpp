@@ -167,7 +167,8 @@ OperandWidths fragment_widths(const DecodedOpcode& decoded, std::string_view opc
     return widths;
   }
   const bool of_halves = decoded.factors == Factors::half;
-  const bool half = of_halves && !has_modifier(opcode, "F32");
+  const bool has_float_sums = of_halves || decoded.factors == Factors::fp8;
+  const bool half = has_float_sums && !has_modifier(opcode, "F32");
   const bool tf32 = has_modifier(opcode, "TF32");
   if (shape == "884") {
     set(2, 2, 2);
@@ -176,10 +177,10 @@ OperandWidths fragment_widths(const DecodedOpcode& decoded, std::string_view opc
   } else if (shape == "1688") {
     tf32 ? set(4, 2, 4) : set(2, 1, half ? 2 : 4);
   } else if (shape == "16816") {
-    of_halves ? set(4, 2, half ? 2 : 4) : set(2, 1, 4);
+    of_halves ? set(4, 2, half ? 2 : 4) : set(2, 1, half ? 2 : 4);
   } else if (shape == "16832" || shape == "16864" || shape == "168256") {
     const bool four_bits = has_modifier(opcode, "S4") || has_modifier(opcode, "U4");
-    shape == "16832" && four_bits ? set(2, 1, 4) : set(4, 2, 4);
+    shape == "16832" && four_bits ? set(2, 1, 4) : set(4, 2, half ? 2 : 4);
   } else if (shape == "168128") {
     set(2, 1, 4);
   } else {  // 8816, 8832, 88128

@@ -118,7 +118,9 @@ std::optional<TensorOperation> sass_operation(const std::vector<std::string_view
   if (!type) return {};
   for (const std::string_view word : words) {
     const auto shape = opcode->is_of_group ? separated_shape(word, " xx") : joined_shape(word);
-    if (shape) return TensorOperation{*type, shape->multiply_adds(), opcode->is_of_group};
+    if (!shape) continue;
+    const bool is_of_sm = words[0].starts_with("UTC");
+    return TensorOperation{*type, shape->multiply_adds(), opcode->is_of_group, is_of_sm};
   }
   return {};
 }
@@ -140,7 +142,8 @@ std::optional<TensorOperation> tensor_operation(std::string_view opcode) {
   });
   if (has_zeros) operation->multiply_adds /= 2;
   for (const std::string_view word : words) {
-    const bool halves = word.starts_with("kind::mxf4") || word == "cta_group::2" || word == "2CTA";
+    const bool halves = word.starts_with("kind::mxf4") || word == "UTCOMMA" ||
+                        word == "cta_group::2" || word == "2CTA";
     if (halves) operation->multiply_adds /= 2;
   }
   return operation;

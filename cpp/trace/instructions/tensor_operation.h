@@ -41,8 +41,8 @@ struct TensorOperation {
 };
 
 /// Reads shape and types of an opcode of PTX (`mma`, `wmma.mma`, `wgmma.mma_async`, `tcgen05.mma`)
-/// or SASS
-/// (`HMMA`, `IMMA`, `BMMA`, `DMMA`, `HGMMA`, `QGMMA`, `IGMMA`, `BGMMA`). Of matrices with zeros
+/// or SASS (`HMMA`, `IMMA`, `BMMA`, `DMMA`, `QMMA`, those with G of four warps, as `HGMMA`, and
+/// those with UTC of tensor memory, as `UTCHMMA`). Of matrices with zeros
 /// (`mma.sp`) it counts what is multiplied, of 4-bit floats of block-scaled kinds (`mxf4`), which
 /// take half the time, half, of two SMs' products one SM's half. Nothing for other instructions and
 /// types.

@@ -190,7 +190,8 @@ def test_roles_of_warps():
 @of_new_triton  # others choose layouts of tensor memory by other names
 def test_tensor_memory():
     x = ws.cuda.zeros(128 * 64)
-    ws.triton(in_tensor_memory, target="sm_100")[1](x, N=64)
+    trace = ws.triton(in_tensor_memory, target="sm_100")[1](x, N=64)
+    assert trace.code.startswith("sm_100")
     np.testing.assert_array_equal(np.asarray(x), np.arange(128 * 64) + 1)
 
 

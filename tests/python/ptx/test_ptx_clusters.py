@@ -126,6 +126,37 @@ def test_arrival_in_another_block():
     np.testing.assert_array_equal(out, 500 + np.arange(32))
 
 
+@pytest.mark.parametrize("kind", ["b32", "b64", "v2.b32", "v4.b32", "v2.b64"])
+def test_stores_that_complete(kind):
+    """Each block stores into the other one, whose barrier counts the bytes."""
+    words = int(kind[-2:]) // 32 * int(kind[1] if kind[0] == "v" else 1)
+    count = words if kind[-2:] == "32" else words // 2
+    registers = [f"%{'r' if kind[-2:] == '32' else 'l'}{10 + i}" for i in range(count)]
+    operand = registers[0] if count == 1 else "{" + ", ".join(registers) + "}"
+    size = int(kind[-2:]) // 8
+    body = (
+        "mov.u32 %r0, bar; mov.u32 %r1, data; setp.eq.u32 %p0, %t, 0; mov.u32 %r2, %cluster_ctarank;"
+        "@%p0 mbarrier.init.shared::cta.b64 [%r0], 1; fence.mbarrier_init.release.cluster;"
+        f"@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], {32 * 4 * words};"
+        + SYNC
+        + f"mad.lo.u32 %r3, %t, {4 * words}, %r1; xor.b32 %r2, %r2, 1;"
+        "mapa.shared::cluster.u32 %r4, %r3, %r2; mapa.shared::cluster.u32 %r5, %r0, %r2;"
+        + at("%l0", "%a0", "%g", 4 * words)
+        + "".join(f"ld.global.b{8 * size} {r}, [%l0+{size * i}];" for i, r in enumerate(registers))
+        + f"st.async.shared::cluster.mbarrier::complete_tx::bytes.{kind} [%r4], {operand}, [%r5];\n"
+        "wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r0], 0;"
+        "@!%p3 bra wait;\n"
+        + "".join(f"ld.shared.b{8 * size} {r}, [%r3+{size * i}];" for i, r in enumerate(registers))
+        + "".join(f"st.global.b{8 * size} [%l0+{size * i}], {r};" for i, r in enumerate(registers))
+        + SYNC
+    )
+    before = np.random.default_rng(3).integers(0, 2**32, 64 * words, dtype=np.uint32)
+    outside = OUTSIDE.replace("data[256]", "data[512]")
+    (out,), trace = run(body, before, grid=2, outside=outside, cluster=2)
+    np.testing.assert_array_equal(out.reshape(2, -1), before.reshape(2, -1)[::-1])
+    assert ws.simulate(trace, ws.gpu("h100-pcie")).cycles > 0
+
+
 @pytest.mark.parametrize("atomic", ["add.f32", "add.f64", "add.u32", "exch.b64"])
 def test_atomics_in_another_block(atomic):
     """Each block adds to a word of the next one; addresses say in which space they lie."""

@@ -190,6 +190,33 @@ def test_redux(partial):
             assert out[len(forms) * i + n] == functions[name](operands) % 2**32, form
 
 
+def test_redux_of_floats():
+    """-0 is below +0; a NaN gives way to a number, or with .NaN it does not."""
+    rng = np.random.default_rng(6)
+    forms = [op + mode for op in ("min", "max") for mode in ("", ".abs", ".NaN", ".abs.NaN")]
+    text = OWN_WORD + "ld.global.f32 %f0, [%l30];" + at("%l0", "%a1", "%g", 4 * len(forms))
+    for n, form in enumerate(forms):
+        text += f"redux.sync.{form}.f32 %f1, %f0, -1; st.global.f32 [%l0+{4 * n}], %f1;"
+    numbers = rng.standard_normal(32).astype(np.float32)
+    zeros = np.where(rng.random(32) < 0.5, np.float32(-0.0), np.float32(0))
+    with_nan = np.where(np.arange(32) == 7, np.float32(np.nan), numbers)
+    only_nan = np.full(32, np.nan, np.float32)
+    for values in (numbers, -np.abs(numbers), zeros, with_nan, only_nan):
+        (_, out), _ = run(text, values.view(np.uint32), per_thread(32 * len(forms)))
+        out = out.reshape(32, len(forms))
+        assert (out == out[0]).all()
+        for form, bits in zip(forms, out[0], strict=True):
+            chosen = np.abs(values) if "abs" in form else values
+            ordered = sorted((float(v), -int(np.signbit(v))) for v in chosen if v == v)
+            if len(ordered) < 32 and ("NaN" in form or not ordered):
+                assert np.isnan(bits.view(np.float32)), form
+                continue
+            value, sign = ordered[0 if "min" in form else -1]
+            got = bits.view(np.float32)
+            assert got == np.float32(value), form
+            assert np.signbit(got) == bool(sign), form
+
+
 # ---- registers ----
 
 

@@ -36,6 +36,8 @@ def random_bits(kind, count, rng):
         # A single NaN or infinity spoils its whole row: few of them.
         pick = rng.random(count)
         bits = np.where(pick < 0.98, some.astype(np.uint64), np.where(pick < 0.995, edge, bits))
+    if kind in ("e4m3", "e5m2"):  # few infinities and NaN
+        bits = np.where(rng.random(count) < 0.99, bits & 0xBF, bits)
     return [int(b) for b in bits]
 
 
@@ -55,6 +57,10 @@ FORMS = [
     *((name, ("s32", a, b, "s32")) for name in ("m8n8k32", "m16n8k32", "m16n8k64")
       for a in ("s4", "u4") for b in ("s4", "u4")),
     *((name, ("s32", "b1", "b1", "s32")) for name in ("m8n8k128", "m16n8k128", "m16n8k256")),
+    *((name, (d, a, b, d)) for name in ("m16n8k16", "m16n8k32") for d in ("f16", "f32")
+      for a, b in [("e4m3", "e5m2"), ("e5m2", "e4m3")]),
+    *(("m16n8k32", (d, a, b, d)) for d in ("f16", "f32")
+      for a, b in [("e2m1", "e3m2"), ("e3m2", "e2m3"), ("e2m3", "e2m1"), ("e4m3", "e2m1")]),
 ]  # fmt: skip
 
 
@@ -103,6 +109,8 @@ def test_mma(name, kinds):
     modifiers = [""]
     if kinds[0] == "s32":
         modifiers = [".xor.popc", ".and.popc"] if kinds[1] == "b1" else ["", ".satfinite"]
+    if {*kinds[1:3]} & {"e2m1", "e2m3", "e3m2"}:
+        modifiers = [".kind::f8f6f4"]
     for modifier in modifiers:
         warps = 2
         matrices = []
@@ -527,7 +535,8 @@ def test_faults(body, block, message):
         (MMA.replace("m16n8k8", "m7n8k8"), "this shape is not supported"),
         (MMA.replace("row.col", "col.col"), "A lies in rows and B in columns"),
         (MMA.replace("{%r4}", "{%r4, %r7}"), "operand 2 has 2 registers instead of 1"),
-        (MMA.replace("f16.f16.f16.f16", "f16.e4m3.e4m3.f16"), r"matrices of \.e4m3"),
+        (MMA.replace("f16.f16.f16.f16", "f16.e3m4.e3m4.f16"), r"matrices of \.e3m4"),
+        (MMA.replace("f16.f16.f16.f16", "f16.e4m3.e4m3.f16"), "not multiplied in this shape"),
         (MMA.replace("mma.sync", "mma.sp.sync"), "sparse matrices are not supported"),
         (MMA.replace("m16n8k8.row.col", "m8n8k4.row.col"), "compute capability 7.0"),
         (

@@ -20,7 +20,15 @@ BITS = {
     "s4": 4,
     "u4": 4,
     "b1": 1,
+    "e4m3": 8,
+    "e5m2": 8,
+    "e2m3": 8,
+    "e3m2": 8,
+    "e2m1": 8,
 }
+#: First bit in its byte, exponent bits, fraction bits and bias of floats of at most 8 bits.
+SMALL = {"e4m3": (0, 4, 3, 7), "e5m2": (0, 5, 2, 15), "e2m3": (0, 2, 3, 1),
+         "e3m2": (0, 3, 2, 3), "e2m1": (2, 2, 1, 1)}  # fmt: skip
 
 
 def _a(shape, bits):
@@ -103,8 +111,27 @@ def unpack(registers, kind):
     return [reg >> j & mask for reg in registers for j in range(0, width, BITS[kind])]
 
 
+def small_float(bits, kind):
+    """Return sign and value of a float of at most 8 bits; of infinities and NaN None."""
+    first, exponent_bits, fraction_bits, bias = SMALL[kind]
+    bits >>= first
+    sign = bits >> exponent_bits + fraction_bits & 1
+    exponent = bits >> fraction_bits & (1 << exponent_bits) - 1
+    fraction = bits & (1 << fraction_bits) - 1
+    if (kind == "e5m2" and exponent == 31) or (kind == "e4m3" and bits & 0x7F == 0x7F):
+        return sign, None
+    value = Fraction(fraction + (1 << fraction_bits if exponent else 0))
+    value *= Fraction(2) ** (max(exponent, 1) - bias - fraction_bits)
+    return sign, -value if sign else value
+
+
 def convert(bits, kind, target):
     """Return a float in a format with at least its precision and range."""
+    if kind in SMALL:
+        sign, value = small_float(bits, kind)
+        if value is not None:
+            return encode(value, target, sign_of_zero=sign)
+        return sign << 31 | 0x7F800000 if bits & 0x7F == 0x7C else NAN[target]
     if kind == "tf32":
         bits, kind = bits & 0xFFFFE000, "f32"
     if kind == target:

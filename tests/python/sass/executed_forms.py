@@ -8,6 +8,7 @@ the operands that it has there.
 
 import argparse
 import csv
+import re
 from pathlib import Path
 
 from warpstack import _core
@@ -19,6 +20,7 @@ NAN = {"-QNAN": "0xffc00000", "+QNAN": "0x7fc00000"}
 
 def listed_operands(text):
     """Return operands as a listing has them."""
+    text = re.sub(r"^(R\d+) (?=0x)", r"\1,", text)  # of RET
     text = text.replace(" ", "").replace(".reuse", "")
     for name, bits in NAN.items():
         text = text.replace(name, bits)

@@ -125,12 +125,26 @@ matrices = module_named("test_ptx_matrix")
     [
         (name, kinds)
         for name, kinds in matrices.FORMS
-        # sm_80 has one type for both accumulators, and one shape of f64.
-        if kinds[0] == kinds[3] and (kinds[1] != "f64" or name == "m8n8k4")
+        # sm_80 has one type for both accumulators, one shape of f64, and no floats of 8 bits.
+        if kinds[0] == kinds[3] and (kinds[1] != "f64" or name == "m8n8k4") and kinds[1][0] != "e"
     ],
     ids=lambda v: v if v[0] == "m" else ".".join(v),
 )
 def test_matrices(name, kinds, monkeypatch):
+    check_matrices("sm_80", name, kinds, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [(name, kinds) for name, kinds in matrices.FORMS if kinds[1][0] == "e"],
+    ids=lambda v: v if v[0] == "m" else ".".join(v),
+)
+def test_matrices_of_small_floats(name, kinds, monkeypatch):
+    check_matrices("sm_120a", name, kinds, monkeypatch)
+
+
+def check_matrices(arch, name, kinds, monkeypatch):
     plain = matrices.run_mma
 
     def run_mma(opcode, *arguments):
@@ -138,10 +152,10 @@ def test_matrices(name, kinds, monkeypatch):
         table = trace.instructions
         names = set(table[table.op_class == "tensor"].opcode)
         assert names
-        assert all(found.startswith(("HMMA", "IMMA", "DMMA", "BMMA")) for found in names)
+        assert all(found[:4] in ("HMMA", "IMMA", "DMMA", "BMMA", "QMMA") for found in names)
         rows = pd.DataFrame({"op_class": ["tensor"], "opcode": [opcode]})  # what PTX's trace has
         return out, types.SimpleNamespace(instructions=rows)
 
-    monkeypatch.setattr(ws.cuda, "compile", machine_forms.compiler_for("sm_80"))
+    monkeypatch.setattr(ws.cuda, "compile", machine_forms.compiler_for(arch))
     monkeypatch.setattr(matrices, "run_mma", run_mma)
     matrices.test_mma(name, kinds)

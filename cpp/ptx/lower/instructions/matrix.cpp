@@ -16,10 +16,12 @@ namespace {
 
 MatrixElement element_named(std::string_view word) {
   static constexpr std::pair<std::string_view, MatrixElement> names[] = {
-      {"f16", MatrixElement::f16}, {"bf16", MatrixElement::bf16}, {"tf32", MatrixElement::tf32},
-      {"f32", MatrixElement::f32}, {"f64", MatrixElement::f64},   {"s32", MatrixElement::s32},
-      {"s8", MatrixElement::s8},   {"u8", MatrixElement::u8},     {"s4", MatrixElement::s4},
-      {"u4", MatrixElement::u4},   {"b1", MatrixElement::b1}};
+      {"f16", MatrixElement::f16},   {"bf16", MatrixElement::bf16}, {"tf32", MatrixElement::tf32},
+      {"f32", MatrixElement::f32},   {"f64", MatrixElement::f64},   {"s32", MatrixElement::s32},
+      {"s8", MatrixElement::s8},     {"u8", MatrixElement::u8},     {"s4", MatrixElement::s4},
+      {"u4", MatrixElement::u4},     {"b1", MatrixElement::b1},     {"e4m3", MatrixElement::e4m3},
+      {"e5m2", MatrixElement::e5m2}, {"e2m3", MatrixElement::e2m3}, {"e3m2", MatrixElement::e3m2},
+      {"e2m1", MatrixElement::e2m1}};
   for (const auto& [name, element] : names) {
     if (word == name) return element;
   }
@@ -116,6 +118,10 @@ void check_matrix_types(const MatrixShape& shape, MatrixElement a, MatrixElement
   const auto is_integer = [](MatrixElement e) {
     return e >= MatrixElement::s8 && e <= MatrixElement::u4;
   };
+  if (is_small_float(a) && is_small_float(b)) {
+    const bool sums_fit = c == d && (c == MatrixElement::f16 || c == MatrixElement::f32);
+    if (sums_fit && !wmma && shape.m == 16 && has_matrix_shape(shape, a, wmma)) return;
+  }
   const bool same = a == b || (is_integer(a) && is_integer(b) && bits_of(a) == bits_of(b));
   bool fits = false;
   switch (a) {
@@ -133,6 +139,12 @@ void check_matrix_types(const MatrixShape& shape, MatrixElement a, MatrixElement
     case MatrixElement::f32:
     case MatrixElement::s32:
     case MatrixElement::none:
+      break;
+    case MatrixElement::e4m3:
+    case MatrixElement::e5m2:
+    case MatrixElement::e2m3:
+    case MatrixElement::e3m2:
+    case MatrixElement::e2m1:
       break;
     default:
       fits = c == MatrixElement::s32 && d == MatrixElement::s32;
@@ -325,9 +337,10 @@ void mma(Emitter& e, Modifiers& modifiers) {
   if (modifiers.take("sp") || modifiers.take_prefix("sp::")) {
     throw Unsupported{"sparse matrices are not supported"};
   }
-  if (modifiers.take_prefix("kind::") || modifiers.take("block_scale")) {
-    throw Unsupported{"matrices of 4-bit to 8-bit floats are not supported"};
+  if (modifiers.take("block_scale")) {
+    throw Unsupported{"matrices with scales for blocks are not supported"};
   }
+  modifiers.take("kind::f8f6f4");
   multiply(e, modifiers, false);
 }
 

@@ -149,6 +149,10 @@ void ld(Emitter& e, Modifiers& modifiers) {
 }
 
 void st(Emitter& e, Modifiers& modifiers) {
+  const bool is_async = modifiers.take("async");
+  if (is_async && !modifiers.take("mbarrier::complete_tx::bytes")) {
+    throw Unsupported{"it does not name .mbarrier::complete_tx::bytes"};
+  }
   const MemoryModifiers space = take_space(e, modifiers);
   const std::uint8_t elements = take_elements(modifiers);
   const Type type = modifiers.need_type();
@@ -170,6 +174,13 @@ void st(Emitter& e, Modifiers& modifiers) {
   uses.push_back(access.address);
   e.emit(Action::store, e.program().memory, access, {}, uses);
   set_memory_row(e, space.space, MemoryKind::store, bytes_of(type) * elements);
+  if (!is_async) return;
+  e.set_row_step();
+  simt::AsyncBarrier barrier{.kind = simt::AsyncBarrier::Kind::complete};
+  barrier.address = address_operand(e, e.operand(2), AddressSpace::shared);
+  barrier.bytes = e.constant(bytes_of(type) * elements, 4);
+  e.emit(Action::async_barrier, e.program().async_barriers, barrier, {},
+         {barrier.address.slot, barrier.bytes});
 }
 
 void cp(Emitter& e, Modifiers& modifiers) {

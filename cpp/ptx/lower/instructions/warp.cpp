@@ -67,15 +67,27 @@ void redux(Emitter& e, Modifiers& modifiers) {
   for (const std::string_view candidate : names) {
     if (modifiers.take(candidate)) name = candidate;
   }
+  const bool is_of_sizes = modifiers.take("abs");
+  const bool keeps_nan = modifiers.take("NaN");
   const Type type = modifiers.need_type();
   Collective collective{.type = type};
-  collective.combine = find_atomic(name, type, false);
-  if (collective.combine == nullptr || bytes_of(type) != 4) {
+  if (type == Type::f32 && (name == "min" || name == "max")) {
+    collective.combine = find_float_extreme(name == "min", keeps_nan);
+  } else if (!is_of_sizes && !keeps_nan) {
+    collective.combine = find_atomic(name, type, false);
+  }
+  if (collective.combine == nullptr || bytes_of(type) != 4 ||
+      (type == Type::f32 && name == "add")) {
     throw Unsupported{"this reduction is not supported"};
   }
-  collective.a = e.in(1, Type::b32);
+  collective.a = e.in(1, type == Type::f32 ? Type::f32 : Type::b32);
+  if (is_of_sizes) {
+    const std::uint32_t size = e.temporary(4);
+    e.lanes({.operation = Operation::abs, .type = Type::f32}, size, {collective.a});
+    collective.a = size;
+  }
   collective.members = e.in(2, Type::b32);
-  collective.result = e.out(0, Type::b32);
+  collective.result = e.out(0, type == Type::f32 ? Type::f32 : Type::b32);
   add_collective(e, Action::reduce, collective);
 }
 

@@ -122,6 +122,7 @@ void copy_tile(Lowerer& to, Form& form, bool to_shared, bool reduces) {
   }
   if (copy.dimensions == 0) to.refuse("it names no number of dimensions");
   const bool to_many = form.take("MULTICAST");
+  copy.is_of_pair = form.take("2CTA");
   if (reduces) copy.reductions = simt::tensor_reductions(take_operation(to, form));
   const Slot tile = registers_in(to, form.next());
   copy.tile = ranked_address(tile);

@@ -24,6 +24,7 @@ struct Shape {
 // Shapes as opcodes name them, by the digits of M, N and K, for each kind of element.
 constexpr Shape half_shapes[] = {{"1688", 16, 8, 8}, {"16816", 16, 8, 16}};
 constexpr Shape tf32_shapes[] = {{"1684", 16, 8, 4}, {"1688", 16, 8, 8}};
+constexpr Shape small_float_shapes[] = {{"16816", 16, 8, 16}, {"16832", 16, 8, 32}};
 constexpr Shape byte_shapes[] = {{"8816", 8, 8, 16}, {"16816", 16, 8, 16}, {"16832", 16, 8, 32}};
 constexpr Shape nibble_shapes[] = {{"8832", 8, 8, 32}, {"16832", 16, 8, 32}, {"16864", 16, 8, 64}};
 constexpr Shape double_shapes[] = {{"884", 8, 8, 4},
@@ -86,6 +87,25 @@ void emit_multiply(Lowerer& to, Form& form, const Shape& shape, MatrixElement a,
   }
 }
 
+/// Takes the types of both factors, in order: the same one may be there twice.
+std::array<MatrixElement, 2> take_factors(
+    Lowerer& to, Form& form, std::span<const std::pair<std::string_view, MatrixElement>> elements) {
+  const std::string_view opcode = form.instruction().opcode;
+  std::array<MatrixElement, 2> types{};
+  std::array<std::size_t, 2> places{};
+  std::size_t found = 0;
+  for (const auto& [name, element] : elements) {
+    for (std::size_t from = 0; found < 2 && form.take(name); ++found) {
+      places[found] = opcode.find("." + std::string(name), from);
+      from = places[found] + 1;
+      types[found] = element;
+    }
+  }
+  if (found != 2) to.refuse("it does not name the types of both factors");
+  if (places[1] < places[0]) std::swap(types[0], types[1]);
+  return types;
+}
+
 }  // namespace
 
 void handlers::hmma(Lowerer& to, Form& form) {
@@ -109,20 +129,7 @@ void handlers::imma(Lowerer& to, Form& form) {
                                                                      {"U8", MatrixElement::u8},
                                                                      {"S4", MatrixElement::s4},
                                                                      {"U4", MatrixElement::u4}};
-  // Both types in order: the same one may be there twice.
-  const std::string_view opcode = form.instruction().opcode;
-  MatrixElement types[2] = {};
-  std::size_t places[2] = {};
-  std::size_t found = 0;
-  for (const auto& [name, element] : elements) {
-    for (std::size_t from = 0; found < 2 && form.take(name); ++found) {
-      places[found] = opcode.find("." + std::string(name), from);
-      from = places[found] + 1;
-      types[found] = element;
-    }
-  }
-  if (found != 2) to.refuse("it does not name the types of both factors");
-  if (places[1] < places[0]) std::swap(types[0], types[1]);
+  const std::array<MatrixElement, 2> types = take_factors(to, form, elements);
   if (simt::bits_of(types[0]) != simt::bits_of(types[1])) {
     to.refuse("factors of different widths are not executed");
   }
@@ -131,6 +138,19 @@ void handlers::imma(Lowerer& to, Form& form) {
   simt::MatrixMultiply multiply;
   multiply.saturate = form.take("SAT");
   emit_multiply(to, form, shape, types[0], types[1], MatrixElement::s32, multiply);
+}
+
+/// Floats of at most 8 bits.
+void handlers::qmma(Lowerer& to, Form& form) {
+  constexpr std::pair<std::string_view, MatrixElement> elements[] = {{"E4M3", MatrixElement::e4m3},
+                                                                     {"E5M2", MatrixElement::e5m2},
+                                                                     {"E2M3", MatrixElement::e2m3},
+                                                                     {"E3M2", MatrixElement::e3m2},
+                                                                     {"E2M1", MatrixElement::e2m1}};
+  const MatrixElement sums = form.take("F32") ? MatrixElement::f32 : MatrixElement::f16;
+  if (sums == MatrixElement::f16) form.take("F16");
+  const std::array<MatrixElement, 2> types = take_factors(to, form, elements);
+  emit_multiply(to, form, shape_in(to, form, small_float_shapes), types[0], types[1], sums);
 }
 
 void handlers::dmma(Lowerer& to, Form& form) {

@@ -4,6 +4,7 @@
 
 #include "sass/lower/handlers.h"
 #include "sass/lower/memory_operands.h"
+#include "simt/program/address_space.h"
 
 namespace warpstack::sass {
 namespace {
@@ -187,5 +188,30 @@ void handlers::cctl(Lowerer& to, Form& form) { ignore<1>(to, form); }
 
 /// Its operands are a barrier, how many may be pending, and other barriers.
 void handlers::depbar(Lowerer& to, Form& form) { ignore<3>(to, form); }
+
+/// A store to shared memory of the cluster, and its bytes at an mbarrier. Registers have both
+/// addresses.
+void handlers::stas(Lowerer& to, Form& form) {
+  MemoryAccess access;
+  access.space = AddressSpace::shared;
+  take_width(form, access);
+  take_order(form, access);
+  const Operand& place = form.next();
+  if (place.suffix != "64" || place.integer != 0 || place.uniform_base != Operand::no_base) {
+    to.refuse("operand " + place.text + " is not like [R2.64]");
+  }
+  set_address(to, access, place, true);
+  access.address_is_64_bits = false;
+  const simt::AddressOperand address = simt::ranked_address(access.address);
+  access.offset = address.offset;
+  simt::AsyncBarrier barrier{.kind = simt::AsyncBarrier::Kind::complete};
+  barrier.address = simt::ranked_address(access.address_high);
+  access.address_high = simt::none;
+  barrier.bytes = to.frame().literal(4u * access.elements);
+  set_values(to, access, form.next(), false);
+  emit_access(to, Action::store, access);
+  to.emit(Action::async_barrier, static_cast<std::uint32_t>(to.program().async_barriers.size()));
+  to.program().async_barriers.push_back(barrier);
+}
 
 }  // namespace warpstack::sass

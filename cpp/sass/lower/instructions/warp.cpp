@@ -121,4 +121,30 @@ void handlers::redux(Lowerer& to, Form& form) {
   emit_collective(to, Action::reduce, collective);
 }
 
+/// The least or greatest float, with ABS of the sizes.
+void handlers::credux(Lowerer& to, Form& form) {
+  const bool of_sizes = form.left() == "MINABS" || form.left() == "MAXABS";
+  const bool is_least = form.left().starts_with("MIN");
+  if (!is_least && !form.left().starts_with("MAX")) to.refuse("it is neither MIN nor MAX");
+  form.take(form.left());
+  Collective collective;
+  if (form.take("F32")) {
+    collective.type = Type::f32;
+    collective.combine = simt::find_float_extreme(is_least, form.take("NAN"));
+  } else {
+    collective.type = form.take("S32") ? Type::s32 : Type::u32;
+    collective.combine = simt::find_atomic(is_least ? "min" : "max", collective.type, false);
+  }
+  collective.result = to.target(form.next());
+  const Operand& source = form.next();
+  const bool is_float = collective.type == Type::f32;
+  collective.a = is_float ? to.signed_real_word(source) : to.integer(source);
+  if (of_sizes) {
+    const Slot size = to.temporary();
+    to.emit(Operation::abs, Type::f32, size, {collective.a});
+    collective.a = size;
+  }
+  emit_collective(to, Action::reduce, collective);
+}
+
 }  // namespace warpstack::sass

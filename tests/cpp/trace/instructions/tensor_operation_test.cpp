@@ -44,6 +44,13 @@ TEST(TensorOperation, ReadsShapesAndTypes) {
       {"HGMMA.64x256x16.F32", {f16_f32, 65536, true}},
       {"QGMMA.64x64x32.F32.E4M3.E4M3", {f8, 32768, true}},
       {"IGMMA.64x64x32.S8.S8", {s8, 32768, true}},
+      {"QMMA.16832.F32.E4M3.E2M1", {f8, 4096, false}},
+      // For all four schedulers; of pairs for one of two SMs; of 4 bits at twice the rate.
+      {"UTCHMMA.128x256x16.F32.F16.F16", {f16_f32, 131072, true, true}},
+      {"UTCHMMA.128x64x8.F32.TF32.TF32", {tf32, 16384, true, true}},
+      {"UTCIMMA.WS.64x64x32.S32.S8.U8", {s8, 32768, true, true}},
+      {"UTCQMMA.2CTA.256x128x32.F32.E4M3.E5M2", {f8, 131072, true, true}},
+      {"UTCOMMA.4X.128x64x64.F32.E2M1.E2M1", {f8, 65536, true, true}},
   };
   for (const Named& one : cases) {
     const auto found = tensor_operation(one.opcode);
@@ -54,10 +61,11 @@ TEST(TensorOperation, ReadsShapesAndTypes) {
 
 TEST(TensorOperation, OthersAreNone) {
   for (const char* opcode :
-       {"HMMA", "HMMA.F32", "HMMA.9916.F32", "mma", "mma.sync.aligned.m16n8k16.row.col",
-        "mma.sync.aligned.m16n8.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.e9m9.e9m9",
-        "wgmma.fence.sync.aligned", "HFMA2.MMA", "FFMA", "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
-        "HGMMA.64x.F32", "HGMMA.0x8x16.F32", "HMMA.16899999999", ""}) {
+       {"HMMA", "UTCHMMA", "UTCOMMA.4X", "HMMA.F32", "HMMA.9916.F32", "mma",
+        "mma.sync.aligned.m16n8k16.row.col", "mma.sync.aligned.m16n8.f32.f16.f16.f32",
+        "mma.sync.aligned.m16n8k16.row.col.f32.e9m9.e9m9", "wgmma.fence.sync.aligned", "HFMA2.MMA",
+        "FFMA", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "HGMMA.64x.F32", "HGMMA.0x8x16.F32",
+        "HMMA.16899999999", ""}) {
     EXPECT_FALSE(tensor_operation(opcode)) << opcode;
   }
 }
