@@ -44,9 +44,7 @@ def module() -> Any:
     return ws.cuda.compile(SOURCE.read_text())
 
 
-def launch(
-    name: str, grid: Any, block: Any, *arguments: Any
-) -> Callable[[], ws.KernelTrace]:
+def launch(name: str, grid: Any, block: Any, *arguments: Any) -> Callable[[], ws.KernelTrace]:
     """Return what launches a kernel; arrays among the arguments are copied to the device."""
 
     def run() -> ws.KernelTrace:
@@ -64,7 +62,9 @@ def matrix(name: str, pitch: int = SIZE) -> Callable[[], ws.KernelTrace]:
     return launch(name, (tiles, tiles), (32, 8), words, words.copy(), np.int32(pitch))
 
 
-def vector(name: str, blocks: int = 1728, words: int = 1, **arguments: Any) -> Callable[[], ws.KernelTrace]:
+def vector(
+    name: str, blocks: int = 1728, words: int = 1, **arguments: Any
+) -> Callable[[], ws.KernelTrace]:
     """Return what goes through a vector of so many words per thread."""
     rng = np.random.default_rng(1)
     size = blocks * THREADS
@@ -80,20 +80,34 @@ def vector(name: str, blocks: int = 1728, words: int = 1, **arguments: Any) -> C
 
 def pairs() -> list[Pair]:
     """Return the pairs of the table."""
+    naive, tiled, padded = (matrix(f"transpose_{kind}") for kind in ("naive", "tiled", "padded"))
+    modulo, strided, sequential = (
+        vector(f"reduce_{kind}") for kind in ("modulo", "strided", "sequential")
+    )
+    in_global, in_shared = (
+        [vector(f"histogram_{kind}", 432, 16, bins=bins) for bins in (256, 4)]
+        for kind in ("global", "private")
+    )
+    conflicts, divergence = ("no_bank_conflicts",), ("no_divergence",)
     return [
-        Pair("transpose: tile", matrix("transpose_naive"), matrix("transpose_padded"), ("coalesced",)),
-        Pair("transpose: padded tile", matrix("transpose_tiled"), matrix("transpose_padded"), ("no_bank_conflicts",)),
-        Pair("transpose: pitch 544", matrix("transpose_naive"), matrix("transpose_naive", 544), ("padded_pitch",)),
-        Pair("tiled transpose: pitch 544", matrix("transpose_padded"), matrix("transpose_padded", 544), ("padded_pitch",)),
-        Pair("array of structures", vector("aos", words=8), vector("soa", words=8), ("coalesced",)),
-        Pair("reduction: sequential addresses", vector("reduce_modulo"), vector("reduce_sequential"), ("no_divergence", "no_bank_conflicts")),
-        Pair("reduction: contiguous threads", vector("reduce_modulo"), vector("reduce_strided"), ("no_divergence",)),
-        Pair("reduction: no bank conflicts", vector("reduce_strided"), vector("reduce_sequential"), ("no_bank_conflicts",)),
-        Pair("branch by warps", vector("branch_lanes"), vector("branch_warps"), ("no_divergence",)),
-        Pair("histogram: private", vector("histogram_global", 432, 16), vector("histogram_private", 432, 16), ("private_atomics",)),
-        Pair("histogram of 4 bins: private", vector("histogram_global", 432, 16, bins=4), vector("histogram_private", 432, 16, bins=4), ("private_atomics",)),
-        Pair("sum: in warps first", vector("count_lanes"), vector("count_warps"), ("combined_atomics",)),
-    ]  # fmt: skip
+        Pair("transpose: tile", naive, padded, ("coalesced",)),
+        Pair("transpose: padded tile", tiled, padded, conflicts),
+        Pair("transpose: pitch 544", naive, matrix("transpose_naive", 544), ("padded_pitch",)),
+        Pair("tile: pitch 544", padded, matrix("transpose_padded", 544), ("padded_pitch",)),
+        Pair("structure of arrays", vector("aos", words=8), vector("soa", words=8), ("coalesced",)),
+        Pair("reduction: sequential", modulo, sequential, (*divergence, *conflicts)),
+        Pair("reduction: contiguous threads", modulo, strided, divergence),
+        Pair("reduction: no bank conflicts", strided, sequential, conflicts),
+        Pair("branch by warps", vector("branch_lanes"), vector("branch_warps"), divergence),
+        Pair("histogram: private", in_global[0], in_shared[0], ("private_atomics",)),
+        Pair("four bins: private", in_global[1], in_shared[1], ("private_atomics",)),
+        Pair(
+            "sum: in warps first",
+            vector("count_lanes"),
+            vector("count_warps"),
+            ("combined_atomics",),
+        ),
+    ]
 
 
 def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, float]:

@@ -8,7 +8,8 @@ extern "C" __global__ void transpose_tiled(float* out, const float* in, int pitc
   int x = blockIdx.x * T + threadIdx.x, y = blockIdx.y * T + threadIdx.y;
   for (int j = 0; j < T; j += 8) t[threadIdx.y + j][threadIdx.x] = in[(y + j) * pitch + x];
   __syncthreads();
-  x = blockIdx.y * T + threadIdx.x; y = blockIdx.x * T + threadIdx.y;
+  x = blockIdx.y * T + threadIdx.x;
+  y = blockIdx.x * T + threadIdx.y;
   for (int j = 0; j < T; j += 8) out[(y + j) * pitch + x] = t[threadIdx.x][threadIdx.y + j];
 }
 extern "C" __global__ void transpose_padded(float* out, const float* in, int pitch) {
@@ -16,7 +17,8 @@ extern "C" __global__ void transpose_padded(float* out, const float* in, int pit
   int x = blockIdx.x * T + threadIdx.x, y = blockIdx.y * T + threadIdx.y;
   for (int j = 0; j < T; j += 8) t[threadIdx.y + j][threadIdx.x] = in[(y + j) * pitch + x];
   __syncthreads();
-  x = blockIdx.y * T + threadIdx.x; y = blockIdx.x * T + threadIdx.y;
+  x = blockIdx.y * T + threadIdx.x;
+  y = blockIdx.x * T + threadIdx.y;
   for (int j = 0; j < T; j += 8) out[(y + j) * pitch + x] = t[threadIdx.x][threadIdx.y + j];
 }
 extern "C" __global__ void reduce_modulo(float* out, const float* in) {
@@ -24,7 +26,10 @@ extern "C" __global__ void reduce_modulo(float* out, const float* in) {
   int t = threadIdx.x;
   s[t] = in[blockIdx.x * 256 + t];
   __syncthreads();
-  for (int k = 1; k < 256; k *= 2) { if (t % (2 * k) == 0) s[t] += s[t + k]; __syncthreads(); }
+  for (int k = 1; k < 256; k *= 2) {
+    if (t % (2 * k) == 0) s[t] += s[t + k];
+    __syncthreads();
+  }
   if (t == 0) out[blockIdx.x] = s[0];
 }
 extern "C" __global__ void reduce_strided(float* out, const float* in) {
@@ -32,7 +37,11 @@ extern "C" __global__ void reduce_strided(float* out, const float* in) {
   int t = threadIdx.x;
   s[t] = in[blockIdx.x * 256 + t];
   __syncthreads();
-  for (int k = 1; k < 256; k *= 2) { int i = 2 * k * t; if (i < 256) s[i] += s[i + k]; __syncthreads(); }
+  for (int k = 1; k < 256; k *= 2) {
+    int i = 2 * k * t;
+    if (i < 256) s[i] += s[i + k];
+    __syncthreads();
+  }
   if (t == 0) out[blockIdx.x] = s[0];
 }
 extern "C" __global__ void reduce_sequential(float* out, const float* in) {
@@ -40,31 +49,42 @@ extern "C" __global__ void reduce_sequential(float* out, const float* in) {
   int t = threadIdx.x;
   s[t] = in[blockIdx.x * 256 + t];
   __syncthreads();
-  for (int k = 128; k > 0; k /= 2) { if (t < k) s[t] += s[t + k]; __syncthreads(); }
+  for (int k = 128; k > 0; k /= 2) {
+    if (t < k) s[t] += s[t + k];
+    __syncthreads();
+  }
   if (t == 0) out[blockIdx.x] = s[0];
 }
 extern "C" __global__ void branch_lanes(float* out, const float* in) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float v = in[i];
-  if (threadIdx.x & 1) { for (int k = 0; k < 64; ++k) v = v * 1.01f + 0.5f; }
-  else { for (int k = 0; k < 64; ++k) v = sqrtf(v + 1.0f); }
+  if (threadIdx.x & 1) {
+    for (int k = 0; k < 64; ++k) v = v * 1.01f + 0.5f;
+  } else {
+    for (int k = 0; k < 64; ++k) v = sqrtf(v + 1.0f);
+  }
   out[i] = v;
 }
 extern "C" __global__ void branch_warps(float* out, const float* in) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float v = in[i];
-  if (threadIdx.x >= blockDim.x / 2) { for (int k = 0; k < 64; ++k) v = v * 1.01f + 0.5f; }
-  else { for (int k = 0; k < 64; ++k) v = sqrtf(v + 1.0f); }
+  if (threadIdx.x >= blockDim.x / 2) {
+    for (int k = 0; k < 64; ++k) v = v * 1.01f + 0.5f;
+  } else {
+    for (int k = 0; k < 64; ++k) v = sqrtf(v + 1.0f);
+  }
   out[i] = v;
 }
 extern "C" __global__ void histogram_global(unsigned* bins, const unsigned* in, int n) {
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&bins[in[i]], 1u);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&bins[in[i]], 1u);
 }
 extern "C" __global__ void histogram_private(unsigned* bins, const unsigned* in, int n) {
   __shared__ unsigned s[256];
   s[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&s[in[i]], 1u);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&s[in[i]], 1u);
   __syncthreads();
   atomicAdd(&bins[threadIdx.x], s[threadIdx.x]);
 }
@@ -78,14 +98,18 @@ extern "C" __global__ void count_warps(unsigned* n, const unsigned* in) {
   for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d);
   if (threadIdx.x % 32 == 0) atomicAdd(n + (blockIdx.x & 63), v);
 }
-struct P { float a[8]; };
+struct P {
+  float a[8];
+};
 extern "C" __global__ void aos(float* out, const P* in) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  float v = 0; for (int k = 0; k < 8; ++k) v += in[i].a[k];
+  float v = 0;
+  for (int k = 0; k < 8; ++k) v += in[i].a[k];
   out[i] = v;
 }
 extern "C" __global__ void soa(float* out, const float* in, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  float v = 0; for (int k = 0; k < 8; ++k) v += in[k * n + i];
+  float v = 0;
+  for (int k = 0; k < 8; ++k) v += in[k * n + i];
   out[i] = v;
 }

@@ -126,8 +126,7 @@ class Coalesced final : public BlockChange {
     kept_.clear();
     for (const Candidate& each : candidates_) {
       const auto size = static_cast<std::uint32_t>(std::popcount(each.sectors));
-      const std::uint32_t taken =
-          std::min(size, least - static_cast<std::uint32_t>(kept_.size()));
+      const std::uint32_t taken = std::min(size, least - static_cast<std::uint32_t>(kept_.size()));
       // Of a line that was kept in part the next sectors.
       const std::uint32_t first = each.use->kept % size;
       std::uint32_t number = 0;

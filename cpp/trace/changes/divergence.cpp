@@ -152,8 +152,7 @@ class NoDivergence final : public BlockChange {
       has_passes = has_passes || part.passes != 0;
       passes += part.passes != 0 ? part.passes : implied_passes(part.sectors);
       for (std::size_t i = 0; i < part.sectors.size(); ++i) {
-        const auto [entry, is_new] =
-            place_of_sector_.try_emplace(part.sectors[i], sectors_.size());
+        const auto [entry, is_new] = place_of_sector_.try_emplace(part.sectors[i], sectors_.size());
         if (is_new) {
           sectors_.push_back(part.sectors[i]);
           if (!part.bytes.empty()) bytes_.push_back(0);
@@ -174,8 +173,8 @@ class NoDivergence final : public BlockChange {
   std::vector<Gathering> gatherings_;  ///< in the order in which the first warp comes there
   std::unordered_map<std::uint64_t, std::size_t> number_;  ///< of a gathering, by row and time
   std::vector<Issued> partial_;
-  std::vector<std::size_t> place_;         ///< in the block, of partial executions
-  std::vector<std::uint32_t> keeper_of_;   ///< by place in the block
+  std::vector<std::size_t> place_;        ///< in the block, of partial executions
+  std::vector<std::uint32_t> keeper_of_;  ///< by place in the block
   std::vector<Keeper> keepers_;
   std::vector<std::uint64_t> times_;
   std::vector<std::uint64_t> sectors_;

@@ -58,7 +58,7 @@ class PrivateAtomics final : public BlockChange {
     one.count = turns;
   }
 
-  std::vector<std::uint32_t> shared_row_;  ///< the same atomic on shared memory
+  std::vector<std::uint32_t> shared_row_;                  ///< the same atomic on shared memory
   std::unordered_map<std::uint64_t, std::uint32_t> seen_;  ///< bytes of the block's sectors
   std::vector<std::uint64_t> sectors_;
   std::vector<std::uint32_t> bytes_;

@@ -28,8 +28,8 @@ class NoBankConflicts final : public BlockChange {
   }
 };
 
-/// Lanes of an atomic that meet at a word are added up first: one lane for each word and warp. Those
-/// of shared memory take the least passes.
+/// Lanes of an atomic that meet at a word are added up first: one lane for each word and warp.
+/// Those of shared memory take the least passes.
 class CombinedAtomics final : public BlockChange {
  public:
   using BlockChange::BlockChange;
@@ -214,8 +214,7 @@ std::vector<RowRoom> room_for_changes(const KernelTrace& trace, const InterruptC
         for (std::size_t i = 0; i < one.lanes.size(); ++i) {
           const AtomicLanes& lanes_here = one.lanes[i];
           found.meeting_lanes +=
-              repeats *
-              (lanes_here.sector - combined(lanes_here, one.bytes[i], row.width).sector);
+              repeats * (lanes_here.sector - combined(lanes_here, one.bytes[i], row.width).sector);
         }
       } else if (is_of_lanes(row)) {
         const std::uint32_t least = least_sectors(row, one);

@@ -45,7 +45,7 @@ struct RowRoom {
   std::uint64_t meeting_lanes = 0;  ///< of atomics beyond one for each word and warp
   std::uint64_t atomics = 0;        ///< executions of atomics that go through the caches
   std::uint64_t waits = 0;          ///< executions of block barriers
-  std::uint64_t pitch = 0;          ///< sectors from row to row of an array, if they are many; else 0
+  std::uint64_t pitch = 0;  ///< sectors from row to row of an array, if they are many; else 0
 
   bool operator==(const RowRoom&) const = default;
 };

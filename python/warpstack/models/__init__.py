@@ -18,7 +18,7 @@ from warpstack.models.prediction import (
 if TYPE_CHECKING:
     from warpstack.models import mwp_cwp
     from warpstack.models.frequency import CrispCounters, dvfs
-    from warpstack.models.program_changes import PROGRAM_CHANGES, program_gains, changes_that_apply
+    from warpstack.models.program_changes import PROGRAM_CHANGES, changes_that_apply, program_gains
     from warpstack.models.rooflines import roofline
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "CrispCounters",
     "Prediction",
     "application_totals",
+    "changes_that_apply",
     "dvfs",
     "evaluate",
     "fields_used",
@@ -34,7 +35,6 @@ __all__ = [
     "names",
     "predict",
     "program_gains",
-    "changes_that_apply",
     "register",
     "roofline",
     "unregister",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from warpstack import _core
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
@@ -235,6 +234,4 @@ def program_gains(
         for model in before
         for change in tried
     ]
-    return pd.DataFrame(
-        rows_of_table, columns=["model", "change", "meaning", "cycles", "speedup"]
-    )
+    return pd.DataFrame(rows_of_table, columns=["model", "change", "meaning", "cycles", "speedup"])

@@ -31,7 +31,10 @@ def test_what_has_something_to_change(gpu):
     expected = set(CHANGES) - {"full_last_wave"}
     assert set(ws.models.changes_that_apply(kernel, gpu)) == expected
     assert "full_last_wave" in ws.models.changes_that_apply(kernel, gpu.replace(num_sms=3))
-    assert ws.models.changes_that_apply(kernel, gpu, rows=[1]) == ["no_divergence", "no_dependencies"]
+    assert ws.models.changes_that_apply(kernel, gpu, rows=[1]) == [
+        "no_divergence",
+        "no_dependencies",
+    ]
     for change in expected - {"no_dependencies"}:
         changed = kernel.changed(change)
         assert change not in ws.models.changes_that_apply(changed, gpu) or change in (
@@ -81,7 +84,11 @@ def test_a_full_last_wave(gpu):
 def test_an_application(strided, gpu):
     app = ws.App([strided, ws.patterns.strided(gs=1, iterations=8, blocks=56, launch_id=2)], "two")
     table = ws.models.program_gains(app, gpu, changes=["coalesced"])
-    assert 1 < table["speedup"][0] < ws.models.program_gains(strided, gpu, changes=["coalesced"])["speedup"][0]
+    assert (
+        1
+        < table["speedup"][0]
+        < ws.models.program_gains(strided, gpu, changes=["coalesced"])["speedup"][0]
+    )
     with pytest.raises(ws.InputError, match="one kernel"):
         ws.models.program_gains(app, gpu, rows=[0])
 

@@ -186,9 +186,7 @@ def coalesced(kernel, chosen):
                 masks.append((1 << min(rest, 32)) - 1)
                 rest -= 32
         lanes = one.lanes[: len(sectors)]
-        return replace(
-            one, sectors=sectors, bytes=masks, lanes=lanes, count=len(sectors), passes=0
-        )
+        return replace(one, sectors=sectors, bytes=masks, lanes=lanes, count=len(sectors), passes=0)
 
     return [[change(one) for one in block] for block in blocks]
 

@@ -72,7 +72,13 @@ any_kernel = st.one_of(kernels(), branching())
 def test_as_the_reference(data):
     kernel = data.draw(any_kernel)
     rows, chosen = data.draw(choices(kernel))
-    for change in ("no_bank_conflicts", "combined_atomics", "no_barriers", "coalesced", "padded_pitch"):
+    for change in (
+        "no_bank_conflicts",
+        "combined_atomics",
+        "no_barriers",
+        "coalesced",
+        "padded_pitch",
+    ):
         if change == "no_barriers" and chosen == set(range(len(kernel.instructions))):
             table = kernel.instructions
             if table["opcode"].str.startswith("BAR").all():
@@ -106,7 +112,9 @@ def test_private_atomics_as_the_reference(data):
     changed = kernel.changed("private_atomics", rows)
     table = changed.instructions
     shared_row = {
-        row: int(np.flatnonzero((table["pc"] == table["pc"][row]) & (table["space"] == "shared"))[0])
+        row: int(
+            np.flatnonzero((table["pc"] == table["pc"][row]) & (table["space"] == "shared"))[0]
+        )
         for row in chosen
         if table["kind"][row] in ("atomic", "reduction") and table["space"][row] != "shared"
     }
@@ -123,7 +131,8 @@ def test_what_stays(kernel):
         np.testing.assert_array_equal(
             column(changed, "active_mask"), column(kernel, "active_mask"), err_msg=change
         )
-        assert changed.grid == kernel.grid and changed.block == kernel.block
+        assert changed.grid == kernel.grid
+        assert changed.block == kernel.block
     written = [
         sum(bin(mask).count("1") for mask in column(k, "store_bytes").tolist())
         for k in (kernel, kernel.changed("padded_pitch"))
@@ -148,7 +157,8 @@ def transpose(block, tile_rows, size=64):
 
 
 @pytest.mark.parametrize(
-    ("block", "tile_rows"), [((32, 8), 32), ((32, 8), 8), ((16, 16), 16), ((32, 1), 1), ((64, 4), 8)]
+    ("block", "tile_rows"),
+    [((32, 8), 32), ((32, 8), 8), ((16, 16), 16), ((32, 1), 1), ((64, 4), 8)],
 )
 def test_a_transpose_keeps_its_footprint(block, tile_rows):
     kernel = transpose(block, tile_rows)
@@ -156,7 +166,8 @@ def test_a_transpose_keeps_its_footprint(block, tile_rows):
     # 64 x 64 words are 512 sectors. A warp's 32 words fill four, which are one line.
     assert set(column(changed, "sector").tolist()) == set(column(kernel, "sector").tolist())
     counts = column(changed, "memory_count")
-    assert (counts == 4).all() and len(counts) == 128
+    assert (counts == 4).all()
+    assert len(counts) == 128
     lines = column(changed, "sector").reshape(-1, 4) // 4
     assert (lines == lines[:, :1]).all()
     # Each is written once, with all of its bytes.
