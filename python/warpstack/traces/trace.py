@@ -279,7 +279,7 @@ class KernelTrace:
         >>> import warpstack as ws
         >>> kernel = ws.patterns.strided(gs=32, iterations=8, blocks=28)
         >>> kernel.dpki(), kernel.changed("coalesced").dpki()
-        (210.52631578947367, 0.0)
+        (133.33333333333334, 0.0)
         """
         is_chosen = np.zeros(0, dtype=np.uint8)
         if rows is not None:

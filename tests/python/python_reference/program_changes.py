@@ -52,7 +52,8 @@ def blocks_of(kernel):
                         sector += one.count
                     if writes[row]:
                         one.bytes = columns["store_bytes"][store : store + one.count].tolist()
-                        if len(columns["sector_lanes"]):
+                        # Stores have none, or zeros in blocks with atomics.
+                        if len(columns["sector_lanes"]) and table["kind"][row] != "store":
                             one.lanes = list(
                                 zip(
                                     columns["sector_lanes"][store : store + one.count].tolist(),

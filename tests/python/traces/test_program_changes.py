@@ -273,7 +273,7 @@ def test_what_is_known_of_the_launch():
     assert independent["sources"].tolist() == [[], [], []]
     assert independent["destinations"].tolist() == [[], [], []]
     one = kernel.changed("no_dependencies", [2]).instructions
-    assert [len(row) for row in one["sources"]] == [1, 0, 0]
+    assert [len(row) for row in one["sources"]] == [2, 0, 0]
     assert [len(row) for row in one["destinations"]] == [1, 0, 1]
     assert kernel.changed("no_barriers").num_instructions == kernel.num_instructions - 8
 
