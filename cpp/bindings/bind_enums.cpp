@@ -5,6 +5,7 @@
 #include "gpu/choices.h"
 #include "memory/system/memory_system.h"
 #include "timing/base/timing_config.h"
+#include "trace/changes/program_change.h"
 
 namespace warpstack::bindings {
 namespace {
@@ -33,6 +34,7 @@ void bind_enums(py::module_& module) {
   add_names<timing::AtomicRequests>(all);
   add_names<timing::StoreAcknowledgement>(all);
   add_names<timing::KernelEnd>(all);
+  add_names<trace::ProgramChange>(all);
   module.attr("ENUM_NAMES") = all;
 }
 

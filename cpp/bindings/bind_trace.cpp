@@ -9,6 +9,7 @@
 #include "common/threads.h"
 #include "trace/accelsim/reader.h"
 #include "trace/accelsim/writer.h"
+#include "trace/changes/program_change.h"
 #include "trace/columns/block_sample.h"
 #include "trace/columns/column_batch.h"
 #include "trace/columns/launch_features.h"
@@ -383,6 +384,27 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   return fields;
 }
 
+py::dict room_for_changes(const trace::KernelTrace& trace) {
+  std::vector<trace::RowRoom> rows;
+  {
+    const py::gil_scoped_release unlocked;
+    rows = trace::room_for_changes(trace, python_interrupt());
+  }
+  py::dict columns;
+  const auto add = [&](const char* name, std::uint64_t trace::RowRoom::* field) {
+    columns[name] =
+        column_of<std::uint64_t>(rows, [field](const trace::RowRoom& row) { return row.*field; });
+  };
+  add("partial", &trace::RowRoom::partial);
+  add("sectors", &trace::RowRoom::sectors);
+  add("passes", &trace::RowRoom::passes);
+  add("meeting_lanes", &trace::RowRoom::meeting_lanes);
+  add("atomics", &trace::RowRoom::atomics);
+  add("waits", &trace::RowRoom::waits);
+  add("pitch", &trace::RowRoom::pitch);
+  return columns;
+}
+
 /// Gives a reader of text the next piece of it.
 template <typename Reader>
 void feed(Reader& reader, const py::buffer& data) {
@@ -486,6 +508,17 @@ void bind_trace(py::module_& module) {
            py::call_guard<py::gil_scoped_release>())
       .def("touched_lines", &trace::touched_lines, py::arg("levels_of"), py::arg("levels"),
            py::arg("line_bytes"), py::arg("one_in") = 1, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "changed",
+          [](const trace::KernelTrace& t, const std::string& change,
+             const std::vector<std::uint8_t>& is_chosen,
+             std::shared_ptr<trace::StorageBudget> budget) {
+            const auto which = enum_of<trace::ProgramChange>(change);
+            const py::gil_scoped_release unlocked;
+            return trace::changed(t, which, is_chosen, std::move(budget), python_interrupt());
+          },
+          py::arg("change"), py::arg("is_chosen"), py::arg("budget"))
+      .def("room_for_changes", &room_for_changes)
       .def_property_readonly("num_traced_blocks",
                              [](const trace::KernelTrace& t) { return t.blocks().size(); })
       .def_property_readonly("num_blocks",

@@ -18,28 +18,35 @@ from warpstack.models.prediction import (
 if TYPE_CHECKING:
     from warpstack.models import mwp_cwp
     from warpstack.models.frequency import CrispCounters, dvfs
+    from warpstack.models.program_changes import PROGRAM_CHANGES, changes_that_apply, program_gains
     from warpstack.models.rooflines import roofline
 
 __all__ = [
+    "PROGRAM_CHANGES",
     "STACK_COMPONENTS",
     "CrispCounters",
     "Prediction",
     "application_totals",
+    "changes_that_apply",
     "dvfs",
     "evaluate",
     "fields_used",
     "mwp_cwp",
     "names",
     "predict",
+    "program_gains",
     "register",
     "roofline",
     "unregister",
 ]
 
 _LAZY_EXPORTS = {
+    "PROGRAM_CHANGES": "program_changes",
     "CrispCounters": "frequency",
     "dvfs": "frequency",
     "mwp_cwp": "mwp_cwp",
+    "program_gains": "program_changes",
+    "changes_that_apply": "program_changes",
     "roofline": "rooflines",
 }
 

@@ -18,6 +18,7 @@ from warpstack._util import notebook
 from warpstack._util.arguments import as_integer, printable_text
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.trace_budget import default_budget
 from warpstack.errors import InputError, TraceWarning, not_a, shown, warn
 from warpstack.traces import packing  # noqa: F401  (traces pickle)
 
@@ -306,6 +307,42 @@ class KernelTrace:
         block = as_integer("block", block, 0, self._core.num_traced_blocks - 1)
         warp = as_integer("warp", warp, 0, len(self._core.block_warps(block)[1]) - 1)
         return self._core.warp_columns(block, warp)
+
+    @checked
+    def changed(self, change: str, rows: Iterable[int] | None = None) -> KernelTrace:
+        """Return the trace that the launch would have if its program were changed.
+
+        Cycles before over cycles after, of any model or of the simulator, are what the change gains at
+        most: `warpstack.models.program_gains` tabulates that.
+
+        Parameters
+        ----------
+        change
+            A key of `warpstack.models.PROGRAM_CHANGES`, but for ``full_last_wave``, which depends on the
+            GPU. ``docs/explanation/program-changes.md`` gives the rule of each.
+        rows
+            Rows of `instructions` that are changed, such as those of one source line; by default all. Of
+            ``padded_pitch`` the arrays that they access; ``free_occupancy`` is of the whole launch.
+
+        Raises
+        ------
+        InputError
+            If there is no such change, or no such row.
+
+        Examples
+        --------
+        >>> import warpstack as ws
+        >>> kernel = ws.patterns.strided(gs=32, iterations=8, blocks=28)
+        >>> kernel.dpki(), kernel.changed("coalesced").dpki()
+        (133.33333333333334, 0.0)
+        """
+        is_chosen = np.zeros(0, dtype=np.uint8)
+        if rows is not None:
+            num_rows = len(self._core.instruction_table()["opcode"])
+            is_chosen = np.zeros(num_rows, dtype=np.uint8)
+            for row in rows:
+                is_chosen[as_integer("rows", row, 0, num_rows - 1)] = 1
+        return KernelTrace(self._core.changed(change, is_chosen, default_budget()))
 
     def __repr__(self) -> str:
         missing = f" ({self.num_missing_blocks} missing)" if self.num_missing_blocks else ""

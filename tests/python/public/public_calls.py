@@ -239,6 +239,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.IntervalProfile.phases, self=g.profile, gpu=g.gpu)
     add(ws.KernelTrace, core=g.kernel._core)
     add(ws.KernelTrace.dpki, self=g.kernel, line_bytes=128)
+    add(ws.KernelTrace.changed, self=g.kernel, change="coalesced", rows=[0])
     add(ws.KernelTrace.blocks, self=g.kernel)
     add(ws.KernelTrace.warp, self=g.kernel, block=0, warp=0)
     add(ws.MemoryProfile, core=g.memory._core, kernel=g.kernel, gpu=g.gpu, access_order="greedy")
@@ -407,6 +408,15 @@ def calls(given: Given) -> dict[str, Call]:
         path=g.folder / "mine.yaml",
         overwrite=True,
     )
+    add(
+        ws.models.program_gains,
+        **app,
+        models=["closed_network"],
+        changes=["coalesced"],
+        rows=[0],
+        simulate=False,
+    )
+    add(ws.models.changes_that_apply, **app, rows=[0])
     add(ws.models.dvfs, **app, clocks_ghz=[1.0, 0.5], models=["gpumech", "crisp"])
     add(ws.plot.explore, **app, models=["closed_network"], fields={"num_sms": [1, 2]})
     add(ws.gpu, name_or_path="pascal-mdm")
