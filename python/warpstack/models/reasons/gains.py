@@ -7,6 +7,7 @@ of the others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import INTERVAL_FIELDS
 from warpstack.models import interval_simulation
 from warpstack.models.pipeline import Found, Needs, Pipeline
+from warpstack.models.reasons.bounds import bounding_gpu
 from warpstack.models.reasons.resources import CHANGES, changed_gpus
 
 __all__ = ["NO_BEST", "Best", "Evaluators", "Seeker", "launches_on"]
@@ -99,6 +101,9 @@ class Seeker:
         for name, one in self._changed.items():
             if not CHANGES[name].moves_caches:
                 self._intervals.setdefault(values_of(one, INTERVAL_FIELDS), []).append(name)
+        # The SMs first: what they gain spares most of the others.
+        caches = [name for name in self._changed if CHANGES[name].moves_caches]
+        self._caches = sorted(caches, key=lambda name: name != "2 x SMs")
         self._known: dict[Any, dict[str, _Found]] = {}
         self._seen: list[dict[str, _Found]] = []
 
@@ -123,10 +128,48 @@ class Seeker:
             for model, one in tried.items():
                 many = self._evaluators.many(profile, gpus, model)
                 one.cycles.update(zip(names, map(float, many), strict=True))
+        self._bound(number, found, tried)
         return tried
+
+    def _bound(self, number: int, found: Found, tried: Mapping[str, _Found]) -> None:
+        """Add the least cycles that changes of the caches may leave, where these are few enough."""
+        assert found.memory is not None
+        is_first = not number or self._pipeline.options.flush_l2
+        for name in self._caches:
+            changed = self._changed[name]
+            bound = bounding_gpu(name, self._gpu, changed, found.memory, is_first=is_first)
+            if bound is None:
+                continue
+            profile = self._pipeline.interval(number, bound, found.memory)
+            for model, one in tried.items():
+                at_least = self._evaluators.one(Found(found.kernel, profile=profile), bound, model)
+                one.at_least[name] = (number, at_least.cycles)
+
+    def _simulate(self) -> None:
+        """Simulate the caches of changes that may be the best ones of a launch, one change at a time."""
+        for name in self._caches:
+            wanted: dict[int, list[tuple[str, _Found]]] = {}
+            for tried in self._known.values():
+                for model, one in tried.items():
+                    number, cycles = one.at_least.get(name, (-1, math.inf))
+                    if cycles < one.least * (1 - _SAME):
+                        wanted.setdefault(number, []).append((model, one))
+            if not wanted:
+                continue
+            changed = self._changed[name]
+            for number, memory in enumerate(self._pipeline.memory(changed)):
+                if number in wanted:
+                    profile = self._pipeline.interval(number, changed, memory)
+                    found = Found(self._pipeline.kernels[number], profile=profile)
+                    for model, one in wanted.pop(number):
+                        cycles = self._evaluators.one(found, changed, model).cycles
+                        one.cycles[name] = cycles
+                if not wanted:
+                    break
 
     def best(self) -> list[dict[str, Best]]:
         """Return the best change of each launch that was seen, by model."""
+        self._simulate()
         return [{model: one.best() for model, one in tried.items()} for tried in self._seen]
 
 
@@ -136,6 +179,13 @@ class _Found:
 
     base: float
     cycles: dict[str, float] = field(default_factory=dict)
+    #: Number of the launch, and cycles below which the caches of a change cannot bring it.
+    at_least: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    @property
+    def least(self) -> float:
+        """The fewest cycles of all changes that were tried, and of none."""
+        return min(self.base, *self.cycles.values())
 
     def best(self) -> Best:
         """Return the change with the fewest cycles, the first in the table of several."""
