@@ -2,17 +2,17 @@
 
 import math
 
-import pandas as pd
 import pytest
 
 import random_cases as rc
 import warpstack as ws
 from effort import rounds
+from warpstack.models.pipeline import Found, Pipeline
+from warpstack.models.prediction import prediction_of
+from warpstack.models.reasons.bounds import bounding_gpu
 from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
 from warpstack.models.reasons.words import LEAST_GAIN, reason_of_sum, sentence
 
-#: What equations may say of a GPU that is better, and yet a bit slower.
-SLOWER = 0.001
 
 
 def table_of(app, gpu, models=("closed_network",), **how):
@@ -110,3 +110,56 @@ class TestChanges:
         assert gpu.dram_channels == 0
         changed = changed_gpus(gpu)["2 x L2 slice requests"]
         assert (changed.l2_slices, changed.dram_channels) == (2 * gpu.l2_slices, gpu.l2_slices)
+
+
+def test_a_transpose_is_held_up_by_the_slices():
+    """Its stack names the NoC, but the slices behind it serve a request for each lane that stores."""
+    (row,) = ws.predict(transpose(), "a100").to_dict("records")
+    assert row["reason"] == CHANGES["2 x L2 slice requests"].words
+    assert max((n for n in row if n.startswith("cpi_")), key=lambda n: row[n]) == "cpi_noc"
+    said = sentence(row["reason"], row["gain"], "noc")
+    assert said.startswith(f"twice the requests per slice of L2 at once: {row['gain']:.2f} times")
+    assert "the stack's largest part is noc" in said
+    gains = table_of(transpose(), "a100")["closed_network"]
+    assert gains[CHANGES["2 x NoC"].words] == pytest.approx(1, abs=0.03)
+
+
+class TestSentences:
+    def test_nothing_gains(self):
+        assert sentence("twice the SMs", 1.0, "base") == "nothing alone gains more than 3 %"
+        most = sentence("twice the SMs", 1 + LEAST_GAIN - 0.01, "base")
+        assert most == "nothing alone gains more than 3 % (the most: twice the SMs, 1.02)"
+        assert sentence("", math.nan, "base") == ""
+
+    def test_stack_and_change_agree(self):
+        assert sentence("twice the MSHRs", 1.5, "mshr") == "twice the MSHRs: 1.50 times faster"
+
+    def test_launches_together(self):
+        """Of 300 cycles, a saves 100 * (1 - 1 / 2) + 100 * (1 - 1 / 4) = 125, b 50."""
+        rows = [
+            {"cycles": 100, "reason": "a", "gain": 2.0},
+            {"cycles": 100, "reason": "b", "gain": 2.0},
+            {"cycles": 100, "reason": "a", "gain": 4.0},
+        ]
+        assert reason_of_sum(rows) == ("a", pytest.approx(300 / 175))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(rounds(75)))
+def test_no_change_of_the_caches_gains_more_than_its_bound(number):
+    case = rc.random_case(77, number)
+    kernel, gpu = case.app()[0], case.on()
+    pipeline = Pipeline(kernel, ws.Options())
+    (memory,) = pipeline.memory(gpu)
+
+    def cycles(one, of_caches):
+        profile = pipeline.interval(0, one, of_caches)
+        return prediction_of(Found(kernel, profile=profile), one, "closed_network").cycles
+
+    base = cycles(gpu, memory)
+    for name, changed in changed_gpus(gpu).items():
+        if CHANGES[name].moves_caches:
+            bound = bounding_gpu(name, gpu, changed, memory, is_first=True)
+            (moved,) = pipeline.memory(changed)
+            least = base if bound is None else cycles(bound, memory)
+            assert least <= 1.001 * cycles(changed, moved), name
