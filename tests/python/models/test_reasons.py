@@ -14,7 +14,6 @@ from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_
 from warpstack.models.reasons.words import LEAST_GAIN, reason_of_sum, sentence
 
 
-
 def table_of(app, gpu, models=("closed_network",), **how):
     """Return the speed-ups by model and change, in the words of the reasons."""
     found = ws.validation.what_if(app, gpu, models, simulate=False, **how)

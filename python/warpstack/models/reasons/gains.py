@@ -66,7 +66,9 @@ class Evaluators:
     many: Callable[[Any, Sequence[Gpu], str], Sequence[float]]
 
 
-def launches_on(pipeline: Pipeline, gpu: Gpu, changed: Gpu, change: str, needs: Needs) -> list[Found]:
+def launches_on(
+    pipeline: Pipeline, gpu: Gpu, changed: Gpu, change: str, needs: Needs
+) -> list[Found]:
     """Return what models need of every launch on a GPU with one of `CHANGES`.
 
     A change that does not move what caches hold leaves the order of the accesses as it is.
