@@ -568,8 +568,8 @@ def predicted_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
-    With `reasons` they have ``reason`` and ``gain``. `memo` keeps the representative warps and what the caches did where all SMs were simulated, for
-    whoever asks why.
+    With `reasons` they have ``reason`` and ``gain``. `memo` keeps the representative warps and what
+    the caches did where all SMs were simulated, for whoever asks why.
     """
     wanted = model_list(models)
     share, profiler = options.sample_sms, options.profiler
