@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, unchanged_gpu
-from warpstack.cli.common.layout import Look, text_table
+from warpstack.cli.common.layout import Look, paragraph, text_table
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.settings_text import options_given, print_settings
@@ -85,7 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
         where = f"for {subjects[0].app.name} on {gpus[0].title}"
     options = options_given(arguments)
     prediction.warn_of_unread(options, models)
-    table = _compared(subjects, gpus, models, options)
+    tables = _predicted(subjects, gpus, models, options)
+    table = ws.compare(*tables)
     if arguments.json or arguments.csv or arguments.latex:
         print_table(arguments, table)
         return
@@ -97,12 +98,13 @@ def run(arguments: argparse.Namespace) -> None:
     width = line_width(arguments)
     _print_sum(table, first, second, width)
     _print_kernels(table, first, second, width)
+    _print_reasons(tables, (first, second), width)
 
 
-def _compared(
+def _predicted(
     subjects: Sequence[Subject], gpus: Sequence[Gpu], models: Sequence[str], options: Options
-) -> pd.DataFrame:
-    """Return the comparison of what there are two of; launches of one application are predicted once."""
+) -> list[pd.DataFrame]:
+    """Return the rows of what there are two of; launches of one application are predicted once."""
     from warpstack.models import prediction
     from warpstack.traces.trace import ambiguous_names, distinct_names
 
@@ -116,12 +118,28 @@ def _compared(
         key = (id(subject.ran), id(gpu), model)
         if key not in predicted:
             predicted[key] = prediction.predicted_rows(
-                subject.ran, gpu, [model], options, progress=True
+                subject.ran, gpu, [model], options, progress=True, reasons=True
             )
         rows = subject.of_reported(predicted[key])
         names = distinct_names(subject.app.kernels, unclear)
         tables.append([{**row, "name": name} for row, name in zip(rows, names, strict=True)])
-    return ws.compare(*(pd.DataFrame(rows) for rows in tables))
+    return [pd.DataFrame(rows) for rows in tables]
+
+
+def _print_reasons(tables: Sequence[pd.DataFrame], names: Sequence[str], width: int | None) -> None:
+    """Print what change of its GPU each of the two would gain most from."""
+    from warpstack.cli.common.answer import reason_lines, sums_of
+
+    lines = []
+    for table, name in zip(tables, names, strict=True):
+        _, (together, *_), _ = sums_of(
+            table.to_dict("records"), per_launch=False, sort="time", top=1
+        )
+        lines += reason_lines((), [together._replace(title=name)])
+    if lines:
+        print("\nWhat would gain most, one change of the GPU at a time:")
+        for line in lines:
+            print(paragraph(f"- {line}", width, indent="  "))
 
 
 def _print_sum(table: pd.DataFrame, first: str, second: str, width: int | None) -> None:

@@ -292,6 +292,7 @@ def _predict(
         options,
         progress=True,
         memo=memo,
+        reasons=True,
     )
     job.rows = subject.of_reported(rows)
     if not simulates:
@@ -311,7 +312,13 @@ def _print_text(
     arguments: argparse.Namespace, jobs: Sequence[_Job], rows: list[dict[str, Any]], is_answer: bool
 ) -> None:
     """Print the answer in words, what else answers, the stacks, and why the simulator differs."""
-    from warpstack.cli.common.answer import added_up, print_answer, print_stack_table, sums_of
+    from warpstack.cli.common.answer import (
+        added_up,
+        print_answer,
+        print_stack_table,
+        reason_lines,
+        sums_of,
+    )
     from warpstack.cli.common.second_opinion import print_opinions
     from warpstack.models.prediction import blind_to_write_backs
 
@@ -330,6 +337,10 @@ def _print_text(
     if several := "" if arguments.per_launch else added_up(found):
         say_text(arguments, several)
     _print_sample(arguments, of_first)
+    if lines := reason_lines(by, found):
+        print("\nWhat would gain most, one change of the GPU at a time:")
+        for line in lines:
+            print(paragraph(f"- {line}", width, indent="  "))
     if arguments.stacks:
         print()
         say_text(arguments, "Cycles per instruction of an SM (CPI), by cause; * marks the largest")

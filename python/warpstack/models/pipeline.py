@@ -229,19 +229,25 @@ class Pipeline:
         workers = num_threads or None
         return profile_of(self.kernels[number], gpu, memory, warp, self.options, workers)
 
-    def profiles(self, gpu: Gpu, num_threads: int = 0) -> Sequence[IntervalProfile]:
-        """Return the intervals of every kernel, which the memo keeps."""
+    def profiles(
+        self, gpu: Gpu, num_threads: int = 0, *, caches_of: Gpu | None = None
+    ) -> Sequence[IntervalProfile]:
+        """Return the intervals of every kernel, which the memo keeps.
+
+        The caches do what they do on the GPU `caches_of`; None: on `gpu` itself.
+        """
         memo = self._memo
+        caches_of = caches_of or gpu
         settings: dict[str, Any] = {}
         if memo is not None:
-            settings = self._memory_settings(gpu, num_threads)
+            settings = self._memory_settings(caches_of, num_threads)
             settings["latencies"] = values_of(gpu, INTERVAL_FIELDS)
             kept: Sequence[IntervalProfile] | None = memo.get("interval", settings)
             if kept is not None:
                 return kept
         profiles = [
             self.interval(number, gpu, memory, num_threads)
-            for number, memory in enumerate(self.memory(gpu, num_threads))
+            for number, memory in enumerate(self.memory(caches_of, num_threads))
         ]
         if memo is not None:
             memo.put("interval", settings, profiles)
@@ -287,14 +293,17 @@ class Pipeline:
             profile = None if memory is None else self.interval(number, gpu, memory)
             yield Found(kernel, memory, profile, simulated)
 
-    def all_found(self, gpu: Gpu, needs: Needs) -> list[Found]:
-        """Return what models need of every kernel, which the memo keeps."""
+    def all_found(self, gpu: Gpu, needs: Needs, *, caches_of: Gpu | None = None) -> list[Found]:
+        """Return what models need of every kernel, which the memo keeps.
+
+        Where profiles are needed, the caches do what they do on the GPU `caches_of`; None: on `gpu` itself.
+        """
         nothing = [None] * len(self.kernels)
         return [
             Found(kernel, profile=profile, simulated=simulated)
             for kernel, profile, simulated in zip(
                 self.kernels,
-                self.profiles(gpu) if needs.profiles else nothing,
+                self.profiles(gpu, caches_of=caches_of) if needs.profiles else nothing,
                 self.simulated(gpu) if needs.simulation else nothing,
                 strict=True,
             )

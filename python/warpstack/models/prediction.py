@@ -39,6 +39,7 @@ from warpstack.models.limits import (
     with_block_starts_on,
 )
 from warpstack.models.pipeline import Found, Needs, Pipeline, Recent
+from warpstack.models.reasons.gains import NO_BEST, Evaluators, Seeker
 from warpstack.models.sampled import Sampling, sampled_predictions
 from warpstack.tables import (
     SETTINGS,
@@ -545,7 +546,8 @@ def predict(
     """
     how = options_of("predict", options, changes, OptionChanges)
     warn_of_unread(how, model_list(models))
-    return result_table(predicted_rows(app, gpu, models, how, client=client, progress=progress))
+    rows = predicted_rows(app, gpu, models, how, client=client, progress=progress, reasons=True)
+    return result_table(rows)
 
 
 def _evaluate_each(gpu: Gpu, models: tuple[str, ...], found: Found) -> list[Prediction]:
@@ -562,11 +564,12 @@ def predicted_rows(
     client: distributed.Client | None = None,
     progress: bool = False,
     memo: Recent | None = None,
+    reasons: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
-    `memo` keeps the representative warps and what the caches did where all SMs were simulated, for
-    whoever asks why.
+    With `reasons` they have ``reason`` and ``gain``. `memo` keeps the representative warps and what
+    the caches did where all SMs were simulated, for whoever asks why.
     """
     wanted = model_list(models)
     share, profiler = options.sample_sms, options.profiler
@@ -602,18 +605,47 @@ def predicted_rows(
         return _sampled_rows(pipeline, gpu, wanted, share, options, progress)
     settings = settings_of(options)
     rows = []
+    evaluators = Evaluators(prediction_of, _cycles_on)
+    seeker = Seeker(pipeline, gpu, wanted, evaluators) if reasons else None
     # Launches differ in length: the time left is about right if it is counted in instructions.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
     with progress_bar(progress, total, "predicting", "instruction") as bar:
         count = len(pipeline.kernels)
         say_which(bar, "predicting", 1, count)
         for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
-            for one in predictions_of(found, gpu, wanted):
+            predictions = predictions_of(found, gpu, wanted)
+            for one in predictions:
                 values = values_of_row(one, gpu, profiler)
                 rows.append(row(found.kernel, gpu, one.model, values, settings))
+            if seeker is not None:
+                seeker.see(number - 1, found, {one.model: one.cycles for one in predictions})
             bar.update(found.kernel.num_instructions)
             say_which(bar, "predicting", min(number + 1, count), count)
-    return rows
+    return rows if seeker is None else _with_reasons(rows, wanted, seeker)
+
+
+def _cycles_on(
+    profile: IntervalProfile, gpus: Sequence[Gpu], model: str
+) -> npt.NDArray[np.float64]:
+    """Return the cycles of a launch on GPUs that differ only in what the models read."""
+    return evaluate_all([profile], gpus, model)["cycles"][:, 0]
+
+
+def _with_reasons(
+    rows: Sequence[dict[str, Any]], models: Sequence[str], seeker: Seeker
+) -> list[dict[str, Any]]:
+    """Return rows with the change that gains most, and its speed-up, after the stack."""
+    found = seeker.best()
+    result = []
+    for number, values in enumerate(rows):
+        best = found[number // len(models)].get(models[number % len(models)]) or NO_BEST
+        said: dict[str, Any] = {}
+        for name, value in values.items():
+            said[name] = value
+            if name == STACK[-1]:
+                said |= {"reason": best.words, "gain": best.gain}
+        result.append(said)
+    return result
 
 
 def _check_no_other_sample(options: Options, client: distributed.Client | None) -> None:

@@ -19,10 +19,20 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.output_file import MADE_BY, OutputFile
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.profiler import times
 from warpstack.memory.caches import simulate_caches
-from warpstack.models.prediction import blind_to_write_backs, predicted_rows, warn_of_unread
+from warpstack.models.pipeline import Found, Pipeline, Recent
+from warpstack.models.prediction import (
+    blind_to_write_backs,
+    needs_of,
+    predicted_rows,
+    prediction_of,
+    warn_of_unread,
+)
+from warpstack.models.reasons.gains import launches_on
+from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
 from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
@@ -45,15 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
-#: Fields that the table of changes doubles.
-_DOUBLED = (
-    "num_sms",
-    "l1_mshrs",
-    "l1_size_kib",
-    "l2_size_kib",
-    "noc_bandwidth_gbs",
-    "dram_bandwidth_gbs",
-)
 _CAUSES = {
     "base": "issuing instructions",
     "dep": "waiting for results of arithmetic, barriers and units",
@@ -407,31 +408,33 @@ def _occupancy(kernel: KernelTrace, result: SimulationResult) -> str:
 
 
 def _what_if(app: App, gpu: Gpu, model: str, how: Options) -> str:
-    def total(one: Gpu) -> float:
-        return math.fsum(row["time_us"] for row in predicted_rows(app, one, [model], how))
+    """Return a table of what each change of the GPU would do, the largest gain first."""
+    needs = needs_of([model])
+    # Most changes leave the caches alone: those of the GPU as it is and of the change before are kept.
+    pipeline = Pipeline(app, how, memo=Recent(2))
 
-    base = total(gpu)
-    table = []
-    for field in _DOUBLED:
-        value = getattr(gpu, field)
-        if not value:
-            continue
-        try:
-            changed = total(gpu.replace(**{field: 2 * value}))
-        except InputError:
-            continue  # The description does not allow such a GPU: nothing can be said of it.
-        table.append(
-            {
-                "twice": field,
-                "from": f"{value:g}",
-                "to": f"{2 * value:g}",
-                "time": _time(changed),
-                "speedup": f"{base / changed:.3g}",
-            }
-        )
+    def total(one: Gpu, launches: Sequence[Found]) -> float:
+        cycles = (prediction_of(found, one, model).cycles for found in launches)
+        return math.fsum(times(count, one, how.profiler)["time_us"] for count in cycles)
+
+    base = total(gpu, pipeline.all_found(gpu, needs))
+    found = []
+    for name, changed in changed_gpus(gpu).items():
+        time = total(changed, launches_on(pipeline, gpu, changed, name, needs))
+        fields = changed_fields(gpu, changed, name)
+        values = ", ".join(f"{field} = {_value(value)}" for field, value in fields.items())
+        found.append((base / time, time, CHANGES[name].words, values))
+    table = [
+        {"change": words, "fields": values, "time": _time(time), "times as fast": f"{gain:.3g}"}
+        for gain, time, words, values in sorted(found, key=lambda one: -one[0])
+    ]
     return f"<p>By the model {escape(model)}, all launches, one change at a time.</p>" + _html(
         table
     )
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) else shown(value)
 
 
 def _html(

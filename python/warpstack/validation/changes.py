@@ -7,12 +7,11 @@ which resource pays, and how much: speedups under changes test that, where CPI s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from warpstack._core import GPU_FIELDS
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.former import former_keywords
@@ -22,6 +21,8 @@ from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.models.pipeline import Pipeline, Recent
 from warpstack.models.prediction import model_list, needs_of, prediction_of, warn_of_unread
+from warpstack.models.reasons.gains import launches_on
+from warpstack.models.reasons.resources import changed_gpus
 from warpstack.tables import checked_table, require
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace, warn_of_samples
@@ -29,61 +30,14 @@ from warpstack.traces.trace import App, KernelTrace, warn_of_samples
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["CHANGES", "Change", "best_changes", "default_changes", "what_if", "what_if_agreement"]
+__all__ = ["best_changes", "what_if", "what_if_agreement"]
 
 #: The change of a GPU as it is.
 BASELINE = "baseline"
 
 
-class Change(NamedTuple):
-    """Fields of `Gpu` that one factor changes; those that are 0, which means off, stay.
-
-    The fields in `inverse` are divided by it: times that belong to a bandwidth.
-    """
-
-    factor: float
-    fields: tuple[str, ...]
-    inverse: tuple[str, ...] = ()
-
-
-#: Changes that `what_if` makes by default: each resource doubled, each latency halved.
-CHANGES = {
-    "2 x SMs": Change(2, ("num_sms",)),
-    "2 x MSHRs": Change(2, ("l1_mshrs", "noc_queue_entries")),
-    "2 x NoC": Change(
-        2,
-        ("noc_bandwidth_gbs", "noc_sm_bytes_per_cycle", "l2_slice_bytes_per_cycle"),
-        inverse=("l2_slice_request_cycles",),
-    ),
-    "2 x DRAM bandwidth": Change(2, ("dram_bandwidth_gbs",)),
-    "2 x L2 size": Change(2, ("l2_size_kib",)),
-    "2 x issue width": Change(2, ("issue_width",)),
-    "L1 latency / 2": Change(0.5, ("l1_latency",)),
-    "L2 latency / 2": Change(0.5, ("l2_latency",)),
-    "DRAM latency / 2": Change(0.5, ("dram_latency",)),
-}
-
 #: Columns that `what_if_agreement` reads.
 _READ = ("app", "model", "change", "speedup")
-
-
-def default_changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
-    """Return the fields of `CHANGES` with their new values for a GPU, as far as their ranges go."""
-    ranges = {f.name: (f.least, f.most) for f in GPU_FIELDS}
-    # The way to L2 contains that to L1.
-    ranges["l2_latency"] = (gpu.l1_latency, ranges["l2_latency"][1])
-
-    def times(field: str, factor: float) -> Any:
-        value = getattr(gpu, field)
-        least, most = ranges[field]
-        # Whole numbers stay whole: the factors that are not, halves, are those of times.
-        return value and min(max(value * factor, least), most)
-
-    return {
-        name: {field: times(field, change.factor) for field in change.fields}
-        | {field: times(field, 1 / change.factor) for field in change.inverse}
-        for name, change in CHANGES.items()
-    }
 
 
 @former_keywords(app_or_kernel="app")
@@ -110,11 +64,11 @@ def what_if(
     models
         Names of models, or ``all``.
     changes
-        New values by field of `Gpu`, by the name of the change. By default nine: SMs, MSHRs, NoC
-        bandwidth (that of the ports of SMs and slices, too), DRAM bandwidth, size of L2 and issue
-        width doubled; the latencies of L1, L2 and DRAM halved; each as far as its range goes. Of
-        a streaming L1, the entries of the NoC queue are doubled with the MSHRs, whose place they
-        take.
+        New values by field of `Gpu`, by the name of the change. By default each resource of the GPU made
+        better by two, as far as its range goes, with all fields that belong to it: those from which
+        `warpstack.predict` takes its reasons (``docs/explanation/reasons.md``). For the models, the accesses
+        then keep their order, except where the change is one of the caches or the SMs; what you give
+        yourself is predicted as `warpstack.predict` does.
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the
         GPU as it is and once more for each change.
@@ -150,7 +104,8 @@ def what_if(
     """
     wanted = model_list(models)
     start = as_gpu(gpu)
-    gpus = {BASELINE: start, **_changed(start, changes)}
+    others = changed_gpus(start) if changes is None else _changed(start, changes)
+    gpus = {BASELINE: start, **others}
     how = options_of("what_if", options, settings, StageChanges)
     warn_of_unread(how, wanted, counts_write_backs=simulate)
     # Most changes leave the caches alone: results of the baseline and of the change before are kept.
@@ -160,7 +115,11 @@ def what_if(
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "trying changes", "change") as bar:
         for change, one in gpus.items():
-            launches = pipeline.all_found(one, needs_of(wanted))
+            needs = needs_of(wanted)
+            if changes is None and change != BASELINE:
+                launches = launches_on(pipeline, start, one, change, needs)
+            else:
+                launches = pipeline.all_found(one, needs)
             for model in wanted:
                 said = [prediction_of(found, one, model) for found in launches]
                 cycles[model, change] = sum(prediction.cycles for prediction in said)
@@ -276,10 +235,8 @@ def best_changes(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _changed(gpu: Gpu, changes: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Gpu]:
+def _changed(gpu: Gpu, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Gpu]:
     """Return the GPU with each of the changes, by its name."""
-    if changes is None:
-        return {name: gpu.replace(**values) for name, values in default_changes(gpu).items()}
     if not changes:
         raise InputError("changes: there are none; give fields with new values by name, or None")
     gpus = {}

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import warpstack as ws
-from warpstack.validation.changes import CHANGES, best_changes, default_changes
+from warpstack.models.reasons.resources import changed_gpus
+from warpstack.validation.changes import best_changes
 
 BASE = 1 << 30
 
@@ -152,36 +153,14 @@ class TestWhatIf:
             "2 x DRAM bandwidth",
         )
         agreement = ws.validation.what_if_agreement(found).iloc[0]
-        assert (agreement["apps"], agreement["pairs"], agreement["best_agrees"]) == (1, 9, 1)
+        assert (agreement["apps"], agreement["best_agrees"]) == (1, 1)
 
     def test_without_simulations(self, kernel, pascal):
         found = ws.validation.what_if(kernel, pascal, simulate=False)
         assert set(found["model"]) == {"closed_network"}
-        assert list(found["change"]) == ["baseline", *CHANGES]
+        assert list(found["change"]) == ["baseline", *changed_gpus(pascal)]
         with pytest.raises(ws.InputError, match="is not simulated; make the table with"):
             ws.validation.what_if_agreement(found)
-
-    @pytest.mark.parametrize("name", ws.gpus())
-    def test_default_changes_fit_every_gpu(self, name):
-        gpu = ws.gpu(name)
-        for label, values in default_changes(gpu).items():
-            changed = gpu.replace(**values)
-            factor = 0.5 if "/ 2" in label else 2
-            for field, value in values.items():
-                if field == "l2_slice_request_cycles":  # a time, and at least 1
-                    assert value == max(getattr(gpu, field) / factor, 1)
-                else:
-                    assert value == factor * getattr(gpu, field)
-                assert value == getattr(changed, field)
-
-    def test_default_changes_stay_in_the_ranges(self, pascal):
-        """The way to L2 is not shorter than that to L1, and 2^20 MSHRs are the most that there can be."""
-        gpu = pascal.replace(l1_latency=80, l1_mshrs=1 << 20)
-        changes = default_changes(gpu)
-        assert changes["L2 latency / 2"] == {"l2_latency": 80}
-        assert changes["2 x MSHRs"]["l1_mshrs"] == 1 << 20
-        for values in changes.values():
-            gpu.replace(**values)
 
     def test_a_noc_of_twice_the_bandwidth_has_such_ports(self, pascal):
         """What L2 serves takes 4 of 8 cycles at a slice's port, which gets as much wider as the NoC."""
@@ -197,12 +176,12 @@ class TestWhatIf:
             simulator.run(kernel)
             return simulator.run(kernel).cycles
 
-        change = default_changes(pascal)["2 x NoC"]
-        assert warm(pascal) / warm(pascal.replace(**change)) > 1.5
+        assert warm(pascal) / warm(changed_gpus(pascal)["2 x NoC"]) > 1.5
 
     def test_streaming_caches_have_no_mshrs(self, pascal):
         gpu = pascal.replace(noc_queue_entries=64)
-        assert default_changes(gpu)["2 x MSHRs"] == {"l1_mshrs": 256, "noc_queue_entries": 128}
+        changed = changed_gpus(gpu)["2 x MSHRs"]
+        assert (changed.l1_mshrs, changed.noc_queue_entries) == (256, 128)
 
     @pytest.mark.parametrize(
         ("options", "message"),

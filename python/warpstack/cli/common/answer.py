@@ -22,6 +22,7 @@ __all__ = [
     "largest_part",
     "print_answer",
     "print_stack_table",
+    "reason_lines",
     "sums_of",
 ]
 
@@ -144,6 +145,10 @@ def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if all(name in row for row in rows):
             found = sorted({row[name] for row in rows})
             values[name] = " to ".join(f"{end:g}" for end in dict.fromkeys((found[0], found[-1])))
+    if all("gain" in row for row in rows):
+        from warpstack.models.reasons.words import reason_of_sum
+
+        values["reason"], values["gain"] = reason_of_sum(rows)
     if all("ipc_low" in row for row in rows):
         values |= _bars(rows, values)
     return values
@@ -237,6 +242,21 @@ def print_answer(
     columns += [f"{name} (%)" for name in parts]
     look = Look({}, formats, LEFT, ("cycles", "simulated (cycles)", speed))
     print(text_table(columns, rows, look, width=width))
+
+
+def reason_lines(by: Sequence[str], sums: Sequence[Sums]) -> list[str]:
+    """Return a line for each kernel: what would make it how much faster."""
+    from warpstack.models.reasons.words import sentence
+
+    lines = []
+    for one in sums:
+        if "gain" not in one.values:
+            continue
+        said = sentence(one.values["reason"], one.values["gain"], largest_part(one.values))
+        if said:
+            of = ", ".join((one.title, *one.key)) if by else one.title
+            lines.append(f"{of}: {said}")
+    return lines
 
 
 def print_stack_table(by: Sequence[str], sums: Sequence[Sums], width: int | None) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from warpstack.cli.common.layout import Look, paragraph, text_table
 from warpstack.cli.common.output import plain
-from warpstack.errors import InputError
 
 if TYPE_CHECKING:
     from warpstack._util.options import Options
@@ -16,20 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["changed_times", "print_changes"]
 
-#: The changes of `warpstack.validation.what_if` in words, and the two that only this table has.
-_WORDS = {
-    "2 x SMs": "twice the SMs",
-    "2 x MSHRs": "twice the MSHRs",
-    "2 x NoC": "twice the bandwidth of the NoC and its ports",
-    "2 x DRAM bandwidth": "twice the bandwidth of DRAM",
-    "2 x L1 size": "twice the L1",
-    "2 x L2 size": "twice the L2",
-    "2 x L2 slices": "twice the slices of L2, which serve as many requests at once",
-    "2 x issue width": "twice the issue width",
-    "L1 latency / 2": "half the latency of L1",
-    "L2 latency / 2": "half the latency of L2",
-    "DRAM latency / 2": "half the latency of DRAM",
-}
 #: A change by less than this part of the time brings nothing.
 _LEAST = 0.01
 
@@ -45,28 +30,32 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
     from warpstack.hardware.profiler import times
     from warpstack.models.pipeline import Pipeline, Recent
     from warpstack.models.prediction import needs_of, prediction_of
+    from warpstack.models.reasons.gains import launches_on
+    from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
 
     # Most changes leave the caches alone: results of the GPU as it is and of the change before are kept.
     pipeline = Pipeline(subject.ran, options, memo=Recent(2))
 
-    def time_on(one: Gpu) -> float:
-        launches = pipeline.all_found(one, needs_of([model]))
+    needs = needs_of([model])
+
+    def time_on(one: Gpu, launches: Sequence[Any]) -> float:
         cycles = [prediction_of(launches[place], one, model).cycles for place in subject.places]
         return float(sum(times(count, one, options.profiler)["time_us"] for count in cycles))
 
-    changes = _changes(gpu)
+    changes = changed_gpus(gpu)
     rows = []
     with progress_bar(True, len(changes) + 1, "trying changes", "change") as bar:
-        base = time_on(gpu)
+        base = time_on(gpu, pipeline.all_found(gpu, needs))
         bar.update(1)
-        for change, fields in changes.items():
-            time = time_on(gpu.replace(**fields))
+        for change, changed in changes.items():
+            time = time_on(changed, launches_on(pipeline, gpu, changed, change, needs))
+            fields = changed_fields(gpu, changed, change)
             rows.append(
                 {
                     "app": subject.app.name,
                     "gpu": gpu.name,
                     "model": model,
-                    "change": change,
+                    "change": CHANGES[change].words,
                     "fields": fields,
                     "before": {name: getattr(gpu, name) for name in fields},
                     "time_us": time,
@@ -75,26 +64,6 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
             )
             bar.update(1)
     return sorted(rows, key=lambda row: -row["speedup"])
-
-
-def _changes(gpu: Gpu) -> dict[str, dict[str, Any]]:
-    """Return the new values of each change that the GPU allows."""
-    from warpstack.validation.changes import default_changes
-
-    changes = default_changes(gpu) | {
-        "2 x L1 size": {"l1_size_kib": 2 * gpu.l1_size_kib},
-        "2 x L2 slices": {"l2_slices": 2 * gpu.l2_slices},
-    }
-    allowed = {}
-    for name, fields in changes.items():
-        other = {field: value for field, value in fields.items() if value != getattr(gpu, field)}
-        try:
-            gpu.replace(**other)
-        except InputError:
-            continue  # nothing can be said of a GPU that cannot be
-        if other:
-            allowed[_WORDS[name]] = other
-    return allowed
 
 
 def print_changes(rows: Sequence[Mapping[str, Any]], title: str, width: int | None) -> None:
