@@ -39,7 +39,11 @@ _MAX_KERNELS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser, about_l2=WARM_L2)
+    add_trace(
+        parser,
+        about_l2=WARM_L2,
+        launches="those of semicolons run in turn, and two --launch are compared",
+    )
     add_gpu(parser, several=True)
     add_models(parser, DEFAULT_MODELS)
     add_l2(parser)
@@ -72,7 +76,8 @@ def run(arguments: argparse.Namespace) -> None:
         given = ", ".join(f"{what}: {count}" for what, count in counts.items())
         raise ws.InputError(
             "compare: give two traces or sources, or one of them with two --gpu, two --models, --set "
-            "FIELD=VALUE or two launches (--kernels 3,8 of a trace, two --launch of a source); got " + given
+            "FIELD=VALUE or two launches (--kernels 3,8 of a trace, two --launch of a source); got "
+            + given
         )
     if pairs == ["traces"]:
         first, second = (subject.app.name for subject in subjects)

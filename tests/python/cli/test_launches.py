@@ -118,19 +118,23 @@ class TestArrays:
     def test_random_whole_numbers_have_bounds(self, text, least, end):
         found = np.array(held(text))
         assert (found.min(), found.max() + 1) == pytest.approx((least, end), abs=4096 / 200)
-        assert least <= found.min() and found.max() < end
+        assert least <= found.min()
+        assert found.max() < end
         # Those of a range of 10 are all there, some 410 times each.
         if end - least == 10:
             counts = np.bincount(found - least)
-            assert len(counts) == 10 and counts.min() > 300
+            assert len(counts) == 10
+            assert counts.min() > 300
 
     def test_random_numbers_are_the_same_in_each_call(self):
         assert held("float[9] = random(2, 4)") == held("float[9] = random(2, 4)")
         found = np.array(held("float[4096] = random(2, 4)"))
-        assert 2 <= found.min() < 2.01 and 3.99 < found.max() < 4
+        assert 2 <= found.min() < 2.01
+        assert 3.99 < found.max() < 4
         assert abs(found.mean() - 3) < 0.05
         signed = np.array(held("float[4096] = 2 * random - 1"))
-        assert signed.min() < -0.99 and signed.max() > 0.99
+        assert signed.min() < -0.99
+        assert signed.max() > 0.99
 
     def test_a_file_is_read_in_the_order_of_c(self, folder):
         assert held("float[] = square.npy") == list(range(64))
@@ -148,10 +152,16 @@ class TestArrays:
             ("float[] = lost.npy", "argument 1: lost.npy: No such file or directory"),
             ("text.npy", "text.npy: is not an array that numpy.save has written"),
             ("two.npz", "two.npz: has several arrays; save one of them"),
-            ("complex.npy", "complex.npy: its elements are complex128; those of a kernel may be bool"),
+            (
+                "complex.npy",
+                "complex.npy: its elements are complex128; those of a kernel may be bool",
+            ),
             ("none.npy", "none.npy: has no elements"),
             ("int[] = long.npy", r"are int64, and the array's int32; .*x.astype\('int32'\)"),
-            ("float[65] = square.npy", "shape is 8 x 8, and 65 elements .* takes what the file has"),
+            (
+                "float[65] = square.npy",
+                "shape is 8 x 8, and 65 elements .* takes what the file has",
+            ),
             ("float[4][16] = square.npy", "shape is 8 x 8, and 4 x 16 elements"),
             ("float3[] = square.npy", "these are no whole elements of 3 numbers"),
             ("float[]", "does not say how many elements there are, such as float"),
@@ -218,12 +228,15 @@ class TestParameters:
         assert parameters_of(SOURCE, "absent") is None
 
     def test_of_other_types_nothing_is_said(self):
-        text = "__global__ void f(T *a, float **b, float4 c, float4 *d, Grid g, unsigned n, int e[]) {"
+        text = (
+            "__global__ void f(T *a, float **b, float4 c, float4 *d, Grid g, unsigned n, int e[]) {"
+        )
         *others, last = parameters_of(text, "f")
         assert [one and one.dtype for one in others] == [
             *(None, None, None, "float32", None, "uint32")
         ]
-        assert last.is_pointer and last.dtype == "int32"
+        assert last.is_pointer
+        assert last.dtype == "int32"
         assert parameters_of(text + "}" + text.replace("T", "U"), "f") is None
 
     @needs_compiler
@@ -240,7 +253,10 @@ class TestParameters:
                 "for const int *index: its elements are int32, those of long.npy int64; save them so",
             ),
             ("twice<<<1, 1>>>(5, float[1], 1)", "x: 5 is a number; give an array, such as float32"),
-            ("twice<<<1, 1>>>(float[1], float[1], int[4])", "int n: an array is given; give a numb"),
+            (
+                "twice<<<1, 1>>>(float[1], float[1], int[4])",
+                "int n: an array is given; give a numb",
+            ),
             ("twice<<<1, 1>>>(float[1], float[1])", "twice has 3 parameters, 2 are given"),
             ("thrice<<<1, 1>>>()", "no kernel 'thrice'; did you mean twice?; there are "),
         ],
@@ -284,7 +300,8 @@ class TestSeveral:
         (kernel,) = ws.load("traced")
         assert kernel.num_missing_blocks > 300
         told = refused("trace", "kernels.cu", "--launch", TWICE, "-o", "x", "--step-limit", "3")
-        assert "twice" in told and "3" in told
+        assert "twice" in told
+        assert "3" in told
         assert not Path("x").exists()
 
     @pytest.mark.parametrize(
@@ -293,11 +310,20 @@ class TestSeveral:
             ("--launch f<<<1,1>>>()", "give either a program or its source"),
             ("prog --launch f<<<1,1>>>()", "--launch: there is no source to compile"),
             ("prog --compiler-options=-O1", "--compiler-options: there is no source to compile"),
-            ("kernels.cu --launch f<<<1,1>>>() -- 5", "-- 5: --launch cannot have arguments of a pr"),
+            (
+                "kernels.cu --launch f<<<1,1>>>() -- 5",
+                "-- 5: --launch cannot have arguments of a pr",
+            ),
             ("kernels.cu two.cu --launch f<<<1,1>>>()", "two.cu: a trace is of one source"),
-            ("kernels.cu --launch f<<<1,1>>>() --kernels f", "--kernels chooses among the launches"),
+            (
+                "kernels.cu --launch f<<<1,1>>>() --kernels f",
+                "--kernels chooses among the launches",
+            ),
             ("kernels.cu --launch f<<<1,1>>>() --timeout 3", "leave one of them out"),
-            ("kernels.cu", "its kernels are twice, gather, check; launch one: warpstack trace kernels"),
+            (
+                "kernels.cu",
+                "its kernels are twice, gather, check; launch one: warpstack trace kernels",
+            ),
         ],
     )
     def test_a_trace_that_cannot_be(self, folder, refused, arguments, told):
@@ -352,7 +378,10 @@ class TestCompared:
         ("arguments", "told"),
         [
             (["kernels.cu", *["--launch", TWICE] * 2], ": is given twice; give another one to com"),
-            (["kernels.cu", *["--launch", TWICE] * 3], "is given 3 times; two are compared. Several"),
+            (
+                ["kernels.cu", *["--launch", TWICE] * 3],
+                "is given 3 times; two are compared. Several",
+            ),
             (["kernels.cu", "--launch", TWICE], "two --launch of a source); got traces: 1"),
             (["small", *["--launch", TWICE] * 2], "--launch: there is no source to compile"),
         ],
@@ -389,7 +418,9 @@ class TestMachineCode:
         call = ["compare", "--machine-code", "kernels.cu", "--launch", TWICE, "--launch", other]
         table = pd.DataFrame(json.loads(run(*call, "--gpu", "a100", "--json")))
         (trace,) = run_launches("kernels.cu", read_launches([TWICE]), machine_code="sm_80")
-        (row,) = table[(table["name"] == "(all)") & (table["quantity"] == "instructions")].itertuples()
+        (row,) = table[
+            (table["name"] == "(all)") & (table["quantity"] == "instructions")
+        ].itertuples()
         assert (row.first, row.ratio) == (trace.num_instructions, 0.5)
 
     @needs_nvdisasm
@@ -405,16 +436,33 @@ class TestMachineCode:
     @pytest.mark.parametrize(
         ("arguments", "told"),
         [
-            ("predict small --machine-code sm_80", "nothing is run for a trace that is read; leave"),
-            ("predict kernels.cu --machine-code fast", "fast: is neither an architecture such as sm"),
-            ("info --workload bfs --machine-code", "say for which architecture: --machine-code sm_80"),
+            (
+                "predict small --machine-code sm_80",
+                "nothing is run for a trace that is read; leave",
+            ),
+            (
+                "predict kernels.cu --machine-code fast",
+                "fast: is neither an architecture such as sm",
+            ),
+            (
+                "info --workload bfs --machine-code sm_70",
+                "sm_70: is not executed; choose one of sm_75",
+            ),
+            (
+                "info --workload bfs --machine-code sm_8x",
+                "--machine-code = 'sm_8x' is not like sm_80",
+            ),
+            (
+                "info --workload bfs --machine-code",
+                "say for which architecture: --machine-code sm_80",
+            ),
             (
                 "predict --workload bfs --machine-code --gpu a100 --gpu t4",
                 "the GPUs have different ones (a100 sm_80, t4 sm_75); say which: --machine-code sm_80",
             ),
             (
                 "predict --workload bfs --machine-code",
-                "that of pascal-mdm, sm_61, is not executed; name another GPU, or say which",
+                "that of pascal-mdm, sm_61, is not executed, sm_75 to sm_121 are; name another GPU",
             ),
             (
                 "predict --workload bfs --machine-code sm_86",

@@ -69,11 +69,19 @@ def machine_code_of(arguments: argparse.Namespace) -> str | None:
         If the option names none and there is no GPU, or none whose machine code is executed, or several
         with different ones.
     """
-    from warpstack.cuda.disassembly import FIRST_ARCH
+    from warpstack.cuda.disassembly import FIRST_ARCH, LAST_ARCH
+    from warpstack.cuda.toolchain import target_number
 
     given = arguments.machine_code
+    if given is None:
+        return None
+    executed = f"sm_{FIRST_ARCH} to sm_{LAST_ARCH}"
     if given is not True:
-        return None if given is None else str(given)
+        if not FIRST_ARCH <= target_number("--machine-code", given) <= LAST_ARCH:
+            raise ws.InputError(
+                f"--machine-code {given}: is not executed; choose one of {executed}"
+            )
+        return str(given)
     if not hasattr(arguments, "gpu"):
         raise ws.InputError("--machine-code: say for which architecture: --machine-code sm_80")
     known = {}
@@ -87,10 +95,10 @@ def machine_code_of(arguments: argparse.Namespace) -> str | None:
             f"{next(iter(known))}"
         )
     ((arch, name),) = known.items()
-    if int(arch.removeprefix("sm_")) < FIRST_ARCH:
+    if target_number("--machine-code", arch) < FIRST_ARCH:
         raise ws.InputError(
-            f"--machine-code: that of {name}, {arch}, is not executed; name another GPU, or say which: "
-            "--machine-code sm_80"
+            f"--machine-code: that of {name}, {arch}, is not executed, {executed} are; name another GPU, or "
+            "say which: --machine-code sm_80"
         )
     return arch
 

@@ -102,9 +102,7 @@ def same_bits(one: str, other: str) -> bool:
     return first.itemsize == second.itemsize and (first.kind == "f") == (second.kind == "f")
 
 
-def array_of_text(
-    what: str, text: str, folder: str | os.PathLike[str] = ""
-) -> Array | None:
+def array_of_text(what: str, text: str, folder: str | os.PathLike[str] = "") -> Array | None:
     """Read an array, such as ``float x[1024] = random``; None if a text is not like one.
 
     Its file is in `folder`.

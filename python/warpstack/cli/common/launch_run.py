@@ -100,18 +100,20 @@ def _check_sizes(launches: Sequence[Launch], capacity: int) -> None:
     from warpstack._util.trace_budget import check_memory, size_text
 
     total, named = 0, set()
-    for launch, place, array in (
-        (launch, place, argument)
+    arguments = (
+        (_what(launch, place), argument)
         for launch in launches
         for place, argument in enumerate(launch.arguments, 1)
-        if isinstance(argument, Array)
-    ):
+    )
+    for where, array in arguments:
+        if not isinstance(array, Array):
+            continue
         if array.name in named:
             continue
         named |= {array.name} - {""}
         own = array.size * np.dtype(array.dtype).itemsize
         total += own
-        what = f"{_what(launch, place)}, an array of {array.size:,} {array.dtype},"
+        what = f"{where}, an array of {array.size:,} {array.dtype},"
         together = "" if total == own else f", {size_text(total)} with those before it"
         if total > capacity:
             raise InputError(

@@ -52,9 +52,9 @@ def read_launch(
     Grid and block have one to three numbers: ``64``, ``(64, 64)``, ``dim3(64, 64)`` or ``64x64``. An
     array is the type of its elements with their number in brackets, and may have a name in between; it holds
     zeros, or what stands after ``=``: a number, ``range`` (0, 1, 2, ...), ``random`` (below 1, or below the
-    number of elements for whole numbers), ``random(1000)`` (below 1000), ``random(-1, 1)``, what is computed of
-    these, such as ``16 * range``, or a .npy file, whose type and shape are compared. Such a file alone is an
-    array, too. Its name alone means an array of `arrays`, to which those with a name are added.
+    number of elements for whole numbers), ``random(1000)`` (below 1000), ``random(-1, 1)``, what is computed
+    of these, such as ``16 * range``, or a .npy file in `folder`, whose type and shape are compared. Such a
+    file alone is an array, too. A name alone means one of `arrays`, to which arrays with a name are added.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _named(what: str, text: str, array: Array, arrays: dict[str, Array]) -> Arra
     alike = (known.dtype, known.size) == (array.dtype, array.size)
     if known != array and not (alike and array.fill == 0 and not array.file):
         raise InputError(
-            f"{what}: {shown(text)}: an array {array.name} with {known.size:,} {known.dtype} is there already, "
-            f"and is the same in all launches; write {array.name} alone, or choose another name"
+            f"{what}: {shown(text)}: an array {array.name} with {known.size:,} {known.dtype} is there "
+            f"already, and is the same in all launches; write {array.name} alone, or choose another name"
         )
     return known

@@ -80,11 +80,17 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: str = "") -> None:
+def add_trace(
+    parser: argparse.ArgumentParser,
+    *,
+    only: bool = False,
+    about_l2: str = "",
+    launches: str = "they run in turn",
+) -> None:
     """Add the arguments that say what a command is about.
 
     With `only`, it is one trace, and nothing that a trace would be made of first. `about_l2` says what
-    becomes of launches before the chosen ones.
+    becomes of launches before the chosen ones, and `launches` of those of several ``--launch``.
     """
     traces = (
         "kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace"
@@ -105,7 +111,7 @@ def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: 
                 "warpstack trace), and SOURCE.cu -- ARGUMENT... builds it first; several sources get the "
                 "same arguments."
             )
-        _add_made(parser)
+        _add_made(parser, launches)
     parser.add_argument(
         "--kernels",
         "--kernel",
@@ -128,9 +134,9 @@ def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: 
     )
 
 
-def _add_made(parser: argparse.ArgumentParser) -> None:
+def _add_made(parser: argparse.ArgumentParser, launches: str) -> None:
     group = parser.add_argument_group("traces made on the way")
-    add_launch(group)
+    add_launch(group, launches)
     group.add_argument(
         "--workload", metavar="NAME", action=_Once, help="one of warpstack workloads"
     )
@@ -140,16 +146,16 @@ def _add_made(parser: argparse.ArgumentParser) -> None:
     add_device_memory(group)
 
 
-def add_launch(group: argparse._ActionsContainer, several: str = "launches run in turn") -> None:
-    """Add ``--launch``, and say what several do."""
+def add_launch(group: argparse._ActionsContainer, launches: str = "they run in turn") -> None:
+    """Add ``--launch``, and say what becomes of several."""
     group.add_argument(
         "--launch",
         metavar="LAUNCH",
         action="append",
         help="launch a kernel of SOURCE.cu, or of each: 'name<<<grid, block>>>(float[1048576], 1048576)' "
-        "with arrays to allocate; they hold zeros, or what stands after =: a number, range, random, "
-        f"random(1000) (below 1000), 2 * range, or FILE.npy; given again, {several}, with the same arrays "
-        "where these have names: float x[1024], later x",
+        "with arrays to allocate; they hold zeros, or what stands after =: a number, range, 16 * range, "
+        "random, random(256) (whole numbers below it) or FILE.npy; of several, given again or with "
+        f"semicolons between, an array with a name, as x of float x[1024], is the same; {launches}",
     )
 
 
@@ -221,9 +227,7 @@ def load_subject(arguments: argparse.Namespace, gpu: Gpu) -> Subject:
     return subject
 
 
-def load_subjects(
-    arguments: argparse.Namespace, gpu: Gpu, *, apart: bool = False
-) -> list[Subject]:
+def load_subjects(arguments: argparse.Namespace, gpu: Gpu, *, apart: bool = False) -> list[Subject]:
     """Return the applications that the arguments name, with the launches before the chosen ones.
 
     With `apart`, each ``--launch`` is an application of its own, and of two sources each has its own one.
