@@ -150,7 +150,7 @@ class TestArrays:
         ("text", "told"),
         [
             ("float[] = lost.npy", "argument 1: lost.npy: No such file or directory"),
-            ("text.npy", "text.npy: is not an array that numpy.save has written"),
+            ("text.npy", "text.npy: is not an array of numbers that numpy.save has written"),
             ("two.npz", "two.npz: has several arrays; save one of them"),
             (
                 "complex.npy",
@@ -173,6 +173,7 @@ class TestArrays:
             ("int[4] = range / 0", "expected a number, range"),
             ("int[4] = range(3)", "expected a number, range"),
             ("int[4] = random(random)", "expected a number, range"),
+            ("uint8[4] = 256", "= 256: elements of uint8 hold 0 to 255"),
             ("int[4] = 0.5", "is not a whole number, as the elements of int are"),
             ("flt x[4]", "there is no type of elements 'flt x'"),
         ],
@@ -183,10 +184,10 @@ class TestArrays:
 
     def test_numbers_that_do_not_fit(self):
         with pytest.raises(
-            ws.InputError, match=r"= 16 \* range is 0 to 496; elements of uint8 hold 0 to 255"
+            ws.InputError, match=r"= 16 \* range: 0 to 496, and elements of uint8 hold 0 to 255"
         ):
             held("uint8[32] = 16 * range")
-        with pytest.raises(ws.InputError, match=r"is 0 to \d+; elements of int8 hold -128 to 127"):
+        with pytest.raises(ws.InputError, match=r": 0 to \d+, and elements of int8 hold -128 to 127"):
             held("int8[4096] = random(1000)")
 
     def test_a_name_means_the_same_array(self):

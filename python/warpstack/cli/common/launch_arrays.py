@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 from warpstack._util.arguments import printable
 from warpstack._util.input_file import open_input
@@ -165,14 +166,23 @@ def values_of(what: str, array: Array) -> npt.NDArray[Any]:
     with np.errstate(all="ignore"):
         computed = _computed(_tree(array.fill), _Numbers(array.size, kind))
     values = np.broadcast_to(np.asarray(computed), array.size)
-    if kind.kind in "iu" and array.fill not in ("range", "random"):
-        least, most, bounds = values.min(), values.max(), np.iinfo(kind)
-        if least < bounds.min or most > bounds.max:
-            raise InputError(
-                f"{what}: = {array.fill} is {least:,.15g} to {most:,.15g}; elements of {array.dtype} hold "
-                f"{bounds.min:,} to {bounds.max:,}"
-            )
+    if array.fill not in ("range", "random"):
+        _check_bounds(what, kind, array.fill, values.min(), values.max())
     return values.astype(kind)
+
+
+def _check_bounds(what: str, kind: np.dtype[Any], held: str, least: float, most: float) -> None:
+    """Raise `InputError` for whole numbers beyond those that elements of a type can have."""
+    import numpy as np
+
+    if kind.kind not in "iu":
+        return
+    bounds = np.iinfo(kind)
+    if least < bounds.min or most > bounds.max:
+        to = "" if least == most else f"{least:,.15g} to {most:,.15g}, and "
+        raise InputError(
+            f"{what}: = {held}: {to}elements of {kind.name} hold {bounds.min:,} to {bounds.max:,}"
+        )
 
 
 def whole(what: str, text: str, least: int) -> int:
@@ -277,6 +287,7 @@ def _fill(what: str, held: str, dtype: str, declared: str) -> str | int | float:
             raise InputError(
                 f"{what}: = {held} is not a whole number, as the elements of {declared} are"
             )
+        _check_bounds(what, kind, held, value, value)
         return value
     try:
         tree = _tree(held)
@@ -316,8 +327,10 @@ def _header(
         found = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise InputError(f"{place}: {error.strerror or error}") from None
-    except (ValueError, EOFError):
-        raise InputError(f"{place}: is not an array that numpy.save has written") from None
+    except (ValueError, EOFError, BadZipFile):
+        raise InputError(
+            f"{place}: is not an array of numbers that numpy.save has written"
+        ) from None
     if not isinstance(found, np.ndarray):
         raise InputError(
             f"{place}: has several arrays; save one of them: numpy.save('x.npy', arrays['x'])"
