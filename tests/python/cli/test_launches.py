@@ -411,7 +411,7 @@ class TestMachineCode:
         elif command[0] != "lines":
             assert rows[0]["instructions"] == trace.num_instructions
         else:
-            assert sum(row["issued"] for row in rows) == trace.num_instructions
+            assert sum(row["executions"] for row in rows) == trace.num_instructions
 
     @needs_nvdisasm
     def test_two_launches_are_compared(self, folder, run):
@@ -450,8 +450,8 @@ class TestMachineCode:
                 "sm_70: is not executed; choose one of sm_75",
             ),
             (
-                "info --workload bfs --machine-code sm_8x",
-                "--machine-code = 'sm_8x' is not like sm_80",
+                "info --workload bfs --machine-code sm_big",
+                "--machine-code = 'sm_big' is not like sm_80",
             ),
             (
                 "info --workload bfs --machine-code",
