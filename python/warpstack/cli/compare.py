@@ -39,7 +39,11 @@ _MAX_KERNELS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser, about_l2=WARM_L2)
+    add_trace(
+        parser,
+        about_l2=WARM_L2,
+        launches="those of semicolons run in turn, and two --launch are compared",
+    )
     add_gpu(parser, several=True)
     add_models(parser, DEFAULT_MODELS)
     add_l2(parser)
@@ -57,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     models = prediction.model_list(split(arguments.models or DEFAULT_MODELS))
     gpus = read_gpus(arguments)
-    subjects = load_subjects(arguments, gpus[0])
+    subjects = load_subjects(arguments, gpus[0], apart=True)
     if arguments.kernels is not None and len(subjects) == 1 and len(subjects[0].app) == 2:
         (whole,) = subjects
         subjects = [
@@ -72,7 +76,8 @@ def run(arguments: argparse.Namespace) -> None:
         given = ", ".join(f"{what}: {count}" for what, count in counts.items())
         raise ws.InputError(
             "compare: give two traces or sources, or one of them with two --gpu, two --models, --set "
-            f"FIELD=VALUE or two launches (--kernels 3,8); got {given}"
+            "FIELD=VALUE or two launches (--kernels 3,8 of a trace, two --launch of a source); got "
+            + given
         )
     if pairs == ["traces"]:
         first, second = (subject.app.name for subject in subjects)

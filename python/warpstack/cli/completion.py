@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
         "gpu": ws.gpus(),
         "models": [*prediction.names(), "all"],
         "workload": ws.workloads.names(),
+        "machine_code": ws.workloads.machine_codes(),
         "axis": [f"{field}=" for field in ws.Gpu.fields()],
     }
     commands = commands_of(make_parser())

@@ -49,7 +49,8 @@ _COLUMNS = {"app", "point", "kernel", "model", "cycles", "time_us"}
 _KEYS = {
     **{name: name for name in ("gpu", "set", "models", "anchor", "profiler")},
     **{"axis": "axes", "trace_config": "gpu", "option_values": "options"},
-    **dict.fromkeys(("kernels", "launch", "workload", "size", "compiler_options"), "kernels"),
+    **dict.fromkeys(("kernels", "launch", "workload", "size"), "kernels"),
+    **dict.fromkeys(("compiler_options", "machine_code"), "kernels"),
     **dict.fromkeys(("skip_missing", "memory_limit", "device_memory"), "kernels"),
     **dict.fromkeys(("selection", "misses", "merge_threshold"), "options"),
     **dict.fromkeys(("access_order", "flush_l2", "initial_l2"), "options"),

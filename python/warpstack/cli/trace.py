@@ -6,14 +6,21 @@ import argparse
 
 import warpstack as ws
 from warpstack._util.arguments import printable
-from warpstack.cli.common.gpu_options import add_gpu, read_gpu
+from warpstack.cli.common.gpu_options import add_gpu, machine_code_of, read_gpu
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.outputs import check_trace_folder
 from warpstack.cli.common.parser import CommandParser
 from warpstack.cli.common.stage_options import add_sample_blocks
 from warpstack.cli.common.trace_options import (
+    add_compiler_options,
     add_device_memory,
+    add_launch,
+    add_machine_code,
     built,
+    compiler_options,
+    is_source,
+    launched,
+    load_workload,
     named_after_source,
     save_trace,
 )
@@ -31,11 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", default="small", help="small (seconds) or paper (near the original's input)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: 0)")
-    parser.add_argument(
-        "--machine-code",
-        metavar="ARCH",
-        help="run machine code for ARCH (sm_80, say) instead of PTX; needs nvdisasm for programs",
-    )
+    add_launch(parser)
+    add_compiler_options(parser)
+    add_machine_code(parser)
     add_sample_blocks(
         parser,
         "record one in K thread blocks of a launch, at least 128; all run (default: 1, all; auto: about "
@@ -141,20 +146,75 @@ def run(arguments: argparse.Namespace) -> None:
             "trace: give either a program or its source (warpstack trace -o FOLDER -- ./program its "
             "arguments) or --workload NAME"
         )
+    _check_source(arguments)
     check_trace_folder(arguments)  # said before the work, not after it
+    if arguments.launch is not None:
+        _trace_launches(arguments)
+        return
     if arguments.command:
         _trace_program(arguments)
         return
-    app = ws.workloads.load(
-        arguments.workload,
-        arguments.size,
-        arguments.seed,
-        machine_code=arguments.machine_code,
+    app = load_workload(
+        arguments,
+        seed=arguments.seed,
         workers=arguments.workers or None,
-        device_memory_mib=arguments.device_memory,
         sample_blocks=arguments.sample_blocks,
     )
     save_trace(app, arguments.output, overwrite=arguments.overwrite)
+
+
+def _check_source(arguments: argparse.Namespace) -> None:
+    """Raise `InputError` for options that a source, or a launch of its kernels, has no use for."""
+    source, *words = arguments.command or [""]
+    for option, given in (
+        ("--launch", arguments.launch),
+        ("--compiler-options", arguments.compiler_options),
+    ):
+        if given is not None and not is_source(source):
+            raise ws.InputError(f"{option}: there is no source to compile; give SOURCE.cu, too")
+    if arguments.launch is None:
+        return
+    if words:
+        what = f"{printable(words[0])}: a trace is of one source"
+        if not is_source(words[0]):
+            what = f"-- {printable(words[0])}: --launch cannot have arguments of a program"
+        raise ws.InputError(what)
+    for option, given in (
+        ("--kernels", arguments.kernel is not None),
+        ("--max-launches", arguments.limit_launches is not None),
+        ("--stop-at-limit", arguments.stop_at_limit),
+        ("--timeout", arguments.timeout is not None),
+    ):
+        if given:
+            raise ws.InputError(
+                f"{option} chooses among the launches of a program, and --launch says which there are; "
+                "leave one of them out"
+            )
+
+
+def _trace_launches(arguments: argparse.Namespace) -> None:
+    """Trace the launches that ``--launch`` describes."""
+    how = {
+        "sample_blocks": arguments.sample_blocks,
+        "run_others": not arguments.skip_others,
+        "check_uninitialized": not arguments.allow_uninitialized,
+        "on_fault": arguments.on_fault,
+        "check_races": arguments.check_races,
+        "order": arguments.order,
+        "workers": arguments.workers or None,
+    }
+    if arguments.step_limit is not None:
+        how["step_limit"] = arguments.step_limit
+    _check_sample(arguments)
+    app = launched(arguments, arguments.command[0], arguments.launch, how)
+    save_trace(app, arguments.output, overwrite=arguments.overwrite)
+
+
+def _check_sample(arguments: argparse.Namespace) -> None:
+    if arguments.skip_others and arguments.sample_blocks == 1:
+        raise ws.InputError(
+            "--skip-others leaves out blocks that --sample-blocks K does not choose; give both"
+        )
 
 
 def _trace_program(arguments: argparse.Namespace) -> None:
@@ -164,17 +224,18 @@ def _trace_program(arguments: argparse.Namespace) -> None:
             _trace_command(arguments, arguments.command)
         return
     with (
-        built(source, command=f"warpstack predict {printable(source)} ") as program,
+        built(
+            source,
+            compiler_options(arguments),
+            f"warpstack trace {printable(source)} -o {printable(arguments.output)} ",
+        ) as program,
         named_after_source(program, source),
     ):
         _trace_command(arguments, [program, *words])
 
 
 def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
-    if arguments.skip_others and arguments.sample_blocks == 1:
-        raise ws.InputError(
-            "--skip-others leaves out blocks that --sample-blocks K does not choose; give both"
-        )
+    _check_sample(arguments)
     output = printable(arguments.output)
     try:
         traced = ws.cuda.host.trace_program(
@@ -192,7 +253,7 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
             order=arguments.order,
             overwrite=arguments.overwrite,
             progress=True,
-            machine_code=arguments.machine_code,
+            machine_code=machine_code_of(arguments),
             stop_at_limit=arguments.stop_at_limit,
             step_limit=arguments.step_limit,
             workers=arguments.workers or None,

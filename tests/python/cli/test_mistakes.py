@@ -117,8 +117,14 @@ MISTAKES = {
         "'scale<<<4096, 256>>>(float[1048576], 1048576)'"
     ],
     "predict small --launch a<<<1,1>>>()": ["--launch: there is no source to compile"],
-    "predict kernel.cu --launch scale<<<1,1>>>() --launch scale<<<2,1>>>()": [
-        "--launch: is given twice; give one, or a program whose main"
+    "predict kernel.cu --launch scale<<<1,1>>>() --launch scale<<<2>>>()": [
+        "--launch scale: <<<2>>> has 1 parts; expected the grid, the block"
+    ],
+    "compare kernel.cu --launch scale<<<1,1>>>() --launch scale<<<1,1>>>()": [
+        "--launch scale<<<1,1>>>(): is given twice; give another one to compare it with"
+    ],
+    "trace kernel.cu -o traced --launch scale<<<1,1>>>(lost.npy,1)": [
+        "--launch scale: argument 1: lost.npy: No such file or directory"
     ],
     "predict kernel.cu --launch scale<int><<<1,1>>>()": ["template arguments are not read"],
     "predict kernel.cu --launch scale(1)": ["expected a launch such as 'add<<<4096, 256>>>("],

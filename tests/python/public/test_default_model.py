@@ -12,7 +12,8 @@ import pytest
 import warpstack as ws
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli import main
-from warpstack.cli.common.launch_text import read_launch, run_launch
+from warpstack.cli.common.launch_run import run_launch
+from warpstack.cli.common.launch_text import read_launch
 from warpstack.plot.sliders import Explorer
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def kernel():
-    return run_launch(SOURCE.read_text(encoding="utf-8"), read_launch(LAUNCH), [])
+    return run_launch(SOURCE.read_text(encoding="utf-8"), read_launch(LAUNCH))
 
 
 @pytest.fixture(scope="module")

@@ -52,9 +52,9 @@ class Sums(NamedTuple):
     """Rows of predictions that are added up: those of a name, or of all kernels, or a single launch."""
 
     title: str
-    #: Index of the kernel, in the order of the rows; -1: all kernels.
+    #: Index of the kernel, in the order of the rows; -1: all kernels; -2: all kernels of all traces.
     number: int
-    #: ``app``, ``gpu`` and ``model`` where there are several of them.
+    #: ``app``, ``gpu`` and ``model`` where there are several of them; of all traces ``app`` is empty.
     key: tuple[str, ...]
     values: Mapping[str, Any]
     #: How many launches are added up.
@@ -91,8 +91,9 @@ def sums_of(
     Returns
     -------
     (list of str, list of Sums, int)
-        Which of ``app``, ``gpu`` and ``model`` differ between rows; the sums of all kernels, if there are
-        several, then those of each kernel; and how many kernels were left out.
+        Which of ``app``, ``gpu`` and ``model`` differ between rows; the sums of all traces, if there are
+        several, of all kernels of each, if it has several, then those of each kernel; and how many kernels
+        were left out.
     """
     by = [key for key in _KEYS if len({row.get(key, "") for row in rows}) > 1]
     groups: dict[Any, dict[tuple[str, ...], list[Mapping[str, Any]]]] = {}
@@ -109,32 +110,51 @@ def sums_of(
     first, reverse = SORTS[sort]
     kernels = []
     for place, (which, group) in enumerate(groups.items()):
-        several = max(map(len, group.values()))
-        if per_launch:
-            title = f"{which[1]} {which[2]}"
-        else:
-            title = which if several == 1 else f"{which} ({several:,} launches)"
-        kernels.append(
-            [Sums(title, place, key, _added(some), len(some)) for key, some in group.items()]
-        )
+        sums = []
+        for key, some in group.items():
+            title = f"{which[1]} {which[2]}" if per_launch else which
+            if len(some) > 1:
+                title += f" ({len(some):,} launches)"
+            sums.append(Sums(title, place, key, _added(some), len(some)))
+        kernels.append(sums)
     kernels.sort(key=lambda sums: first(sums[0].values), reverse=reverse)
     found = [sums for kernel in kernels[:top] for sums in kernel]
-    if len(groups) > 1:
-        everything = [
-            Sums(
-                f"all {len(groups):,} {'launches' if per_launch else 'kernels'}",
-                -1,
-                key,
-                _added(some),
-                len(some),
-            )
-            for key, some in totals.items()
-        ]
-        found = everything + found
-    return by, found, max(len(kernels) - top, 0)
+    each = "launches" if per_launch else "kernels"
+    everything = []
+    for key, some in totals.items():
+        count = sum(key in group for group in groups.values())
+        if count > 1:
+            title = f"all {count:,} {each}"
+            everything.append(Sums(title, -1, key, _added(some), len(some)))
+    return by, [*_of_all_traces(by, totals), *everything, *found], max(len(kernels) - top, 0)
 
 
-def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _of_all_traces(
+    by: Sequence[str], totals: Mapping[tuple[str, ...], Sequence[Mapping[str, Any]]]
+) -> list[Sums]:
+    """Return the sums of several traces, for each GPU and model; nothing of one trace."""
+    if "app" not in by:
+        return []
+    place = list(by).index("app")
+    traces: dict[tuple[str, ...], list[Sequence[Mapping[str, Any]]]] = {}
+    for key, rows in totals.items():
+        traces.setdefault((*key[:place], "", *key[place + 1 :]), []).append(rows)
+    return [
+        Sums(
+            f"all {len(parts)} traces",
+            -2,
+            key,
+            _added([row for rows in parts for row in rows], parts),
+            sum(map(len, parts)),
+        )
+        for key, parts in traces.items()
+    ]
+
+
+def _added(
+    rows: Sequence[Mapping[str, Any]], parts: Sequence[Sequence[Mapping[str, Any]]] = ()
+) -> dict[str, Any]:
+    """Add up rows, which are those of several traces if there are `parts`."""
     columns = ("instructions", "cycles", "time_us", "launch_us", "cpi", *STACK)
     values: dict[str, Any] = {"kernel": rows[0]["kernel"], "name": rows[0]["name"]}
     values |= add_up({name: [row[name] for row in rows] for name in columns})
@@ -150,7 +170,8 @@ def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
         values["reason"], values["gain"] = reason_of_sum(rows)
     if all("ipc_low" in row for row in rows):
-        values |= _bars(rows, values)
+        # A sample of launches is one of a trace.
+        values |= _at_one_end([*map(_added, parts)], values) if parts else _bars(rows, values)
     return values
 
 
@@ -160,7 +181,13 @@ def _bars(rows: Sequence[Mapping[str, Any]], sums: Mapping[str, Any]) -> dict[st
         from warpstack.models.launch_rows import bars_of_totals
 
         return bars_of_totals(pd.DataFrame(rows), sums)
-    # All kernels at the same end: samples of SMs may err in the same way.
+    return _at_one_end(rows, sums)
+
+
+def _at_one_end(rows: Sequence[Mapping[str, Any]], sums: Mapping[str, Any]) -> dict[str, float]:
+    """Return the bars of the IPC of a sum where all are at the same end: they may err in the same way."""
+    if not all("ipc_low" in row for row in rows):
+        return {}
     return {
         end: sums["instructions"] / sum(row["instructions"] / row[end] for row in rows)
         for end in ("ipc_low", "ipc_high")
@@ -173,9 +200,10 @@ def added_up(sums: Sequence[Sums]) -> str:
     names = list(dict.fromkeys(str(one.values["name"]) for one in several))
     if not names:
         return ""
-    if len(names) == 1:
+    if len(names) == 1 and len({one.launches for one in several}) == 1:
         return f"{several[0].launches:,} launches of {names[0]}: --per-launch lists them"
-    return f"launches of {len(names):,} kernels are added up: --per-launch lists them"
+    of = names[0] if len(names) == 1 else f"{len(names):,} kernels"
+    return f"launches of {of} are added up: --per-launch lists them"
 
 
 def largest_part(values: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_gpu",
+    "machine_code_of",
     "read_gpu",
     "read_gpus",
     "report_unused",
@@ -57,6 +58,49 @@ def read_gpu(arguments: argparse.Namespace) -> Gpu:
         )
     (target,) = read_gpus(arguments)
     return target
+
+
+def machine_code_of(arguments: argparse.Namespace) -> str | None:
+    """Return the architecture that ``--machine-code`` asks for, or that of the GPU; None: of neither.
+
+    Raises
+    ------
+    InputError
+        If the option names none and there is no GPU, or none whose machine code is executed, or several
+        with different ones.
+    """
+    from warpstack.cuda.disassembly import FIRST_ARCH, LAST_ARCH
+    from warpstack.cuda.toolchain import target_number
+
+    given = arguments.machine_code
+    if given is None:
+        return None
+    executed = f"sm_{FIRST_ARCH} to sm_{LAST_ARCH}"
+    if given is not True:
+        if not FIRST_ARCH <= target_number("--machine-code", given) <= LAST_ARCH:
+            raise ws.InputError(
+                f"--machine-code {given}: is not executed; choose one of {executed}"
+            )
+        return str(given)
+    if not hasattr(arguments, "gpu"):
+        raise ws.InputError("--machine-code: say for which architecture: --machine-code sm_80")
+    known = {}
+    for name in arguments.gpu or [_DEFAULT]:
+        described = _described(arguments, name)
+        known[f"sm_{round(10 * described.compute_capability)}"] = described.name
+    if len(known) > 1:
+        listed = ", ".join(f"{name} {arch}" for arch, name in known.items())
+        raise ws.InputError(
+            f"--machine-code: the GPUs have different ones ({listed}); say which: --machine-code "
+            f"{next(iter(known))}"
+        )
+    ((arch, name),) = known.items()
+    if target_number("--machine-code", arch) < FIRST_ARCH:
+        raise ws.InputError(
+            f"--machine-code: that of {name}, {arch}, is not executed, {executed} are; name another GPU, or "
+            "say which: --machine-code sm_80"
+        )
+    return arch
 
 
 def unchanged_gpu(arguments: argparse.Namespace) -> Gpu:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpstack._util.progress import progress_bar
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from warpstack.timing.simulation import SimulationResult
     from warpstack.traces.trace import App
 
-__all__ = ["Subject", "simulated"]
+__all__ = ["Subject", "named_apart", "simulated"]
 
 #: More warp instructions than this before the chosen launches take the simulator many seconds.
 _LONG_BEFORE = 2_000_000
@@ -67,6 +68,37 @@ class Subject:
                 f"{len(before):,} launches before the chosen ones are simulated, too, for what they leave "
                 "in L2; --flush-l2 leaves them out",
             )
+
+
+def named_apart(subjects: Sequence[Subject], paths: Sequence[str]) -> list[Subject]:
+    """Return subjects whose applications have different names: ends of their paths, or numbers."""
+    from warpstack.traces.trace import App
+
+    names = [subject.app.name for subject in subjects]
+    places = [_place(path) for path in paths]
+    for depth in range(1, max(map(len, places), default=0) + 1):
+        names = [
+            "/".join(place[-depth:]) if names.count(name) > 1 else name
+            for name, place in zip(names, places, strict=True)
+        ]
+    found = []
+    for number, (subject, name) in enumerate(zip(subjects, names, strict=True), 1):
+        if names.count(name) > 1:  # it is given twice
+            name = f"{subject.app.name} ({number})"
+        if name != subject.app.name:
+            app = App(subject.app.kernels, name)
+            whole = subject.ran is subject.app
+            subject = Subject(app, app if whole else App(subject.ran.kernels, name))
+        found.append(subject)
+    return found
+
+
+def _place(path: str) -> tuple[str, ...]:
+    """Return the folders of a path, and the name in the last one but for that of a list of kernels."""
+    place = Path(path).absolute()
+    if place.name == "kernelslist.g":
+        place = place.parent
+    return (*place.parts[:-1], place.name.removesuffix(".cu").removesuffix(".ptx"))
 
 
 def simulated(

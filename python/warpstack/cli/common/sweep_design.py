@@ -62,7 +62,7 @@ _SAMPLERS: dict[str, Callable[..., samples.Samples]] = {
 #: Keys of what is loaded whose values are paths.
 _PATHS = ("trace", "source")
 #: What a source has beside the arguments of its program, as options of the command line.
-_SOURCE_OPTIONS = ("launch", "kernels", "compiler_options")
+_SOURCE_OPTIONS = ("launch", "kernels", "compiler_options", "machine_code")
 _OUTPUTS = (".csv", ".parquet")
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -249,6 +249,8 @@ def _load(given: Mapping[str, Any], gpu: Gpu) -> App:
         add_trace(parser)
         arguments = parser.parse_args([])
         vars(arguments).update(given, trace=[str(given["source"])], program=given["arguments"])
+        arguments.launch = None if given["launch"] is None else [given["launch"]]
+        arguments.launch_folder = given["source"].parent
         return load_trace(arguments, gpu)
     chosen = given["kernels"]
     if "workload" in given:

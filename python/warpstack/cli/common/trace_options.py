@@ -9,16 +9,19 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import warpstack as ws
 from warpstack._util.arguments import printable
 from warpstack._util.progress import work
+from warpstack.cli.common.gpu_options import machine_code_of
 from warpstack.cli.common.messages import say
 from warpstack.cli.common.parser import CommandParser
-from warpstack.cli.common.subject import Subject
+from warpstack.cli.common.source_text import check_main
+from warpstack.cli.common.subject import Subject, named_apart
 
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
@@ -27,13 +30,19 @@ if TYPE_CHECKING:
 __all__ = [
     "COLD_L2",
     "WARM_L2",
+    "add_compiler_options",
     "add_device_memory",
+    "add_launch",
+    "add_machine_code",
     "add_trace",
     "built",
+    "compiler_options",
     "is_source",
+    "launched",
     "load_subject",
     "load_subjects",
     "load_trace",
+    "load_workload",
     "named_after_source",
     "names_kernels",
     "save_trace",
@@ -67,18 +76,21 @@ class _Once(argparse.Action):
     ) -> None:
         """Keep the value of the first time."""
         if getattr(namespace, self.dest) is not None:
-            several = ", or a program whose main makes several launches"
-            raise argparse.ArgumentError(
-                self, "is given twice; give one" + (several if self.dest == "launch" else "")
-            )
+            raise argparse.ArgumentError(self, "is given twice; give one")
         setattr(namespace, self.dest, values)
 
 
-def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: str = "") -> None:
+def add_trace(
+    parser: argparse.ArgumentParser,
+    *,
+    only: bool = False,
+    about_l2: str = "",
+    launches: str = "they run in turn",
+) -> None:
     """Add the arguments that say what a command is about.
 
     With `only`, it is one trace, and nothing that a trace would be made of first. `about_l2` says what
-    becomes of launches before the chosen ones.
+    becomes of launches before the chosen ones, and `launches` of those of several ``--launch``.
     """
     traces = (
         "kernelslist.g, one kernel (.traceg, .trace, also compressed), a folder, or a saved trace"
@@ -99,7 +111,7 @@ def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: 
                 "warpstack trace), and SOURCE.cu -- ARGUMENT... builds it first; several sources get the "
                 "same arguments."
             )
-        _add_made(parser)
+        _add_made(parser, launches)
     parser.add_argument(
         "--kernels",
         "--kernel",
@@ -122,25 +134,68 @@ def add_trace(parser: argparse.ArgumentParser, *, only: bool = False, about_l2: 
     )
 
 
-def _add_made(parser: argparse.ArgumentParser) -> None:
+def _add_made(parser: argparse.ArgumentParser, launches: str) -> None:
     group = parser.add_argument_group("traces made on the way")
-    group.add_argument(
-        "--launch",
-        metavar="LAUNCH",
-        action=_Once,
-        help="launch a kernel of SOURCE.cu, or of each: 'name<<<grid, block>>>(float[1048576], 1048576)' "
-        "with arrays to allocate; they hold zeros, or what stands after =: a number, range or random",
-    )
+    add_launch(group, launches)
     group.add_argument(
         "--workload", metavar="NAME", action=_Once, help="one of warpstack workloads"
     )
     group.add_argument("--size", help="of the workload: small (default) or paper")
+    add_machine_code(parser, group)
+    add_compiler_options(group)
+    add_device_memory(group)
+
+
+def add_launch(group: argparse._ActionsContainer, launches: str = "they run in turn") -> None:
+    """Add ``--launch``, and say what becomes of several."""
+    group.add_argument(
+        "--launch",
+        metavar="LAUNCH",
+        action="append",
+        help="launch a kernel of SOURCE.cu, or of each: 'name<<<grid, block>>>(float[1048576], 1048576)' "
+        "with arrays to allocate; they hold zeros, or what stands after =: a number, range, 16 * range, "
+        "random, random(256) (whole numbers below it) or FILE.npy; of several, given again or with "
+        f"semicolons between, an array with a name, as x of float x[1024], is the same; {launches}",
+    )
+
+
+def add_compiler_options(group: argparse._ActionsContainer) -> None:
+    """Add ``--compiler-options``."""
     group.add_argument(
         "--compiler-options",
         metavar="TEXT",
         help="for the compiler of SOURCE.cu: --compiler-options='-DN=4 -Iinclude'",
     )
-    add_device_memory(group)
+
+
+def add_machine_code(
+    parser: argparse.ArgumentParser, group: argparse._ActionsContainer | None = None
+) -> None:
+    """Add ``--machine-code``, whose value may be left out: it is None, True or a name such as sm_80."""
+    (group or parser).add_argument(
+        "--machine-code",
+        nargs="?",
+        const=True,
+        metavar="ARCH",
+        help="run machine code for ARCH (sm_80, say; default: that of --gpu) instead of PTX; needs nvdisasm "
+        "for sources and programs",
+    )
+    if isinstance(parser, CommandParser):
+        # Before what else is done with the traces.
+        parser.afterwards.insert(0, partial(_read_machine_code, parser))
+
+
+def _read_machine_code(parser: CommandParser, arguments: argparse.Namespace) -> None:
+    """Take a word that is not an architecture for a trace that follows the option."""
+    given = arguments.machine_code
+    if not isinstance(given, str) or re.fullmatch(r"(sm|compute)_.*", given):
+        return
+    if not is_source(given) and not os.path.exists(given):
+        parser.error(
+            f"--machine-code {printable(given)}: is neither an architecture such as sm_80 nor a source"
+        )
+    arguments.trace = [*arguments.trace, given]
+    arguments.machine_code = True
 
 
 def add_device_memory(parser: argparse._ActionsContainer) -> None:
@@ -172,8 +227,10 @@ def load_subject(arguments: argparse.Namespace, gpu: Gpu) -> Subject:
     return subject
 
 
-def load_subjects(arguments: argparse.Namespace, gpu: Gpu) -> list[Subject]:
+def load_subjects(arguments: argparse.Namespace, gpu: Gpu, *, apart: bool = False) -> list[Subject]:
     """Return the applications that the arguments name, with the launches before the chosen ones.
+
+    With `apart`, each ``--launch`` is an application of its own, and of two sources each has its own one.
 
     They are read, or run without a GPU for their traces; `gpu` is the device that a program sees. Where L2
     is emptied between launches, those before have nothing to say. A sample is one of the chosen launches.
@@ -185,7 +242,7 @@ def load_subjects(arguments: argparse.Namespace, gpu: Gpu) -> list[Subject]:
     """
     samples = getattr(arguments, "sample_launches", False) is not False
     flushes = getattr(arguments, "flush_l2", False)
-    subjects = _subjects(arguments, gpu, earlier=not (samples or flushes))
+    subjects = _subjects(arguments, gpu, earlier=not (samples or flushes), apart=apart)
     if samples and not flushes and arguments.kernels:
         _say_what_is_cold([subject.app for subject in subjects])
     return subjects
@@ -214,12 +271,47 @@ def sources_of(arguments: argparse.Namespace) -> list[str]:
     return given
 
 
-def _subjects(arguments: argparse.Namespace, gpu: Gpu | None, *, earlier: bool) -> list[Subject]:
+def _subjects(
+    arguments: argparse.Namespace, gpu: Gpu | None, *, earlier: bool, apart: bool = False
+) -> list[Subject]:
     """Return what the arguments name; `earlier` asks for the launches before the chosen ones."""
     if isinstance(arguments.trace, str):
         return [_read(arguments, arguments.trace, earlier)]
     _check(arguments)
+    if apart and arguments.launch is not None and len(arguments.launch) > 1:
+        return _launched_apart(arguments, earlier)
     return _made_or_read(arguments, gpu, earlier)
+
+
+def _launched_apart(arguments: argparse.Namespace, earlier: bool) -> list[Subject]:
+    """Return an application for each ``--launch``: of the one source, or each of its own source."""
+    launches, traces = arguments.launch, arguments.trace
+    if len(launches) > 2:
+        raise ws.InputError(
+            f"--launch is given {len(launches)} times; two are compared. Several that run in turn are one "
+            "with semicolons: --launch 'first<<<...>>>(...); second<<<...>>>(...)'"
+        )
+    if launches[0].split() == launches[1].split() and len(traces) == 1:
+        raise ws.InputError(
+            f"--launch {launches[0]}: is given twice; give another one to compare it with, or one launch "
+            "and two sources"
+        )
+    if len(traces) > 2 or not all(map(is_source, traces)):
+        raise ws.InputError(
+            "two --launch are compared of one source, or of two, the first launch of the first one; got "
+            + ", ".join(map(printable, traces))
+        )
+    paths = traces * (2 // len(traces))
+    apps = [
+        _launched(arguments, path, [launch]) for path, launch in zip(paths, launches, strict=True)
+    ]
+    if len(traces) == 1:
+        kernels = ["; ".join(dict.fromkeys(k.short_name for k in app)) for app in apps]
+        if kernels[0] == kernels[1]:
+            kernels = [text.partition(">>>")[0].strip() + ">>>" for text in launches]
+        for app, name in zip(apps, kernels, strict=True):
+            app.name = name
+    return [_chosen(arguments, app, earlier) for app in apps]
 
 
 def _say_what_is_cold(apps: Sequence[App]) -> None:
@@ -243,20 +335,34 @@ def _say_what_is_cold(apps: Sequence[App]) -> None:
 def _made_or_read(arguments: argparse.Namespace, gpu: Gpu | None, earlier: bool) -> list[Subject]:
     if arguments.workload is not None:
         with _output_aside(), work(f"running the workload {arguments.workload}"):
-            app = ws.workloads.load(
-                arguments.workload,
-                arguments.size or "small",
-                device_memory_mib=arguments.device_memory,
-            )
+            app = load_workload(arguments)
             return [_chosen(arguments, app, earlier)]
     if arguments.program and not arguments.trace:
         return [_traced(arguments, arguments.program, gpu, earlier)]
-    return [
+    subjects = [
         _of_source(arguments, path, gpu, earlier)
         if is_source(path)
         else _read(arguments, path, earlier)
         for path in arguments.trace
     ]
+    return named_apart(subjects, arguments.trace)
+
+
+def load_workload(arguments: argparse.Namespace, **how: Any) -> App:
+    """Return the traces of the workload that the arguments name; `how` is passed on."""
+    arch = machine_code_of(arguments)
+    known = ws.workloads.machine_codes()
+    if arch is not None and arch not in known:
+        raise ws.InputError(
+            f"--machine-code {arch}: workloads have machine code for {', '.join(known)}; choose one of them"
+        )
+    return ws.workloads.load(
+        arguments.workload,
+        arguments.size or "small",
+        device_memory_mib=arguments.device_memory,
+        machine_code=arch,
+        **how,
+    )
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -287,6 +393,8 @@ def _check(arguments: argparse.Namespace) -> None:
     ):
         if given is not None and not sources:
             raise ws.InputError(f"{option}: there is no source to compile; give SOURCE.cu, too")
+    if arguments.machine_code is not None and not (sources or program or workload):
+        raise ws.InputError("--machine-code: nothing is run for a trace that is read; leave it out")
     if program and arguments.launch is not None:
         raise ws.InputError(
             f"-- {printable(program[0])}: --launch cannot have arguments of a program"
@@ -369,17 +477,42 @@ def _of(app: App, launches: Launches, earlier: bool) -> Subject:
 
 
 def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None, earlier: bool) -> Subject:
-    """Return the traces of a source: of one launch of a kernel, or of all that its program makes."""
-    options = _words("--compiler-options", arguments.compiler_options or "")
+    """Return the traces of a source: of launches of its kernels, or of all that its program makes."""
     if arguments.launch is not None:
-        from warpstack.cli.common.launch_text import read_launch, run_launch
-
-        launch = read_launch(arguments.launch)
-        with _output_aside(), work(f"running {launch.kernel} of {printable(path)}"):
-            trace = run_launch(path, launch, options, arguments.device_memory)
-            return _chosen(arguments, ws.App([trace], Path(path).stem), earlier)
+        return _chosen(arguments, _launched(arguments, path, arguments.launch), earlier)
+    options = compiler_options(arguments)
     with built(path, options) as program:
         return _traced(arguments, [program, *arguments.program], gpu, earlier, path)
+
+
+def _launched(arguments: argparse.Namespace, path: str, launches: Sequence[str]) -> App:
+    with _output_aside():
+        return launched(arguments, path, launches)
+
+
+def launched(
+    arguments: argparse.Namespace,
+    path: str,
+    launches: Sequence[str],
+    how: Mapping[str, Any] | None = None,
+) -> App:
+    """Return the traces of launches of a source's kernels; `how` is passed on to each launch."""
+    from warpstack.cli.common.launch_run import run_launches
+    from warpstack.cli.common.launch_text import read_launches
+
+    # A design file has its files beside it.
+    read = read_launches(launches, getattr(arguments, "launch_folder", ""))
+    kernels = ", ".join(dict.fromkeys(launch.kernel for launch in read))
+    with work(f"running {kernels} of {printable(path)}"):
+        traces = run_launches(
+            path,
+            read,
+            options=compiler_options(arguments),
+            device_memory_mib=arguments.device_memory,
+            machine_code=machine_code_of(arguments),
+            how=how,
+        )
+    return ws.App(traces, Path(path).stem)
 
 
 @contextlib.contextmanager
@@ -388,7 +521,7 @@ def built(path: str, options: Sequence[str] = (), command: str = "") -> Iterator
 
     `command` is one that launches kernels of a source without a main, where the user's does not.
     """
-    _check_main(path, command)
+    check_main(path, command)
     with tempfile.TemporaryDirectory(prefix="warpstack-") as folder:
         program = Path(folder) / Path(path).stem
         with work(f"compiling {printable(path)}"):
@@ -406,41 +539,6 @@ def named_after_source(program: str, source: str | None) -> Iterator[None]:
         if source is not None:
             text = text.replace(printable(program), printable(source))
         raise ws.InputError(text) from None
-
-
-def _check_main(path: str, command: str) -> None:
-    """Raise `InputError` for a source without a main, with the kernels that it has.
-
-    `command` is one that launches them, where the user's does not.
-    """
-    from warpstack._util.arguments import as_path
-
-    try:
-        text = as_path("source", path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ws.InputError(f"{printable(path)}: {error.strerror or error}") from None
-    plain = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
-    if re.search(r"\bmain\s*\(", plain):
-        return
-    found = re.findall(
-        r"__global__\s[^;{(]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)", plain
-    )
-    found += re.findall(r"\.entry\s+([\w$]+)(\s)", plain)
-    name, parameters = found[0] if found else ("kernel", "")
-    example = ", ".join(_example(one) for one in parameters.split(",") if one.strip())
-    has = f"its kernels are {', '.join(kernel for kernel, _ in found[:10])}" if found else ""
-    raise ws.InputError(
-        f"{printable(path)} has no main; {has or 'it has no kernel, either'}"
-        + (f"; launch one: {command}--launch '{name}<<<4096, 256>>>({example})'" if found else "")
-    )
-
-
-def _example(parameter: str) -> str:
-    """Return what a launch may have for a parameter of a kernel."""
-    kind = " ".join(
-        word for word in re.findall(r"\w+", parameter.partition("*")[0]) if word != "const"
-    )
-    return f"{kind}[1048576]" if "*" in parameter else "1048576"
 
 
 def _traced(
@@ -463,6 +561,7 @@ def _traced(
                 gpu=gpu,
                 device_memory_mib=arguments.device_memory,
                 progress=True,
+                machine_code=machine_code_of(arguments),
             )
         if run.traced == 0:
             name = printable(source or command[0])
@@ -472,11 +571,13 @@ def _traced(
         return _read(arguments, str(place), earlier)
 
 
-def _words(option: str, text: str) -> list[str]:
+def compiler_options(arguments: argparse.Namespace) -> list[str]:
+    """Return what ``--compiler-options`` says, word by word."""
+    text = arguments.compiler_options or ""
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise ws.InputError(f"{option} {text}: {error}") from None
+        raise ws.InputError(f"--compiler-options {text}: {error}") from None
 
 
 @contextlib.contextmanager
