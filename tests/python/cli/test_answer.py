@@ -125,7 +125,7 @@ class TestAnswer:
             assert line.split()[4:6] == [f"{time:.2f}", f"{time / times[0]:.3f}"]
         shutil.copytree(small, tmp_path / "other")
         records = json.loads(run("predict", small, tmp_path / "other", "--json"))
-        assert [record["app"] for record in records] == ["small"] * 6
+        assert [record["app"] for record in records] == ["small"] * 3 + ["other"] * 3
 
     def test_stacks_mark_the_largest(self, run, small):
         out = run("predict", small, "-m", "mdm", "--stacks").partition("the largest\n\n")[2]

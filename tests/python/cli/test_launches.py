@@ -187,7 +187,9 @@ class TestArrays:
             ws.InputError, match=r"= 16 \* range: 0 to 496, and elements of uint8 hold 0 to 255"
         ):
             held("uint8[32] = 16 * range")
-        with pytest.raises(ws.InputError, match=r": 0 to \d+, and elements of int8 hold -128 to 127"):
+        with pytest.raises(
+            ws.InputError, match=r": 0 to \d+, and elements of int8 hold -128 to 127"
+        ):
             held("int8[4096] = random(1000)")
 
     def test_a_name_means_the_same_array(self):
