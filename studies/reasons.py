@@ -4,8 +4,9 @@
     python studies/reasons.py            # print the tables
     python studies/reasons.py --write    # also into docs/data/reasons
     python studies/reasons.py --order greedy
+    python studies/reasons.py --fresh SHARED    # also on launches that nothing was chosen by
 
-On the workloads, with `pascal-mdm`. The page says what each component of a stack means and how to read the
+On the workloads, with `pascal-mdm`, and on those of ``studies/accelsim_fresh.py`` with its machine. The page says what each component of a stack means and how to read the
 agreement. Each application is simulated as the GPU is, for its stack, and with each change and none, for
 the speedups; the changes are those that the GPU allows of `warpstack.models.reasons.resources`.
 """
@@ -13,7 +14,9 @@ the speedups; the changes are those that the GPU allows of `warpstack.models.rea
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
+import accelsim_fresh
 import pages
 import pandas as pd
 
@@ -32,17 +35,29 @@ SHOWN = "closed_network"
 SLOWER = 1.0
 
 
-def measure(task: tuple[str, str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what `ws.validate` and `ws.validation.what_if` say of a workload."""
-    name, size, order = task
-    app = ws.App(ws.workloads.load(name, size).kernels, name)
-    kind = "MD" if ws.workloads.get(name).memory_divergent else "NMD"
-    predicted = ws.predict(app, GPU, MODELS, access_order=order).assign(app=name)
-    simulated = ws.timing.as_table(ws.simulate(app, GPU)).assign(app=name)
+def measure(task: tuple[str, str, str, Path | None]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what `ws.validate` and `ws.validation.what_if` say of an application.
+
+    It is a workload, or the fresh launches of one in the folder of the reference material.
+    """
+    name, size, order, shared = task
+    if shared is None:
+        gpu = ws.gpu(GPU)
+        kernels = ws.workloads.load(name, size).kernels
+        kind = "MD" if ws.workloads.get(name).memory_divergent else "NMD"
+    else:
+        gpu = accelsim_fresh.simulated_gpu()
+        rows = accelsim_fresh.references(shared)
+        launches = rows.loc[rows["application"] == name, "kernel"].tolist()
+        kernels = accelsim_fresh.launches_of(shared, name, launches).kernels
+        kind = "fresh"
+    app = ws.App(kernels, name)
+    predicted = ws.predict(app, gpu, MODELS, access_order=order).assign(app=name)
+    simulated = ws.timing.as_table(ws.simulate(app, gpu)).assign(app=name)
     compared = ws.validate(predicted, simulated, classes={name: kind})
-    changed = ws.validation.what_if(app, GPU, MODELS, access_order=order)
+    changed = ws.validation.what_if(app, gpu, MODELS, access_order=order)
     print(f"{name} done", file=sys.stderr)
-    return compared, changed
+    return compared, changed.assign(**{"class": kind})
 
 
 def stacks_table(compared: pd.DataFrame) -> pd.DataFrame:
@@ -139,17 +154,22 @@ def best_table(changed: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_table(changed: pd.DataFrame) -> pd.DataFrame:
-    """Return what-if agreement with its units."""
+    """Return what-if agreement with its units, of workloads and of fresh launches."""
     rows = []
-    for row in ws.validation.what_if_agreement(changed).to_dict("records"):
-        rows.append(
-            {
-                "model": row["model"],
-                "mean difference (points)": f"{row['mean_difference']:.1f}",
-                "applications": row["apps"],
-                "best within 3 points": row["best_agrees"],
-            }
-        )
+    is_fresh = changed["class"] == "fresh"
+    for kind, part in (("workloads", changed[~is_fresh]), ("fresh launches", changed[is_fresh])):
+        if part.empty:
+            continue
+        for row in ws.validation.what_if_agreement(part).to_dict("records"):
+            rows.append(
+                {
+                    "of": kind,
+                    "model": row["model"],
+                    "mean difference (points)": f"{row['mean_difference']:.1f}",
+                    "applications": row["apps"],
+                    "best within 3 points": row["best_agrees"],
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -160,9 +180,14 @@ def main() -> None:
     parser.add_argument(
         "--order", choices=ACCESS_ORDERS, default="auto", help="of accesses, for the models"
     )
+    needed = pages.existing("reference/accelsim/fresh.csv", "traces/accelsim-fresh")
+    parser.add_argument("--fresh", type=needed, metavar="SHARED", help="with fresh launches, too")
     arguments = parser.parse_args()
     names = arguments.only or ws.workloads.names()
-    tasks = [(name, arguments.size, arguments.order) for name in names]
+    tasks = [(name, arguments.size, arguments.order, None) for name in names]
+    if arguments.fresh:
+        fresh = accelsim_fresh.references(arguments.fresh)["application"].unique()
+        tasks += [(str(name), arguments.size, arguments.order, arguments.fresh) for name in fresh]
     results = pages.in_processes(measure, tasks, arguments.processes)
     compared, changed = (pd.concat(part, ignore_index=True) for part in zip(*results, strict=True))
     tables = {

@@ -39,7 +39,7 @@ from warpstack.models.limits import (
     with_block_starts_on,
 )
 from warpstack.models.pipeline import Found, Needs, Pipeline, Recent
-from warpstack.models.reasons.gains import NO_BEST, Evaluators, Seeker
+from warpstack.models.reasons.gains import NO_BEST, Best, Evaluators, Seeker
 from warpstack.models.sampled import Sampling, sampled_predictions
 from warpstack.tables import (
     SETTINGS,
@@ -568,17 +568,22 @@ def predicted_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
-    With `reasons` they have ``reason`` and ``gain``. `memo` keeps the representative warps and what
-    the caches did where all SMs were simulated, for whoever asks why.
+    With `reasons` they have ``reason`` and ``gain``, which say nothing for samples and with a `client`.
+    `memo` keeps the representative warps and what the caches did where all SMs were simulated, for whoever
+    asks why.
     """
     wanted = model_list(models)
+
+    def untried(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [_with_reason(values, NO_BEST) if reasons else values for values in rows]
+
     share, profiler = options.sample_sms, options.profiler
     gpu = profiled(as_gpu(gpu), profiler)
     pipeline = Pipeline(app, options, memo=memo)
     of_blocks = options.sample_blocks != 1 or any(one.is_sampled for one in pipeline.kernels)
     if of_blocks:
         _check_no_other_sample(options, client)
-        return _block_sampled_rows(pipeline, gpu, wanted, options, progress)
+        return untried(_block_sampled_rows(pipeline, gpu, wanted, options, progress))
     if options.sample_launches is not False or client is not None:
         if share != 1:
             raise InputError(
@@ -592,7 +597,7 @@ def predicted_rows(
             lambda prediction: values_of_row(prediction, gpu, profiler),
             Prediction._computed,
         )
-        return launch_rows(
+        rows = launch_rows(
             pipeline.kernels,
             gpu,
             models_of_rows,
@@ -601,8 +606,9 @@ def predicted_rows(
             client=client,
             progress=progress,
         )
+        return untried(rows)
     if share != 1:
-        return _sampled_rows(pipeline, gpu, wanted, share, options, progress)
+        return untried(_sampled_rows(pipeline, gpu, wanted, share, options, progress))
     settings = settings_of(options)
     rows = []
     evaluators = Evaluators(prediction_of, _cycles_on)
@@ -636,16 +642,22 @@ def _with_reasons(
 ) -> list[dict[str, Any]]:
     """Return rows with the change that gains most, and its speed-up, after the stack."""
     found = seeker.best()
-    result = []
-    for number, values in enumerate(rows):
-        best = found[number // len(models)].get(models[number % len(models)]) or NO_BEST
-        said: dict[str, Any] = {}
-        for name, value in values.items():
-            said[name] = value
-            if name == STACK[-1]:
-                said |= {"reason": best.words, "gain": best.gain}
-        result.append(said)
-    return result
+    return [
+        _with_reason(
+            values, found[number // len(models)].get(models[number % len(models)]) or NO_BEST
+        )
+        for number, values in enumerate(rows)
+    ]
+
+
+def _with_reason(values: dict[str, Any], best: Best) -> dict[str, Any]:
+    """Return a row with its reason after the stack."""
+    said: dict[str, Any] = {}
+    for name, value in values.items():
+        said[name] = value
+        if name == STACK[-1]:
+            said |= {"reason": best.words, "gain": best.gain}
+    return said
 
 
 def _check_no_other_sample(options: Options, client: distributed.Client | None) -> None:
