@@ -67,7 +67,7 @@ def what_if(
         New values by field of `Gpu`, by the name of the change. By default each resource of the GPU made
         better by two, as far as its range goes, with all fields that belong to it: those from which
         `warpstack.predict` takes its reasons (``docs/explanation/reasons.md``). For the models, the accesses
-        then keep their order, except where the change is one of the caches or the SMs; what you give
+        then keep their order and hits, except where the change is one of the caches; what you give
         yourself is predicted as `warpstack.predict` does.
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the

@@ -158,7 +158,7 @@ def test_no_change_of_the_caches_gains_more_than_its_bound(number):
     base = cycles(gpu, memory)
     for name, changed in changed_gpus(gpu).items():
         if CHANGES[name].moves_caches:
-            bound = bounding_gpu(name, gpu, changed, memory, is_first=True)
+            bound = bounding_gpu(name, gpu, memory, is_first=True)
             (moved,) = pipeline.memory(changed)
             least = base if bound is None else cycles(bound, memory)
             assert least <= 1.001 * cycles(changed, moved), name

@@ -26,17 +26,15 @@ def _ends() -> dict[str, tuple[float, float]]:
     return {field.name: (field.least, field.most) for field in GPU_FIELDS}
 
 
-def bounding_gpu(
-    change: str, gpu: Gpu, changed: Gpu, memory: MemoryProfile, *, is_first: bool
-) -> Gpu | None:
+def bounding_gpu(change: str, gpu: Gpu, memory: MemoryProfile, *, is_first: bool) -> Gpu | None:
     """Return a GPU on which a launch, with the hits that it has, is no slower than with a change.
 
     Parameters
     ----------
     change
         One of those that move caches.
-    gpu, changed
-        The GPU as it is, and with the change.
+    gpu
+        The GPU as it is.
     memory
         What the caches of the GPU as it is do.
     is_first
@@ -59,16 +57,15 @@ def bounding_gpu(
         if fills == kept and not written:
             return None
         return _faster(gpu, dram=_ratio(fills + written, kept), hits_l2=fills > kept)
-    start = changed if change == "2 x SMs" else gpu
     read = counts["l2_read_sectors"]
     written = counts["l2_write_sectors"] + counts["l2_atomic_sectors"]
     waits = any(memory._core.place_wait_cycles)
     if read <= cold and gpu.l1_write_policy == "write_through" and not waits:
-        return start if start is changed else None
+        return None
     stays = written if gpu.l1_write_policy == "write_through" else 0
     to_dram = counts["dram_write_sectors"]
     return _faster(
-        start,
+        gpu,
         l2=_ratio(read + written, min(cold, read) + stays),
         dram=_ratio(fills + to_dram, cold + to_dram) if fills > cold else 1,
         hits_l1=True,

@@ -132,7 +132,6 @@ CHANGES = {
         "twice the SMs",
         ("num_sms",),
         parts=("base", "dep", "l1", "l2", "dram", "mshr"),
-        moves_caches=True,
     ),
 }
 #: Times of units: 0 cycles is not half of 1 but no limit.
