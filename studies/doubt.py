@@ -115,8 +115,16 @@ def times(
             "us": sum(parts.values()) / condition.ghz / 1000,
             "launch_us": launch,
             "measured_us": evaluate._us(row, row.measured, condition.ghz),
+            "card": card_doubt_of(longest),
             **{name: longest[name] for name in STACK},
         }
+
+
+def card_doubt_of(row: pd.Series) -> float:
+    """Return what guessed values of the GPU add to the range of a row: all but its measured errors."""
+    above = np.log(row["time_us_high"] / row["time_us"])
+    measured = errors.measured_range(row["model"], errors.kind_of(row)).above
+    return float(np.sqrt(max(above**2 - measured**2, 0.0)))
 
 
 def with_kept(rows: pd.DataFrame, kept: Path | None) -> pd.DataFrame:
@@ -148,12 +156,13 @@ def judged(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the table of the package, and the rows with their ranges and whether these hold."""
     made, held = [], []
     for model, some in rows.groupby("model", sort=False):
-        columns = (some[name].tolist() for name in ("kind", "error", "suite", "gpu"))
+        columns = (some[name].tolist() for name in ("kind", "error", "suite", "gpu", "card"))
         table, how = errors.error_table(*columns)
         made += [{"model": model, **row} for row in table]
         by_kind = {row["kind"]: row for row in table}
         ends = [
-            [by_kind[kind][end] for kind in some["kind"]] for end in ("below", "above")
+            np.hypot([by_kind[kind][end] for kind in some["kind"]], some["card"])
+            for end in ("below", "above")
         ]
         half = (np.exp(ends[1]) - np.exp(np.negative(ends[0]))) / 2
         held.append(some.assign(half_width=half, **how))
