@@ -28,7 +28,7 @@ from hardware_suites.launch import launch_us
 from hardware_suites.row import Row
 
 import warpstack as ws
-from warpstack.doubt import errors
+from warpstack.hardware.doubt import errors
 from warpstack.tables import STACK
 
 PAGE = pages.DOCS / "quality" / "doubt.md"

@@ -192,7 +192,7 @@ def _check_what_if(arguments: argparse.Namespace) -> None:
 
 def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
     """Return the columns of the answer for a reader, and of what differs between rows."""
-    from warpstack.doubt import RANGE
+    from warpstack.hardware.doubt import RANGE
     from warpstack.tables import STACK
 
     differs = [
@@ -361,7 +361,7 @@ def _others(
     own: str,
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Return the sums of other models and of the simulator, in the order of what was found."""
-    from warpstack.doubt import RANGE
+    from warpstack.hardware.doubt import RANGE
 
     sources: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

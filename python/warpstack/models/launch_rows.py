@@ -11,7 +11,7 @@ import numpy as np
 
 from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
-from warpstack.doubt import widened_by_sample
+from warpstack.hardware.doubt import widened_by_sample
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.interval.profile import whole_instructions

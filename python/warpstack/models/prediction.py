@@ -22,7 +22,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import OptionChanges, Options, changed_options, options_of
 from warpstack._util.progress import progress_bar, say_which
-from warpstack.doubt import (
+from warpstack.hardware.doubt import (
     RANGE,
     beside_time,
     card_doubt,

@@ -19,7 +19,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.output_file import MADE_BY, OutputFile
-from warpstack.doubt import RANGE
+from warpstack.hardware.doubt import RANGE
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import simulate_caches

@@ -9,7 +9,7 @@ from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.stacks import least_parts
-from warpstack.doubt import RANGE, range_of_sum
+from warpstack.hardware.doubt import RANGE, range_of_sum
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpstack.tables import STACK_COMPONENTS
+from warpstack._core import STACK_COMPONENTS
 
 __all__ = ["Range", "error_table", "half_widths", "kind_of", "measured_range"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from warpstack.doubt.errors import Range, kind_of, measured_range
+from warpstack.hardware.doubt.errors import Range, kind_of, measured_range
 
 __all__ = ["RANGE", "beside_time", "range_of_sum", "widened_by_sample", "with_range"]
 
