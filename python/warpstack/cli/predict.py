@@ -192,13 +192,14 @@ def _check_what_if(arguments: argparse.Namespace) -> None:
 
 def _chosen(table: pd.DataFrame, *, stacks: bool) -> pd.DataFrame:
     """Return the columns of the answer for a reader, and of what differs between rows."""
+    from warpstack.hardware.doubt import RANGE
     from warpstack.tables import STACK
 
     differs = [
         name for name in ("app", "gpu", "gpu_changes") if table.get(name, pd.Series()).nunique() > 1
     ]
     wanted = [*differs, "kernel", "name", "model", "cycles", "simulated", "error", "time_us"]
-    wanted += ["simulated_time_us"]
+    wanted += [*RANGE, "simulated_time_us"]
     wanted += ["ipc", "ipc_low", "ipc_high", "cpi", *(STACK if stacks else ())]
     return table[[name for name in wanted if name in table]]
 
@@ -371,6 +372,8 @@ def _others(
     own: str,
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Return the sums of other models and of the simulator, in the order of what was found."""
+    from warpstack.hardware.doubt import RANGE
+
     sources: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["model"] != own:
@@ -380,7 +383,7 @@ def _others(
         of_own = [row for row in rows if row["model"] == own]
         sources["simulator"] = [
             {
-                **row,
+                **{name: value for name, value in row.items() if name not in RANGE},
                 **{"cycles": result.cycles, "time_us": result.time_us, "cpi": result.cpi},
                 **{f"cpi_{part}": value for part, value in result.cpi_stack.items()},
             }

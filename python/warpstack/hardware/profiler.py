@@ -8,7 +8,7 @@ from warpstack._util.choices import Profiler
 from warpstack.errors import not_one_of, warn
 from warpstack.hardware.description import Gpu
 
-__all__ = ["PROFILERS", "checked_profiler", "launch_us", "profiled", "times"]
+__all__ = ["PROFILERS", "checked_profiler", "launch_field", "launch_us", "profiled", "times"]
 
 #: What measures a kernel; `Profiler` says what they are.
 PROFILERS: tuple[Profiler, ...] = get_args(Profiler)
@@ -47,9 +47,14 @@ def profiled(gpu: Gpu, profiler: Profiler, *, told: bool = False) -> Gpu:
     return gpu.replace(clock_ghz=gpu.base_clock_ghz)
 
 
+def launch_field(profiler: Profiler) -> str:
+    """Return the field of `Gpu` with the launch that a profiler's time has."""
+    return f"launch_us_{_LAUNCH_OF.get(profiler, profiler)}"
+
+
 def launch_us(gpu: Gpu, profiler: Profiler) -> float:
     """Return the microseconds that a profiler's time has beside the cycles of a kernel."""
-    return float(getattr(gpu, f"launch_us_{_LAUNCH_OF.get(profiler, profiler)}"))
+    return float(getattr(gpu, launch_field(profiler)))
 
 
 def times(cycles: Any, gpu: Gpu, profiler: Profiler) -> dict[str, Any]:

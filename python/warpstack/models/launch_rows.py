@@ -11,6 +11,7 @@ import numpy as np
 
 from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
+from warpstack.hardware.doubt import widened_by_sample
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.interval.profile import whole_instructions
@@ -170,7 +171,9 @@ def _sampled(work: _Work, tolerance: float) -> Rows:
                     "launch_group": number,
                     "launch_sampled": is_sampled,
                 }
-                rows[position * len(models.names) + m] = row(kernel, gpu, model, values, settings)
+                rows[position * len(models.names) + m] = row(
+                    kernel, gpu, model, widened_by_sample(values), settings
+                )
     return rows
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,15 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import OptionChanges, Options, changed_options, options_of
 from warpstack._util.progress import progress_bar, say_which
+from warpstack.hardware.doubt import (
+    RANGE,
+    beside_time,
+    card_doubt,
+    range_of_sum,
+    time_doubt,
+    widened_by_sample,
+    with_range,
+)
 from warpstack.errors import InputError, UnusedOptionWarning, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.profiler import profiled, times
@@ -93,6 +102,9 @@ class Prediction:
         `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``,
         ``l2``, ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for
         MSHRs), ``noc`` and ``queue`` (waiting for NoC and DRAM bandwidth).
+    card_doubt
+        Half the width of the range of `cycles`, as a logarithm, that guessed values of the GPU make; 0
+        where nobody asked for it.
     """
 
     model: str
@@ -103,6 +115,7 @@ class Prediction:
     ipc: float
     cpi: float
     cpi_stack: dict[str, float]
+    card_doubt: float = field(default=0.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         checked_fields(self)
@@ -339,6 +352,17 @@ def prediction_of(found: Found, gpu: Gpu, model: str) -> Prediction:
     )
 
 
+def doubted_prediction(found: Found, gpu: Gpu, model: str) -> Prediction:
+    """Return what one model says of a launch, with what guessed values of the GPU make of it."""
+    one, profile = prediction_of(found, gpu, model), found.profile
+    cycles_on = None
+    if model != interval_simulation.NAME and profile is not None:
+        cycles_on = lambda other: _evaluated(profile, other, model).cycles  # noqa: E731
+    how = (one.cycles, one.cpi, one.cpi_stack)
+    vars(one)["card_doubt"] = card_doubt(gpu, *how, cycles_on, model_reads(model))
+    return one
+
+
 def _limits(
     cpi: _Numbers, cycles: _Numbers, busy: _Numbers, ended: _Numbers
 ) -> tuple[_Numbers, _Numbers]:
@@ -375,7 +399,7 @@ def _limited(
 
 def values_of_row(prediction: Prediction, gpu: Gpu, profiler: Profiler) -> dict[str, Any]:
     """Return the columns of a row that say what a model predicts: performance, time and stack."""
-    return {
+    values = {
         "instructions": int(prediction.instructions),
         "cycles": prediction.cycles,
         **times(prediction.cycles, gpu, profiler),
@@ -383,6 +407,8 @@ def values_of_row(prediction: Prediction, gpu: Gpu, profiler: Profiler) -> dict[
         "cpi": prediction.cpi,
         **{f"cpi_{part}": prediction.cpi_stack[part] for part in STACK_COMPONENTS},
     }
+    doubt = time_doubt(values, gpu, profiler, prediction.card_doubt)
+    return with_range(values, present_name(prediction.model), doubt)
 
 
 def evaluate_all(
@@ -521,7 +547,8 @@ def predict(
     DataFrame
         One row per kernel and model: ``kernel``, ``name``, ``gpu`` and ``gpu_changes`` (what
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
-        ``time_us`` (as the profiler reports it, launch included), ``launch_us`` (of these), ``ipc``,
+        ``time_us`` (as the profiler reports it, launch included), ``time_us_low`` and ``time_us_high``
+        (nine of ten measured times of kernels of this kind lie between them), ``launch_us`` (of these), ``ipc``,
         ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``initial_l2`` (the share of
         L2's lines that strangers had written before the first launch), ``profiler``, and the provenance
         ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
@@ -551,7 +578,7 @@ def predict(
 
 
 def _evaluate_each(gpu: Gpu, models: tuple[str, ...], found: Found) -> list[Prediction]:
-    return predictions_of(found, gpu, models)
+    return [doubted_prediction(found, gpu, model) for model in models]
 
 
 @checked
@@ -619,7 +646,7 @@ def predicted_rows(
         count = len(pipeline.kernels)
         say_which(bar, "predicting", 1, count)
         for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
-            predictions = predictions_of(found, gpu, wanted)
+            predictions = _evaluate_each(gpu, tuple(wanted), found)
             for one in predictions:
                 values = values_of_row(one, gpu, profiler)
                 rows.append(row(found.kernel, gpu, one.model, values, settings))
@@ -679,7 +706,7 @@ def _block_sampled_rows(
     pipeline: Pipeline, gpu: Gpu, models: Sequence[str], options: Options, progress: bool
 ) -> list[dict[str, Any]]:
     sampled = block_sampled(
-        pipeline, gpu, models, options.sample_blocks, prediction_of, needs_of(models)
+        pipeline, gpu, models, options.sample_blocks, doubted_prediction, needs_of(models)
     )
     return _rows_with_bounds(
         pipeline,
@@ -700,7 +727,9 @@ def _sampled_rows(
     options: Options,
     progress: bool,
 ) -> list[dict[str, Any]]:
-    sampled = sampled_predictions(pipeline, gpu, models, sampling, prediction_of, needs_of(models))
+    sampled = sampled_predictions(
+        pipeline, gpu, models, sampling, doubted_prediction, needs_of(models)
+    )
 
     def of_sample(model: str, sampled_sms: int) -> dict[str, Any]:
         return {"sampled_sms": 0 if model == interval_simulation.NAME else sampled_sms}
@@ -728,7 +757,7 @@ def _rows_with_bounds(
                     values[name] = value
                     if name == "ipc":
                         values |= {"ipc_low": low, "ipc_high": high, **of_sample(model, size)}
-                rows.append(row(kernel, gpu, model, values, settings))
+                rows.append(row(kernel, gpu, model, widened_by_sample(values), settings))
             bar.update(1)
     return rows
 
@@ -776,6 +805,8 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
         identity = {"gpu": gpu_name, "gpu_changes": gpu_changes, "model": model}
         total = add_up(group)
         bars = bars_of_totals(group, total)
+        if set(RANGE) <= set(group):
+            total = beside_time(total, range_of_sum(group.to_dict("records")))
         how = dict(zip(settings, values, strict=True))
         rows.append({**identity, "kernels": len(group), **total, **bars, **how})
     return pd.DataFrame(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.doubt import RANGE
 from warpstack.hardware.profiler import times
 from warpstack.memory.caches import simulate_caches
 from warpstack.models.pipeline import Found, Pipeline, Recent
@@ -246,7 +247,7 @@ def _summary(
     ]
     for row in rows.to_dict("records"):
         error = row["cycles"] / result.cycles - 1
-        text.append(f"The model {row['model']} says {_time(row['time_us'])} ({error:+.0%}).")
+        text.append(f"The model {row['model']} says {_ranged(row)}; {error:+.0%}.")
     items = []
     names = short_names(own["file"])
     for row in costliest(own).to_dict("records"):
@@ -269,7 +270,8 @@ def _times(
     predicted: pd.DataFrame,
     models: Sequence[str],
 ) -> str:
-    times = predicted.set_index(["kernel", "model"])["time_us"]
+    texts = [_ranged(row) for row in predicted.to_dict("records")]
+    times = predicted.assign(text=texts).set_index(["kernel", "model"])["text"]
     table = [
         {
             "launch": kernel.launch_id,
@@ -278,7 +280,7 @@ def _times(
             "block": "x".join(map(str, kernel.block)),
             "simulation": _time(result.time_us),
             **{
-                model: _time(times.get((kernel.launch_id, model), float("nan"))) for model in models
+                model: times.get((kernel.launch_id, model), "-") for model in models
             },
         }
         for kernel, name, result in zip(app, names, results, strict=True)
@@ -481,6 +483,11 @@ def _time(micro: float) -> str:
     if micro >= 1000:
         return f"{micro / 1000:.4g} ms"
     return f"{micro:.4g} us"
+
+
+def _ranged(row: Mapping[Hashable, Any]) -> str:
+    """Return a time and between which values nine of ten measured ones lie."""
+    return f"{_time(row['time_us'])} ({_time(row[RANGE[0]])} to {_time(row[RANGE[1]])})"
 
 
 def _number(value: float) -> str:

@@ -22,6 +22,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, SimulationChanges, options_of, written_share
 from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack._util.same import same
+from warpstack.hardware.doubt import card_doubt, time_doubt, widened_by_sample, with_range
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import checked_profiler, profiled, times
@@ -295,6 +296,10 @@ class SimulationResult:
             "cpi": self.cpi,
             **{f"cpi_{part}": value for part, value in self.cpi_stack.items()},
         }
+        card = card_doubt(self.gpu, values["cycles"], self.cpi, self.cpi_stack)
+        values = with_range(values, MODEL_NAME, time_doubt(values, self.gpu, profiler, card))
+        if self._sample:
+            values = widened_by_sample(values)
         settings = dict(zip(SETTINGS, (self.initial_l2, profiler), strict=True))
         return pd.DataFrame([row(self.kernel, self.gpu, MODEL_NAME, values, settings)])
 

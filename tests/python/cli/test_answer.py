@@ -122,7 +122,10 @@ class TestAnswer:
         times = [ws.predict(app, gpu, "mdm")["time_us"].sum() for gpu in gpus[1::2]]
         for gpu, time in zip(gpus[1::2], times, strict=True):
             (line,) = (row for row in out.splitlines() if row.startswith("all") and gpu in row)
-            assert line.split()[4:6] == [f"{time:.2f}", f"{time / times[0]:.3f}"]
+            words = line.split()
+            assert words[4] == f"{time:.2f}"
+            assert float(words[5]) < time < float(words[7])
+            assert words[8] == f"{time / times[0]:.3f}"
         shutil.copytree(small, tmp_path / "other")
         records = json.loads(run("predict", small, tmp_path / "other", "--json"))
         assert [record["app"] for record in records] == ["small"] * 3 + ["other"] * 3
@@ -459,7 +462,7 @@ def test_some_launches_stand_for_the_others(run, tmp_path):
     ws.save(ws.App(kernels, "many"), tmp_path / "many")
     # The trace may follow the option, whose value may be left out.
     out = run("predict", "--sample-launches", tmp_path / "many", "--flush-l2")
-    assert "+- (%)" in out
+    assert "+-" in out
     known, of = re.search(r"(\d+) of (\d+) launches were predicted", out).groups()
     assert int(known) < int(of) == len(lengths)
     rows = ws.predict(
@@ -472,7 +475,7 @@ def test_some_launches_stand_for_the_others(run, tmp_path):
     total = ws.models.application_totals(rows).iloc[0]
     width = 50 * (total["ipc_high"] - total["ipc_low"]) / total["ipc"]
     answer = out.split("Second opinion")[0]
-    assert cells(answer, "all 3 kernels")[1:3] == [f"{total['ipc']:.3f}", f"{width:.1f}"]
+    assert cells(answer, "all 3 kernels")[4:6] == [f"{total['ipc']:.3f}", f"{width:.1f}"]
     # As data: the rows of predict.
     table = run("predict", tmp_path / "many", "--sample-launches", "0.2", "--json")
     assert {"launch_group", "launch_sampled", "ipc_low", "ipc_high"} <= set(json.loads(table)[0])
@@ -480,6 +483,6 @@ def test_some_launches_stand_for_the_others(run, tmp_path):
 
 def test_bars_of_a_sample_of_the_sms(run, small):
     out = run("predict", small, "--sampling", "0.5")
-    assert "+- (%)" in out
+    assert "+-" in out
     assert "some SMs were simulated" in out
-    assert "+- (%)" not in run("predict", small)
+    assert "+-" not in run("predict", small)

@@ -59,6 +59,7 @@ class TestTable:
         assert list(rows[0]) == [
             *IDENTITY,
             *("instructions", "cycles", "simulated", "error", "time_us", "simulated_time_us"),
+            *("time_us_low", "time_us_high"),
             *("launch_us", "ipc", "cpi"),
             *(*STACK, *SETTINGS, *PROVENANCE),
         ]

@@ -9,6 +9,7 @@ from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.stacks import least_parts
+from warpstack.hardware.doubt import RANGE, range_of_sum
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 
 __all__ = [
@@ -44,6 +45,8 @@ HEADS = {"app": "trace", "gpu": "GPU", "model": "model"}
 LEFT = ("kernel", "trace", "GPU", "model", "most cycles go to")
 
 
+#: The heading of the range of a time.
+_RANGE = "90 % (us)"
 #: Columns that rows may have, of which a sum has the range; with their headings.
 OCCUPANCY = {"warps_per_sm": "warps per SM", "occupancy": "occupancy (%)"}
 
@@ -172,6 +175,8 @@ def _added(
     if all("ipc_low" in row for row in rows):
         # A sample of launches is one of a trace.
         values |= _at_one_end([*map(_added, parts)], values) if parts else _bars(rows, values)
+    if all(RANGE[0] in row for row in rows):
+        values |= range_of_sum(rows)
     return values
 
 
@@ -227,7 +232,8 @@ def print_answer(
     )
     sampled = "ipc_low" in sums[0].values
     compared = ["times the first"] if "gpu" in by else []
-    columns = ["kernel", *(HEADS[key] for key in by), *simulated, "time (us)", *compared]
+    ranged = [_RANGE] if RANGE[0] in sums[0].values else []
+    columns = ["kernel", *(HEADS[key] for key in by), *simulated, "time (us)", *ranged, *compared]
     # The columns of rows that have room: how the time, the speed and what cycles go to come about.
     before = ["launch (us)", *(["cycles"] if not simulated else []), "instructions"] * is_wide
     occupancy = [name for name in OCCUPANCY if is_wide and name in sums[0].values]
@@ -240,6 +246,8 @@ def print_answer(
         if simulated:
             row += [values["cycles"], values["simulated"], 100 * values["error"]]
         row.append(values["time_us"])
+        if ranged:
+            row.append(" to ".join(f"{values[end]:,.3g}" for end in RANGE))
         if compared:
             place = list(by).index("gpu")
             others = one.key[:place] + one.key[place + 1 :]
