@@ -19,9 +19,9 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack._util.output_file import MADE_BY, OutputFile
-from warpstack.hardware.doubt import RANGE
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.doubt import RANGE
 from warpstack.memory.caches import simulate_caches
 from warpstack.models.prediction import blind_to_write_backs, predicted_rows, warn_of_unread
 from warpstack.models.rooflines import roofline
@@ -275,9 +275,7 @@ def _times(
             "grid": "x".join(map(str, kernel.grid)),
             "block": "x".join(map(str, kernel.block)),
             "simulation": _time(result.time_us),
-            **{
-                model: times.get((kernel.launch_id, model), "-") for model in models
-            },
+            **{model: times.get((kernel.launch_id, model), "-") for model in models},
         }
         for kernel, name, result in zip(app, names, results, strict=True)
     ]
