@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pages
-from hardware import LARGEST
+import pandas as pd
 from hardware_suites import SUITES, evaluate, tables
 from hardware_suites.launch import launch_us
 from hardware_suites.row import Row
 
 import warpstack as ws
+from hardware import LARGEST
 from warpstack.hardware.doubt import errors
 from warpstack.tables import STACK
 
@@ -99,9 +99,7 @@ def predicted(app: ws.App, condition: evaluate.Condition) -> pd.DataFrame:
     return last.assign(launch=last["launch"] - (len(twice) - launches))
 
 
-def times(
-    row: Row, condition: evaluate.Condition, table: pd.DataFrame
-) -> Iterable[dict[str, Any]]:
+def times(row: Row, condition: evaluate.Condition, table: pd.DataFrame) -> Iterable[dict[str, Any]]:
     """Return the time of a measured row by model; the CPI stack is that of its longest launch."""
     weights = evaluate.weights_of(row)
     launches = len(row.launches) if row.combine == "sum" and not row.weights else 1
@@ -192,7 +190,9 @@ def main() -> None:
     parser.add_argument(
         "reference", type=pages.existing("h100-emptykernel-grid.csv"), help="the folder hardware"
     )
-    parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES), help="these sets")
+    parser.add_argument(
+        "--only", nargs="+", choices=SUITES, default=list(SUITES), help="these sets"
+    )
     parser.add_argument("--keep", type=Path, metavar="CSV", help="what studies/hardware.py kept")
     parser.add_argument("--rows", type=Path, metavar="CSV", help="rows of the models asked here")
     parser.add_argument("--largest", type=float, help="warp instructions of a launch, about")

@@ -11,9 +11,9 @@ import numpy as np
 
 from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
-from warpstack.hardware.doubt import widened_by_sample
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
+from warpstack.hardware.doubt import widened_by_sample
 from warpstack.interval.profile import whole_instructions
 from warpstack.models.launch_runs import predicted_runs, runs_of
 from warpstack.models.launch_sampling import Estimate, LaunchSample, estimate, launch_groups

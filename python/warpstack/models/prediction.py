@@ -22,6 +22,8 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import OptionChanges, Options, changed_options, options_of
 from warpstack._util.progress import progress_bar, say_which
+from warpstack.errors import InputError, UnusedOptionWarning, shown, unknown, warn
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.doubt import (
     RANGE,
     beside_time,
@@ -31,8 +33,6 @@ from warpstack.hardware.doubt import (
     widened_by_sample,
     with_range,
 )
-from warpstack.errors import InputError, UnusedOptionWarning, shown, unknown, warn
-from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.profiler import profiled, times
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
@@ -548,10 +548,10 @@ def predict(
         One row per kernel and model: ``kernel``, ``name``, ``gpu`` and ``gpu_changes`` (what
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``time_us_low`` and ``time_us_high``
-        (nine of ten measured times of kernels of this kind lie between them), ``launch_us`` (of these), ``ipc``,
-        ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``initial_l2`` (the share of
-        L2's lines that strangers had written before the first launch), ``profiler``, and the provenance
-        ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
+        (nine of ten measured times of kernels of this kind lie between them), ``launch_us`` (of these),
+        ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``initial_l2`` (the
+        share of L2's lines that strangers had written before the first launch), ``profiler``, and the
+        provenance ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
         kernels up. Unless ``sample_sms`` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
         95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
         From a sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC
@@ -806,10 +806,14 @@ def application_totals(predictions: pd.DataFrame) -> pd.DataFrame:
         total = add_up(group)
         bars = bars_of_totals(group, total)
         if set(RANGE) <= set(group):
-            total = beside_time(total, range_of_sum(group.to_dict("records")))
+            total = beside_time(total, range_of_sum(_records(group)))
         how = dict(zip(settings, values, strict=True))
         rows.append({**identity, "kernels": len(group), **total, **bars, **how})
     return pd.DataFrame(rows)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in one.items()} for one in table.to_dict("records")]
 
 
 #: Fields of `Gpu` that the stages before the models read, whatever the model.

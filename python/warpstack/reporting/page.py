@@ -279,9 +279,7 @@ def _times(
             "grid": "x".join(map(str, kernel.grid)),
             "block": "x".join(map(str, kernel.block)),
             "simulation": _time(result.time_us),
-            **{
-                model: times.get((kernel.launch_id, model), "-") for model in models
-            },
+            **{model: times.get((kernel.launch_id, model), "-") for model in models},
         }
         for kernel, name, result in zip(app, names, results, strict=True)
     ]

@@ -22,9 +22,9 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, SimulationChanges, options_of, written_share
 from warpstack._util.progress import Progress, progress_bar, say_which
 from warpstack._util.same import same
-from warpstack.hardware.doubt import card_doubt, time_doubt, widened_by_sample, with_range
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
+from warpstack.hardware.doubt import card_doubt, time_doubt, widened_by_sample, with_range
 from warpstack.hardware.profiler import checked_profiler, profiled, times
 from warpstack.hardware.stages import Stage, fields_of
 from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error

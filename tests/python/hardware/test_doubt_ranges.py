@@ -6,14 +6,23 @@ import operator
 import pytest
 
 import warpstack as ws
-from warpstack.hardware.doubt import RANGE, card_doubt, guesses, range_of_sum, time_doubt, widened_by_sample
+from warpstack.hardware.doubt import (
+    RANGE,
+    card_doubt,
+    guesses,
+    range_of_sum,
+    time_doubt,
+    widened_by_sample,
+)
 from warpstack.hardware.doubt.card import PLAUSIBLE
 from warpstack.tables import STACK_COMPONENTS
 
 
 @pytest.fixture(scope="module")
 def app():
-    return ws.App([ws.patterns.strided(1, blocks=56), ws.patterns.strided(32, blocks=56, launch_id=2)])
+    return ws.App(
+        [ws.patterns.strided(1, blocks=56), ws.patterns.strided(32, blocks=56, launch_id=2)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +103,9 @@ def ranged(time, below, above, **more):
 
 
 def test_a_sample_widens_by_hand():
-    one = ranged(10.0, 0.3, 0.3, ipc=2.0, ipc_low=2.0 * math.exp(-0.8), ipc_high=2.0 * math.exp(0.4))
+    one = ranged(
+        10.0, 0.3, 0.3, ipc=2.0, ipc_low=2.0 * math.exp(-0.8), ipc_high=2.0 * math.exp(0.4)
+    )
     one["launch_us"] = 5.0
     wide = widened_by_sample(one)
     # Half of the time is the sample's: its ends are 0.4 and 0.2.
@@ -113,7 +124,9 @@ def test_sums_by_hand():
 
 
 def test_samples_and_totals_have_ranges(app):
-    many = ws.App([ws.patterns.strided(1 + n % 3, blocks=28 + n % 5, launch_id=n) for n in range(24)])
+    many = ws.App(
+        [ws.patterns.strided(1 + n % 3, blocks=28 + n % 5, launch_id=n) for n in range(24)]
+    )
     rows = ws.predict(many, "pascal-mdm", flush_l2=True, sample_launches=0.2)
     assert (rows["time_us_low"] < rows["time_us"]).all()
     assert (rows["time_us"] < rows["time_us_high"]).all()

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from warpstack.hardware.doubt.card import card_doubt, guesses, time_doubt
 from warpstack.hardware.doubt.errors import Range, error_table, half_widths, kind_of, measured_range
-from warpstack.hardware.doubt.ranges import RANGE, beside_time, range_of_sum, widened_by_sample, with_range
+from warpstack.hardware.doubt.ranges import (
+    RANGE,
+    beside_time,
+    range_of_sum,
+    widened_by_sample,
+    with_range,
+)
 
 __all__ = [
     "RANGE",

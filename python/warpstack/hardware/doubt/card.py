@@ -48,9 +48,7 @@ _STAND_INS = {"l2_slices": ("l2_slice_bytes_per_cycle", "l2_slice_request_cycles
 def guesses(gpu: Gpu) -> tuple[str, ...]:
     """Return the values of a GPU that are guesses and that may differ: names in `PLAUSIBLE`."""
     known = gpu.confidences
-    return tuple(
-        name for name in PLAUSIBLE if known.get(name) == "guessed" and getattr(gpu, name)
-    )
+    return tuple(name for name in PLAUSIBLE if known.get(name) == "guessed" and getattr(gpu, name))
 
 
 #: Other GPUs, by the digest of a GPU and the guess that they differ in.
@@ -122,9 +120,7 @@ def card_doubt(
     return math.sqrt(squares)
 
 
-def time_doubt(
-    values: Mapping[str, Any], gpu: Gpu, profiler: Profiler, card: float
-) -> float:
+def time_doubt(values: Mapping[str, Any], gpu: Gpu, profiler: Profiler, card: float) -> float:
     """Return half the width of the range of a time: that of its cycles, and of a guessed launch.
 
     Parameters

@@ -207,7 +207,7 @@ def error_table(
         steps += 1
     stretch = round(1 + steps * _STEP, 10)
     plain = _plain_ranges(kinds, found, groups)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for kind, (below, above) in plain.items():
         own = [kind in (ALL, one) for one in kinds]
         rows.append(

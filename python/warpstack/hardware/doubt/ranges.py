@@ -71,9 +71,7 @@ def widened_by_sample(values: Mapping[str, Any]) -> dict[str, Any]:
         bar = abs(math.log(end / ipc)) if end > 0 and ipc > 0 else _MOST
         bars.append(of_kernel * bar)
     before = _range_of(values)
-    wider = Range(
-        *(min(math.hypot(*pair), _MOST) for pair in zip(before, bars, strict=True))
-    )
+    wider = Range(*(min(math.hypot(*pair), _MOST) for pair in zip(before, bars, strict=True)))
     return {**values, **_ends(time, wider)}
 
 
