@@ -71,7 +71,7 @@ constexpr DriverConstants driver_constants(std::uint32_t arch) {
   places.num_clusters = 0x15c;
   places.cluster_blocks = 0x188;
   if (arch < 100) return places;
-  places.parameters = DriverConstants::nowhere;
+  places.parameters = 0x348;
   places.block_size = 0x360;
   places.grid_size = 0x370;
   places.shared_window = DriverConstants::nowhere;  // a special register has it

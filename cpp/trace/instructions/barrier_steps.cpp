@@ -10,7 +10,7 @@ namespace warpstack::trace {
 namespace {
 
 constexpr std::string_view mark = ".id";
-constexpr std::string_view part = "part";
+constexpr std::string_view part_suffix = "part";
 
 /// What the name of an instruction says without numbers.
 BarrierStep::Kind kind_of(std::string_view opcode) {
@@ -41,7 +41,7 @@ std::optional<BarrierStep> numbers_of(std::string_view opcode, BarrierStep::Kind
   BarrierStep step{kind, static_cast<std::uint8_t>(*number), 0};
   if (dot == std::string_view::npos) return step;
   const std::string_view rest = numbers.substr(dot + 1);
-  if (rest == part) return BarrierStep{BarrierStep::Kind::part, step.number, 0};
+  if (rest == part_suffix) return BarrierStep{BarrierStep::Kind::part, step.number, 0};
   const auto threads = decimal(rest);
   if (!threads) return {};
   step.threads = *threads;
@@ -52,7 +52,7 @@ std::optional<BarrierStep> numbers_of(std::string_view opcode, BarrierStep::Kind
 
 std::string barrier_opcode(const std::string& opcode, const BarrierStep& step) {
   std::string result = opcode + std::string(mark) + std::to_string(step.number);
-  if (step.kind == BarrierStep::Kind::part) return result + "." + std::string(part);
+  if (step.kind == BarrierStep::Kind::part) return result + "." + std::string(part_suffix);
   if (step.threads > 0) result += "." + std::to_string(step.threads);
   return result;
 }
