@@ -6,9 +6,10 @@
     python studies/reasons.py --order greedy
     python studies/reasons.py --fresh SHARED    # also on launches that nothing was chosen by
 
-On the workloads, with `pascal-mdm`, and on those of ``studies/accelsim_fresh.py`` with its machine. The page says what each component of a stack means and how to read the
-agreement. Each application is simulated as the GPU is, for its stack, and with each change and none, for
-the speedups; the changes are those that the GPU allows of `warpstack.models.reasons.resources`.
+On the workloads, with `pascal-mdm`, and on the launches of ``studies/accelsim_fresh.py`` with its machine.
+The page says what each component of a stack means and how to read the agreement. Each application is
+simulated as the GPU is, for its stack, and with each change and none, for the speedups; the changes are
+those that the GPU allows of `warpstack.models.reasons.resources`.
 """
 
 from __future__ import annotations

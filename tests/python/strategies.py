@@ -150,7 +150,8 @@ def with_control(kernel, fields):
     """Return the kernel with other control fields; `fields`: a dictionary per row, or None for none."""
     builder = ws._core.TraceBuilder(kernel._core.header, default_budget())
     for number, row in enumerate(kernel.instructions.to_dict("records")):
-        for name in ws._core.CONTROL_FIELDS:
+        # Files and calls are texts here.
+        for name in (*ws._core.CONTROL_FIELDS, "source_file", "inlined_at"):
             row.pop(name, None)
         builder.intern_row({**row, **(control_fields(**fields[number]) if fields else {})})
     builder.add_batch(kernel._core.read_batch(0, kernel._core.num_traced_blocks))

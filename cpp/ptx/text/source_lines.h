@@ -57,7 +57,8 @@ class SourceLines {
     }
   };
   /// File and line of a call, the call in whose code it stands, and the called function.
-  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string_view, std::int64_t>;
+  using Key =
+      std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string_view, std::int64_t>;
 
   SourcePosition source_;
   /// For a position of an earlier `.loc`: the call that inlined its code.

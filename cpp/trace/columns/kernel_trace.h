@@ -41,7 +41,7 @@ struct KernelHeader {
   /// generic access is global.
   std::uint64_t shared_window = 0;
   std::uint64_t local_window = 0;
-  std::string source;  ///< what made the trace: "accelsim", "builder", "ptx"
+  std::string source;   ///< what made the trace: "accelsim", "builder", "ptx"
   SourceTable sources;  ///< of the instructions; no digest has it
 
   [[nodiscard]] std::uint64_t num_blocks() const { return grid[0] * grid[1] * grid[2]; }

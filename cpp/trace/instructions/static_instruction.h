@@ -23,7 +23,7 @@ struct StaticInstruction {
   std::uint32_t pc = 0;           ///< byte offset in its function
   std::uint32_t source_line = 0;  ///< of the function that it was written in; 0: unknown
   std::uint32_t source_file = 0;  ///< in SourceTable::files, from 1; 0: unknown
-  std::uint32_t inlined_at = 0;   ///< in SourceTable::calls, from 1; 0: that function was not inlined
+  std::uint32_t inlined_at = 0;   ///< in SourceTable::calls, from 1; 0: not inlined
   std::string opcode;             ///< as in the trace, with modifiers
   bool known_opcode = true;       ///< false: classified by its operands alone
   OpClass op_class = OpClass::unknown;

@@ -12,6 +12,8 @@ __all__ = ["ResultTable"]
 _ASIDE = frozenset(
     [
         *("instructions", "cycles", "launch_us", "cpi", "app_digest"),
+        *("time_us_low", "time_us_high", "reason", "gain"),
+        *("share_with_inlined", "time_us_with_inlined"),
         *("trace_digest", "gpu_digest", "version"),
         *("executions", "active_lanes", "sectors_per_access", "least_sectors_per_access"),
         *("l1_hit_rate", "l2_hit_rate", "dram_bytes", "bank_conflicts"),
@@ -22,7 +24,7 @@ _MOST_CHARACTERS = 30
 #: Beginnings of the names of parts of stacks.
 _PARTS = ("cpi_", "for_", "model_cpi_")
 #: Columns that are printed where they tell rows apart.
-_TELLING = frozenset(["gpu", "gpu_changes"])
+_TELLING = frozenset(["gpu", "gpu_changes", "file"])
 #: Columns that are printed unless all rows have the default.
 _UNLESS = {"initial_l2": 0.0, "profiler": "nsys"}
 

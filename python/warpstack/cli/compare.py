@@ -138,7 +138,10 @@ def _print_reasons(tables: Sequence[pd.DataFrame], names: Sequence[str], width: 
     lines = []
     for table, name in zip(tables, names, strict=True):
         _, (together, *_), _ = sums_of(
-            table.to_dict("records"), per_launch=False, sort="time", top=1
+            [{str(key): value for key, value in row.items()} for row in table.to_dict("records")],
+            per_launch=False,
+            sort="time",
+            top=1,
         )
         lines += reason_lines((), [together._replace(title=name)])
     if lines:

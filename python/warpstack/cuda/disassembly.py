@@ -144,8 +144,8 @@ def listing_of(
     for number, source in enumerate(map(place, table.files), 1):
         lines.append(f'.file {number} "{_printable(source.name)}" {source.time} {source.bytes}')
     for number, call in enumerate(table.calls, 1):
-        place = _place(call.file, call.line, call.caller)
-        lines.append(f".inlined {number} {place} {_printable(call.function)}".rstrip())
+        called_at = _place(call.file, call.line, call.caller)
+        lines.append(f".inlined {number} {called_at} {_printable(call.function)}".rstrip())
     for section in cubin.sections:
         # Bank 0 belongs to the launch.
         if section.name.startswith((".nv.global", ".nv.constant")) and (

@@ -67,6 +67,8 @@ _CAUSES = {
     "queue": "waiting in queues in front of DRAM",
 }
 _MOST_STEPS = 240
+#: Fields of a change that are named; the words of the change say the rest.
+_MOST_FIELDS = 4
 
 
 @former_keywords(app_or_kernel="app")
@@ -422,8 +424,10 @@ def _what_if(app: App, gpu: Gpu, model: str, how: Options) -> str:
     for name, changed in changed_gpus(gpu).items():
         time = total(changed, launches_on(pipeline, gpu, changed, name, needs))
         fields = changed_fields(gpu, changed, name)
-        values = ", ".join(f"{field} = {_value(value)}" for field, value in fields.items())
-        found.append((base / time, time, CHANGES[name].words, values))
+        values = [f"{field} = {_value(value)}" for field, value in fields.items()]
+        if len(values) > _MOST_FIELDS:
+            values[_MOST_FIELDS:] = [f"and {len(values) - _MOST_FIELDS} more"]
+        found.append((base / time, time, CHANGES[name].words, ", ".join(values)))
     table = [
         {"change": words, "fields": values, "time": _time(time), "times as fast": f"{gain:.3g}"}
         for gain, time, words, values in sorted(found, key=lambda one: -one[0])

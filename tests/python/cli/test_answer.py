@@ -79,7 +79,8 @@ class TestAnswer:
         largest = str(stack.astype(float).idxmax()).removeprefix("cpi_")
         share = 100 * stack.max() / own.loc[1, "cpi"]
         assert divergent.endswith(f"({largest}), {share:.0f} %")
-        title, table = out.split("\n\n")[2:4]
+        reasons, title, table = out.split("\n\n")[2:5]
+        assert reasons.startswith("What would gain most, one change of the GPU at a time:")
         assert title.startswith("Second opinion: ")
         own_time = own["time_us"].sum()
         for name, time in (

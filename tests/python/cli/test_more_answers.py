@@ -11,7 +11,7 @@ import warpstack as ws
 from commands import runner
 from warpstack.cli import main, predict
 from warpstack.errors import InputError
-from warpstack.validation.changes import default_changes
+from warpstack.models.reasons.resources import changed_gpus
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,13 @@ class TestWhatIf:
         assert gains == sorted(gains, reverse=True)
         for row in found["what_if"]:
             other = ws.gpu("a100").replace(**row["fields"])
-            assert row["time_us"] == pytest.approx(ws.predict(app, other)["time_us"].sum())
+            # The accesses keep their order; on another GPU it may be another one.
+            whole = ws.predict(app, other)["time_us"].sum()
+            assert row["time_us"] == pytest.approx(whole, rel=1e-3)
             assert row["speedup"] == pytest.approx(table["time_us"].sum() / row["time_us"])
-            assert row["before"] == {name: getattr(ws.gpu("a100"), name) for name in row["fields"]}
-        assert len(found["what_if"]) == len(default_changes(ws.gpu("a100"))) + 2  # L1, slices
+            before = {name: getattr(ws.gpu("a100"), name) for name in row["fields"]}
+            assert row["before"] == json.loads(json.dumps(before))
+        assert len(found["what_if"]) == len(changed_gpus(ws.gpu("a100")))
 
     def test_the_table_has_what_pays_and_a_line_the_rest(self, run, small):
         rows = json.loads(run("predict", small, "--what-if", "--json")[0])["what_if"]

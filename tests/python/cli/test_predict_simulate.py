@@ -61,7 +61,7 @@ class TestTable:
             *("instructions", "cycles", "simulated", "error", "time_us", "simulated_time_us"),
             *("time_us_low", "time_us_high"),
             *("launch_us", "ipc", "cpi"),
-            *(*STACK, *SETTINGS, *PROVENANCE),
+            *(*STACK, "reason", "gain", *SETTINGS, *PROVENANCE),
         ]
         app = ws.App(kernels)
         predicted = ws.predict(app, pascal, ["mdm", "gpumech"])

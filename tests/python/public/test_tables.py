@@ -29,11 +29,13 @@ def kernel():
 #: Predictions and simulations have the ends of the time's range, too.
 RANGED = [*ROW[: ROW.index("time_us") + 1], "time_us_low", "time_us_high"]
 RANGED += ROW[len(RANGED) - 2 :]
+#: Predictions have a reason behind the stack.
+PREDICTED = [*RANGED[: RANGED.index(STACK[-1]) + 1], "reason", "gain", *SETTINGS, *PROVENANCE]
 
 
 def test_rows_have_the_columns(kernel):
     gpu = ws.gpu("pascal-mdm").replace(num_sms=14)
-    assert list(ws.predict(kernel, gpu)) == RANGED
+    assert list(ws.predict(kernel, gpu)) == PREDICTED
     assert list(ws.simulate(kernel, gpu).to_frame()) == RANGED
     assert list(ws.sweep(kernel, gpu, [{}], cache=False)) == ["point", *ROW, "error"]
     for table in (ws.models.roofline(kernel, gpu), ws.models.dvfs(kernel, gpu, [])):

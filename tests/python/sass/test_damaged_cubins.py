@@ -119,7 +119,7 @@ def test_numbers_without_an_end_take_no_time():
     program = b"\x02" + b"\x80" * 5_000_000
     data = struct.pack("<I", len(header) + len(program)) + header + program
     with pytest.raises(ValueError, match="a number without an end"):
-        _LineProgram(data, {}, []).run()
+        _LineProgram(data, {}, [], b"").run()
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,11 @@ def test_size_of_a_sample(num_blocks, one_in, are_persistent):
 def test_what_is_cut_to_whole_sms_is_not_few():
     # 128 blocks are chosen of 640 on 6 SMs: those of one SM remain.
     part = parts_of(ws.patterns.stream(blocks=640), 6, 16, 128)[0]
-    assert part.blocks < 128 and not part.few
+    assert part.blocks < 128
+    assert not part.few
     persistent = parts_of(ws.patterns.stream(blocks=160), 80, 16, 128)[0]
-    assert persistent.blocks < 128 and persistent.few
+    assert persistent.blocks < 128
+    assert persistent.few
 
 
 def test_fewer_blocks_are_no_sample():

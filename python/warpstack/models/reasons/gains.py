@@ -8,7 +8,7 @@ of the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Evaluators:
     """
 
     one: Callable[[Found, Gpu, str], Any]
-    many: Callable[[Any, Sequence[Gpu], str], Sequence[float]]
+    many: Callable[[Any, Sequence[Gpu], str], Iterable[float]]
 
 
 def launches_on(
@@ -126,6 +126,7 @@ class Seeker:
     def _tried(self, number: int, found: Found, cycles: Mapping[str, float]) -> dict[str, _Found]:
         tried = {model: _Found(cycles[model]) for model in self._models}
         own = values_of(self._gpu, INTERVAL_FIELDS)
+        assert found.memory is not None
         for values, names in self._intervals.items():
             gpus = [self._changed[name] for name in names]
             profile = found.profile

@@ -39,6 +39,7 @@ _TEXTS = {
     "gpu_digest": "gpu_digest",
     "version": "version",
     "profiler": "profiler",
+    "reason": "reason",
 }
 _NUMBERS = {
     "warp_instructions": "instructions",
