@@ -40,6 +40,10 @@ KERNELS = {
 }
 
 
+#: Tried by `predict` only where a larger L1 gains something.
+WAYS = CHANGES["2 x L1 ways"].words
+
+
 class TestOneDefinition:
     @pytest.mark.parametrize("name", KERNELS)
     @pytest.mark.parametrize("gpu", ["pascal-mdm", "a100", "rtx2060"])
@@ -48,7 +52,9 @@ class TestOneDefinition:
         kernel = KERNELS[name]()
         (row,) = ws.predict(kernel, gpu, model).to_dict("records")
         gains = table_of(kernel, gpu, (model,))[model]
-        assert row["gain"] == pytest.approx(max(gains.max(), 1.0), rel=1e-9)
+        if row["reason"] != WAYS:
+            best = gains.drop(WAYS, errors="ignore").max()
+            assert row["gain"] == pytest.approx(max(best, 1.0), rel=1e-9)
         if row["reason"]:
             assert gains[row["reason"]] == pytest.approx(row["gain"], rel=1e-9)
         else:
@@ -64,7 +70,9 @@ class TestOneDefinition:
         assert base == pytest.approx(rows["cycles"].sum())
         if len(app) == 1:
             gains = table_of(app, gpu)["closed_network"]
-            assert rows["gain"][0] == pytest.approx(max(gains.max(), 1.0), rel=1e-9)
+            if rows["reason"][0] != WAYS:
+                best = gains.drop(WAYS, errors="ignore").max()
+                assert rows["gain"][0] == pytest.approx(max(best, 1.0), rel=1e-9)
 
 
 class TestChanges:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -89,8 +90,17 @@ def say_text(arguments: argparse.Namespace, text: str) -> None:
 
 
 def print_json(records: Sequence[Mapping[Any, Any]] | Mapping[str, Any]) -> None:
-    """Print records as JSON, or several lists of them by name."""
-    print(json.dumps(records, indent=1))
+    """Print records as JSON, or several lists of them by name; numbers that there are not as null."""
+    print(json.dumps(_finite(records), indent=1, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Return a value of JSON, which knows no NaN and no infinity."""
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_csv(table: pd.DataFrame) -> None:

@@ -106,7 +106,7 @@ class Seeker:
         self._intervals: dict[tuple[Any, ...], list[str]] = {}
         for name, one in self._changed.items():
             if not CHANGES[name].moves_caches:
-                self._intervals.setdefault(values_of(one, INTERVAL_FIELDS), []).append(name)
+                self._intervals.setdefault(_profile_of(one), []).append(name)
         # Those on which others depend come first.
         caches = [name for name in self._changed if CHANGES[name].moves_caches]
         self._caches = sorted(caches, key=lambda name: name in _ONLY_AFTER)
@@ -125,7 +125,7 @@ class Seeker:
 
     def _tried(self, number: int, found: Found, cycles: Mapping[str, float]) -> dict[str, _Found]:
         tried = {model: _Found(cycles[model]) for model in self._models}
-        own = values_of(self._gpu, INTERVAL_FIELDS)
+        own = _profile_of(self._gpu)
         assert found.memory is not None
         for values, names in self._intervals.items():
             gpus = [self._changed[name] for name in names]
@@ -177,6 +177,11 @@ class Seeker:
         """Return the best change of each launch that was seen, by model."""
         self._simulate()
         return [{model: one.best() for model, one in tried.items()} for tried in self._seen]
+
+
+def _profile_of(gpu: Gpu) -> tuple[Any, ...]:
+    """Return what intervals and waves of a launch are made of, beside what its caches do."""
+    return (*values_of(gpu, INTERVAL_FIELDS), gpu.num_sms)
 
 
 @dataclass
