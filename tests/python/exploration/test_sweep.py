@@ -118,6 +118,8 @@ def test_every_point_is_its_prediction(launches, gpu, axes, models, workers, opt
         try:
             target = gpu.replace(**point)
             expected = ws.predict(app, target, models, **options)
+            aside = ["time_us_low", "time_us_high", "reason", "gain"]
+            expected = expected.drop(columns=aside)
         except ws.InputError as error:
             message = str(error)
         else:

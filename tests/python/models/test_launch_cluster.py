@@ -42,7 +42,10 @@ def test_predictions(client, app, pascal):
     for sampled in (False, 0.1):
         expected = ws.predict(app, pascal, **options, sample_launches=sampled)
         rows = ws.predict(app, pascal, **options, sample_launches=sampled, client=client)
-        pd.testing.assert_frame_equal(rows, expected, check_exact=True)
+        aside = ["reason", "gain"]  # of a cluster no change is tried
+        pd.testing.assert_frame_equal(
+            rows.drop(columns=aside), expected.drop(columns=aside), check_exact=True
+        )
 
 
 @pytest.mark.slow

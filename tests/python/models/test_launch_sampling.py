@@ -206,7 +206,8 @@ def test_rows_of_sampled_launches_are_those_of_predict(app, gpu):
     ]
     known = rows["launch_sampled"]
     assert 0 < known.sum() < len(rows) / 2
-    pd.testing.assert_frame_equal(rows.loc[known, full.columns], full[known])
+    told = [name for name in full.columns if name not in ("reason", "gain")]
+    pd.testing.assert_frame_equal(rows.loc[known, told], full.loc[known, told])
     assert (rows.loc[known, "ipc_low"] == rows.loc[known, "ipc"]).all()
     # The others have the identity and the instructions of their launch, and stacks that sum.
     same = ["kernel", "name", "gpu", "model", "instructions", "launch_us", "trace_digest"]

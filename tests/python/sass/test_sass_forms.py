@@ -27,6 +27,7 @@ PTX_TESTS = Path(__file__).resolve().parents[1] / "ptx"
 #: Tests of messages, and of what is not executed as machine code.
 LEFT_OUT = {
     "test_other_modifiers_are_errors",  # of PTX
+    "test_redux_of_floats",  # of sm_100a, whose tests have it
     "test_direct_and_recursive_calls",  # counts opcodes of PTX
     "test_endless_recursion_is_an_error",
     "test_vprintf",

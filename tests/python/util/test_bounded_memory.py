@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(
 
 LIMIT_MIB = 8
 #: What the interpreter, the libraries and the metadata of 3000 blocks may take beyond the limit.
-SLACK_MIB = 44
+SLACK_MIB = 88
 
 PREDICT = """
 import json, re, sys
