@@ -119,7 +119,7 @@ class NoDivergence final : public BlockChange {
       }
       std::uint32_t lanes_before = 0;
       for (const std::size_t place : each.places) {
-        // To the one that has its last lane: then each has something.
+        // The keeper that has its last lane takes it: then each takes something.
         lanes_before += partial_[place].active();
         keepers_[first + (lanes_before - 1) / warp_size].taken.push_back(place);
       }

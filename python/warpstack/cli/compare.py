@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, unchanged_gpu
-from warpstack.cli.common.layout import Look, paragraph, text_table
+from warpstack.cli.common.layout import Look, text_table
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import add_output, line_width, print_table, say_text
 from warpstack.cli.common.settings_text import options_given, print_settings
@@ -133,21 +133,14 @@ def _predicted(
 
 def _print_reasons(tables: Sequence[pd.DataFrame], names: Sequence[str], width: int | None) -> None:
     """Print what change of its GPU each of the two would gain most from."""
-    from warpstack.cli.common.answer import reason_lines, sums_of
+    from warpstack.cli.common.answer import print_reasons, sums_of
 
-    lines = []
+    both = []
     for table, name in zip(tables, names, strict=True):
-        _, (together, *_), _ = sums_of(
-            [{str(key): value for key, value in row.items()} for row in table.to_dict("records")],
-            per_launch=False,
-            sort="time",
-            top=1,
-        )
-        lines += reason_lines((), [together._replace(title=name)])
-    if lines:
-        print("\nWhat would gain most, one change of the GPU at a time:")
-        for line in lines:
-            print(paragraph(f"- {line}", width, indent="  "))
+        rows = [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+        _, (together, *_), _ = sums_of(rows, per_launch=False, sort="time", top=1)
+        both.append(together._replace(title=name))
+    print_reasons((), both, width)
 
 
 def _print_sum(table: pd.DataFrame, first: str, second: str, width: int | None) -> None:

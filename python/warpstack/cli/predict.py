@@ -316,8 +316,8 @@ def _print_text(
     from warpstack.cli.common.answer import (
         added_up,
         print_answer,
+        print_reasons,
         print_stack_table,
-        reason_lines,
         sums_of,
     )
     from warpstack.cli.common.second_opinion import print_opinions
@@ -338,10 +338,7 @@ def _print_text(
     if several := "" if arguments.per_launch else added_up(found):
         say_text(arguments, several)
     _print_sample(arguments, of_first)
-    if lines := reason_lines(by, found):
-        print("\nWhat would gain most, one change of the GPU at a time:")
-        for line in lines:
-            print(paragraph(f"- {line}", width, indent="  "))
+    print_reasons(by, found, width)
     if arguments.stacks:
         print()
         say_text(arguments, "Cycles per instruction of an SM (CPI), by cause; * marks the largest")

@@ -549,9 +549,11 @@ def predict(
         `Gpu.replace` changed), ``model``, ``instructions``, ``cycles`` (without the launch),
         ``time_us`` (as the profiler reports it, launch included), ``time_us_low`` and ``time_us_high``
         (nine of ten measured times of kernels of this kind lie between them), ``launch_us`` (of these),
-        ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``initial_l2`` (the
-        share of L2's lines that strangers had written before the first launch), ``profiler``, and the
-        provenance ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
+        ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``reason`` (the
+        change of the GPU that would gain most, in words) and ``gain`` (its speed-up; NaN where none was
+        tried: for samples, with a `client`, and by ``interval_simulation``), ``initial_l2`` (the share of
+        L2's lines that strangers had written before the first launch), ``profiler``, and the provenance
+        ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
         kernels up. Unless ``sample_sms`` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
         95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
         From a sample of the launches there are ``ipc_low`` and ``ipc_high``, between which the IPC

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.options import Options
 from warpstack._util.trace_budget import default_budget
 from warpstack.errors import InputError, not_one_of
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.memory.caches import occupancy
-from warpstack.models.prediction import model_list, predict
+from warpstack.models.prediction import model_list, predicted_rows
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace
 
@@ -207,9 +208,9 @@ def program_gains(
         whole = App([variant.kernel for variant in variants], "changed")
         times = [variant.times for variant in variants]
         cycles = dict.fromkeys(wanted, 0.0)
-        said = predict(whole, one, models=wanted)
+        said = predicted_rows(whole, one, wanted, Options())
         for model in wanted:
-            of_kernels = said.loc[said["model"] == model, "cycles"]
+            of_kernels = [row["cycles"] for row in said if row["model"] == model]
             cycles[model] = float(sum(a * b for a, b in zip(of_kernels, times, strict=True)))
         if simulate:
             results = simulation.simulate(whole, one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from html import escape
@@ -22,18 +21,14 @@ from warpstack._util.output_file import MADE_BY, OutputFile
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.doubt import RANGE
-from warpstack.hardware.profiler import times
 from warpstack.memory.caches import simulate_caches
-from warpstack.models.pipeline import Found, Pipeline, Recent
+from warpstack.models.changed_times import changed_times
+from warpstack.models.pipeline import Pipeline, Recent
 from warpstack.models.prediction import (
     blind_to_write_backs,
-    needs_of,
     predicted_rows,
-    prediction_of,
     warn_of_unread,
 )
-from warpstack.models.reasons.gains import launches_on
-from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
 from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
 from warpstack.reporting.lines import costliest, lines_and_instructions
@@ -411,27 +406,19 @@ def _occupancy(kernel: KernelTrace, result: SimulationResult) -> str:
 
 def _what_if(app: App, gpu: Gpu, model: str, how: Options) -> str:
     """Return a table of what each change of the GPU would do, the largest gain first."""
-    needs = needs_of([model])
-    # Most changes leave the caches alone: those of the GPU as it is and of the change before are kept.
-    pipeline = Pipeline(app, how, memo=Recent(2))
-
-    def total(one: Gpu, launches: Sequence[Found]) -> float:
-        cycles = (prediction_of(found, one, model).cycles for found in launches)
-        return math.fsum(times(count, one, how.profiler)["time_us"] for count in cycles)
-
-    base = total(gpu, pipeline.all_found(gpu, needs))
-    found = []
-    for name, changed in changed_gpus(gpu).items():
-        time = total(changed, launches_on(pipeline, gpu, changed, name, needs))
-        fields = changed_fields(gpu, changed, name)
-        values = [f"{field} = {_value(value)}" for field, value in fields.items()]
+    table = []
+    for one in changed_times(Pipeline(app, how, memo=Recent(2)), gpu, model):
+        values = [f"{field} = {_value(value)}" for field, value in one.fields.items()]
         if len(values) > _MOST_FIELDS:
             values[_MOST_FIELDS:] = [f"and {len(values) - _MOST_FIELDS} more"]
-        found.append((base / time, time, CHANGES[name].words, ", ".join(values)))
-    table = [
-        {"change": words, "fields": values, "time": _time(time), "times as fast": f"{gain:.3g}"}
-        for gain, time, words, values in sorted(found, key=lambda one: -one[0])
-    ]
+        table.append(
+            {
+                "change": one.words,
+                "fields": ", ".join(values),
+                "time": _time(one.time_us),
+                "times as fast": f"{one.speedup:.3g}",
+            }
+        )
     return f"<p>By the model {escape(model)}, all launches, one change at a time.</p>" + _html(
         table
     )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
-from warpstack.cli.common.layout import Look, text_table
+from warpstack.cli.common.layout import Look, paragraph, text_table
 from warpstack.cli.common.stacks import least_parts
 from warpstack.hardware.doubt import RANGE, range_of_sum
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
@@ -22,8 +22,8 @@ __all__ = [
     "added_up",
     "largest_part",
     "print_answer",
+    "print_reasons",
     "print_stack_table",
-    "reason_lines",
     "sums_of",
 ]
 
@@ -280,8 +280,8 @@ def print_answer(
     print(text_table(columns, rows, look, width=width))
 
 
-def reason_lines(by: Sequence[str], sums: Sequence[Sums]) -> list[str]:
-    """Return a line for each kernel: what would make it how much faster."""
+def print_reasons(by: Sequence[str], sums: Sequence[Sums], width: int | None) -> None:
+    """Print a line for each kernel: what would make it how much faster."""
     from warpstack.models.reasons.words import sentence
 
     lines = []
@@ -292,7 +292,10 @@ def reason_lines(by: Sequence[str], sums: Sequence[Sums]) -> list[str]:
         if said:
             of = ", ".join((one.title, *one.key)) if by else one.title
             lines.append(f"{of}: {said}")
-    return lines
+    if lines:
+        print("\nWhat would gain most, one change of the GPU at a time:")
+        for line in lines:
+            print(paragraph(f"- {line}", width, indent="  "))
 
 
 def print_stack_table(by: Sequence[str], sums: Sequence[Sums], width: int | None) -> None:

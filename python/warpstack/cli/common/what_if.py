@@ -26,44 +26,23 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
     by field of `Gpu`), ``before`` (those that they replace), ``time_us`` (as the profiler reports it) and
     ``speedup``.
     """
-    from warpstack._util.progress import progress_bar
-    from warpstack.hardware.profiler import times
+    from warpstack.models import changed_times as tried
     from warpstack.models.pipeline import Pipeline, Recent
-    from warpstack.models.prediction import needs_of, prediction_of
-    from warpstack.models.reasons.gains import launches_on
-    from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
 
-    # Most changes leave the caches alone: results of the GPU as it is and of the change before are kept.
     pipeline = Pipeline(subject.ran, options, memo=Recent(2))
-
-    needs = needs_of([model])
-
-    def time_on(one: Gpu, launches: Sequence[Any]) -> float:
-        cycles = [prediction_of(launches[place], one, model).cycles for place in subject.places]
-        return float(sum(times(count, one, options.profiler)["time_us"] for count in cycles))
-
-    changes = changed_gpus(gpu)
-    rows = []
-    with progress_bar(True, len(changes) + 1, "trying changes", "change") as bar:
-        base = time_on(gpu, pipeline.all_found(gpu, needs))
-        bar.update(1)
-        for change, changed in changes.items():
-            time = time_on(changed, launches_on(pipeline, gpu, changed, change, needs))
-            fields = changed_fields(gpu, changed, change)
-            rows.append(
-                {
-                    "app": subject.app.name,
-                    "gpu": gpu.name,
-                    "model": model,
-                    "change": CHANGES[change].words,
-                    "fields": fields,
-                    "before": {name: getattr(gpu, name) for name in fields},
-                    "time_us": time,
-                    "speedup": base / time,
-                }
-            )
-            bar.update(1)
-    return sorted(rows, key=lambda row: -row["speedup"])
+    return [
+        {
+            "app": subject.app.name,
+            "gpu": gpu.name,
+            "model": model,
+            "change": one.words,
+            "fields": one.fields,
+            "before": {name: getattr(gpu, name) for name in one.fields},
+            "time_us": one.time_us,
+            "speedup": one.speedup,
+        }
+        for one in tried.changed_times(pipeline, gpu, model, subject.places, progress=True)
+    ]
 
 
 def print_changes(rows: Sequence[Mapping[str, Any]], title: str, width: int | None) -> None:

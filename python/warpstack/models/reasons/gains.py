@@ -99,7 +99,7 @@ class Seeker:
     ) -> None:
         self._pipeline = pipeline
         self._gpu = gpu
-        # Of interval simulation every change is a run of its own.
+        # Interval simulation would run anew for every change.
         self._models = [model for model in models if model != interval_simulation.NAME]
         self._evaluators = evaluators
         self._changed = changed_gpus(gpu)

@@ -1,0 +1,81 @@
+"""The time of launches with each change of a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from warpstack._util.progress import progress_bar
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.profiler import times
+from warpstack.models.pipeline import Found, Pipeline
+from warpstack.models.prediction import needs_of, prediction_of
+from warpstack.models.reasons.gains import launches_on
+from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
+
+__all__ = ["ChangedTime", "changed_times"]
+
+
+class ChangedTime(NamedTuple):
+    """The time of launches together on a GPU with a change.
+
+    Attributes
+    ----------
+    words
+        The change in words.
+    fields
+        The new values by field of `Gpu`.
+    time_us
+        As the profiler reports it, in microseconds.
+    speedup
+        The time without the change over this one.
+    """
+
+    words: str
+    fields: dict[str, Any]
+    time_us: float
+    speedup: float
+
+
+def changed_times(
+    pipeline: Pipeline,
+    gpu: Gpu,
+    model: str,
+    places: Collection[int] | None = None,
+    *,
+    progress: bool = False,
+) -> list[ChangedTime]:
+    """Return the time of launches with each change of `CHANGES` that the GPU allows, the largest gain first.
+
+    Parameters
+    ----------
+    pipeline
+        The stages of the application. Most changes leave the caches alone: a memo of two keeps the results
+        of the GPU as it is and of the change before.
+    gpu, model
+        The GPU as it is, and who predicts.
+    places
+        Which launches count; by default all.
+    progress
+        Show a progress bar on standard error.
+    """
+    needs = needs_of([model])
+    counted = range(len(pipeline.kernels)) if places is None else places
+    profiler = pipeline.options.profiler
+
+    def time_on(one: Gpu, launches: Sequence[Found]) -> float:
+        cycles = (prediction_of(launches[place], one, model).cycles for place in counted)
+        return math.fsum(times(count, one, profiler)["time_us"] for count in cycles)
+
+    changes = changed_gpus(gpu)
+    found = []
+    with progress_bar(progress, len(changes) + 1, "trying changes", "change") as bar:
+        base = time_on(gpu, pipeline.all_found(gpu, needs))
+        bar.update(1)
+        for change, changed in changes.items():
+            time = time_on(changed, launches_on(pipeline, gpu, changed, change, needs))
+            fields = changed_fields(gpu, changed, change)
+            found.append(ChangedTime(CHANGES[change].words, fields, time, base / time))
+            bar.update(1)
+    return sorted(found, key=lambda one: -one.speedup)
