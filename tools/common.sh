@@ -38,6 +38,9 @@ use_ccache() {
   export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR:-1}"
   # Without these ccache compiles what has a precompiled header anew each time, and what was checked out a moment ago.
   export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
+  # After a change of comments alone ccache's preprocessed mode returns the precompiled header of the old text, which the compiler
+  # then takes for another file than the new one. Depend mode compares texts. The namespace leaves out what was stored before.
+  export CCACHE_DEPEND="${CCACHE_DEPEND:-1}" CCACHE_NAMESPACE="${CCACHE_NAMESPACE:-warpstack-depend}"
   local try works=0
   try=$(mktemp -d)
   echo 'int main() {}' >"$try/try.cpp"
