@@ -6,13 +6,15 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from warpstack._util.options import Options
 from warpstack._util.progress import progress_bar
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import times
-from warpstack.models.pipeline import Found, Pipeline
+from warpstack.models.pipeline import Found, Pipeline, Recent
 from warpstack.models.prediction import needs_of, prediction_of
 from warpstack.models.reasons.gains import launches_on
 from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
+from warpstack.traces.trace import App
 
 __all__ = ["ChangedTime", "changed_times"]
 
@@ -39,9 +41,10 @@ class ChangedTime(NamedTuple):
 
 
 def changed_times(
-    pipeline: Pipeline,
+    app: App,
     gpu: Gpu,
     model: str,
+    options: Options,
     places: Collection[int] | None = None,
     *,
     progress: bool = False,
@@ -50,23 +53,25 @@ def changed_times(
 
     Parameters
     ----------
-    pipeline
-        The stages of the application. Most changes leave the caches alone: a memo of two keeps the results
-        of the GPU as it is and of the change before.
+    app
+        The application, whose kernels share an L2 in order.
     gpu, model
         The GPU as it is, and who predicts.
+    options
+        How the stages work, and whose time is reported.
     places
         Which launches count; by default all.
     progress
         Show a progress bar on standard error.
     """
+    # Most changes leave the caches alone: results of the GPU as it is and of the change before are kept.
+    pipeline = Pipeline(app, options, memo=Recent(2))
     needs = needs_of([model])
     counted = range(len(pipeline.kernels)) if places is None else places
-    profiler = pipeline.options.profiler
 
     def time_on(one: Gpu, launches: Sequence[Found]) -> float:
         cycles = (prediction_of(launches[place], one, model).cycles for place in counted)
-        return math.fsum(times(count, one, profiler)["time_us"] for count in cycles)
+        return math.fsum(times(count, one, options.profiler)["time_us"] for count in cycles)
 
     changes = changed_gpus(gpu)
     found = []

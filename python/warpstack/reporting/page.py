@@ -23,7 +23,6 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.doubt import RANGE
 from warpstack.memory.caches import simulate_caches
 from warpstack.models.changed_times import changed_times
-from warpstack.models.pipeline import Pipeline, Recent
 from warpstack.models.prediction import (
     blind_to_write_backs,
     predicted_rows,
@@ -407,7 +406,7 @@ def _occupancy(kernel: KernelTrace, result: SimulationResult) -> str:
 def _what_if(app: App, gpu: Gpu, model: str, how: Options) -> str:
     """Return a table of what each change of the GPU would do, the largest gain first."""
     table = []
-    for one in changed_times(Pipeline(app, how, memo=Recent(2)), gpu, model):
+    for one in changed_times(app, gpu, model, how):
         values = [f"{field} = {_value(value)}" for field, value in one.fields.items()]
         if len(values) > _MOST_FIELDS:
             values[_MOST_FIELDS:] = [f"and {len(values) - _MOST_FIELDS} more"]

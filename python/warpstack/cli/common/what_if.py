@@ -27,9 +27,8 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
     ``speedup``.
     """
     from warpstack.models import changed_times as tried
-    from warpstack.models.pipeline import Pipeline, Recent
 
-    pipeline = Pipeline(subject.ran, options, memo=Recent(2))
+    found = tried.changed_times(subject.ran, gpu, model, options, subject.places, progress=True)
     return [
         {
             "app": subject.app.name,
@@ -41,7 +40,7 @@ def changed_times(subject: Subject, gpu: Gpu, model: str, options: Options) -> l
             "time_us": one.time_us,
             "speedup": one.speedup,
         }
-        for one in tried.changed_times(pipeline, gpu, model, subject.places, progress=True)
+        for one in found
     ]
 
 
