@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from warpstack._util.arguments import printable
 from warpstack._util.input_file import check_regular, open_input
@@ -29,6 +29,7 @@ __all__ = [
     "check_folder",
     "digest_of",
     "file_digest",
+    "found_at",
     "is_sound",
     "new_folder",
     "remove_leftovers",
@@ -54,6 +55,10 @@ _OLD = "old"
 _OWN = "own.json"
 #: Hundredths of a second for which a reader waits for a folder that is being replaced.
 _MOVES_WAITED = 100
+#: How often a reader looks at a place whose folder has changed within the last second, a millisecond apart.
+_LOOKS = 30
+
+_Found = TypeVar("_Found")
 
 
 # --- digests ------------------------------------------------------------------------------------
@@ -308,6 +313,28 @@ def wait_until_there(path: Path) -> bool:
             break
         time.sleep(0.01)
     return os.path.exists(path)
+
+
+def found_at(path: Path, look: Callable[[], _Found | None]) -> _Found | None:
+    """Return what `look` finds at a place; None only where it finds nothing while nothing is replaced there.
+
+    Between two looks at a place another process may take a folder away and put the next one there.
+    """
+    for _ in range(_LOOKS):
+        found = look() if wait_until_there(path) else None
+        around = Path(os.path.realpath(path)).parent
+        if found is not None or path.is_file() or not _has_just_changed(around):
+            break
+        time.sleep(0.001)
+    return found
+
+
+def _has_just_changed(folder: Path) -> bool:
+    """Return whether something came into a folder, or went, within the last second."""
+    try:
+        return abs(time.time() - folder.stat().st_mtime) < 1
+    except OSError:
+        return False
 
 
 def _is_moving(path: Path) -> bool:

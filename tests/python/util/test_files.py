@@ -250,3 +250,28 @@ def test_the_cache_does_not_count_what_is_being_written(tmp_path):
     size = cache.size_bytes
     (tmp_path / f".partial-{files._writer()}{stage_cache._ENDING}").write_text("half")
     assert cache.size_bytes == size
+
+
+class TestLooksAtAPlace:
+    """A reader that looks twice at a place may see two folders, and none between them."""
+
+    def looks(self, place, answers):
+        asked = iter(answers)
+        found = files.found_at(place, lambda: next(asked))
+        return found, len(list(asked))
+
+    def test_looks_again_where_something_has_just_changed(self, tmp_path):
+        (tmp_path / "app").mkdir()
+        assert self.looks(tmp_path / "app", [None, None, "a trace", "unread"]) == ("a trace", 1)
+
+    def test_looks_once_where_nothing_has(self, tmp_path):
+        (tmp_path / "app").mkdir()
+        os.utime(tmp_path, (1, 1))
+        assert self.looks(tmp_path / "app", [None, "unread"]) == (None, 1)
+
+    def test_looks_once_at_a_file(self, tmp_path):
+        (tmp_path / "app").write_text("no trace")
+        assert self.looks(tmp_path / "app", [None, "unread"]) == (None, 1)
+
+    def test_gives_up(self, tmp_path):
+        assert files.found_at(tmp_path / "app", lambda: None) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpstack._util.arguments import as_integer, as_path, printable
 from warpstack._util.checked import checked, strictly_checked
-from warpstack._util.files import check_folder, wait_until_there
+from warpstack._util.files import check_folder, found_at, wait_until_there
 from warpstack._util.foreign_file import foreign
 from warpstack._util.input_file import open_input
 from warpstack.errors import InputError, not_a, not_one_of, shown
@@ -184,10 +184,12 @@ def load(
     place = as_path("load", path)
     options = LoadOptions.make(kernels, memory_limit_mib, progress, missing)
     with reading(place):
-        if not wait_until_there(place):
-            raise InputError(f"{printable(place)}: no such file or folder")
         candidates = (*_registered.values(), *FORMATS)
-        candidate = next((format_ for format_ in candidates if format_.matches(place)), None)
+        candidate = found_at(
+            place, lambda: next((format_ for format_ in candidates if format_.matches(place)), None)
+        )
+        if candidate is None and not wait_until_there(place):
+            raise InputError(f"{printable(place)}: no such file or folder")
         is_ours = candidate is not None and candidate.name not in ("accelsim", "pptgpu")
         if not is_ours and place.is_file() and (known := _foreign(place)):
             raise InputError(f"{printable(place)}: {known}")

@@ -334,7 +334,7 @@ def read(path: Path, options: LoadOptions) -> App:
             return _read(path, options)
         except InputError:
             wait_until_there(path)
-            if _identity(path) == before:
+            if before is not None and _identity(path) == before:
                 raise
     return _read(path, options)
 
