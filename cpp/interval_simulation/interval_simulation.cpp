@@ -112,7 +112,11 @@ class Run {
         next = std::min(next, sms_[s]->next(end));
       }
       if (next == memory::never) break;
-      now = std::max(end, static_cast<Cycle>(next));
+      const Cycle first = std::max(end, static_cast<Cycle>(next));
+      // Windows begin where they would if those in between were played.
+      const bool keeps_pace =
+          std::ranges::any_of(sms_, [](const auto& sm) { return sm->asks_in_vain(); });
+      now = keeps_pace ? end + (first - end) / machine_.window * machine_.window : first;
     }
   }
 

@@ -165,7 +165,7 @@ void Sm::run(Cycle end, bool stops_at_places) {
 std::uint64_t Sm::next(Cycle end) {
   std::uint64_t first = wakes_.first();
   // What the load-store unit waits for comes with a reply, or when the NoC has room.
-  if (is_interrupted_ && !waits_for_data_ && !waits_for_noc_) {
+  if (is_interrupted_ && !waits_for_data_ && !waits_for_noc_ && !asks_in_vain_) {
     first = std::min(first, static_cast<std::uint64_t>(std::max(end, unit_time_)));
   }
   for (Scheduler& scheduler : schedulers_) {
@@ -626,10 +626,11 @@ void Sm::issue_access(std::uint32_t id, Cycle now) {
 }
 
 bool Sm::continue_access() {
-  waits_for_data_ = false;
+  waits_for_data_ = asks_in_vain_ = false;
   while (next_line_ < lines_.size()) {
     if (unit_time_ >= window_end_) return false;
     take_arrivals(unit_time_);
+    asked_for_place_ = false;
     const Cause cause = look_up(lines_[next_line_], next_line_, unit_time_);
     if (cause == Cause::nothing) {
       ++next_line_;
@@ -640,6 +641,8 @@ bool Sm::continue_access() {
     }
     Cycle until = window_end_;
     waits_for_data_ = cause == Cause::mshr && arrivals_.empty();
+    // Who asks for a place may change which line makes room next.
+    asks_in_vain_ = cause == Cause::mshr && !arrivals_.empty() && !asked_for_place_;
     if (!arrivals_.empty()) until = std::min(until, ceil_of(arrivals_.front().time));
     if (cause == Cause::noc && is_held_up_) {
       // The memory side says when there is room.

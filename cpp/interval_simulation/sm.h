@@ -53,6 +53,11 @@ class Sm {
   /// When it has something to do next, whatever the memory side says; WakeTimes' `never` if
   /// nothing.
   [[nodiscard]] std::uint64_t next(Cycle end);
+  /// Whether its load-store unit would ask again at the begin of each window until next(), and get
+  /// the same answer.
+  [[nodiscard]] bool asks_in_vain() const {
+    return is_interrupted_ && asks_in_vain_ && !waits_for_noc_;
+  }
 
   [[nodiscard]] std::size_t resident_warps() const { return num_warps_; }
   /// The first barrier at which a warp waits, with its warps; empty without one.
@@ -194,10 +199,12 @@ class Sm {
                        : departures_[num_sent_ % departures_.size()] <= static_cast<double>(now);
   }
   [[nodiscard]] bool can_take(std::uint32_t set, std::uint64_t line) {
+    asked_for_place_ = true;
     return !reserves_ || l1_.make_room(set, line);
   }
   [[nodiscard]] bool can_take(std::uint32_t set, std::uint64_t line,
                               memory::Cache::Finding& found) {
+    asked_for_place_ = true;
     return !reserves_ || l1_.make_room(set, line, found);
   }
   [[nodiscard]] bool reaches_l1(std::uint64_t line) const;
@@ -225,6 +232,8 @@ class Sm {
   std::size_t num_warps_ = 0;
   bool awaits_bulk_stores_ = false;
   bool waits_for_data_ = false;  ///< the load-store unit, for whatever comes
+  bool asks_in_vain_ = false;    ///< until a reply that is on its way arrives
+  bool asked_for_place_ = false;
   std::uint32_t num_ready_ = 0;  ///< for the load-store unit
   double next_warp_start_ = 0;
   memory::WakeTimes wakes_;
