@@ -159,6 +159,45 @@ void bind_timing(py::module_& module) {
           py::arg("trace"), py::arg("sample_cycles") = 0, py::arg("max_cycles") = 0,
           py::arg("progress") = py::none(), py::arg("count_rows") = false,
           py::arg("most_samples") = 0)
+      .def(
+          "run_concurrently",
+          [](timing::Simulator& simulator, const std::vector<const trace::KernelTrace*>& traces,
+             const std::vector<std::int64_t>& after, const std::vector<std::int32_t>& priorities,
+             timing::Cycle sample_cycles, timing::Cycle max_cycles, const py::object& progress,
+             std::size_t most_samples) {
+            std::vector<timing::GridLaunch> launches(traces.size());
+            for (std::size_t g = 0; g < traces.size(); ++g) {
+              launches[g].trace = traces[g];
+              if (after[g] >= 0) launches[g].after = static_cast<std::uint32_t>(after[g]);
+              launches[g].priority = priorities[g];
+            }
+            timing::SimulationOptions options;
+            options.sample_cycles = sample_cycles;
+            options.max_cycles = max_cycles;
+            options.most_samples = most_samples;
+            options.interrupt = python_interrupt();
+            if (!progress.is_none()) {
+              options.progress = [&progress](std::uint64_t instructions) {
+                const py::gil_scoped_acquire gil;
+                progress(instructions);
+              };
+            }
+            timing::ConcurrentResult result;
+            {
+              const py::gil_scoped_release unlocked;
+              result = simulator.run_concurrently(launches, options);
+            }
+            py::dict columns;
+            columns["start"] = column_of<std::int64_t>(
+                result.grids, [](const timing::GridTime& grid) { return grid.start; });
+            columns["end"] = column_of<std::int64_t>(
+                result.grids, [](const timing::GridTime& grid) { return grid.end; });
+            columns["instructions"] = column_of<std::uint64_t>(
+                result.grids, [](const timing::GridTime& grid) { return grid.instructions; });
+            return py::make_tuple(std::move(result.whole), columns);
+          },
+          py::arg("traces"), py::arg("after"), py::arg("priorities"), py::arg("sample_cycles") = 0,
+          py::arg("max_cycles") = 0, py::arg("progress") = py::none(), py::arg("most_samples") = 0)
       .def("flush_l2", &timing::Simulator::flush_l2);
 }
 

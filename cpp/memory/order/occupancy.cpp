@@ -14,6 +14,11 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
+std::uint64_t registers_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) {
+  return kernel.warps_per_block() *
+         round_up(kernel.registers_per_thread * trace::warp_size, sm.register_allocation_unit);
+}
+
 std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) {
   // The system's share is taken for every block, even if it uses no shared memory.
   return round_up(kernel.shared_memory_bytes + sm.shared_memory_reserved_bytes,
@@ -44,9 +49,7 @@ Occupancy occupancy(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) 
   bound(OccupancyLimit::warps, sm.warps, warps);
   bound(OccupancyLimit::threads, sm.threads, kernel.threads_per_block());
   if (sm.registers) {
-    bound(OccupancyLimit::registers, *sm.registers,
-          warps * round_up(kernel.registers_per_thread * trace::warp_size,
-                           sm.register_allocation_unit));
+    bound(OccupancyLimit::registers, *sm.registers, registers_per_block(kernel, sm));
   }
   if (sm.shared_memory_bytes) {
     bound(OccupancyLimit::shared_memory, *sm.shared_memory_bytes,

@@ -23,6 +23,8 @@ struct Occupancy {
   [[nodiscard]] std::uint32_t warps_per_sm() const { return blocks_per_sm * warps_per_block; }
 };
 
+/// Registers that a block of the kernel takes.
+std::uint64_t registers_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm);
 /// Bytes of shared memory that a block of the kernel takes.
 std::uint64_t shared_memory_per_block(const trace::KernelHeader& kernel, const gpu::SmLimits& sm);
 

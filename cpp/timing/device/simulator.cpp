@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "common/error.h"
@@ -50,38 +52,79 @@ class FutureRequests {
   Cycle last_ = -1;
 };
 
-/// One run of a kernel. Time goes from one instant at which something happens to the next. At one
+/// The launches that run together, and what an SM has for them.
+struct Grids {
+  std::vector<GridLaunch> launches;
+  std::vector<const trace::KernelTrace*> traces;
+  std::uint64_t blocks = 0;
+  memory::CacheConfig l1;
+  std::optional<std::uint64_t> shared_memory_bytes;  ///< of an SM
+  memory::Occupancy occupancy;                       ///< of the first
+  Residency most;
+
+  Grids(std::span<const GridLaunch> all, const TimingConfig& config)
+      : launches(all.begin(), all.end()) {
+    const gpu::SmLimits& sm = config.memory.sm;
+    std::optional<std::uint64_t> needed;
+    for (const GridLaunch& launch : launches) {
+      const trace::KernelHeader& header = launch.trace->header();
+      const memory::Occupancy own = memory::occupancy(header, sm);
+      const memory::CacheConfig own_l1 = l1_of(config.memory, header, own.blocks_per_sm);
+      // The kernel that wants most shared memory decides how much of it there is.
+      if (traces.empty() || own_l1.size_bytes < l1.size_bytes) l1 = own_l1;
+      if (traces.empty()) occupancy = own;
+      traces.push_back(launch.trace);
+      blocks += launch.trace->blocks().size();
+      most.blocks += std::min<std::size_t>(own.blocks_per_sm, launch.trace->blocks().size());
+      most.warps += std::min<std::size_t>(own.blocks_per_sm, launch.trace->blocks().size()) *
+                    own.warps_per_block;
+      const std::uint64_t own_need =
+          memory::shared_memory_per_block(header, sm) * own.blocks_per_sm;
+      const auto& carve_outs = config.memory.carve_outs;
+      const auto found = std::ranges::lower_bound(carve_outs, own_need);
+      needed = std::max(needed.value_or(0), found == carve_outs.end() ? own_need : *found);
+    }
+    if (launches.size() > 1) {
+      most.blocks = std::min<std::size_t>(most.blocks, sm.blocks);
+      most.warps = std::min<std::size_t>(most.warps, sm.warps);
+    }
+    shared_memory_bytes = sm.shared_memory_bytes;
+    if (!config.memory.carve_outs.empty() && shared_memory_bytes) {
+      shared_memory_bytes = std::min(*shared_memory_bytes, *needed);
+    }
+  }
+};
+
+/// One run of a kernel, or of several at the same time. Time goes from one instant at which something happens to the next. At one
 /// instant things happen in the order in which a request meets them: SMs, request network, slices
 /// of L2, DRAM channels, reply network. An SM whose turn has come does as many cycles more as the
 /// others cannot change: a reply arrives a latency after it is sent, a place gets no block before
 /// those that were free earlier, and what leaves the queue to the NoC matters to those only that
 /// wait for its room. The NoC sees each request in the cycle in which it was sent.
+template <typename AnyDispatcher>
 class SimulatedGpu {
  public:
-  SimulatedGpu(const trace::KernelTrace& trace, const TimingConfig& config, memory::Cache& l2,
-               const SimulationOptions& options)
-      : trace_(trace),
+  SimulatedGpu(const Grids& grids, const TimingConfig& config, memory::Cache& l2,
+               const SimulationOptions& options, AnyDispatcher dispatcher)
+      : grids_(grids),
         config_(config),
         options_(options),
         l2_(l2),
-        rows_(trace, config),
-        dispatcher_(trace, config),
+        rows_(grids.traces, config),
+        dispatcher_(std::move(dispatcher)),
         pipeline_latency_(config.gpu.l1_latency_place == L1Latency::before_tags
                               ? to_ticks(std::max(std::ceil(config.gpu.l1_latency) - 1, 0.0))
                               : 0),
         l2_latency_(to_ticks(config.gpu.l2_latency)),
-        num_sms_(static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(config.memory.num_sms, trace.blocks().size()))),
+        num_sms_(sms_of(grids, config)),
         request_network_(config.l2_clock(), num_sms_, num_sms_ + config.memory.l2.slices,
                          is_crossbar() ? config.memory.l2.slices : 0),
         slice_port_time_(is_crossbar() ? l2_time(config.gpu.l2_slice_request_cycles) : 0),
         reply_network_(config.l2_clock(), config.memory.l2.slices,
                        config.memory.l2.slices + num_sms_, is_crossbar() ? num_sms_ : 0),
         reply_port_free_(num_sms_) {
-    result_.occupancy = memory::occupancy(trace.header(), config.memory.sm);
-    const memory::CacheConfig l1 =
-        l1_of(config.memory, trace.header(), result_.occupancy.blocks_per_sm);
-    result_.l1_size_bytes = l1.size_bytes;
+    result_.occupancy = grids.occupancy;
+    result_.l1_size_bytes = grids.l1.size_bytes;
     channels_.reserve(config.dram_channels);
     slices_.reserve(config.memory.l2.slices);
     sms_.reserve(num_sms_);
@@ -93,10 +136,10 @@ class SimulatedGpu {
                            result_.totals, result_.traffic);
     }
     for (std::uint32_t s = 0; s < num_sms_; ++s) {
-      sms_.emplace_back(config, rows_, l1, l2, result_.occupancy, s);
+      sms_.emplace_back(config, rows_, grids.l1, l2, grids.most, s);
       if (options.count_rows) sms_.back().count_rows();
     }
-    if (options.count_rows) result_.row_slots.emplace(trace.instructions().size());
+    if (options.count_rows) result_.row_slots.emplace(rows_.size());
     next_of_sm_.resize(sms_.size(), never);
     next_of_slice_.resize(slices_.size(), never);
     next_of_channel_.resize(channels_.size(), never);
@@ -104,7 +147,7 @@ class SimulatedGpu {
     for (std::uint32_t sectors = 0; sectors < data_costs_.size(); ++sectors) {
       data_costs_[sectors] = transfer_cost(sectors * trace::sector_bytes);
     }
-    add_places();
+    if constexpr (std::is_same_v<AnyDispatcher, Dispatcher>) add_places();
     sample_cycles_ = options.sample_cycles;
     next_sample_ = sample_cycles_ > 0 ? 0 : never;
   }
@@ -116,8 +159,8 @@ class SimulatedGpu {
       if (now == never) break;
       if (next_sample_ != never) sample(now);
       if (options_.max_cycles > 0 && now > options_.max_cycles * ticks_per_cycle && !done()) {
-        fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
-             ") is not done after max_cycles = " + std::to_string(options_.max_cycles) +
+        fail(subject("is", "are") + " not done after max_cycles = " +
+             std::to_string(options_.max_cycles) +
              " cycles; raise it, or see what its warps wait for:");
       }
       step(now);
@@ -132,8 +175,8 @@ class SimulatedGpu {
     if (!done()) {
       for (const Sm& sm : sms_) last_ = std::max(last_, sm.last() * ticks_per_cycle);
       const bool is_at_barriers = std::ranges::any_of(sms_, &Sm::waits_at_barrier);
-      fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
-           ") is in a deadlock at cycle " + std::to_string(last_ / ticks_per_cycle) +
+      fail(subject("is", "are") + " in a deadlock at cycle " +
+           std::to_string(last_ / ticks_per_cycle) +
            ": nothing can happen any more, " +
            (is_at_barriers ? "because too few warps come to a barrier"
                            : "which is an error of the simulator") +
@@ -141,6 +184,19 @@ class SimulatedGpu {
     }
     finish();
     return std::move(result_);
+  }
+
+  /// The SMs that get a block.
+  static std::uint32_t sms_of(const Grids& grids, const TimingConfig& config) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(config.memory.num_sms, grids.blocks));
+  }
+  [[nodiscard]] const AnyDispatcher& dispatcher() const { return dispatcher_; }
+  /// When the last warp of a grid was done.
+  [[nodiscard]] Cycle end_of_grid(std::uint32_t grid) const {
+    Cycle end = 0;
+    for (const Sm& sm : sms_) end = std::max(end, sm.end_of_grid(grid));
+    return end;
   }
 
  private:
@@ -153,13 +209,26 @@ class SimulatedGpu {
     const std::uint64_t moved = instructions() + traffic.noc_requests + traffic.noc_replies +
                                 traffic.dram_reads + traffic.dram_writes;
     if (moved == moved_ && !done()) {
-      fail("kernel " + std::to_string(trace_.header().launch_id) + " (" + trace_.header().name +
-           ") makes no progress at cycle " + std::to_string(last_ / ticks_per_cycle) +
+      fail(subject("makes", "make") + " no progress at cycle " +
+           std::to_string(last_ / ticks_per_cycle) +
            ", which is an error of the simulator. Who waits for what:");
     }
     moved_ = moved;
   }
 
+  /// What an error is about.
+  [[nodiscard]] std::string subject(const std::string& is, const std::string& are) const {
+    constexpr std::size_t most_named = 4;
+    std::string text = grids_.traces.size() > 1 ? "kernels" : "kernel";
+    for (std::size_t g = 0; g < std::min(grids_.traces.size(), most_named); ++g) {
+      const trace::KernelHeader& header = grids_.traces[g]->header();
+      text += (g > 0 ? ", " : " ") + std::to_string(header.launch_id) + " (" + header.name + ")";
+    }
+    if (grids_.traces.size() > most_named) {
+      text += " and " + std::to_string(grids_.traces.size() - most_named) + " more";
+    }
+    return text + " " + (grids_.traces.size() > 1 ? are : is);
+  }
   [[nodiscard]] std::uint32_t channel_of(std::uint32_t slice) const {
     return slice / (config_.memory.l2.slices / config_.dram_channels);
   }
@@ -186,7 +255,7 @@ class SimulatedGpu {
     }
   }
 
-  [[nodiscard]] Ticks next_instant() const {
+  [[nodiscard]] Ticks next_instant() {
     const Cycle sms = std::min({sms_next_, requests_.next(), dispatcher_.next()});
     return std::min({sms >= never ? never : sms * ticks_per_cycle, request_network_.next(),
                      slices_next_, channels_next_, reply_network_.next()});
@@ -208,7 +277,7 @@ class SimulatedGpu {
     const Cycle now = dispatcher_.next();
     while (const auto start = dispatcher_.start(now)) {
       Sm& sm = sms_[start->sm];
-      sm.launch(start->block, now);
+      sm.launch(*start, now);
       note_sm(start->sm);
     }
   }
@@ -536,17 +605,19 @@ class SimulatedGpu {
       result_.miss_latency.misses += sm.lsu().miss_latency().misses;
       result_.miss_latency.ticks += sm.lsu().miss_latency().ticks;
     }
-    memory::count_instructions(trace_, result_.totals);
+    for (const trace::KernelTrace* trace : grids_.traces) {
+      memory::count_instructions(*trace, result_.totals);
+    }
     result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
   }
 
-  const trace::KernelTrace& trace_;
+  const Grids& grids_;
   const TimingConfig& config_;
   const SimulationOptions& options_;
   memory::Cache& l2_;
   SimulationResult result_;
   RowTable rows_;
-  Dispatcher dispatcher_;
+  AnyDispatcher dispatcher_;
   Ticks pipeline_latency_;  ///< of L1, of requests that are looked up after it
   Ticks l2_latency_;
   PacketPool packets_;
@@ -578,6 +649,35 @@ class SimulatedGpu {
   Ticks last_ = 0;        ///< the last instant
 };
 
+/// Adds what ran after the rest.
+void append(SimulationResult& whole, const SimulationResult& part) {
+  for (TimingSample sample : part.samples) {
+    sample.cycle += whole.cycles;
+    sample.instructions += whole.instructions;
+    sample.slots += whole.slots;
+    whole.samples.push_back(sample);
+  }
+  whole.scheduler_warps.insert(whole.scheduler_warps.end(), part.scheduler_warps.begin(),
+                               part.scheduler_warps.end());
+  whole.cycles += part.cycles;
+  whole.instructions += part.instructions;
+  whole.tensor_cycles += part.tensor_cycles;
+  whole.active_sms = std::max(whole.active_sms, part.active_sms);
+  whole.sm_cycles += part.sm_cycles;
+  whole.slots += part.slots;
+  whole.store_slots += part.store_slots;
+  whole.critical_path += part.critical_path;
+  whole.miss_latency.misses += part.miss_latency.misses;
+  whole.miss_latency.ticks += part.miss_latency.ticks;
+  whole.totals += part.totals;
+  whole.totals[memory::Total::l2_dirty_sectors] = part.totals[memory::Total::l2_dirty_sectors];
+  whole.traffic += part.traffic;
+  if (whole.l1_size_bytes == 0) {
+    whole.occupancy = part.occupancy;
+    whole.l1_size_bytes = part.l1_size_bytes;
+  }
+}
+
 }  // namespace
 
 Simulator::Simulator(const gpu::Gpu& gpu, double written_by_strangers)
@@ -587,11 +687,79 @@ Simulator::Simulator(const gpu::Gpu& gpu, double written_by_strangers)
 
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
-  const auto run = [&] { return SimulatedGpu(trace, config_, l2_, options).run(); };
+  const auto run = [&] {
+    const GridLaunch launch{.trace = &trace};
+    const Grids grids(std::span(&launch, 1), config_);
+    return SimulatedGpu(grids, config_, l2_, options, Dispatcher(trace, config_)).run();
+  };
   if (options.sample_cycles > 0 || options.fault != SimulationOptions::Fault::none) return run();
   const std::string settings =
       std::to_string(options.max_cycles) + (options.count_rows ? " by row" : "");
   return repeated_.result_of(trace, settings, l2_, run);
+}
+
+ConcurrentResult Simulator::run_concurrently(std::span<const GridLaunch> launches,
+                                             const SimulationOptions& options) {
+  const std::scoped_lock lock(mutex_);
+  ConcurrentResult result;
+  result.grids.resize(launches.size());
+  for (std::size_t g = 0; g < launches.size(); ++g) {
+    result.grids[g].instructions = launches[g].trace->totals().instructions;
+  }
+  std::vector<bool> ended(launches.size(), false);
+  std::vector<std::uint32_t> numbers(launches.size());
+  // Each turn runs launches until the machine is at rest; those that nobody waits for any more
+  // begin the next one.
+  while (std::ranges::find(ended, false) != ended.end()) {
+    const auto is_ready = [&](const GridLaunch& launch) {
+      return launch.after == GridLaunch::nobody || ended[launch.after];
+    };
+    std::uint32_t num_ready = 0;
+    for (std::uint32_t g = 0; g < launches.size(); ++g) {
+      num_ready += !ended[g] && is_ready(launches[g]);
+    }
+    std::vector<GridLaunch> left;
+    std::vector<std::uint32_t> which;
+    for (std::uint32_t g = 0; g < launches.size(); ++g) {
+      if (ended[g]) continue;
+      // After one alone the machine is at rest, whoever waits for it.
+      if (num_ready == 1 && !is_ready(launches[g])) continue;
+      numbers[g] = static_cast<std::uint32_t>(left.size());
+      which.push_back(g);
+      left.push_back(launches[g]);
+      std::uint32_t& after = left.back().after;
+      if (after == GridLaunch::nobody) continue;
+      after = ended[after] ? GridLaunch::nobody : numbers[after];
+    }
+    const Grids grids(left, config_);
+    SimulationOptions own = options;
+    const Cycle begin = result.whole.cycles;
+    own.count_rows = false;
+    if (options.max_cycles > 0) own.max_cycles = std::max<Cycle>(options.max_cycles - begin, 1);
+    const std::uint64_t issued = result.whole.instructions;
+    if (options.progress) {
+      own.progress = [&](std::uint64_t instructions) { options.progress(issued + instructions); };
+    }
+    using Gpu = SimulatedGpu<GridDispatcher>;
+    Gpu gpu(grids, config_, l2_, own,
+            GridDispatcher(grids.launches, config_, grids.shared_memory_bytes,
+                           Gpu::sms_of(grids, config_), std::vector<bool>(left.size(), false)));
+    const SimulationResult part = gpu.run();
+    Cycle last = 0;
+    for (std::uint32_t g = 0; g < left.size(); ++g) last = std::max(last, gpu.end_of_grid(g));
+    for (std::uint32_t g = 0; g < left.size(); ++g) {
+      if (!gpu.dispatcher().ended()[g]) continue;
+      ended[which[g]] = true;
+      GridTime& time = result.grids[which[g]];
+      const Cycle start = gpu.dispatcher().start_of(g);
+      time.start = begin + (start == never ? last : start);
+      time.end = begin + (start == never ? last : gpu.end_of_grid(g));
+      // L2 has the last stores when the last grid has ended.
+      if (start != never && gpu.end_of_grid(g) == last) time.end = begin + part.cycles;
+    }
+    append(result.whole, part);
+  }
+  return result;
 }
 
 }  // namespace warpstack::timing

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/interrupt.h"
@@ -12,6 +13,7 @@
 #include "timing/base/timing_config.h"
 #include "timing/memory/load_store_unit.h"
 #include "timing/memory/packet.h"
+#include "timing/sm/grid_dispatcher.h"
 #include "timing/sm/row_slots.h"
 #include "trace/columns/kernel_trace.h"
 
@@ -56,6 +58,20 @@ struct SimulationResult {
   std::optional<RowSlots> row_slots;  ///< `slots` by instruction, where asked for
 };
 
+/// When a launch ran among others, from the first launch's time on.
+struct GridTime {
+  Cycle start = 0;  ///< of its first block
+  Cycle end = 0;    ///< its last warp was done; of the last of all, L2 has the stores, too
+  std::uint64_t instructions = 0;
+};
+
+/// What launches did that ran at the same time.
+struct ConcurrentResult {
+  /// All of them: cycles from the launch of the first to the end of the last; no row_slots.
+  SimulationResult whole;
+  std::vector<GridTime> grids;  ///< as the launches
+};
+
 struct SimulationOptions {
   Cycle sample_cycles = 0;  ///< cycles between two samples; 0: no samples
   /// With more samples than these, every second one is dropped and the period doubled; 0: never.
@@ -84,6 +100,11 @@ class Simulator {
   /// Throws InputError when a thread block does not fit on an SM or the kernel takes longer than
   /// asked for. Calls from several threads run one after another.
   SimulationResult run(const trace::KernelTrace& trace, const SimulationOptions& options = {});
+  /// Runs launches at the same time: each begins at once, or when the launch before it in its
+  /// stream has ended (GridDispatcher says which blocks get places). L1 is empty where nothing ran
+  /// before. No issue slots by instruction. Throws InputError as run() does.
+  ConcurrentResult run_concurrently(std::span<const GridLaunch> launches,
+                                    const SimulationOptions& options = {});
   /// Empties L2, as profilers do between kernels. It has the lines of strangers again.
   void flush_l2() {
     const std::scoped_lock lock(mutex_);

@@ -97,6 +97,19 @@ struct TrafficCounters {
   std::uint64_t dram_reads = 0;
   std::uint64_t dram_writes = 0;
   std::uint64_t dram_row_misses = 0;
+
+  TrafficCounters& operator+=(const TrafficCounters& other) {
+    noc_requests += other.noc_requests;
+    noc_request_bytes += other.noc_request_bytes;
+    noc_replies += other.noc_replies;
+    noc_reply_bytes += other.noc_reply_bytes;
+    l1_pending_sector_hits += other.l1_pending_sector_hits;
+    l2_pending_sector_hits += other.l2_pending_sector_hits;
+    dram_reads += other.dram_reads;
+    dram_writes += other.dram_writes;
+    dram_row_misses += other.dram_row_misses;
+    return *this;
+  }
 };
 
 }  // namespace warpstack::timing

@@ -15,11 +15,30 @@
 
 namespace warpstack::timing {
 
+/// A thread block that starts on an SM; `grid` counts the launches that run together.
+struct BlockStart {
+  std::uint32_t sm = 0;
+  std::uint32_t block = 0;
+  std::uint32_t grid = 0;
+};
+
+/// What an SM tells of the blocks that end on it.
+class BlockSource {
+ public:
+  /// A block of a grid has ended on an SM.
+  virtual void free_place(std::uint32_t sm, std::uint32_t grid, Cycle now) = 0;
+  /// The block that starts in this cycle, where only this SM has got room in it.
+  virtual std::optional<BlockStart> start_on(std::uint32_t sm, Cycle now) = 0;
+
+ protected:
+  ~BlockSource() = default;
+};
+
 /// Gives the thread blocks of a launch to the SMs, in trace order; blocks without instructions are
 /// passed over. Blocks start in places that are free, those that were free first first, no two
 /// of them closer than `block_interval_cycles`; a place is free again `block_replacement_cycles`
 /// after its block's end.
-class Dispatcher {
+class Dispatcher final : public BlockSource {
  public:
   Dispatcher(const trace::KernelTrace& trace, const TimingConfig& config)
       : trace_(trace),
@@ -29,19 +48,18 @@ class Dispatcher {
     skip();
   }
 
-  struct Start {
-    std::uint32_t sm = 0;
-    std::uint32_t block = 0;
-  };
-
   [[nodiscard]] bool empty() const { return next_block_ == trace_.blocks().size(); }
   /// From `now` on there is a place for a block on an SM.
   void add_place(std::uint32_t sm, Cycle now) {
     places_of_[sm].push({now, number_, sm});
     places_.push({now, number_++, sm});
   }
-  /// A block of an SM has ended.
-  void free_place(std::uint32_t sm, Cycle now) { add_place(sm, now + replacement_); }
+  void free_place(std::uint32_t sm, std::uint32_t /*grid*/, Cycle now) override {
+    add_place(sm, now + replacement_);
+  }
+  std::optional<BlockStart> start_on(std::uint32_t /*sm*/, Cycle now) override {
+    return start(now);
+  }
 
   /// The cycle in which the next block starts.
   [[nodiscard]] Cycle next() const {
@@ -60,9 +78,9 @@ class Dispatcher {
   /// Whether a block may still start in a place that is added from now on.
   [[nodiscard]] bool has_more() const { return !empty() && most_left() > places_.size(); }
   /// The block that starts in this cycle, if one does.
-  std::optional<Start> start(Cycle now) {
+  std::optional<BlockStart> start(Cycle now) {
     if (next() > now) return {};
-    const Start start{places_.top().sm, next_block_++};
+    const BlockStart start{places_.top().sm, next_block_++};
     places_.pop();
     places_of_[start.sm].pop();
     ++num_started_;

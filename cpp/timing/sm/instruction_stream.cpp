@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/instructions/coalescing.h"
+
 namespace warpstack::timing {
 
 InstructionStream::RowKind::RowKind(const trace::StaticInstruction& instruction)
@@ -11,9 +13,14 @@ InstructionStream::RowKind::RowKind(const trace::StaticInstruction& instruction)
       is_atomic(instruction.is_cached_atomic()) {}
 
 InstructionStream::InstructionStream(const trace::KernelTrace& trace,
-                                     const std::vector<RowKind>& kinds,
-                                     trace::WarpPosition position)
-    : kinds_(kinds.data()), trace_(&trace), position_(position) {
+                                     std::span<const RowKind> kinds,
+                                     trace::WarpPosition position, std::uint32_t first_row,
+                                     std::uint64_t local_offset)
+    : kinds_(kinds.data()),
+      first_row_(first_row),
+      trace_(&trace),
+      position_(position),
+      local_offset_(local_offset) {
   window_end_ = trace.blocks().begin(position.block, position.warp);
   warp_end_ = window_end_;
   warp_end_ += trace.blocks().warps(position.block)[position.warp].counts();
@@ -48,10 +55,15 @@ bool InstructionStream::load_window() {
   return true;
 }
 
-memory::MemoryAccess InstructionStream::access() const {
+memory::MemoryAccess InstructionStream::access() {
   memory::MemoryAccess result;
-  result.row = row_;
+  result.row = row();
   result.sectors = window_.sector.subspan(sector_, memory_count_);
+  if (local_offset_ > 0 && result.sectors.back() >= trace::local_region_sector) {
+    moved_.assign(result.sectors.begin(), result.sectors.end());
+    for (std::uint64_t& sector : moved_) sector += local_offset_;
+    result.sectors = moved_;
+  }
   if (!window_.l1_passes.empty()) result.kept_passes = window_.l1_passes[memory_];
   if (kinds_[row_].writes) result.store_bytes = window_.store_bytes.subspan(store_, memory_count_);
   if (kinds_[row_].is_atomic) result.atomics = window_.atomic_lanes.subspan(store_, memory_count_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "memory/order/warp_stream.h"
@@ -25,24 +26,28 @@ class InstructionStream {
   };
 
   InstructionStream() = default;
-  InstructionStream(const trace::KernelTrace& trace, const std::vector<RowKind>& kinds,
-                    trace::WarpPosition position);
+  /// `kinds` begin with the first row of the trace, which has the number `first_row`; its sectors of
+  /// local memory lie `local_offset` behind where the trace has them.
+  InstructionStream(const trace::KernelTrace& trace, std::span<const RowKind> kinds,
+                    trace::WarpPosition position, std::uint32_t first_row = 0,
+                    std::uint64_t local_offset = 0);
   // Spans point into the stream's own buffer: it moves, but does not copy.
   InstructionStream(InstructionStream&&) = default;
   InstructionStream& operator=(InstructionStream&&) = default;
 
   [[nodiscard]] bool done() const { return done_; }
   // The instruction at the cursor, while not done():
-  [[nodiscard]] std::uint32_t row() const { return row_; }
+  [[nodiscard]] std::uint32_t row() const { return first_row_ + row_; }
   [[nodiscard]] std::uint32_t mask() const { return *mask_; }
   /// Touched sectors or shared-memory wavefronts of a memory instruction; 0: no active lane.
   [[nodiscard]] std::uint32_t memory_count() const { return memory_count_; }
   /// The access of an instruction that goes through the caches with at least one sector.
-  [[nodiscard]] memory::MemoryAccess access() const;
+  [[nodiscard]] memory::MemoryAccess access();
   [[nodiscard]] trace::WarpPosition position() const { return position_; }
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
   /// The row after that at the cursor, where it is known.
-  [[nodiscard]] const std::uint32_t* next_row() const {
-    return last_ - instruction_ > 1 ? instruction_ + 1 : nullptr;
+  [[nodiscard]] std::uint32_t next_row() const {
+    return last_ - instruction_ > 1 ? first_row_ + instruction_[1] : no_row;
   }
   /// Brings the mask at the cursor close, which stands apart from the rows.
   void prefetch() const { __builtin_prefetch(mask_); }
@@ -77,7 +82,8 @@ class InstructionStream {
   const std::uint32_t* instruction_ = nullptr;
   const std::uint32_t* last_ = nullptr;  ///< one past the window
   const std::uint32_t* mask_ = nullptr;
-  std::uint32_t row_ = 0;
+  std::uint32_t row_ = 0;  ///< of the trace
+  std::uint32_t first_row_ = 0;
   std::uint32_t memory_count_ = 0;
   std::size_t memory_ = 0;
   std::size_t sector_ = 0;
@@ -89,6 +95,8 @@ class InstructionStream {
   trace::ColumnCounts window_end_;  ///< one past the window, within the block
   trace::ColumnCounts warp_end_;    ///< one past the warp
   std::vector<std::byte> scratch_;
+  std::uint64_t local_offset_ = 0;
+  std::vector<std::uint64_t> moved_;  ///< sectors of an access to local memory
 };
 
 }  // namespace warpstack::timing

@@ -14,8 +14,7 @@ namespace warpstack::timing {
 /// warp's.
 class PhaseBarriers {
  public:
-  PhaseBarriers(std::size_t blocks, std::uint32_t warps_per_block)
-      : blocks_(blocks), warps_(blocks * warps_per_block) {}
+  PhaseBarriers(std::size_t blocks, std::size_t warps) : blocks_(blocks), warps_(warps) {}
 
   // New ones take the slots of a block and of a warp.
   void clear_block(std::uint32_t block) { blocks_[block] = {}; }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "common/error.h"
+
 namespace warpstack::timing {
 namespace {
 
@@ -16,8 +18,41 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 
 }  // namespace
 
-RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
-    : trace_(trace), code_(trace, memory::CodeStorage::of(config.gpu)) {
+RowTable::RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config) {
+  const trace::KernelTrace* with = nullptr;
+  const trace::KernelTrace* without = nullptr;
+  for (const trace::KernelTrace* kernel : kernels) {
+    const std::size_t rows_before = rows_.size();
+    const std::size_t control_before = control_.size();
+    add(*kernel, config);
+    if (rows_.size() == rows_before) continue;
+    (control_.size() > control_before ? with : without) = kernel;
+  }
+  if (with != nullptr && without != nullptr) {
+    const auto named = [](const trace::KernelTrace& kernel) {
+      return "kernel " + std::to_string(kernel.header().launch_id) + " (" + kernel.header().name +
+             ")";
+    };
+    throw InputError(named(*with) + " has the control fields of machine code and " +
+                     named(*without) +
+                     " has none: they cannot run on one SM at the same time; trace both alike, or "
+                     "simulate one after the other");
+  }
+}
+
+InstructionStream RowTable::stream(std::uint32_t grid, trace::WarpPosition position) const {
+  // Local memory is each grid's own, whatever addresses the traces give it.
+  constexpr std::uint64_t local_sectors = std::uint64_t{1} << 48;
+  const Grid& of = grids_[grid];
+  return {*of.trace, std::span(kinds_).subspan(of.first_row), position, of.first_row,
+          grid * local_sectors};
+}
+
+void RowTable::add(const trace::KernelTrace& trace, const TimingConfig& config) {
+  const Grid& grid = grids_.emplace_back(
+      Grid{&trace, static_cast<std::uint32_t>(rows_.size()),
+           memory::CodeLines(trace, memory::CodeStorage::of(config.gpu))});
+  num_registers_ = std::max<std::size_t>(num_registers_, trace.num_registers());
   const bool has_product_waits = trace::has_product_waits(trace.effects());
   for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
     const trace::StaticInstruction& instruction = trace.instructions()[index];
@@ -49,6 +84,8 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
       registers_.insert(registers_.end(), instruction.destinations.begin(),
                         instruction.destinations.end());
     }
+    instructions_.push_back(&instruction);
+    effects_.push_back(&effects);
     kinds_.emplace_back(instruction);
     rows_.push_back(row);
     if (!instruction.control) continue;
@@ -57,36 +94,37 @@ RowTable::RowTable(const trace::KernelTrace& trace, const TimingConfig& config)
     control.distance = control.control.issue_distance();
     control.awaits_copies = effects.awaits_copies;
   }
-  read_waits();
+  read_waits(grid);
 }
 
-void RowTable::read_waits() {
+void RowTable::read_waits(const Grid& grid) {
   using Step = trace::CopyGroupStep;
   bool awaits_writes = false;
-  for (const trace::Effects& effects : trace_.effects()) {
+  bool has_bulk_groups = false;
+  for (const trace::Effects& effects : grid.trace->effects()) {
     const Step& step = effects.groups;
     has_copy_groups_ = has_copy_groups_ || step.kind != Step::Kind::none;
     const bool awaits_bulk = step.kind == Step::Kind::wait && step.of == Step::Of::bulk_stores;
-    has_bulk_groups_ = has_bulk_groups_ || awaits_bulk;
+    has_bulk_groups = has_bulk_groups || awaits_bulk;
     awaits_writes = awaits_writes || (awaits_bulk && !step.for_reading);
     has_phases_ = has_phases_ || effects.phase.kind == trace::PhaseStep::Kind::wait;
   }
-  if (!has_bulk_groups_) return;
-  for (std::size_t row = 0; row < rows_.size(); ++row) {
-    rows_[row].is_bulk_store = trace_.effects()[row].is_bulk_store;
+  if (!has_bulk_groups) return;
+  has_bulk_groups_ = true;
+  for (std::size_t row = grid.first_row; row < rows_.size(); ++row) {
+    rows_[row].is_bulk_store = effects_[row]->is_bulk_store;
     rows_[row].awaits_write = rows_[row].is_bulk_store && awaits_writes;
   }
 }
 
 Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
-       const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index)
+       const memory::Cache& l2, const Residency& most, std::uint32_t index)
     : rows_(rows),
       index_(index),
       issue_slots_(config.gpu.issue_width),
       slots_per_scheduler_(
           static_cast<std::uint32_t>(std::ceil(config.gpu.issue_width / config.schedulers_per_sm))),
-      warps_per_block_(occupancy.warps_per_block),
-      num_registers_(std::max<std::size_t>(rows.trace().num_registers(), 1)),
+      num_registers_(rows.num_registers()),
       has_control_(rows.has_control()),
       has_copy_groups_(rows.has_copy_groups()),
       has_bulk_groups_(rows.has_bulk_groups()),
@@ -95,19 +133,22 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
       lsu_(config, l1, l2, index),
-      blocks_(std::min<std::size_t>(occupancy.blocks_per_sm, rows.trace().blocks().size())),
-      words_(std::max<std::size_t>((blocks_.size() * warps_per_block_ + 63) / 64, 1)),
+      blocks_(most.blocks),
+      free_slots_((most.warps + 63) / 64),
+      grid_ends_(rows.grids().size()),
+      words_(std::max<std::size_t>((most.warps + 63) / 64, 1)),
       waiting_(words_),
       turns_(config.schedulers_per_sm * words_),
       units_(config.schedulers_per_sm),
-      wheel_(blocks_.size() * warps_per_block_),
-      control_barriers_(has_control_ || has_copy_groups_ ? blocks_.size() * warps_per_block_ : 0),
-      phases_(has_phases_ ? blocks_.size() : 0, warps_per_block_),
-      bulk_groups_(has_bulk_groups_ ? blocks_.size() * warps_per_block_ : 0) {
+      wheel_(most.warps),
+      control_barriers_(has_control_ || has_copy_groups_ ? most.warps : 0),
+      phases_(has_phases_ ? blocks_.size() : 0, has_phases_ ? most.warps : 0),
+      bulk_groups_(has_bulk_groups_ ? most.warps : 0) {
   for (std::size_t b = blocks_.size(); b > 0; --b) {
     free_blocks_.push_back(static_cast<std::uint32_t>(b - 1));
   }
-  const std::size_t slots = blocks_.size() * warps_per_block_;
+  const std::size_t slots = most.warps;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) free_slots_[slot / 64] |= bit_of(slot);
   warps_.resize(slots);
   candidates_.resize(words_);
   slot_of_.resize(words_ * 64);
@@ -120,7 +161,12 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
   for (std::size_t slot = 0; slot < slots; ++slot) {
     warps_[slot].scheduler = static_cast<std::uint32_t>(slot % schedulers_.size());
   }
-  if (!rows.code().is_all_there()) instruction_cache_.emplace(rows.code());
+  for (const RowTable::Grid& grid : rows.grids()) {
+    instruction_caches_.emplace_back();
+    if (grid.code.is_all_there()) continue;
+    instruction_caches_.back().emplace(grid.code);
+    waits_for_code_ = true;
+  }
   if (has_control_) return;  // nobody looks up registers
   registers_.resize(slots * num_registers_);
   constexpr std::size_t near_cache_bytes = std::size_t{2} << 20;
@@ -128,18 +174,33 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       registers_.size() * sizeof(RegisterState) * config.memory.num_sms > near_cache_bytes;
 }
 
-void Sm::launch(std::uint32_t block, Cycle now) {
+void Sm::take_slots(Block& block, std::size_t warps) {
+  for (std::size_t word = 0; word < free_slots_.size() && block.slots.size() < warps; ++word) {
+    while (free_slots_[word] != 0 && block.slots.size() < warps) {
+      const auto bit = static_cast<std::uint32_t>(std::countr_zero(free_slots_[word]));
+      free_slots_[word] &= free_slots_[word] - 1;
+      block.slots.push_back(static_cast<std::uint32_t>(word * 64) + bit);
+    }
+  }
+}
+
+void Sm::launch(const BlockStart& start_of, Cycle now) {
   lose_until(now);
   come_to(now);
   const std::uint32_t block_slot = free_blocks_.back();
   free_blocks_.pop_back();
-  blocks_[block_slot] = {};
+  const RowTable::Grid& grid = rows_.grids()[start_of.grid];
+  Block& block = blocks_[block_slot];
+  block = {};
+  block.grid = start_of.grid;
   if (has_phases_) phases_.clear_block(block_slot);
-  std::uint32_t slot = block_slot * warps_per_block_;
-  const auto num_warps = static_cast<std::uint32_t>(rows_.trace().blocks().warps(block).size());
-  blocks_[block_slot].is_whole = num_warps == rows_.trace().header().warps_per_block();
+  take_slots(block, grid.trace->header().warps_per_block());
+  auto next_slot = block.slots.begin();
+  const auto num_warps =
+      static_cast<std::uint32_t>(grid.trace->blocks().warps(start_of.block).size());
+  block.is_whole = num_warps == grid.trace->header().warps_per_block();
   for (std::uint32_t w = 0; w < num_warps; ++w) {
-    InstructionStream stream(rows_.trace(), rows_.kinds(), {block, w});
+    InstructionStream stream = rows_.stream(start_of.grid, {start_of.block, w});
     if (stream.done()) {
       blocks_[block_slot].is_whole = false;
       continue;
@@ -147,6 +208,7 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     next_warp_start_ = std::max(next_warp_start_, now * ticks_per_cycle);
     const Cycle start = cycle_at_or_after(next_warp_start_);
     next_warp_start_ += warp_start_;
+    const std::uint32_t slot = *next_slot++;
     ResidentWarp& warp = warps_[slot];
     warp.stream = std::move(stream);
     warp.block = block_slot;
@@ -154,7 +216,8 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     warp.is_at_barrier = warp.has_exited = false;
     warp.barrier_until = start;
     warp.finish = start;
-    warp.code_line = rows_.code().size();
+    warp.code_line = grid.code.size();
+    warp.code_ready = -1;
     ++warp.number;
     if (has_control_ || has_copy_groups_) control_barriers_.clear(slot);
     if (has_phases_) phases_.clear_warp(slot);
@@ -174,9 +237,8 @@ void Sm::launch(std::uint32_t block, Cycle now) {
     slot_of_[warp.age] = slot;
     by_age_.push_back(slot);
     schedulers_[warp.scheduler].add(warp.age);
-    if (instruction_cache_) come_to_code(slot, start);
+    if (waits_for_code_) come_to_code(slot, start);
     look_ahead(slot);
-    ++slot;
   }
   next_ = std::min(next_, now);
 }
@@ -188,7 +250,7 @@ void Sm::lose_until(Cycle now) {
   last_ = now - 1;
 }
 
-void Sm::step(Dispatcher* dispatcher) {
+void Sm::step(BlockSource* dispatcher) {
   const Cycle now = next_;
   lose_until(now);
   come_to(now);
@@ -231,8 +293,7 @@ void Sm::complete_loads(Cycle now) {
     ResidentWarp& warp = warps_[load.warp];
     settle(load.warp);
     if (has_phases_) {  // other warps of the block may wait for it
-      const std::uint32_t first = warp.block * warps_per_block_;
-      for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
+      for (const std::uint32_t slot : blocks_[warp.block].slots) {
         if (warps_[slot].cause == first_load_cause + id) settle(slot);
       }
     }
@@ -284,7 +345,7 @@ void Sm::complete_loads(Cycle now) {
   lsu_.completed().clear();
 }
 
-void Sm::retire(Cycle now, Dispatcher* dispatcher) {
+void Sm::retire(Cycle now, BlockSource* dispatcher) {
   bool has_retired = false;
   std::erase_if(draining_, [&](std::uint32_t slot) {
     ResidentWarp& warp = warps_[slot];
@@ -294,10 +355,13 @@ void Sm::retire(Cycle now, Dispatcher* dispatcher) {
     end_ = now;
     has_retired = true;
     --num_warps_;
-    if (--blocks_[warp.block].resident == 0) {
+    Block& block = blocks_[warp.block];
+    if (--block.resident == 0) {
       free_blocks_.push_back(warp.block);
       std::ranges::sort(free_blocks_, std::greater<>());
-      if (dispatcher) dispatcher->free_place(index_, now);
+      for (const std::uint32_t own : block.slots) free_slots_[own / 64] |= bit_of(own);
+      grid_ends_[block.grid] = now;
+      if (dispatcher) dispatcher->free_place(index_, block.grid, now);
     }
     return true;
   });
@@ -305,7 +369,7 @@ void Sm::retire(Cycle now, Dispatcher* dispatcher) {
   std::erase_if(by_age_, [this](std::uint32_t slot) { return !warps_[slot].is_resident; });
   if (!dispatcher) return;
   // Whoever had a place before this cycle has its block already.
-  while (const auto start = dispatcher->start(now)) launch(start->block, now);
+  while (const auto start = dispatcher->start_on(index_, now)) launch(*start, now);
 }
 
 void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
@@ -328,7 +392,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     const std::size_t first = slot * num_registers_;
     if (row.is_memory) {
       if (warp.stream.memory_count() > 0) {
-        const trace::StaticInstruction& instruction = rows_.trace().instructions()[row_number];
+        const trace::StaticInstruction& instruction = rows_.instruction(row_number);
         load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now,
                                             row.awaits_write || row.stops_warp)
                                : lsu_.issue_shared(instruction, row_number,
@@ -369,7 +433,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
   }
   if (has_control_) warp.stalls_until = now + rows_.control(row_number).distance;
   warp.stream.advance();
-  if (instruction_cache_ && !warp.stream.done()) come_to_code(slot, now);
+  if (waits_for_code_ && !warp.stream.done()) come_to_code(slot, now);
   if (warp.stream.done()) {
     warp.has_exited = true;
     schedulers_[scheduler].remove(warp.age);
@@ -401,7 +465,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
 }
 
 trace::BarrierStep Sm::barrier_step(std::uint32_t block, std::uint32_t row) const {
-  const trace::BarrierStep& step = rows_.trace().effects()[row].barrier;
+  const trace::BarrierStep& step = rows_.effects(row).barrier;
   return blocks_[block].is_whole ? step : trace::BarrierStep{.kind = step.kind};
 }
 
@@ -482,8 +546,7 @@ void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uin
 }
 
 void Sm::look_at_phases(std::uint32_t block) {
-  const std::uint32_t first = block * warps_per_block_;
-  for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
+  for (const std::uint32_t slot : blocks_[block].slots) {
     const ResidentWarp& warp = warps_[slot];
     if (!warp.is_resident || warp.has_exited || warp.is_at_barrier || warp.stream.done()) continue;
     if (rows_.phase_step(warp.stream.row()).kind == trace::PhaseStep::Kind::wait) look_ahead(slot);
@@ -525,8 +588,7 @@ void Sm::free_readers(Cycle now) {
 void Sm::check_barrier(std::uint32_t block, std::uint32_t number, Cycle now) {
   if (!blocks_[block].barriers.is_complete(number, blocks_[block].unfinished)) return;
   blocks_[block].barriers.clear(number);
-  const std::uint32_t first = block * warps_per_block_;
-  for (std::uint32_t slot = first; slot < first + warps_per_block_; ++slot) {
+  for (const std::uint32_t slot : blocks_[block].slots) {
     ResidentWarp& warp = warps_[slot];
     if (!warp.is_resident || !warp.is_at_barrier || warp.barrier != number) continue;
     warp.is_at_barrier = false;
@@ -537,10 +599,13 @@ void Sm::check_barrier(std::uint32_t block, std::uint32_t number, Cycle now) {
 
 void Sm::come_to_code(std::uint32_t slot, Cycle now) {
   ResidentWarp& warp = warps_[slot];
-  const std::uint32_t line = rows_.code().of_row(warp.stream.row());
+  const std::uint32_t number = blocks_[warp.block].grid;
+  if (!instruction_caches_[number]) return;
+  const RowTable::Grid& grid = rows_.grids()[number];
+  const std::uint32_t line = grid.code.of_row(warp.stream.row() - grid.first_row);
   if (line == warp.code_line) return;
   warp.code_line = line;
-  warp.code_ready = instruction_cache_->come_to(line, now);
+  warp.code_ready = instruction_caches_[number]->come_to(line, now);
 }
 
 void Sm::explain(std::string& text, std::size_t most) const {
@@ -558,15 +623,15 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "has issued everything; loads in flight: " + std::to_string(warp.loads.size());
       continue;
     }
-    const trace::StaticInstruction& next = rows_.trace().instructions()[warp.stream.row()];
+    const trace::StaticInstruction& next = rows_.instruction(warp.stream.row());
     text += "next " + next.opcode + " at pc " + std::to_string(next.pc) + ", ";
     if (warp.is_at_barrier) {
       const Block& block = blocks_[warp.block];
       text += "waits at " + block.barriers.describe(warp.barrier, block.unfinished);
     } else if (warp.cause >= first_load_cause && warp.ready == never) {
       const Load& load = lsu_.load(warp.cause - first_load_cause);
-      text += "waits for " + rows_.trace().instructions()[load.row].opcode + " at pc " +
-              std::to_string(rows_.trace().instructions()[load.row].pc) + ", " +
+      text += "waits for " + rows_.instruction(load.row).opcode + " at pc " +
+              std::to_string(rows_.instruction(load.row).pc) + ", " +
               std::to_string(load.fetches) + " requests of which are not there";
     } else if (has_phases_ && warp.ready == never) {
       text += "waits at the mbarrier at " +

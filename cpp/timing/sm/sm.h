@@ -25,10 +25,19 @@
 
 namespace warpstack::timing {
 
-/// What the simulator looks up for each row of a kernel's instruction table.
+/// What the simulator looks up for each row of the instruction tables of the kernels that run
+/// together, one table after the other.
 class RowTable {
  public:
-  RowTable(const trace::KernelTrace& trace, const TimingConfig& config);
+  /// Throws InputError where some kernels have control fields and others have none.
+  RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config);
+
+  /// A kernel, by the number of its grid.
+  struct Grid {
+    const trace::KernelTrace* trace = nullptr;
+    std::uint32_t first_row = 0;
+    memory::CodeLines code;
+  };
 
   struct Row {
     Cycle latency = 0;
@@ -61,14 +70,14 @@ class RowTable {
   /// Whether an instruction waits for groups of products, or without control fields for copies.
   [[nodiscard]] bool has_copy_groups() const { return has_copy_groups_; }
   [[nodiscard]] const trace::CopyGroupStep& copy_step(std::uint32_t row) const {
-    return trace_.effects()[row].groups;
+    return effects_[row]->groups;
   }
   /// Whether an instruction waits for groups of bulk stores.
   [[nodiscard]] bool has_bulk_groups() const { return has_bulk_groups_; }
   /// Whether an instruction waits at an mbarrier.
   [[nodiscard]] bool has_phases() const { return has_phases_; }
   [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
-    return trace_.effects()[row].phase;
+    return effects_[row]->phase;
   }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
@@ -77,24 +86,38 @@ class RowTable {
   [[nodiscard]] std::span<const std::uint16_t> destinations(const Row& row) const {
     return registers(row).subspan(row.num_sources);
   }
-  [[nodiscard]] const trace::KernelTrace& trace() const { return trace_; }
-  [[nodiscard]] const memory::CodeLines& code() const { return code_; }
-  /// What InstructionStream needs to know.
-  [[nodiscard]] const std::vector<InstructionStream::RowKind>& kinds() const { return kinds_; }
+  [[nodiscard]] const std::vector<Grid>& grids() const { return grids_; }
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] std::size_t num_registers() const { return num_registers_; }
+  [[nodiscard]] const trace::StaticInstruction& instruction(std::uint32_t row) const {
+    return *instructions_[row];
+  }
+  [[nodiscard]] const trace::Effects& effects(std::uint32_t row) const { return *effects_[row]; }
+  /// The instructions of a warp of a grid.
+  [[nodiscard]] InstructionStream stream(std::uint32_t grid, trace::WarpPosition position) const;
 
  private:
+  void add(const trace::KernelTrace& trace, const TimingConfig& config);
   /// Finds out what instructions without control fields wait for besides registers.
-  void read_waits();
+  void read_waits(const Grid& grid);
 
-  const trace::KernelTrace& trace_;
-  memory::CodeLines code_;
+  std::vector<Grid> grids_;
+  std::vector<const trace::StaticInstruction*> instructions_;
+  std::vector<const trace::Effects*> effects_;
   std::vector<InstructionStream::RowKind> kinds_;
   std::vector<Row> rows_;
   std::vector<ControlRow> control_;
   bool has_copy_groups_ = false;
   bool has_bulk_groups_ = false;
   bool has_phases_ = false;
+  std::size_t num_registers_ = 1;
   std::vector<std::uint16_t> registers_;
+};
+
+/// What an SM holds at once, at most.
+struct Residency {
+  std::size_t blocks = 0;
+  std::size_t warps = 0;
 };
 
 /// A streaming multiprocessor. In a cycle it takes the replies that have arrived, retires warps,
@@ -102,19 +125,19 @@ class RowTable {
 class Sm {
  public:
   Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConfig& l1,
-     const memory::Cache& l2, const memory::Occupancy& occupancy, std::uint32_t index);
+     const memory::Cache& l2, const Residency& most, std::uint32_t index);
 
   /// Thread blocks that it can have at a time.
   [[nodiscard]] std::size_t places() const { return blocks_.size(); }
   /// Counts its issue slots by instruction, too; before the first block.
   void count_rows();
   /// Takes a thread block in this cycle, to whose step it has not come yet.
-  void launch(std::uint32_t block, Cycle now);
+  void launch(const BlockStart& start, Cycle now);
 
   /// When it next has something to do.
   [[nodiscard]] Cycle next() const { return next_; }
   /// The cycle next(), whose blocks the dispatcher starts; null: no block starts where one ends.
-  void step(Dispatcher* dispatcher);
+  void step(BlockSource* dispatcher);
   /// Whether the cycle next() is the same whatever the rest of the GPU does before it, but for
   /// replies that arrive and blocks that start until then. `places_count`: a block that ends makes
   /// room for another one.
@@ -147,6 +170,8 @@ class Sm {
   [[nodiscard]] std::uint64_t tensor_cycles() const { return tensor_cycles_; }
   /// The cycle after its last warp was done.
   [[nodiscard]] Cycle end() const { return end_; }
+  /// The cycle after the last warp of a grid was done here; 0: it had none.
+  [[nodiscard]] Cycle end_of_grid(std::uint32_t grid) const { return grid_ends_[grid]; }
   /// Parts of the issue slots until end(), by what they were used for or lost to.
   [[nodiscard]] const CpiStack<std::int64_t>& slots() const { return slots_; }
   /// Those of them that were lost while a store kept the load-store unit waiting.
@@ -209,6 +234,8 @@ class Sm {
     std::uint32_t resident = 0;    ///< warps not retired
     std::uint32_t unfinished = 0;  ///< warps that have not exited
     bool is_whole = true;          ///< the trace has all its warps
+    std::uint32_t grid = 0;
+    std::vector<std::uint32_t> slots;  ///< of its warps, ascending
     trace::BlockBarriers barriers;
   };
   /// Who waits until an instruction in the queue of the load-store unit has read its sources.
@@ -241,7 +268,9 @@ class Sm {
 
   void deliver(Cycle now);
   void complete_loads(Cycle now);
-  void retire(Cycle now, Dispatcher* dispatcher);
+  void retire(Cycle now, BlockSource* dispatcher);
+  /// Gives a block slots for its warps, the lowest that are free.
+  void take_slots(Block& block, std::size_t warps);
   /// Accounts for the issue slots of the cycles before this one, which nobody used.
   void lose_until(Cycle now);
   void issue(Cycle now);
@@ -305,9 +334,9 @@ class Sm {
     for (const std::uint16_t reg : rows_.destinations(rows_[warp.row])) {
       __builtin_prefetch(registers + reg);
     }
-    const std::uint32_t* next = warp.stream.next_row();
-    if (next == nullptr) return;
-    for (const std::uint16_t reg : rows_.registers(rows_[*next])) {
+    const std::uint32_t next = warp.stream.next_row();
+    if (next == InstructionStream::no_row) return;
+    for (const std::uint16_t reg : rows_.registers(rows_[next])) {
       __builtin_prefetch(registers + reg);
     }
   }
@@ -338,7 +367,6 @@ class Sm {
   std::uint32_t index_;
   IssueSlots issue_slots_;
   std::uint32_t slots_per_scheduler_;
-  std::uint32_t warps_per_block_;
   std::size_t num_registers_;
   bool has_control_;
   bool has_copy_groups_;
@@ -347,12 +375,16 @@ class Sm {
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
 
-  std::optional<memory::InstructionCache> instruction_cache_;  ///< none: all of the code is there
+  /// By grid; none: all of the code is there.
+  std::vector<std::optional<memory::InstructionCache>> instruction_caches_;
+  bool waits_for_code_ = false;
   LoadStoreUnit lsu_;
   std::vector<WarpScheduler> schedulers_;
   std::vector<ResidentWarp> warps_;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_blocks_;  ///< lowest slot last
+  std::vector<std::uint64_t> free_slots_;   ///< of warps; a bit each
+  std::vector<Cycle> grid_ends_;
   std::vector<std::uint32_t> by_age_;       ///< resident warps
   std::vector<std::uint32_t> draining_;     ///< warps that have exited
   // What the warps wait for, which changes only when something happens to one of them:

@@ -12,7 +12,7 @@ void Sm::count_scheduler_warps(std::vector<std::uint32_t>& counts) const {
   for (const std::uint32_t slot : by_age_) ++counts[first + warps_[slot].scheduler];
 }
 
-void Sm::count_rows() { row_slots_.emplace(rows_.trace().instructions().size()); }
+void Sm::count_rows() { row_slots_.emplace(rows_.size()); }
 
 /// As lose(), for the warps that wait for something else than data, whose parts settle() counts.
 void Sm::lose_at_rows(std::int64_t slots, std::int64_t each, std::int64_t rest, Cycle cycle) {

@@ -1,0 +1,223 @@
+#include "timing/sm/grid_dispatcher.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace warpstack::timing {
+
+GridDispatcher::Room& GridDispatcher::Room::operator+=(const Room& other) {
+  blocks += other.blocks;
+  warps += other.warps;
+  threads += other.threads;
+  registers += other.registers;
+  shared_memory += other.shared_memory;
+  return *this;
+}
+
+GridDispatcher::Room& GridDispatcher::Room::operator-=(const Room& other) {
+  blocks -= other.blocks;
+  warps -= other.warps;
+  threads -= other.threads;
+  registers -= other.registers;
+  shared_memory -= other.shared_memory;
+  return *this;
+}
+
+GridDispatcher::Room GridDispatcher::Room::shared_with(const Room& other) const {
+  return {std::min(blocks, other.blocks), std::min(warps, other.warps),
+          std::min(threads, other.threads), std::min(registers, other.registers),
+          std::min(shared_memory, other.shared_memory)};
+}
+
+GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const TimingConfig& config,
+                               const std::optional<std::uint64_t>& shared_memory_bytes,
+                               std::uint32_t num_sms, const std::vector<bool>& ended)
+    : launches_(launches),
+      config_(config),
+      interval_(to_ticks(config.gpu.block_interval_cycles)),
+      replacement_(whole_cycles(config.block_replacement_cycles)),
+      most_grids_(config.gpu.max_concurrent_grids),
+      grids_(launches.size()),
+      ended_(ended),
+      rooms_(num_sms),
+      since_(num_sms),
+      earliest_(num_sms, -1) {
+  constexpr std::int64_t without_limit = std::numeric_limits<std::int64_t>::max() / 4;
+  const gpu::SmLimits& sm = config.memory.sm;
+  Room whole{sm.blocks, sm.warps, sm.threads, without_limit, without_limit};
+  if (sm.registers) whole.registers = static_cast<std::int64_t>(*sm.registers);
+  if (shared_memory_bytes) whole.shared_memory = static_cast<std::int64_t>(*shared_memory_bytes);
+  for (std::vector<FreeRoom>& rooms : rooms_) rooms.push_back({0, number_++, whole});
+  for (std::uint32_t g = 0; g < grids_.size(); ++g) {
+    if (ended_[g]) continue;
+    grids_[g].need = need_of(launches[g].trace->header());
+    skip(g);
+    const std::uint32_t before = launches[g].after;
+    if (before != GridLaunch::nobody && !ended_[before]) {
+      grids_[g].is_held = true;
+      ++num_held_;
+    } else if (has_blocks(g)) {
+      ++num_left_;
+    } else {
+      ended_[g] = true;  // it has nothing to do
+    }
+  }
+  is_at_rest_ = num_left_ == 0;
+  find_first();
+}
+
+GridDispatcher::Room GridDispatcher::need_of(const trace::KernelHeader& kernel) const {
+  const gpu::SmLimits& sm = config_.memory.sm;
+  return {1, static_cast<std::int64_t>(kernel.warps_per_block()),
+          static_cast<std::int64_t>(kernel.threads_per_block()),
+          static_cast<std::int64_t>(memory::registers_per_block(kernel, sm)),
+          static_cast<std::int64_t>(memory::shared_memory_per_block(kernel, sm))};
+}
+
+void GridDispatcher::skip(std::uint32_t grid) {
+  const auto& blocks = launches_[grid].trace->blocks();
+  std::uint32_t& next = grids_[grid].next_block;
+  while (next < blocks.size() && blocks.counts(next).instructions == 0) ++next;
+}
+
+void GridDispatcher::find_first() {
+  first_ = nobody;
+  is_place_known_ = false;
+  std::ranges::fill(earliest_, -1);
+  waits_for_end_ = num_held_ > 0 && !is_at_rest_;
+  for (std::uint32_t g = 0; g < grids_.size(); ++g) {
+    if (ended_[g] || grids_[g].is_held || !has_blocks(g)) continue;
+    if (grids_[g].start == never && most_grids_ > 0 && num_running_ >= most_grids_) {
+      waits_for_end_ = true;
+      continue;
+    }
+    if (first_ == nobody || launches_[g].priority > launches_[first_].priority) first_ = g;
+  }
+  if (first_ == nobody) return;
+  for (std::uint32_t sm = 0; sm < rooms_.size(); ++sm) {
+    since_[sm] = room_since(sm, grids_[first_].need);
+  }
+}
+
+void GridDispatcher::find_place() {
+  is_place_known_ = true;
+  place_ = nobody;
+  if (first_ == nobody) return;
+  const auto best = std::ranges::min_element(
+      since_, [](const Since& left, const Since& right) { return left < right; });
+  if (best != since_.end() && best->cycle < never) {
+    place_ = static_cast<std::uint32_t>(best - since_.begin());
+  }
+}
+
+GridDispatcher::Since GridDispatcher::room_since(std::uint32_t sm, const Room& need) const {
+  Room sum;
+  for (const FreeRoom& one : rooms_[sm]) {
+    sum += one.room;
+    if (sum.holds(need)) return {one.cycle, one.number};
+  }
+  return {};
+}
+
+void GridDispatcher::take(std::uint32_t sm, const Room& need) {
+  std::vector<FreeRoom>& rooms = rooms_[sm];
+  Room left = need;
+  std::size_t last = 0;
+  for (; !left.is_nothing(); ++last) {
+    const Room part = rooms[last].room.shared_with(left);
+    rooms[last].room -= part;
+    left -= part;
+  }
+  // What is left of the newest goes behind the room of other SMs that got free in the same cycle.
+  rooms[last - 1].number = number_++;
+  std::erase_if(rooms, [](const FreeRoom& one) { return one.room.is_nothing(); });
+  std::ranges::sort(rooms, [](const FreeRoom& one, const FreeRoom& other) {
+    return std::pair(one.cycle, one.number) < std::pair(other.cycle, other.number);
+  });
+}
+
+Cycle GridDispatcher::next() {
+  if (!is_place_known_) find_place();
+  if (place_ == nobody) return never;
+  return std::max({since_[place_].cycle, cycle_at_or_after(free_), not_before_});
+}
+
+Cycle GridDispatcher::earliest_start(std::uint32_t sm) {
+  // The end of a grid anywhere lets another one start, whatever this SM has done meanwhile.
+  if (waits_for_end_) return 0;
+  Cycle& earliest = earliest_[sm];
+  if (earliest < 0) {
+    earliest = never;
+    for (std::uint32_t g = 0; g < grids_.size(); ++g) {
+      if (ended_[g] || grids_[g].is_held || !has_blocks(g)) continue;
+      earliest = std::min(earliest, room_since(sm, grids_[g].need).cycle);
+    }
+  }
+  return std::max(earliest, cycle_at_or_after(free_));
+}
+
+std::optional<BlockStart> GridDispatcher::start(Cycle now) {
+  if (next() > now) return {};
+  Grid& grid = grids_[first_];
+  const BlockStart start{place_, grid.next_block++, first_};
+  take(place_, grid.need);
+  earliest_[place_] = -1;
+  since_[place_] = room_since(place_, grid.need);
+  is_place_known_ = false;
+  skip(first_);
+  ++grid.unfinished;
+  const bool is_new = grid.start == never;
+  if (is_new) {
+    grid.start = now;
+    ++num_running_;
+  }
+  if (!has_blocks(first_)) --num_left_;
+  // A start that had to wait for a cycle's edge does not delay the one behind it.
+  free_ = std::max(free_, (now - 1) * ticks_per_cycle) + interval_;
+  if (is_new || !has_blocks(first_)) find_first();
+  return start;
+}
+
+void GridDispatcher::free_place(std::uint32_t sm, std::uint32_t grid, Cycle now) {
+  not_before_ = std::max(not_before_, now + 1);
+  if (empty()) return;
+  rooms_[sm].push_back({now + replacement_, number_++, grids_[grid].need});
+  earliest_[sm] = -1;
+  is_place_known_ = false;
+  if (first_ != nobody) since_[sm] = room_since(sm, grids_[first_].need);
+  if (--grids_[grid].unfinished == 0 && !has_blocks(grid)) end(grid);
+}
+
+void GridDispatcher::end(std::uint32_t grid) {
+  ended_[grid] = true;
+  --num_running_;
+  if (num_running_ == 0 && num_left_ == 0) {
+    is_at_rest_ = num_held_ > 0;
+  } else {
+    // Grids without blocks end at once, and let those behind them start.
+    for (std::uint32_t g = grid + 1; g < grids_.size(); ++g) {
+      const std::uint32_t before = launches_[g].after;
+      if (!grids_[g].is_held || !ended_[before]) continue;
+      grids_[g].is_held = false;
+      --num_held_;
+      if (has_blocks(g)) {
+        ++num_left_;
+      } else {
+        ended_[g] = true;
+      }
+    }
+  }
+  find_first();
+}
+
+std::optional<BlockStart> GridDispatcher::start_on(std::uint32_t sm, Cycle now) {
+  if (!is_place_known_) find_place();
+  if (place_ != sm || since_[sm].cycle > now || free_ > now * ticks_per_cycle) return {};
+  const Cycle not_before = not_before_;
+  not_before_ = now;
+  const auto start = this->start(now);
+  not_before_ = not_before;
+  return start;
+}
+
+}  // namespace warpstack::timing
