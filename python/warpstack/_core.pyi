@@ -346,6 +346,16 @@ class Simulator:
         count_rows: bool = False,
         most_samples: int = 0,
     ) -> SimulationResult: ...
+    def run_concurrently(
+        self,
+        traces: Sequence[KernelTrace],
+        after: Sequence[int],
+        priorities: Sequence[int],
+        sample_cycles: int = 0,
+        max_cycles: int = 0,
+        progress: Callable[[int], None] | None = None,
+        most_samples: int = 0,
+    ) -> tuple[SimulationResult, _Columns]: ...
     def flush_l2(self) -> None: ...
 
 class IntervalSimulationResult:

@@ -51,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-cycles", type=int, metavar="CYCLES", help="give up on a kernel that takes longer"
     )
+    parser.add_argument(
+        "--concurrent",
+        action="store_true",
+        help="run all kernels at the same time, those of one stream one after the other",
+    )
     add_output(parser)
 
 
@@ -62,6 +67,52 @@ def _look_of_samples(samples: pd.DataFrame) -> Look:
     heads["cycle"] = "time (cycles)"
     warps = [name for name in columns if name.startswith("scheduler_warps_")]
     return Look(heads, least=(*warps, *slots, "reply_queue", "l2_mshrs"))
+
+
+def _print_concurrent(arguments: argparse.Namespace, app: ws.App, target: ws.Gpu) -> None:
+    """Print when launches ran that run at the same time, and what all together cost."""
+    result = ws.simulate(
+        app,
+        target,
+        concurrent=True,
+        flush_l2=arguments.flush_l2,
+        initial_l2=arguments.initial_l2,
+        profiler=arguments.profiler,
+        sample_blocks=arguments.sample_blocks,
+        timeline_cycles=arguments.sample_cycles,
+        max_cycles=arguments.max_cycles,
+        progress=True,
+    )
+    if arguments.sample_cycles is not None:
+        print_settings(arguments, options_given(arguments), is_last=False)
+        print_table(arguments, result.timeline, _look_of_samples(result.timeline))
+        return
+    table = result.to_frame()
+    if arguments.json:
+        whole = {
+            "cycles": result.cycles,
+            "time_us": result.time_us,
+            "instructions": result.instructions,
+            "ipc": result.ipc,
+            "cpi": result.cpi,
+            **{f"cpi_{part}": value for part, value in result.cpi_stack.items()},
+            "totals": result.totals,
+        }
+        print_json([{**whole, "kernels": table.to_dict("records")}])
+    elif arguments.csv:
+        print_csv(table)
+    elif arguments.latex:
+        print_latex(table)
+    else:
+        print_settings(arguments, options_given(arguments))
+        say_text(
+            arguments,
+            f"{len(app)} kernels at the same time: {result.cycles:,} cycles, {result.time_us:,.2f} us, "
+            f"IPC {result.ipc:.3g}",
+        )
+        print()
+        heads = {name: f"{name} (cycles)" for name in ("start", "end")}
+        print_table(arguments, table, Look(heads, {"ipc": "{:,.2f}"}, ("gpu",)))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -82,6 +133,14 @@ def run(arguments: argparse.Namespace) -> None:
             f"--timeline {arguments.timeline}: a file has the timeline of one kernel, and there are "
             f"{len(app)}; choose one with --kernel"
         )
+    if arguments.concurrent:
+        if timeline is not None:
+            raise ws.InputError(
+                f"--timeline {arguments.timeline}: a file has the timeline of one kernel, and with "
+                "--concurrent several run at the same time; leave one of them out"
+            )
+        _print_concurrent(arguments, app, target)
+        return
     results = simulated(
         subject,
         target,

@@ -21,7 +21,8 @@ from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import whole_instructions
 from warpstack.models.prediction import fields_used, names, present_name
 from warpstack.tables import STACK
-from warpstack.timing.simulation import SimulationResult, Simulator, run_kernels
+from warpstack.timing.at_once import run_kernels
+from warpstack.timing.simulation import SimulationResult, Simulator
 from warpstack.timing.simulation import fields_used as simulated_fields
 from warpstack.traces.trace import KernelTrace
 

@@ -47,7 +47,7 @@ from warpstack.memory.caches import cache_fields
 from warpstack.models import interval_simulation
 from warpstack.models.prediction import fields_used, model_list, needs_of, warn_of_unread
 from warpstack.tables import result_table
-from warpstack.timing.simulation import SharedProgress
+from warpstack.timing.at_once import SharedProgress
 from warpstack.traces.cluster import check_client, run_on_cluster
 from warpstack.traces.trace import App, KernelTrace, kernels_of, warn_of_samples
 

@@ -1,5 +1,6 @@
 """The timing stage: cycle-level simulation of a kernel."""
 
+from warpstack.timing.concurrent import ConcurrentResult
 from warpstack.timing.simulation import (
     LATENCY_PARTS,
     SimulationResult,
@@ -10,6 +11,7 @@ from warpstack.timing.simulation import (
 
 __all__ = [
     "LATENCY_PARTS",
+    "ConcurrentResult",
     "SimulationResult",
     "Simulator",
     "as_table",

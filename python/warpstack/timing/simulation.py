@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from warpstack import _core
 from warpstack._util import notebook
@@ -20,7 +17,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.handle import Handle
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, SimulationChanges, options_of, written_share
-from warpstack._util.progress import Progress, progress_bar, say_which
+from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.same import same
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
@@ -31,7 +28,9 @@ from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error
 from warpstack.tables import PROVENANCE, SETTINGS, row
 from warpstack.tables import as_records as records_of
 from warpstack.timing.apart import ResultValues, simulated_apart
+from warpstack.timing.at_once import run_kernels
 from warpstack.timing.block_sampling import simulated_from_blocks
+from warpstack.timing.concurrent import ConcurrentResult, checked_streams, streams_of
 from warpstack.timing.perfetto import write_timeline
 from warpstack.traces.trace import App, KernelTrace
 
@@ -410,6 +409,32 @@ def fields_used(gpu: Gpu) -> set[str]:
     return set(fields_of(Stage.TIMING)) - unused
 
 
+def _times(
+    timeline_cycles: int | None, timeline: bool, max_cycles: int | None
+) -> tuple[int, int]:
+    """Return the cycles between samples, and the most cycles; 0: none."""
+    sample = 0
+    if timeline_cycles is not None:
+        sample = as_integer("timeline_cycles", timeline_cycles, 1, _MOST_CYCLES)
+    if timeline and not sample:
+        sample = 16
+    limit = 0 if max_cycles is None else as_integer("max_cycles", max_cycles, 1, _MOST_CYCLES)
+    return sample, limit
+
+
+def _reporter(progress: Progress | None) -> Callable[[int], None]:
+    """Return what tells progress of the instructions issued so far."""
+    reported = 0
+
+    def report(instructions: int) -> None:
+        nonlocal reported
+        if progress is not None:
+            progress.update(instructions - reported)
+        reported = instructions
+
+    return report
+
+
 class Simulator(Handle):
     """A simulated GPU, whose L2 keeps its contents from kernel to kernel.
 
@@ -485,20 +510,8 @@ class Simulator(Handle):
             If a thread block does not fit on an SM, or the kernel takes more than `max_cycles`: the
             message says what its warps wait for.
         """
-        sample = 0
-        if timeline_cycles is not None:
-            sample = as_integer("timeline_cycles", timeline_cycles, 1, _MOST_CYCLES)
-        if timeline and not sample:
-            sample = 16
-        limit = 0 if max_cycles is None else as_integer("max_cycles", max_cycles, 1, _MOST_CYCLES)
-        reported = 0
-
-        def report(instructions: int) -> None:
-            nonlocal reported
-            if progress is not None:
-                progress.update(instructions - reported)
-            reported = instructions
-
+        sample, limit = _times(timeline_cycles, timeline, max_cycles)
+        report = _reporter(progress)
         with named_memory_error(self.gpu):
             result = self._core.run(
                 kernel._core,
@@ -510,6 +523,54 @@ class Simulator(Handle):
             )
         report(result.instructions)
         return SimulationResult(result, kernel, self.gpu, self.profiler, self.initial_l2)
+
+    @checked
+    def run_concurrently(
+        self,
+        kernels: Sequence[KernelTrace],
+        streams: Sequence[int] | None = None,
+        priorities: Sequence[int] | None = None,
+        *,
+        timeline_cycles: int | None = None,
+        max_cycles: int | None = None,
+        timeline: bool = False,
+        progress: Progress | None = None,
+    ) -> ConcurrentResult:
+        """Run kernels at the same time; all streams begin at once.
+
+        Parameters
+        ----------
+        kernels
+            The launches, in the order of the program: the older one gets places first.
+        streams
+            The stream of each, any numbers: those of one stream run one after the other. None: each
+            has its own.
+        priorities
+            That of each launch's stream: the larger gets places first. None: all the same.
+        timeline_cycles, max_cycles, timeline, progress
+            As for `run`.
+
+        Raises
+        ------
+        InputError
+            As for `run`, of all launches; if there are no launches, or not as many streams or
+            priorities; if some kernels have control fields and others have none.
+        """
+        sample, limit = _times(timeline_cycles, timeline, max_cycles)
+        numbers, served, after = checked_streams(len(kernels), streams, priorities)
+        report = _reporter(progress)
+        with named_memory_error(self.gpu):
+            core, grids = self._core.run_concurrently(
+                [kernel._core for kernel in kernels],
+                after,
+                served,
+                sample,
+                limit,
+                report if progress is not None else None,
+                MOST_SAMPLES if timeline else 0,
+            )
+        report(core.instructions)
+        return ConcurrentResult(core, grids, kernels, numbers, self.gpu, self.profiler)
 
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel: it holds `initial_l2` again."""
@@ -537,6 +598,7 @@ def simulate(
     client: distributed.Client | None = ...,
     workers: int | None = ...,
     progress: bool = ...,
+    concurrent: Literal[False] = ...,
     **changes: Unpack[SimulationChanges],
 ) -> SimulationResult: ...
 @overload
@@ -552,8 +614,22 @@ def simulate(
     client: distributed.Client | None = ...,
     workers: int | None = ...,
     progress: bool = ...,
+    concurrent: Literal[False] = ...,
     **changes: Unpack[SimulationChanges],
 ) -> list[SimulationResult]: ...
+@overload
+def simulate(
+    app: KernelTrace | App,
+    gpu: GpuLike,
+    *,
+    options: Options | None = ...,
+    timeline_cycles: int | None = ...,
+    max_cycles: int | None = ...,
+    timeline: bool = ...,
+    progress: bool = ...,
+    concurrent: Literal[True],
+    **changes: Unpack[SimulationChanges],
+) -> ConcurrentResult: ...
 @former_keywords(kernel="app", sample_cycles="timeline_cycles", num_threads="workers")
 @checked
 def simulate(
@@ -568,8 +644,9 @@ def simulate(
     client: distributed.Client | None = None,
     workers: int | None = None,
     progress: bool = False,
+    concurrent: bool = False,
     **changes: Unpack[SimulationChanges],
-) -> SimulationResult | list[SimulationResult]:
+) -> SimulationResult | list[SimulationResult] | ConcurrentResult:
     """Simulate a kernel, or an application, cycle by cycle.
 
     Every resource that the models speak of has its time: warp schedulers, operation latencies,
@@ -598,11 +675,15 @@ def simulate(
         its own. The results do not depend on it.
     progress
         Show a progress bar on standard error.
+    concurrent
+        Run all launches at the same time, those of one stream one after the other. Without a record
+        of the host's calls each launch is a stream of its own. Not with `client`, `per_instruction`
+        or samples of blocks.
 
     Returns
     -------
-    SimulationResult or list of SimulationResult
-        One for a kernel, a list in order for an application.
+    SimulationResult or list of SimulationResult or ConcurrentResult
+        One for a kernel, a list in order for an application; one for all with `concurrent`.
 
     Raises
     ------
@@ -628,6 +709,16 @@ def simulate(
         "timeline": timeline,
     }
     kernels = (app,) if isinstance(app, KernelTrace) else app.kernels
+    if concurrent:
+        _refuse(client is not None, "client", "launches that run at the same time share a machine")
+        _refuse(per_instruction, "per_instruction", "it counts the instructions of one kernel")
+        is_sample = settings.sample_blocks != 1 or any(one.is_sampled for one in kernels)
+        _refuse(is_sample, "sample_blocks", "a sample has not the places of all blocks")
+        del how["per_instruction"]
+        streams, priorities = streams_of(app)
+        total = sum(one.num_instructions for one in kernels)
+        with progress_bar(progress, total, "simulating", "instruction") as bar:
+            return simulator.run_concurrently(kernels, streams, priorities, progress=bar, **how)
     if settings.sample_blocks != 1 or any(one.is_sampled for one in kernels):
         if client is not None:
             raise InputError(
@@ -661,6 +752,11 @@ def simulate(
     with progress_bar(progress, total, "simulating", "instruction") as bar:
         results = run_kernels(simulator, kernels, flush_l2, threads, bar, how)
     return results[0] if isinstance(app, KernelTrace) else results
+
+
+def _refuse(given: object, name: str, why: str) -> None:
+    if given:
+        raise InputError(f"{name}: not with concurrent=True, because {why}; leave one of them out")
 
 
 def _from_blocks(
@@ -698,44 +794,6 @@ def _from_blocks(
     ]
 
 
-def run_kernels(
-    simulator: Simulator,
-    kernels: Sequence[KernelTrace],
-    flush_l2: bool,
-    num_threads: int,
-    bar: Progress,
-    how: dict[str, Any] | None = None,
-) -> list[SimulationResult]:
-    """Simulate the kernels of an application in order, or at once where each begins with an empty L2.
-
-    Parameters
-    ----------
-    simulator
-        The GPU.
-    kernels
-        The kernels.
-    flush_l2
-        Empty L2 before each.
-    num_threads
-        How many to simulate at once at most.
-    bar
-        It is told of issued instructions.
-    how
-        Other arguments of `Simulator.run`.
-    """
-    how = how or {}
-    num_threads = min(num_threads, len(kernels)) if flush_l2 else 1
-    if num_threads > 1:
-        return _simulate_at_once(simulator, kernels, num_threads, bar, how)
-    results = []
-    for number, one in enumerate(kernels, 1):
-        say_which(bar, "simulating", number, len(kernels))
-        if flush_l2:
-            simulator.flush_l2()
-        results.append(simulator.run(one, progress=bar, **how))
-    return results
-
-
 def _run_alone(
     gpu: Gpu,
     profiler: Profiler,
@@ -745,67 +803,3 @@ def _run_alone(
 ) -> _core.SimulationResult | ResultValues:
     simulator = Simulator(gpu, profiler=profiler, initial_l2=written)
     return simulator.run(kernel, **how)._core
-
-
-class SharedProgress:
-    """Progress that several threads report, each about what it does; it ends them when it is stopped.
-
-    Parameters
-    ----------
-    bar
-        What shows it.
-    stopped
-        Set to end them; None: an event of its own.
-    """
-
-    def __init__(self, bar: Progress, stopped: threading.Event | None = None) -> None:
-        self._bar = bar
-        self._lock = threading.Lock()
-        self.stopped = threading.Event() if stopped is None else stopped
-
-    def update(self, n: float | None = 1, /) -> bool | None:
-        """Advance by `n` units, or end the thread."""
-        if self.stopped.is_set():
-            raise CancelledError
-        with self._lock:
-            return self._bar.update(n)
-
-    def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
-        """Say what is being done."""
-        with self._lock:
-            self._bar.set_description(desc, refresh)
-
-
-def _simulate_at_once(
-    first: Simulator,
-    kernels: Sequence[KernelTrace],
-    num_threads: int,
-    bar: Progress,
-    how: dict[str, Any],
-) -> list[SimulationResult]:
-    """Simulate launches with an empty L2 each, on several threads with a simulator each.
-
-    The first error in the order of the launches ends them all, as it would on one thread.
-    """
-    shared = SharedProgress(bar)
-    free: SimpleQueue[Simulator] = SimpleQueue()
-    free.put(first)
-    for _ in range(num_threads - 1):
-        free.put(first._with_own_l2())
-
-    def run(kernel: KernelTrace) -> SimulationResult:
-        simulator = free.get()
-        try:
-            simulator.flush_l2()
-            return simulator.run(kernel, progress=shared, **how)
-        finally:
-            free.put(simulator)
-
-    # Without `with`, whose end waits for all threads: those that run end when they next report.
-    pool = ThreadPoolExecutor(num_threads, "warpstack-simulate")
-    try:
-        futures = [pool.submit(run, kernel) for kernel in kernels]
-        return [future.result() for future in futures]
-    finally:
-        shared.stopped.set()
-        pool.shutdown(wait=False, cancel_futures=True)

@@ -124,6 +124,7 @@ class Given:
         self.memory = ws.simulate_caches(self.kernel, self.gpu)
         self.profile = ws.interval_profile(self.kernel, self.gpu)
         self.result = ws.simulate(self.kernel, self.gpu, timeline=True)
+        self.concurrent = ws.simulate(self.kernel, self.gpu, concurrent=True)
         self.reuse = ws.memory.reuse_profile([1, 2, 1, 2, 3])
         self.validated = ws.validate(self.predicted, self.predicted[["kernel", "cycles"]])
         self.what_if = ws.validation.what_if(
@@ -286,6 +287,17 @@ def calls(given: Given) -> dict[str, Call]:
     add(
         ws.timing.Simulator.run, self=simulator, kernel=g.kernel, timeline_cycles=9, max_cycles=9999
     )
+    add(
+        ws.timing.Simulator.run_concurrently,
+        self=simulator,
+        kernels=[g.kernel, g.kernel],
+        streams=[0, 1],
+        priorities=[0, 1],
+        timeline_cycles=9,
+        max_cycles=9999,
+    )
+    add(ws.timing.ConcurrentResult.hit_rates, self=g.concurrent)
+    add(ws.timing.ConcurrentResult.to_frame, self=g.concurrent)
     add(ws.timing.Simulator.flush_l2, self=simulator)
     add(ws.exploration.StageCache, folder=g.folder / "c2", limit_bytes=1e6)
     add(ws.exploration.StageCache.get, self=g.store, stage="memory", key="ab")

@@ -1,0 +1,180 @@
+"""Launches that run at the same time on the simulated GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from warpstack import _core
+from warpstack._util.choices import Profiler
+from warpstack._util.lazy import pandas as pd
+from warpstack.errors import InputError
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.profiler import times
+from warpstack.memory.caches import hit_rates
+from warpstack.traces.trace import App, KernelTrace
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["ConcurrentResult", "checked_streams", "streams_of"]
+
+
+class ConcurrentResult:
+    """What launches did that ran at the same time.
+
+    Made by `warpstack.simulate` with ``concurrent=True``; ``docs/explanation/concurrent-kernels.md``
+    gives the rules. Counters and stacks are those of the whole machine: a launch's own part of the
+    traffic of a shared cache is not told apart.
+    """
+
+    def __init__(
+        self,
+        core: _core.SimulationResult,
+        grids: dict[str, np.ndarray[Any, Any]],
+        kernels: Sequence[KernelTrace],
+        streams: Sequence[int],
+        gpu: Gpu,
+        profiler: Profiler,
+    ) -> None:
+        self._core = core
+        self._grids = grids
+        self.kernels = tuple(kernels)
+        self.streams = tuple(streams)
+        self.gpu = gpu
+        self.profiler = profiler
+
+    @property
+    def cycles(self) -> int:
+        """SM cycles from the start of the first launch until the last one has ended."""
+        return self._core.cycles
+
+    @property
+    def time_us(self) -> float:
+        """These cycles with one launch, as a profiler would report them, in microseconds."""
+        return float(times(float(self.cycles), self.gpu, self.profiler)["time_us"])
+
+    @property
+    def instructions(self) -> int:
+        """Issued warp instructions of all launches."""
+        return self._core.instructions
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per cycle of the whole GPU; 0 without instructions."""
+        return self.instructions / self.cycles if self.cycles else 0.0
+
+    @property
+    def cpi(self) -> float:
+        """Cycles per warp instruction of an SM, as `SimulationResult.cpi`."""
+        return self._core.sm_cycles / self.instructions if self.instructions else 0.0
+
+    @cached_property
+    def cpi_stack(self) -> dict[str, float]:
+        """`cpi` by what issue slots were used for (``base``) or lost to; sums to `cpi`."""
+        slots = self._core.slots
+        total = sum(slots.values())
+        return {part: count / total * self.cpi if total else 0.0 for part, count in slots.items()}
+
+    @cached_property
+    def totals(self) -> dict[str, int]:
+        """Counters by name, as `SimulationResult.totals`, of all launches together."""
+        return self._core.totals
+
+    def hit_rates(self) -> dict[str, float]:
+        """Return the hit rates of sectors, as `MemoryProfile.hit_rates`."""
+        return hit_rates(self.totals)
+
+    @cached_property
+    def timeline(self) -> pd.DataFrame:
+        """State of the GPU at even distances in time, as `SimulationResult.timeline`."""
+        return pd.DataFrame(self._core.samples)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per launch, in the order of the application.
+
+        Columns ``kernel`` (its number in the program), ``name``, ``gpu``, ``stream``, ``start`` and
+        ``end`` (SM cycles since the first launch: its first block starts, its last warp is done),
+        ``cycles`` between these, its own ``instructions``, and ``ipc`` in these cycles.
+        """
+        starts, ends = self._grids["start"], self._grids["end"]
+        rows = []
+        for number, kernel in enumerate(self.kernels):
+            start, end = int(starts[number]), int(ends[number])
+            count = int(self._grids["instructions"][number])
+            rows.append(
+                {
+                    "kernel": kernel.launch_id,
+                    "name": kernel.name,
+                    "gpu": self.gpu.name,
+                    "stream": self.streams[number],
+                    "start": start,
+                    "end": end,
+                    "cycles": end - start,
+                    "instructions": count,
+                    "ipc": count / (end - start) if end > start else 0.0,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ConcurrentResult of {len(self.kernels)} launches on {self.gpu.title}: {self.cycles} "
+            f"cycles, IPC {self.ipc:.3g}>"
+        )
+
+
+def streams_of(app: App | KernelTrace) -> tuple[list[int], list[int]]:
+    """Return the stream of each launch, and its priority: the larger is served first.
+
+    Parameters
+    ----------
+    app
+        What the program was traced as. Where its host's calls are not recorded, each launch is in a
+        stream of its own.
+    """
+    number = 1 if isinstance(app, KernelTrace) else len(app.kernels)
+    own = list(range(number)), [0] * number
+    operations = getattr(app, "operations", None)
+    if operations is None or getattr(app, "_operations", operations) is None:
+        return own
+    rows = operations[(operations["operation"] == "kernel") & (operations["kernel"] >= 0)]
+    if sorted(rows["kernel"]) != list(range(number)):
+        return own
+    rows = rows.sort_values("kernel")
+    streams = [int(stream) for stream in rows["stream"]]
+    if "priority" not in rows:
+        return streams, own[1]
+    # CUDA's least number is the highest priority.
+    return streams, [-int(one) if one == one else 0 for one in rows["priority"]]
+
+
+def checked_streams(
+    number: int, streams: Sequence[int] | None, priorities: Sequence[int] | None
+) -> tuple[list[int], list[int], list[int]]:
+    """Return streams and priorities of launches, and the launch that each one follows, or -1.
+
+    Raises
+    ------
+    InputError
+        If there are no launches, or not as many streams or priorities.
+    """
+    if number == 0:
+        raise InputError("kernels: there are no launches to simulate; give one at least")
+    streams = list(range(number)) if streams is None else [int(one) for one in streams]
+    priorities = [0] * number if priorities is None else [int(one) for one in priorities]
+    for name, values in (("streams", streams), ("priorities", priorities)):
+        if len(values) != number:
+            raise InputError(
+                f"{name}: there are {len(values)} for {number} launches; give one for each"
+            )
+        for value in values:
+            if abs(value) >= 2**31:
+                raise InputError(f"{name}: {value} is too large; give numbers below {2**31}")
+    last: dict[int, int] = {}
+    after = []
+    for place, stream in enumerate(streams):
+        after.append(last.get(stream, -1))
+        last[stream] = place
+    return streams, priorities, after

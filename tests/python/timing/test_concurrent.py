@@ -1,0 +1,224 @@
+"""Several grids on one simulated machine: equalities, closed forms, conservation laws."""
+
+import numpy as np
+import pytest
+
+import kernel_recipes as kr
+import random_cases as rc
+import warpstack as ws
+from machines import plain_pascal
+from warpstack.cli import main
+
+#: What a single run and a run of one grid among several have in common.
+FIELDS = (
+    "cycles",
+    "instructions",
+    "tensor_cycles",
+    "active_sms",
+    "sm_cycles",
+    "l1_size_bytes",
+    "slots",
+    "store_slots",
+    "critical_cycles",
+    "misses",
+    "miss_cycles",
+    "totals",
+    "occupancy",
+)
+MISSES = ("dram_read_sectors", "dram_write_sectors")
+
+
+def values(core):
+    return {name: getattr(core, name) for name in FIELDS}
+
+
+def computing(blocks, warps=8, length=200, name="computing", **header):
+    """Return a kernel whose warps only compute, each instruction after the one before."""
+    k = ws.patterns.KernelBuilder(name, grid=blocks, block=32 * warps, **header)
+    for _ in range(length):
+        k.emit("FFMA", dst=1, src=1)
+    return k.build()
+
+
+def together(kernels, gpu, **how):
+    """Simulate kernels at the same time."""
+    return ws.timing.Simulator(gpu).run_concurrently(kernels, **how)
+
+
+def pairs(seed, number):
+    """Return random pairs of kernels with random GPUs."""
+    for n in range(number):
+        one, other = rc.random_case(seed, 2 * n), rc.random_case(seed, 2 * n + 1)
+        gpu = one.on()
+        yield kr.trace(one.launches[0]), kr.trace(rc._fitting(other.launches[0], gpu)), gpu
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_one_grid_equals_the_plain_simulation(number):
+    case = rc.random_case(8101, number)
+    kernel, gpu = kr.trace(case.launches[0]), case.on()
+    plain = ws.simulate(kernel, gpu, timeline_cycles=50)
+    whole = ws.simulate(kernel, gpu, timeline_cycles=50, concurrent=True)
+    assert values(whole._core) == values(plain._core)
+    assert whole.timeline.equals(plain.timeline)
+    (row,) = whole.to_frame().to_dict("records")
+    assert (row["end"], row["instructions"]) == (plain.cycles, plain.instructions)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_one_stream_is_the_plain_sum(number):
+    (one, other, gpu) = list(pairs(8102, number + 1))[-1]
+    plain = ws.simulate(ws.App([one, other, one]), gpu)
+    chain = together([one, other, one], gpu, streams=[5, 5, 5])
+    assert chain.cycles == sum(result.cycles for result in plain)
+    table = chain.to_frame()
+    assert list(table["end"]) == list(np.cumsum([result.cycles for result in plain]))
+    for name, total in chain.totals.items():
+        if name != "l2_dirty_sectors":
+            assert total == sum(result.totals[name] for result in plain)
+    assert chain._core.slots == pytest.approx(
+        {part: sum(r._core.slots[part] for r in plain) for part in chain._core.slots}
+    )
+
+
+def test_a_pair_takes_no_longer_than_its_sum_and_no_less_than_its_larger_part():
+    overlapped = 0
+    for one, other, gpu in pairs(8103, 40):
+        alone = [ws.simulate(kernel, gpu) for kernel in (one, other)]
+        plain = [result.cycles for result in ws.simulate(ws.App([one, other]), gpu)]
+        both = ws.simulate(ws.App([one, other]), gpu, concurrent=True)
+        assert both.instructions == sum(result.instructions for result in alone)
+        more_misses = sum(both.totals[name] for name in MISSES) > sum(
+            result.totals[name] for result in alone for name in MISSES
+        )
+        assert both.cycles <= sum(plain) * 1.02 + 50 or more_misses
+        # What one fetches into L2 the other may find there.
+        shares = sum(both.totals[name] for name in MISSES) < sum(
+            result.totals[name] for result in alone for name in MISSES
+        )
+        assert both.cycles >= max(result.cycles for result in alone) * 0.98 or shares
+        overlapped += both.cycles < 0.95 * sum(plain)
+        stack = sum(both.cpi_stack.values())
+        assert stack == pytest.approx(both.cpi)
+    assert overlapped >= 10
+
+
+class TestClosedForms:
+    """Machines without any latency of launches, on which times follow by hand."""
+
+    def test_eight_kernels_of_one_block_take_the_time_of_one(self):
+        gpu = ws.gpu("a100")
+        one = ws.simulate(computing(1), gpu).cycles
+        both = together([computing(1) for _ in range(8)], gpu)
+        assert one <= both.cycles <= one * 1.01 + 8 * gpu.block_interval_cycles + 1
+        assert both._core.active_sms == 8
+
+    def test_two_grids_of_half_of_the_places_take_the_time_of_one(self):
+        # Eight warps of a chain leave most issue slots free.
+        gpu = plain_pascal(num_sms=4, fp32_latency=16, issue_width=4)
+        blocks = gpu.num_sms * gpu.warps_per_sm // 8 // 2
+        one = ws.simulate(computing(blocks), gpu).cycles
+        both = together([computing(blocks), computing(blocks)], gpu)
+        assert both.cycles <= one * 1.05
+        assert (both.to_frame()["start"] == 0).all()
+
+    def test_older_grids_get_places_first(self):
+        # One place: blocks in the order of the grids, whatever there is of the second one.
+        gpu = plain_pascal(num_sms=1, blocks_per_sm=1)
+        one, two = computing(3, length=50), computing(2, length=70)
+        alone = [ws.simulate(kernel, gpu).cycles for kernel in (one, two)]
+        table = together([one, two], gpu).to_frame()
+        assert list(table["end"]) == [alone[0], sum(alone)]
+        assert list(table["start"]) == [0, alone[0]]
+
+    def test_higher_priorities_get_places_first(self):
+        gpu = plain_pascal(num_sms=1, blocks_per_sm=1)
+        table = together([computing(3), computing(2)], gpu, priorities=[0, 1]).to_frame()
+        assert table["end"][1] == table["start"][0]
+        assert table["start"][1] == 0
+
+    def test_a_higher_priority_overtakes_a_grid_that_waits_for_places(self):
+        # The third grid follows the second, and is served before the rest of the first.
+        gpu = plain_pascal(num_sms=2, blocks_per_sm=1)
+        first, second, third = computing(6, length=100), computing(1, length=30), computing(2)
+        plain = together([first, second, third], gpu, streams=[0, 1, 1]).to_frame()
+        urgent = together(
+            [first, second, third], gpu, streams=[0, 1, 1], priorities=[0, 1, 1]
+        ).to_frame()
+        assert plain["start"][2] >= plain["start"][0] + 200
+        assert urgent["start"][2] < plain["start"][2]
+        assert (urgent["start"][2] >= urgent["end"][1]).all()
+
+    def test_so_many_grids_at_once(self):
+        gpu = plain_pascal(num_sms=8)
+        kernels = [computing(1, length=50 * (1 + i % 2)) for i in range(6)]
+        for most in (1, 2, 3, 6):
+            result = together(kernels, gpu.replace(max_concurrent_grids=most))
+            table = result.to_frame()
+            for start in table["start"]:
+                assert ((table["start"] <= start) & (table["end"] > start)).sum() <= most
+        one_by_one = together(kernels, gpu.replace(max_concurrent_grids=1)).cycles
+        assert one_by_one == sum(ws.simulate(kernel, gpu).cycles for kernel in kernels)
+
+    @pytest.mark.parametrize(
+        ("first", "second", "fits"),
+        [
+            ({"shared_memory_bytes": 24 << 10}, {"shared_memory_bytes": 24 << 10}, True),
+            ({"shared_memory_bytes": 40 << 10}, {"shared_memory_bytes": 24 << 10}, False),
+            ({"registers_per_thread": 128}, {"registers_per_thread": 128}, True),
+            ({"registers_per_thread": 200}, {"registers_per_thread": 128}, False),
+        ],
+    )
+    def test_grids_share_the_room_of_an_sm(self, first, second, fits):
+        gpu = plain_pascal(
+            num_sms=1, shared_memory_kib_per_sm=48, registers_per_sm=65536, fp32_latency=8
+        )
+        table = together([computing(1, **first), computing(1, **second)], gpu).to_frame()
+        assert (table["start"][1] == 0) == fits
+        assert fits or table["start"][1] == table["end"][0]
+
+
+def test_streams_and_places_never_break_a_law():
+    """Random streams: no two of one stream overlap, all instructions are issued, nobody is early."""
+    rng = np.random.default_rng(8104)
+    for one, other, gpu in pairs(8105, 12):
+        kernels = [one, other, one, other]
+        streams = [int(s) for s in rng.integers(0, 3, 4)]
+        priorities = [int(p) for p in rng.integers(-1, 2, 4)]
+        result = together(kernels, gpu, streams=streams, priorities=priorities)
+        table = result.to_frame()
+        for _, rows in table.groupby("stream"):
+            assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
+        assert table["end"].max() == result.cycles
+        assert list(table["instructions"]) == [kernel.num_instructions for kernel in kernels]
+        assert result.instructions == sum(kernel.num_instructions for kernel in kernels)
+        again = together(kernels, gpu, streams=streams, priorities=priorities)
+        assert values(again._core) == values(result._core)
+
+
+class TestErrors:
+    def test_what_does_not_go_together(self):
+        kernel = computing(1)
+        for name, value in (("per_instruction", True), ("sample_blocks", 0.5)):
+            with pytest.raises(ws.InputError, match=f"^{name}: not with concurrent=True"):
+                ws.simulate(kernel, "a100", concurrent=True, **{name: value})
+
+    def test_streams_of_all_launches(self):
+        with pytest.raises(ws.InputError, match="streams: there are 1 for 2 launches"):
+            together([computing(1), computing(1)], ws.gpu("a100"), streams=[0])
+        with pytest.raises(ws.InputError, match="there are no launches"):
+            together([], ws.gpu("a100"))
+
+    def test_max_cycles_names_the_launches(self):
+        kernels = [computing(1, name="first"), computing(1, name="second")]
+        with pytest.raises(ws.InputError, match=r"kernels 1 \(first\), \d+ \(second\) are not done"):
+            together(kernels, ws.gpu("a100"), max_cycles=20)
+
+
+def test_command(capsys, tmp_path):
+    trace = tmp_path / "app.parquet"
+    ws.App([computing(2, name="one"), computing(2, name="two")], "both").save(trace)
+    main(["simulate", str(trace), "--gpu", "a100", "--concurrent", "--csv"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split(",")[:4] == ["kernel", "name", "gpu", "stream"]
+    assert len(lines) == 3
