@@ -150,7 +150,9 @@ class Sm(timing.PlainSm):
     """An SM: its warps go from head to head; its load-store unit looks a line up per cycle."""
 
     def __init__(self, machine, places):
-        super().__init__(machine, places)
+        super().__init__(machine, 0, machine.memory.l1_config(machine.kernel))
+        self.free = list(range(places))
+        self.warps_per_block = machine.kernel.warps_per_block
         config = self.config
         self.issue_step = issue_step(config)
         self.count = config["schedulers_per_sm"]

@@ -57,9 +57,19 @@ class Machine:
         ]
         num_blocks = sum(1 for _ in kernel.blocks())
         num_sms = min(config["memory"]["num_sms"], num_blocks)
-        self.packets = 0
         slots = min(resident_blocks(config["memory"]["sm"], kernel), num_blocks)
-        self.sms = [getattr(self, "sm_class", PlainSm)(self, slots) for _ in range(num_sms)]
+        l1 = self.memory.l1_config(kernel)
+        self.build(num_sms, slots * kernel.warps_per_block, l1)
+        # Places for blocks: the cycle from which on they are free, in the order in which they got so.
+        self.places = [(0, sm) for _ in range(slots) for sm in self.sms]
+        self.go()
+        return self.result()
+
+    def build(self, num_sms, warp_slots, l1):
+        config = self.config
+        self.packets = 0
+        sm_class = getattr(self, "sm_class", PlainSm)
+        self.sms = [sm_class(self, warp_slots, l1) for _ in range(num_sms)]
         num_slices = config["memory"]["l2"]["slices"]
         self.channels = [Channel(self) for _ in range(config["dram_channels"])]
         self.sharers = num_slices // config["dram_channels"]
@@ -72,9 +82,9 @@ class Machine:
         # In a crossbar each destination has turns and a port of its own.
         self.turns = [[0 for _ in self.slices], [0 for _ in self.sms]]
         self.sm_ports = [Link(self.l2_period) for _ in self.sms]
-        # Places for blocks: the cycle from which on they are free, in the order in which they got so.
-        self.places = [(0, sm) for _ in range(slots) for sm in self.sms]
         self.next_start = 0
+
+    def go(self):
         now = 0
         while not self.is_done():
             if now % TICKS == 0:
@@ -92,7 +102,6 @@ class Machine:
                 self.move_replies(now)
             periods = (TICKS, self.l2_period, self.dram_period)
             now = min((now // period + 1) * period for period in periods)
-        return self.result()
 
     def is_product(self, row):
         """Whether an instruction goes on without its warp, which waits for it by number."""
@@ -108,7 +117,19 @@ class Machine:
             and not any(channel.is_busy() for channel in self.channels)
         )
 
-    def start_blocks(self, now):
+    def program(self, position, warp):
+        """Return the instructions of a warp, with rows of `table`."""
+        return instructions_of(self.kernel, self.table, position, warp)
+
+    def warps_of(self, position):
+        """Return how many warps of a block the trace has, and how many the launch has."""
+        return len(list(self.kernel.blocks())[position][1]), self.kernel.warps_per_block
+
+    def free_place(self, sm, position, now):
+        pause = math.ceil(self.config["block_replacement_cycles"])
+        self.places.append((now + pause, sm))
+
+    def start_blocks(self, now, only=None):
         while self.waiting_blocks and self.places:
             place = min(self.places, key=lambda place: place[0])
             if place[0] > now or self.next_start > now * TICKS:
@@ -276,11 +297,10 @@ class Machine:
 class PlainSm:
     """An SM with its load-store unit and L1."""
 
-    def __init__(self, machine, slots):
+    def __init__(self, machine, warp_slots, l1):
         self.machine, self.config = machine, machine.config
-        self.l1 = PlainCache(**machine.memory.l1_config(machine.kernel))
-        self.warps_per_block = machine.kernel.warps_per_block
-        self.free = list(range(slots))
+        self.l1 = PlainCache(**l1)
+        self.free = list(range(warp_slots))
         self.by_age = []
         self.schedulers = [
             {"warps": [], "last": None, "last_age": -1}
@@ -302,14 +322,13 @@ class PlainSm:
     # Warps
 
     def launch(self, position, now):
-        slot = self.free.pop(0)
         self.next_warp_start = max(self.next_warp_start, now * TICKS)
-        block = {"slot": slot, "warps": [], "phases": phases.Block()}
-        warp_slot = slot * self.warps_per_block
-        num_warps = len(list(self.machine.kernel.blocks())[position][1])
-        has_all = num_warps == self.warps_per_block
+        num_warps, of_launch = self.machine.warps_of(position)
+        slots, self.free = self.free[:of_launch], self.free[of_launch:]
+        block = {"slots": slots, "position": position, "warps": [], "phases": phases.Block()}
+        has_all = num_warps == of_launch
         for w in range(num_warps):
-            program = instructions_of(self.machine.kernel, self.machine.table, position, w)
+            program = self.machine.program(position, w)
             if not program:
                 has_all = False
                 continue
@@ -328,11 +347,10 @@ class PlainSm:
                 "launched": start,
                 "control": ControlledWarp(start),
                 "code": WarpCode(self.instruction_cache),
-                "scheduler": warp_slot % len(self.schedulers),
+                "scheduler": slots[len(block["warps"])] % len(self.schedulers),
             }
             warp["code"].come_to(program[0][0], start)
             self.age += 1
-            warp_slot += 1
             block["warps"].append(warp)
             self.by_age.append(warp)
             self.schedulers[warp["scheduler"]]["warps"].append(warp)
@@ -358,10 +376,9 @@ class PlainSm:
                 self.end = now
                 warp["block"]["warps"].remove(warp)
                 if not warp["block"]["warps"]:
-                    self.free = sorted([*self.free, warp["block"]["slot"]])
-                    pause = math.ceil(self.config["block_replacement_cycles"])
-                    self.machine.places.append((now + pause, self))
-        self.machine.start_blocks(now)
+                    self.free = sorted([*self.free, *warp["block"]["slots"]])
+                    self.machine.free_place(self, warp["block"]["position"], now)
+        self.machine.start_blocks(now, self)
 
     def width(self):
         return ticks(self.config["issue_width"])

@@ -13,8 +13,8 @@ NOBODY = -1
 class RowSm(PlainSm):
     """An SM that notes for each part of a slot the row that a warp was at, and why."""
 
-    def __init__(self, machine, slots):
-        super().__init__(machine, slots)
+    def __init__(self, machine, warp_slots, l1):
+        super().__init__(machine, warp_slots, l1)
         self.at, self.because_of = Counter(), Counter()
 
     def row_of(self, warp):

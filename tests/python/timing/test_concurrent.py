@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from timed_gpus import BLOCK_STARTS, timed_gpus
 
 import kernel_recipes as kr
 import random_cases as rc
 import warpstack as ws
+from configurations import simulator_config
+from effort import rounds
 from machines import plain_pascal
+from python_reference.timing import PARTS
+from python_reference.timing_concurrent import ConcurrentMachine
+from strategies import copying_kernels, kernels
 from warpstack.cli import main
+from warpstack.timing.concurrent import checked_streams
 
 #: What a single run and a run of one grid among several have in common.
 FIELDS = (
@@ -194,6 +203,33 @@ def test_streams_and_places_never_break_a_law():
         assert result.instructions == sum(kernel.num_instructions for kernel in kernels)
         again = together(kernels, gpu, streams=streams, priorities=priorities)
         assert values(again._core) == values(result._core)
+
+
+@pytest.mark.slow
+@settings(max_examples=rounds(40, costly=True))
+@given(
+    st.lists(st.one_of(kernels(max_blocks=4), copying_kernels()), min_size=1, max_size=4),
+    timed_gpus(),
+    BLOCK_STARTS,
+    st.integers(1, 4),
+    st.data(),
+)
+def test_equals_plain_definition(launches, gpu, starts, most, data):
+    gpu = gpu.replace(**starts, max_concurrent_grids=most)
+    streams = [data.draw(st.integers(0, 2)) for _ in launches]
+    priorities = [data.draw(st.integers(-1, 1)) for _ in launches]
+    _, _, after = checked_streams(len(launches), streams, priorities)
+    cycles, times, results = ConcurrentMachine(simulator_config(gpu, 0.0)).run_together(
+        launches, after, priorities, most
+    )
+    found = together(launches, gpu, streams=streams, priorities=priorities)
+    table = found.to_frame()
+    assert list(zip(table["start"], table["end"], strict=True)) == times
+    assert found.cycles == cycles
+    for part in PARTS:
+        assert found._core.slots[part] == pytest.approx(sum(r["slots"][part] for r in results))
+    for name in ("noc_request_packets", "noc_reply_bytes", "l1_read_sector_hits", *MISSES):
+        assert found.totals[name] == sum(r["totals"][name] for r in results)
 
 
 class TestErrors:
