@@ -743,12 +743,12 @@ ConcurrentResult Simulator::run_concurrently(std::span<const GridLaunch> launche
     using Gpu = SimulatedGpu<GridDispatcher>;
     Gpu gpu(grids, config_, l2_, own,
             GridDispatcher(grids.launches, config_, grids.shared_memory_bytes,
-                           Gpu::sms_of(grids, config_), std::vector<bool>(left.size(), false)));
+                           Gpu::sms_of(grids, config_)));
     const SimulationResult part = gpu.run();
     Cycle last = 0;
     for (std::uint32_t g = 0; g < left.size(); ++g) last = std::max(last, gpu.end_of_grid(g));
     for (std::uint32_t g = 0; g < left.size(); ++g) {
-      if (!gpu.dispatcher().ended()[g]) continue;
+      if (gpu.dispatcher().is_held(g)) continue;
       ended[which[g]] = true;
       GridTime& time = result.grids[which[g]];
       const Cycle start = gpu.dispatcher().start_of(g);

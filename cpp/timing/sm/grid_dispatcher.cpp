@@ -31,14 +31,14 @@ GridDispatcher::Room GridDispatcher::Room::shared_with(const Room& other) const 
 
 GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const TimingConfig& config,
                                const std::optional<std::uint64_t>& shared_memory_bytes,
-                               std::uint32_t num_sms, const std::vector<bool>& ended)
+                               std::uint32_t num_sms)
     : launches_(launches),
       config_(config),
       interval_(to_ticks(config.gpu.block_interval_cycles)),
       replacement_(whole_cycles(config.block_replacement_cycles)),
       most_grids_(config.gpu.max_concurrent_grids),
       grids_(launches.size()),
-      ended_(ended),
+      ended_(launches.size(), false),
       rooms_(num_sms),
       since_(num_sms),
       earliest_(num_sms, -1) {
@@ -49,7 +49,6 @@ GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const Timin
   if (shared_memory_bytes) whole.shared_memory = static_cast<std::int64_t>(*shared_memory_bytes);
   for (std::vector<FreeRoom>& rooms : rooms_) rooms.push_back({0, number_++, whole});
   for (std::uint32_t g = 0; g < grids_.size(); ++g) {
-    if (ended_[g]) continue;
     grids_[g].need = need_of(launches[g].trace->header());
     skip(g);
     const std::uint32_t before = launches[g].after;

@@ -36,16 +36,16 @@ struct GridLaunch {
 /// or may start, it is left to another run, because the machine is at rest then: is_at_rest().
 class GridDispatcher final : public BlockSource {
  public:
-  /// `shared_memory_bytes`: of an SM, for all grids. Grids with `ended[grid]` do not run.
+  /// `shared_memory_bytes`: of an SM, for all grids.
   GridDispatcher(std::span<const GridLaunch> launches, const TimingConfig& config,
-                 const std::optional<std::uint64_t>& shared_memory_bytes, std::uint32_t num_sms,
-                 const std::vector<bool>& ended);
+                 const std::optional<std::uint64_t>& shared_memory_bytes, std::uint32_t num_sms);
 
   /// Whether no block starts any more.
   [[nodiscard]] bool empty() const { return num_left_ == 0 && (num_held_ == 0 || is_at_rest_); }
   /// Whether grids are left to another run.
   [[nodiscard]] bool is_at_rest() const { return is_at_rest_; }
-  [[nodiscard]] const std::vector<bool>& ended() const { return ended_; }
+  /// Whether a grid is one of these.
+  [[nodiscard]] bool is_held(std::uint32_t grid) const { return grids_[grid].is_held; }
   /// When the first block of a grid started; never: none has.
   [[nodiscard]] Cycle start_of(std::uint32_t grid) const { return grids_[grid].start; }
   [[nodiscard]] bool has_more() const { return !empty(); }

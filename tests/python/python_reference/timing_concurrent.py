@@ -45,7 +45,8 @@ class ConcurrentMachine(Machine):
             last = max(ends.values())
             for g in now_ended:
                 end = result["cycles"] if ends[g] == last else ends[g]
-                times[g] = (total + self.started[g], total + end)
+                empty = g not in self.started
+                times[g] = (total + (last if empty else self.started[g]), total + (last if empty else end))
             total += result["cycles"]
             ended = set(self.ended)
         return total, [times[g] for g in range(len(kernels))], results
@@ -92,6 +93,7 @@ class ConcurrentMachine(Machine):
             for g in self.grids
         }
         self.running, self.started, self.not_before = {}, {}, 0
+        self.end_those_without_blocks()
         self.number = num_sms
         self.rooms = {
             sm: [(0, number, [self.capacity[name] for name in RESOURCES])]
@@ -167,6 +169,13 @@ class ConcurrentMachine(Machine):
             self.ended.add(g)
             if not others:
                 self.grids = [one for one in self.grids if one in self.ended]
+            self.end_those_without_blocks()
+
+    def end_those_without_blocks(self):
+        for g in self.grids:
+            if g not in self.started and not self.blocks[g]:
+                if self.after[g] < 0 or self.after[g] in self.ended:
+                    self.ended.add(g)
 
     def since(self, sm, need):
         """Return since when an SM has room."""
