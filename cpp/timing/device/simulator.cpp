@@ -95,12 +95,13 @@ struct Grids {
   }
 };
 
-/// One run of a kernel, or of several at the same time. Time goes from one instant at which something happens to the next. At one
-/// instant things happen in the order in which a request meets them: SMs, request network, slices
-/// of L2, DRAM channels, reply network. An SM whose turn has come does as many cycles more as the
-/// others cannot change: a reply arrives a latency after it is sent, a place gets no block before
-/// those that were free earlier, and what leaves the queue to the NoC matters to those only that
-/// wait for its room. The NoC sees each request in the cycle in which it was sent.
+/// One run of a kernel, or of several at the same time. Time goes from one instant at which
+/// something happens to the next. At one instant things happen in the order in which a request
+/// meets them: SMs, request network, slices of L2, DRAM channels, reply network. An SM whose turn
+/// has come does as many cycles more as the others cannot change: a reply arrives a latency after
+/// it is sent, a place gets no block before those that were free earlier, and what leaves the queue
+/// to the NoC matters to those only that wait for its room. The NoC sees each request in the cycle
+/// in which it was sent.
 template <typename AnyDispatcher>
 class SimulatedGpu {
  public:
@@ -159,8 +160,8 @@ class SimulatedGpu {
       if (now == never) break;
       if (next_sample_ != never) sample(now);
       if (options_.max_cycles > 0 && now > options_.max_cycles * ticks_per_cycle && !done()) {
-        fail(subject("is", "are") + " not done after max_cycles = " +
-             std::to_string(options_.max_cycles) +
+        fail(subject("is", "are") +
+             " not done after max_cycles = " + std::to_string(options_.max_cycles) +
              " cycles; raise it, or see what its warps wait for:");
       }
       step(now);
@@ -176,8 +177,7 @@ class SimulatedGpu {
       for (const Sm& sm : sms_) last_ = std::max(last_, sm.last() * ticks_per_cycle);
       const bool is_at_barriers = std::ranges::any_of(sms_, &Sm::waits_at_barrier);
       fail(subject("is", "are") + " in a deadlock at cycle " +
-           std::to_string(last_ / ticks_per_cycle) +
-           ": nothing can happen any more, " +
+           std::to_string(last_ / ticks_per_cycle) + ": nothing can happen any more, " +
            (is_at_barriers ? "because too few warps come to a barrier"
                            : "which is an error of the simulator") +
            ". Who waits for what:");
@@ -188,8 +188,7 @@ class SimulatedGpu {
 
   /// The SMs that get a block.
   static std::uint32_t sms_of(const Grids& grids, const TimingConfig& config) {
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(config.memory.num_sms, grids.blocks));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(config.memory.num_sms, grids.blocks));
   }
   [[nodiscard]] const AnyDispatcher& dispatcher() const { return dispatcher_; }
   /// When the last warp of a grid was done.

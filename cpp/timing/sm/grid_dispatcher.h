@@ -87,8 +87,8 @@ class GridDispatcher final : public BlockSource {
   };
   struct Grid {
     Room need;
-    std::uint32_t next_block = 0;   ///< of those with instructions
-    std::uint64_t unfinished = 0;   ///< blocks that have started
+    std::uint32_t next_block = 0;  ///< of those with instructions
+    std::uint64_t unfinished = 0;  ///< blocks that have started
     Cycle start = never;
     bool is_held = false;  ///< by the grid before it in its stream
   };
@@ -130,13 +130,13 @@ class GridDispatcher final : public BlockSource {
   std::uint32_t place_ = nobody;              ///< the SM of its next block
   bool is_place_known_ = false;
   bool waits_for_end_ = false;  ///< a grid starts only when another one has ended
-  std::uint64_t num_left_ = 0;   ///< grids that may start, with blocks that have not
+  std::uint64_t num_left_ = 0;  ///< grids that may start, with blocks that have not
   std::uint64_t num_held_ = 0;
   std::uint64_t num_running_ = 0;  ///< grids that have started
   bool is_at_rest_ = false;
   std::uint64_t number_ = 0;
-  Ticks free_ = 0;         ///< when the next block may start
-  Cycle not_before_ = 0;   ///< the SMs have had their turns until then
+  Ticks free_ = 0;        ///< when the next block may start
+  Cycle not_before_ = 0;  ///< the SMs have had their turns until then
 };
 
 }  // namespace warpstack::timing

@@ -13,9 +13,8 @@ InstructionStream::RowKind::RowKind(const trace::StaticInstruction& instruction)
       is_atomic(instruction.is_cached_atomic()) {}
 
 InstructionStream::InstructionStream(const trace::KernelTrace& trace,
-                                     std::span<const RowKind> kinds,
-                                     trace::WarpPosition position, std::uint32_t first_row,
-                                     std::uint64_t local_offset)
+                                     std::span<const RowKind> kinds, trace::WarpPosition position,
+                                     std::uint32_t first_row, std::uint64_t local_offset)
     : kinds_(kinds.data()),
       first_row_(first_row),
       trace_(&trace),

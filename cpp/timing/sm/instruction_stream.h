@@ -26,8 +26,8 @@ class InstructionStream {
   };
 
   InstructionStream() = default;
-  /// `kinds` begin with the first row of the trace, which has the number `first_row`; its sectors of
-  /// local memory lie `local_offset` behind where the trace has them.
+  /// `kinds` begin with the first row of the trace, which has the number `first_row`; its sectors
+  /// of local memory lie `local_offset` behind where the trace has them.
   InstructionStream(const trace::KernelTrace& trace, std::span<const RowKind> kinds,
                     trace::WarpPosition position, std::uint32_t first_row = 0,
                     std::uint64_t local_offset = 0);

@@ -49,9 +49,9 @@ InstructionStream RowTable::stream(std::uint32_t grid, trace::WarpPosition posit
 }
 
 void RowTable::add(const trace::KernelTrace& trace, const TimingConfig& config) {
-  const Grid& grid = grids_.emplace_back(
-      Grid{&trace, static_cast<std::uint32_t>(rows_.size()),
-           memory::CodeLines(trace, memory::CodeStorage::of(config.gpu))});
+  const Grid& grid =
+      grids_.emplace_back(Grid{&trace, static_cast<std::uint32_t>(rows_.size()),
+                               memory::CodeLines(trace, memory::CodeStorage::of(config.gpu))});
   num_registers_ = std::max<std::size_t>(num_registers_, trace.num_registers());
   const bool has_product_waits = trace::has_product_waits(trace.effects());
   for (std::size_t index = 0; index < trace.instructions().size(); ++index) {
@@ -631,8 +631,8 @@ void Sm::explain(std::string& text, std::size_t most) const {
     } else if (warp.cause >= first_load_cause && warp.ready == never) {
       const Load& load = lsu_.load(warp.cause - first_load_cause);
       text += "waits for " + rows_.instruction(load.row).opcode + " at pc " +
-              std::to_string(rows_.instruction(load.row).pc) + ", " +
-              std::to_string(load.fetches) + " requests of which are not there";
+              std::to_string(rows_.instruction(load.row).pc) + ", " + std::to_string(load.fetches) +
+              " requests of which are not there";
     } else if (has_phases_ && warp.ready == never) {
       text += "waits at the mbarrier at " +
               std::to_string(rows_.phase_step(warp.stream.row()).barrier) + " of shared memory";

@@ -385,8 +385,8 @@ class Sm {
   std::vector<std::uint32_t> free_blocks_;  ///< lowest slot last
   std::vector<std::uint64_t> free_slots_;   ///< of warps; a bit each
   std::vector<Cycle> grid_ends_;
-  std::vector<std::uint32_t> by_age_;       ///< resident warps
-  std::vector<std::uint32_t> draining_;     ///< warps that have exited
+  std::vector<std::uint32_t> by_age_;    ///< resident warps
+  std::vector<std::uint32_t> draining_;  ///< warps that have exited
   // What the warps wait for, which changes only when something happens to one of them:
   std::size_t words_;             ///< of a set
   std::vector<Waiting> waiting_;  ///< by word

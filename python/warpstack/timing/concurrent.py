@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpstack import _core
+from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.profiler import times
+from warpstack.hardware.profiler import checked_profiler, times
 from warpstack.memory.caches import hit_rates
 from warpstack.traces.trace import App, KernelTrace
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["ConcurrentResult", "checked_streams", "streams_of"]
 
@@ -29,10 +27,11 @@ class ConcurrentResult:
     traffic of a shared cache is not told apart.
     """
 
+    @checked
     def __init__(
         self,
         core: _core.SimulationResult,
-        grids: dict[str, np.ndarray[Any, Any]],
+        grids: dict[str, Any],
         kernels: Sequence[KernelTrace],
         streams: Sequence[int],
         gpu: Gpu,
@@ -43,7 +42,7 @@ class ConcurrentResult:
         self.kernels = tuple(kernels)
         self.streams = tuple(streams)
         self.gpu = gpu
-        self.profiler = profiler
+        self.profiler = checked_profiler(profiler)
 
     @property
     def cycles(self) -> int:

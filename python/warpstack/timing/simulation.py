@@ -409,9 +409,7 @@ def fields_used(gpu: Gpu) -> set[str]:
     return set(fields_of(Stage.TIMING)) - unused
 
 
-def _times(
-    timeline_cycles: int | None, timeline: bool, max_cycles: int | None
-) -> tuple[int, int]:
+def _times(timeline_cycles: int | None, timeline: bool, max_cycles: int | None) -> tuple[int, int]:
     """Return the cycles between samples, and the most cycles; 0: none."""
     sample = 0
     if timeline_cycles is not None:

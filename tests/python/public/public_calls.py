@@ -296,6 +296,15 @@ def calls(given: Given) -> dict[str, Call]:
         timeline_cycles=9,
         max_cycles=9999,
     )
+    add(
+        ws.timing.ConcurrentResult,
+        core=g.concurrent._core,
+        grids=g.concurrent._grids,
+        kernels=[g.kernel],
+        streams=[0],
+        gpu=g.gpu,
+        profiler="nsys",
+    )
     add(ws.timing.ConcurrentResult.hit_rates, self=g.concurrent)
     add(ws.timing.ConcurrentResult.to_frame, self=g.concurrent)
     add(ws.timing.Simulator.flush_l2, self=simulator)

@@ -41,12 +41,15 @@ class ConcurrentMachine(Machine):
             result = self.run_grids()
             results.append(result)
             now_ended = self.ended - ended
-            ends = {g: max((sm.ends.get(g, 0) for sm in self.sms)) for g in now_ended}
+            ends = {g: max((sm.ends.get(g, 0) for sm in self.sms), default=0) for g in now_ended}
             last = max(ends.values())
             for g in now_ended:
                 end = result["cycles"] if ends[g] == last else ends[g]
                 empty = g not in self.started
-                times[g] = (total + (last if empty else self.started[g]), total + (last if empty else end))
+                times[g] = (
+                    total + (last if empty else self.started[g]),
+                    total + (last if empty else end),
+                )
             total += result["cycles"]
             ended = set(self.ended)
         return total, [times[g] for g in range(len(kernels))], results
@@ -88,7 +91,9 @@ class ConcurrentMachine(Machine):
             g: [
                 position
                 for position, (_, warps) in enumerate(self.kernels[g].blocks())
-                if any(len(self.kernels[g].warp(position, w)["instruction"]) for w in range(len(warps)))
+                if any(
+                    len(self.kernels[g].warp(position, w)["instruction"]) for w in range(len(warps))
+                )
             ]
             for g in self.grids
         }
@@ -173,9 +178,9 @@ class ConcurrentMachine(Machine):
 
     def end_those_without_blocks(self):
         for g in self.grids:
-            if g not in self.started and not self.blocks[g]:
-                if self.after[g] < 0 or self.after[g] in self.ended:
-                    self.ended.add(g)
+            may_start = self.after[g] < 0 or self.after[g] in self.ended
+            if may_start and g not in self.started and not self.blocks[g]:
+                self.ended.add(g)
 
     def since(self, sm, need):
         """Return since when an SM has room."""

@@ -247,7 +247,9 @@ class TestErrors:
 
     def test_max_cycles_names_the_launches(self):
         kernels = [computing(1, name="first"), computing(1, name="second")]
-        with pytest.raises(ws.InputError, match=r"kernels 1 \(first\), \d+ \(second\) are not done"):
+        with pytest.raises(
+            ws.InputError, match=r"kernels 1 \(first\), \d+ \(second\) are not done"
+        ):
             together(kernels, ws.gpu("a100"), max_cycles=20)
 
 

@@ -119,7 +119,10 @@ def simulated(
     from warpstack.timing import simulation
 
     if len(subject.places) == len(subject.ran):
-        return simulation.simulate(subject.app, gpu, **settings, **how, progress=True)
+        results: list[SimulationResult] = simulation.simulate(
+            subject.app, gpu, **settings, **how, progress=True
+        )
+        return results
     subject.say_what_is_simulated()
     if settings.get("sample_blocks", 1) != 1 or any(kernel.is_sampled for kernel in subject.ran):
         of_all = simulation.simulate(subject.ran, gpu, **settings, **how, progress=True)
@@ -127,7 +130,8 @@ def simulated(
     simulator = simulation.Simulator(
         gpu, profiler=settings["profiler"], initial_l2=settings["initial_l2"]
     )
-    wanted, results = set(subject.places), []
+    wanted: set[int] = set(subject.places)
+    results = []
     before = {"max_cycles": how.get("max_cycles")}
     total = sum(kernel.num_instructions for kernel in subject.ran)
     with progress_bar(True, total, "simulating", "instruction") as bar:
