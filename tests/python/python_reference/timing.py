@@ -321,6 +321,9 @@ class PlainSm:
 
     # Warps
 
+    def instruction_cache_of(self, position):
+        return self.instruction_cache
+
     def launch(self, position, now):
         self.next_warp_start = max(self.next_warp_start, now * TICKS)
         num_warps, of_launch = self.machine.warps_of(position)
@@ -346,7 +349,7 @@ class PlainSm:
                 "age": self.age,
                 "launched": start,
                 "control": ControlledWarp(start),
-                "code": WarpCode(self.instruction_cache),
+                "code": WarpCode(self.instruction_cache_of(position)),
                 "scheduler": slots[len(block["warps"])] % len(self.schedulers),
             }
             warp["code"].come_to(program[0][0], start)

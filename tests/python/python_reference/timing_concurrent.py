@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from types import SimpleNamespace
 
-from python_reference.instruction_cache import Code
+from python_reference.instruction_cache import Code, InstructionCache
 from python_reference.memory import LOCAL, resident_blocks
 from python_reference.timing import TICKS, Machine, PlainSm, ticks
 from python_reference.timing_trace import instructions_of
@@ -18,7 +18,13 @@ class ConcurrentSm(PlainSm):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.ends = {}
+        self.ends, self.caches = {}, {}
+
+    def instruction_cache_of(self, position):
+        g = position[0]
+        if g not in self.caches:
+            self.caches[g] = InstructionCache(self.machine.codes[g])
+        return self.caches[g]
 
 
 class ConcurrentMachine(Machine):
@@ -65,6 +71,10 @@ class ConcurrentMachine(Machine):
         first = self.kernels[self.grids[0]]
         self.kernel = SimpleNamespace(has_control_fields=first.has_control_fields)
         self.code = Code(first, config)
+        # Each grid has an instruction cache of its own.
+        self.codes = {g: Code(self.kernels[g], config) for g in self.grids}
+        for g in self.grids:
+            self.codes[g].of_row = [None] * self.first_row[g] + self.codes[g].of_row
         self.totals = Counter()
         counts = {g: sum(1 for _ in self.kernels[g].blocks()) for g in self.grids}
         num_sms = min(config["memory"]["num_sms"], sum(counts.values()))
