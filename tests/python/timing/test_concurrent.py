@@ -100,7 +100,9 @@ def test_a_pair_takes_no_longer_than_its_sum_and_no_less_than_its_larger_part():
         more_misses = sum(both.totals[name] for name in MISSES) > sum(
             result.totals[name] for result in alone for name in MISSES
         )
-        assert both.cycles <= sum(plain) * 1.02 + 50 or more_misses
+        # A launch after another finds free places; here the last place may have to be replaced.
+        replaced = gpu.block_replacement_ns * gpu.clock_ghz + gpu.block_interval_cycles
+        assert both.cycles <= sum(plain) * 1.02 + replaced + 50 or more_misses
         # What one fetches into L2 the other may find there.
         shares = sum(both.totals[name] for name in MISSES) < sum(
             result.totals[name] for result in alone for name in MISSES
@@ -166,8 +168,10 @@ class TestClosedForms:
             table = result.to_frame()
             for start in table["start"]:
                 assert ((table["start"] <= start) & (table["end"] > start)).sum() <= most
+        # Another SM gets the next grid in the cycle after the end of the one before.
         one_by_one = together(kernels, gpu.replace(max_concurrent_grids=1)).cycles
-        assert one_by_one == sum(ws.simulate(kernel, gpu).cycles for kernel in kernels)
+        plain = sum(ws.simulate(kernel, gpu).cycles for kernel in kernels)
+        assert plain <= one_by_one <= plain + len(kernels)
 
     @pytest.mark.parametrize(
         ("first", "second", "fits"),
