@@ -38,6 +38,7 @@ class GpuValues:
     warps_per_sm: int
     threads_per_sm: int
     blocks_per_sm: int
+    max_concurrent_grids: int = ...
     registers_per_sm: int
     register_allocation_unit: int = ...
     shared_memory_kib_per_sm: float
@@ -177,6 +178,7 @@ class GpuChanges(TypedDict, total=False):
     warps_per_sm: int
     threads_per_sm: int
     blocks_per_sm: int
+    max_concurrent_grids: int
     registers_per_sm: int
     register_allocation_unit: int
     shared_memory_kib_per_sm: float
