@@ -147,6 +147,8 @@ class Given:
         self.table.to_csv(self.csv, index=False)
         self.ncu_csv = folder / "ncu.csv"
         self.ncu_csv.write_text("ID,Kernel Name,sm__cycles_elapsed.max\n,,cycle\n0,k,5\n")
+        self.timeline_json = folder / "timeline.json"
+        self.timeline_json.write_text('{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}')
         self.yaml = folder / "g.yaml"
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"
@@ -621,6 +623,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.validation.reference.ncu_metrics)
     add(ws.validation.reference.read, path=g.csv)
     add(ws.validation.reference.read_ncu, path=g.ncu_csv)
+    add(ws.validation.reference.read_timeline, path=g.timeline_json)
     add(
         ws.lines,
         **app,
