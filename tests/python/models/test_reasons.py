@@ -168,5 +168,9 @@ def test_no_change_of_the_caches_gains_more_than_its_bound(number):
         if CHANGES[name].moves_caches:
             bound = bounding_gpu(name, gpu, memory, is_first=True)
             (moved,) = pipeline.memory(changed)
+            if bound is None and name == "2 x SMs":
+                # L1 has nothing to gain: the hits are taken to stay as they are.
+                assert cycles(changed, memory) == pytest.approx(cycles(changed, moved), rel=0.03)
+                continue
             least = base if bound is None else cycles(bound, memory)
             assert least <= 1.001 * cycles(changed, moved), name

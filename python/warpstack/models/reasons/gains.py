@@ -28,6 +28,8 @@ _SAME = 1e-9
 #: that is twice as large nearly every line has more places than of one with twice the ways.
 _ONLY_AFTER = {"2 x L1 ways": "2 x L1 size"}
 _SOMETHING = 0.01
+#: A change that gains beside what it does for caches: where these have nothing to gain, hits stay as they are.
+_HITS_AS_BEFORE = "2 x SMs"
 
 
 class Best(NamedTuple):
@@ -145,11 +147,24 @@ class Seeker:
         for name in self._caches:
             bound = bounding_gpu(name, self._gpu, found.memory, is_first=is_first)
             if bound is None:
+                if name == _HITS_AS_BEFORE:
+                    self._keep_hits(name, number, found, tried)
                 continue
             profile = self._pipeline.interval(number, bound, found.memory)
             for model, one in tried.items():
                 at_least = self._evaluators.one(Found(found.kernel, profile=profile), bound, model)
                 one.at_least[name] = (number, at_least.cycles)
+
+    def _keep_hits(
+        self, name: str, number: int, found: Found, tried: Mapping[str, _Found]
+    ) -> None:
+        """Add the cycles that a change brings while the caches do what they did."""
+        assert found.memory is not None
+        changed = self._changed[name]
+        profile = self._pipeline.interval(number, changed, found.memory)
+        for model, one in tried.items():
+            on_it = self._evaluators.one(Found(found.kernel, profile=profile), changed, model)
+            one.cycles[name] = on_it.cycles
 
     def _simulate(self) -> None:
         """Simulate the caches of changes that may be the best ones of a launch, one change at a time."""

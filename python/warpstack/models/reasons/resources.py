@@ -53,7 +53,10 @@ CHANGES = {
         "twice the DRAM bandwidth", ("dram_bandwidth_gbs", "dram_clock_ghz"), parts=("queue",)
     ),
     "2 x L2 slice requests": Change(
-        "twice the requests per slice of L2 at once", ("l2_slices",), parts=("l2",)
+        "twice the requests per slice of L2 at once",
+        ("l2_slices",),
+        parts=("l2",),
+        moves_caches=True,
     ),
     "2 x NoC": Change(
         "twice the bandwidth of the NoC and its ports",
@@ -132,6 +135,7 @@ CHANGES = {
         "twice the SMs",
         ("num_sms",),
         parts=("base", "dep", "l1", "l2", "dram", "mshr"),
+        moves_caches=True,
     ),
 }
 #: Times of units: 0 cycles is not half of 1 but no limit.
