@@ -25,10 +25,11 @@ __all__ = ["NO_BEST", "Best", "Evaluators", "Seeker", "launches_on"]
 #: Speed-ups that differ by less are the same: the first change of the table is the reason.
 _SAME = 1e-9
 #: Changes whose caches are simulated only where another one gains something, to save time: of an L1
-#: that is twice as large nearly every line has more places than of one with twice the ways.
-_ONLY_AFTER = {"2 x L1 ways": "2 x L1 size"}
+#: that is twice as large nearly every line has more places than of one with twice the ways, and as many
+#: as in twice the L1s of twice the SMs.
+_ONLY_AFTER = {"2 x L1 ways": "2 x L1 size", "2 x SMs": "2 x L1 size"}
 _SOMETHING = 0.01
-#: A change that gains beside what it does for caches: where these have nothing to gain, hits stay as they are.
+#: A change that gains beside what it does for caches: where these are not simulated, hits stay as they are.
 _HITS_AS_BEFORE = "2 x SMs"
 
 
@@ -145,10 +146,10 @@ class Seeker:
         assert found.memory is not None
         is_first = not number or self._pipeline.options.flush_l2
         for name in self._caches:
+            if name == _HITS_AS_BEFORE:
+                self._keep_hits(name, number, found, tried)
             bound = bounding_gpu(name, self._gpu, found.memory, is_first=is_first)
             if bound is None:
-                if name == _HITS_AS_BEFORE:
-                    self._keep_hits(name, number, found, tried)
                 continue
             profile = self._pipeline.interval(number, bound, found.memory)
             for model, one in tried.items():
