@@ -130,10 +130,14 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
-                                          std::uint32_t row, std::uint32_t wavefronts,
+                                          std::uint32_t row, std::uint32_t wavefronts, int lanes,
                                           std::uint32_t warp, Cycle now) {
   Entry& entry = append(instruction, row, warp, 1, now, false);
   entry.wavefronts = wavefronts;
+  // What the banks move at once.
+  constexpr std::uint32_t bytes_of_banks = 128;
+  const std::uint32_t bytes = static_cast<std::uint32_t>(lanes) * instruction.width;
+  entry.needed = std::max((bytes + bytes_of_banks - 1) / bytes_of_banks, 1u);
   return entry.origin.load;
 }
 
