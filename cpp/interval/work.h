@@ -13,7 +13,8 @@
 
 namespace warpstack::interval {
 
-/// What a warp waits for that waits for the result of a row of the instruction table, beside memory.
+/// What it is, beside memory, that a warp waits for where it waits for a row of the instruction
+/// table.
 struct RowWait {
   bool is_shared = false;
   bool is_barrier = false;

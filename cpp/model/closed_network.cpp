@@ -85,9 +85,9 @@ class Shown {
 
  private:
   static constexpr std::array<StackDetail, num_resources> usual = {
-      StackDetail::issue,     StackDetail::units,        StackDetail::units,
+      StackDetail::issue,           StackDetail::units,     StackDetail::units,
       StackDetail::load_store_unit, StackDetail::send_port, StackDetail::receive_port,
-      StackDetail::network,   StackDetail::network,      StackDetail::slices,
+      StackDetail::network,         StackDetail::network,   StackDetail::slices,
       StackDetail::dram_bandwidth};
   struct Share {
     StackDetail detail = StackDetail::issue;
@@ -638,8 +638,9 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     solution.busy_sms = launch.phases[p].busy_sms;
     const auto* known =
         std::ranges::find(solutions.data(), &solution, solution.busy_sms, &Solution::busy_sms);
-    solution.trips =
-        known != &solution ? known->trips : round_trips(demands, solution.busy_sms, shown, parameters);
+    solution.trips = known != &solution
+                         ? known->trips
+                         : round_trips(demands, solution.busy_sms, shown, parameters);
     solution.stations[lsu].demand += of_places;
     solution.stations[lsu].capacity_cycles += of_places;
     const double lines = demands.missing_lines;

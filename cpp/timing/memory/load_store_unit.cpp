@@ -51,8 +51,7 @@ StackDetail LoadStoreUnit::cause_of_waiting() const {
     return first.lines.size() > 1 || first.passes > 1 ? StackDetail::tags
                                                       : StackDetail::load_store_unit;
   }
-  return first.wavefronts > first.needed ? StackDetail::bank_conflicts
-                                         : StackDetail::shared_memory;
+  return first.wavefronts > first.needed ? StackDetail::bank_conflicts : StackDetail::shared_memory;
 }
 
 std::uint32_t LoadStoreUnit::allocate_load() {
@@ -180,6 +179,7 @@ void LoadStoreUnit::dispatch(Cycle now) {
   const Origin& origin = entry.origin;
   if (entry.begun < 0) begin(entry, now);
   free_at_ = now + 1;
+  const bool is_first = entry.next == 0;
   bool is_last = false;
   if (entry.wavefronts > 0) {
     free_at_ = now + config_.gpu.shared_wavefront_cycles;
@@ -214,32 +214,29 @@ void LoadStoreUnit::dispatch(Cycle now) {
     }
     is_last = ++entry.next == entry.lines.size();
   }
-  if (entry.wavefronts == 0) {
-    // Its first turn is that of an instruction.
-    const bool is_first = entry.begun == now;
-    ++waited_for_[is_first ? StackDetail::load_store_unit : StackDetail::tags];
-  }
+  if (most > 0) ++waited_for_[is_first ? StackDetail::load_store_unit : StackDetail::tags];
   if (!is_last) return;
   const Cycle until = entry.begun + interval_of(entry);
   if (until > free_at_) {
-    waited_for_[entry.wavefronts > 0 ? StackDetail::shared_memory
-                : entry.passes > config_.gpu.lsu_interval ? StackDetail::tags
-                                        : StackDetail::load_store_unit] += until - free_at_;
+    const bool is_for_banks = entry.passes > config_.gpu.lsu_interval;
+    waited_for_[most == 0      ? StackDetail::shared_memory
+                : is_for_banks ? StackDetail::tags
+                               : StackDetail::load_store_unit] += until - free_at_;
     free_at_ = until;
   }
   queue_.pop();
 }
 
 StackDetail LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
-                                      const memory::ByteMasks* bytes,
-                                      const memory::SectorLanes* lanes, Cycle now) {
+                                   const memory::ByteMasks* bytes,
+                                   const memory::SectorLanes* lanes, Cycle now) {
   if (origin.kind == trace::MemoryKind::store) return look_up_store(origin, access, *bytes, now);
   if (origin.is_atomic()) return look_up_atomic(origin, access, *bytes, *lanes, now);
   return look_up_load(origin, access, now);
 }
 
 StackDetail LoadStoreUnit::look_up_load(const Origin& origin, const memory::LineAccess& access,
-                                           Cycle now) {
+                                        Cycle now) {
   const bool is_local = access.line >= first_local_line_;
   if (!reaches_l1(origin, access.line)) {
     if (!noc_has_room()) return room;
@@ -314,7 +311,7 @@ StackDetail LoadStoreUnit::look_up_load(const Origin& origin, const memory::Line
 }
 
 StackDetail LoadStoreUnit::look_up_store(const Origin& origin, const memory::LineAccess& access,
-                                            const memory::ByteMasks& bytes, Cycle now) {
+                                         const memory::ByteMasks& bytes, Cycle now) {
   if (!noc_has_room()) return room;
   const std::uint32_t set = l1_.set_of(access.line);
   const memory::SectorMask fetched = l1_.write_fetch(set, access.line, access.mask, bytes);
@@ -360,8 +357,8 @@ StackDetail LoadStoreUnit::look_up_store(const Origin& origin, const memory::Lin
 }
 
 StackDetail LoadStoreUnit::look_up_atomic(const Origin& origin, const memory::LineAccess& access,
-                                             const memory::ByteMasks& bytes,
-                                             const memory::SectorLanes& lanes, Cycle now) {
+                                          const memory::ByteMasks& bytes,
+                                          const memory::SectorLanes& lanes, Cycle now) {
   if (!noc_has_room()) return room;
   l1_.invalidate(l1_.set_of(access.line), access.line, access.mask);
   send(access.line, access.mask,
