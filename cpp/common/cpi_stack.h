@@ -83,7 +83,7 @@ enum class StackDetail : std::uint8_t {
   dram_bandwidth,
   dram_rows,         ///< to be opened
   dram_turnarounds,  ///< between reads and writes
-  l2_mshrs,          ///< MSHRs, their targets and places of L2
+  l2_mshrs,          ///< of L2, and their targets
 };
 constexpr auto names_of(StackDetail) {
   return enum_names("detail of a CPI stack", "issue", "idle", "arithmetic", "units",

@@ -182,7 +182,7 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
   if (!fetched && waits_for == 0 && packet.needs_reply() && replies_.size() >= capacity_) {
     return Wait::reply;
   }
-  if (fetched && !can_take(packet)) return wait_for_mshr();
+  if (fetched && !can_take(packet)) return Wait::dram;
 
   mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if (mask & packet.mask & ~fetched) mshrs_.add_target(mshr, id);
@@ -239,7 +239,7 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
       !tags_.contains(packet.set, packet.line) || l2.write_miss == memory::WriteMiss::no_allocate;
   if (needs_dram && !channel_.has_room()) return Wait::dram;
   if (packet.needs_reply() && replies_.size() >= capacity_) return Wait::reply;
-  if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return wait_for_mshr();
+  if (l2.write_miss != memory::WriteMiss::no_allocate && !can_take(packet)) return Wait::dram;
 
   mshrs_.for_each(packet.line, [&](std::uint32_t mshr, memory::SectorMask mask) {
     if (mask & passed) mshrs_.add_target(mshr, Packet::nobody);

@@ -152,7 +152,7 @@ class L2Slice {
   Ticks waits_since_ = 0;
   Ticks waited_for_dram_ = 0;
   Ticks waited_for_reply_ = 0;
-  bool lacks_mshr_ = false;  ///< where it waits for DRAM: an MSHR, its target or a place
+  bool lacks_mshr_ = false;  ///< it waits for DRAM: for an MSHR or a target of one
   SliceWaits waited_for_;
   Ticks last_write_ = -1;
 };
