@@ -131,7 +131,7 @@ _WORDS = {
         _DATA,
         "fewer writes among the reads",
     ),
-    "l2_mshrs": ("MSHRs and places of L2", _DATA, "fewer misses in L2"),
+    "l2_mshrs": ("MSHRs of L2, and their targets", _DATA, "fewer misses in L2"),
 }
 
 #: What each detail of a CPI stack is, in the order of the components.

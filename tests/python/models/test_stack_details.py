@@ -23,8 +23,8 @@ def parts_of(details):
 
 def both(kernel, gpu):
     """Return the details of the simulator and of the model, as shares of the CPI."""
-    simulated = ws.simulate(kernel, gpu)[0]
-    [profile] = ws.interval_profile(kernel, gpu)
+    simulated = ws.simulate(kernel, gpu)
+    profile = ws.interval_profile(kernel, gpu)
     predicted = ws.models.evaluate(profile, gpu, "closed_network")
     return [
         {name: cycles / one.cpi for name, cycles in one.cpi_details.items()}
@@ -48,11 +48,11 @@ def test_details_stand_in_the_order_of_their_components():
 @settings(max_examples=rounds(150), suppress_health_check=[HealthCheck.too_slow])
 @given(kernels(mbarriers=True, spread_code=True), gpus())
 def test_details_sum_to_the_components(kernel, gpu):
-    result = ws.simulate(kernel, gpu)[0]
+    result = ws.simulate(kernel, gpu)
     # The simulator counts in whole parts of slots.
     assert parts_of(result._core.details) == pytest.approx(result._core.slots, rel=1e-12, abs=0)
-    profiles = ws.interval_profile(kernel, gpu)
-    prediction = ws.models.evaluate(profiles[0], gpu, "closed_network")
+    profile = ws.interval_profile(kernel, gpu)
+    prediction = ws.models.evaluate(profile, gpu, "closed_network")
     for one in (result, prediction):
         assert list(one.cpi_details) == list(DETAILS)
         assert min(one.cpi_details.values()) >= 0
@@ -66,7 +66,7 @@ def test_details_sum_to_the_components(kernel, gpu):
 def test_models_of_the_papers_have_none():
     kernel = ws.patterns.KernelBuilder("one", grid=1, block=32)
     kernel.emit("FADD", dst=4, src=4)
-    [profile] = ws.interval_profile(kernel.build(), "a100")
+    profile = ws.interval_profile(kernel.build(), "a100")
     prediction = ws.models.evaluate(profile, "a100", "mdm")
     assert prediction.cpi_details == {}
     with pytest.raises(ws.InputError, match=r"mdm tells only the components .* closed_network"):
@@ -116,7 +116,7 @@ def test_lanes_that_meet_in_a_word_show_as_atomics():
         assert largest(details, *COMPONENTS) in ("atomics", "l2_atomics")
 
 
-def naive_transpose(n, gpu):
+def naive_transpose(n):
     """Return a transpose that stores a column of sectors per warp."""
     k = ws.patterns.KernelBuilder("naive", grid=n * n // 256, block=256)
     column, row = k.thread % n, k.thread // n
@@ -127,7 +127,7 @@ def naive_transpose(n, gpu):
 
 
 def test_a_naive_transpose_waits_for_slices():
-    for details in both(naive_transpose(512, "a100"), ws.gpu("a100")):
+    for details in both(naive_transpose(512), ws.gpu("a100")):
         assert largest(details, "noc") == "slices"
         assert details["slices"] > 0.2
 
@@ -138,7 +138,7 @@ def row(gpu, *steps, warps=1):
     for opcode, arguments in steps:
         k.emit(opcode, **arguments(k) if callable(arguments) else arguments)
     kernel = k.build()
-    result = ws.simulate(kernel, gpu)[0]
+    result = ws.simulate(kernel, gpu)
     return {n: round(v * result.instructions, 6) for n, v in result.cpi_details.items() if v > 0}
 
 
