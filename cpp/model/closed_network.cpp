@@ -40,7 +40,7 @@ using Stations = std::array<Station, num_resources>;
 
 using Details = DetailedStack<double>;
 
-double sum(const Details& details) { return std::accumulate(details.begin(), details.end(), 0.0); }
+double total_of(const Details& details) { return std::accumulate(details.begin(), details.end(), 0.0); }
 
 using Services = std::array<double, num_resources>;
 
@@ -54,15 +54,15 @@ class Shown {
       return all > 0 ? std::clamp(part / all, 0.0, 1.0) : 0.0;
     };
     const double unit = demands.lsu_cycles;
-    shares_[lsu] = {{StackDetail::tags, of(demands.tag_cycles, unit)},
-                    {StackDetail::shared_memory, of(demands.shared_cycles, unit)},
-                    {StackDetail::bank_conflicts, of(demands.conflict_cycles, unit)}};
-    shares_[slice] = {{StackDetail::atomics, of(demands.atomic_turns, demands.slice_turns)}};
+    shares_[lsu] = {{{StackDetail::tags, of(demands.tag_cycles, unit)},
+                     {StackDetail::shared_memory, of(demands.shared_cycles, unit)},
+                     {StackDetail::bank_conflicts, of(demands.conflict_cycles, unit)}}};
+    shares_[slice] = {{{StackDetail::atomics, of(demands.atomic_turns, demands.slice_turns)}}};
     const double transfers = demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs;
     const double turnarounds = turnaround_cycles(demands, gpu);
     const double all = transfers + turnarounds;
-    shares_[dram] = {{StackDetail::dram_turnarounds, of(turnarounds, all)},
-                     {StackDetail::dram_rows, of(transfers * (1 - gpu.dram_efficiency), all)}};
+    shares_[dram] = {{{StackDetail::dram_turnarounds, of(turnarounds, all)},
+                      {StackDetail::dram_rows, of(transfers * (1 - gpu.dram_efficiency), all)}}};
   }
 
   /// Adds cycles at a station.
@@ -290,7 +290,7 @@ double place_waits(const interval::ResourceDemands& demands, const ModelParamete
 
 /// Adds `cycles` to the parts of a stack as `shares` are.
 void divide(double cycles, const Details& shares, Details& stack) {
-  const double total = sum(shares);
+  const double total = total_of(shares);
   if (total <= 0) {
     stack[StackDetail::arithmetic] += cycles;
     return;
@@ -371,11 +371,11 @@ Details lost_to(const interval::ResourceDemands& demands, const Solution& soluti
   // What a bound adds is waiting at the station that sets it; of a bound by MSHRs, in the queues of
   // the trips that hold them, or for the MSHRs alone.
   const double rest = std::max(
-      warps / solution.rate - alone.sum() - sum(time) - residence(stations[issue], solution.rate),
+      warps / solution.rate - alone.sum() - total_of(time) - residence(stations[issue], solution.rate),
       0.0);
   // Both may be the capacity of one station; rounding does not decide.
   if (solution.trip_rate < solution.of_warps.bounded() * (1 - 1e-9)) {
-    if (sum(solution.trips.queues) > 0) {
+    if (total_of(solution.trips.queues) > 0) {
       divide(rest, solution.trips.queues, time);
     } else {
       wait_for_mshr(rest);
@@ -404,7 +404,7 @@ Details lost_to(const interval::ResourceDemands& demands, const Solution& soluti
     }
   }
   // A warp loses the same share of its time alone as of the rest.
-  const double all = alone.sum() + sum(time);
+  const double all = alone.sum() + total_of(time);
   const double lost = std::max(1 / solution.rate - issue_cycles, 0.0) * warps;
   time += alone.by_cause(all > 0 ? lost / all : 0);
   return time;

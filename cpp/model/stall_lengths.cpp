@@ -9,12 +9,12 @@ namespace warpstack::model {
 namespace {
 
 static_assert(interval::stall_causes[0] == StackComponent::dep);
-constexpr std::size_t shared = interval::num_stall_causes;
-constexpr std::size_t conflicts = shared + 1;
-constexpr std::size_t barriers = shared + 2;
+constexpr std::size_t of_shared = interval::num_stall_causes;
+constexpr std::size_t of_conflicts = of_shared + 1;
+constexpr std::size_t of_barriers = of_shared + 2;
 
 /// Cycles of a stall by detail.
-DetailShares details_of(const interval::IntervalColumns& intervals, std::size_t i,
+DetailShares stall_details_of(const interval::IntervalColumns& intervals, std::size_t i,
                         const std::vector<interval::RowWait>* row_waits) {
   DetailShares cycles{};
   for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
@@ -25,10 +25,10 @@ DetailShares details_of(const interval::IntervalColumns& intervals, std::size_t 
     return cycles;
   }
   const interval::RowWait& wait = (*row_waits)[static_cast<std::size_t>(row)];
-  if (wait.is_barrier) std::swap(cycles[0], cycles[barriers]);
+  if (wait.is_barrier) std::swap(cycles[0], cycles[of_barriers]);
   if (wait.is_shared) {
-    cycles[conflicts] = cycles[0] * wait.conflicts;
-    cycles[shared] = cycles[0] - cycles[conflicts];
+    cycles[of_conflicts] = cycles[0] * wait.conflicts;
+    cycles[of_shared] = cycles[0] - cycles[of_conflicts];
     cycles[0] = 0;
   }
   return cycles;
@@ -47,7 +47,7 @@ StallLengths::StallLengths(const interval::IntervalColumns& intervals,
   for (const auto& [length, i] : stalls) {
     ++sums.count;
     sums.cycles += length;
-    const DetailShares cycles = details_of(intervals, i, row_waits);
+    const DetailShares cycles = stall_details_of(intervals, i, row_waits);
     for (std::size_t c = 0; c < cycles.size(); ++c) {
       sums.cycles_of[c] += cycles[c];
       sums.shares_of[c] += cycles[c] / length;
@@ -65,7 +65,7 @@ StallShares StallLengths::uncovered(double share) const {
   const DetailShares details = uncovered_details(share);
   StallShares result{};
   std::copy_n(details.begin(), result.size(), result.begin());
-  result[0] += details[shared] + details[conflicts] + details[barriers];
+  result[0] += details[of_shared] + details[of_conflicts] + details[of_barriers];
   return result;
 }
 
