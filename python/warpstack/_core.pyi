@@ -7,6 +7,7 @@ from typing_extensions import Buffer
 
 __version__: str
 STACK_COMPONENTS: tuple[str, ...]
+STACK_DETAILS: dict[str, str]
 ENUM_NAMES: dict[str, tuple[str, ...]]
 SECTOR_BYTES: int
 GPU_FIELDS: tuple[GpuField, ...]
@@ -319,6 +320,8 @@ class SimulationResult:
     @property
     def slots(self) -> dict[str, float]: ...
     @property
+    def details(self) -> dict[str, float]: ...
+    @property
     def store_slots(self) -> float: ...
     @property
     def critical_cycles(self) -> float: ...
@@ -422,6 +425,10 @@ class CodeWalk:
 class ResourceDemands:
     loads: float
     lsu_cycles: float
+    tag_cycles: float
+    shared_cycles: float
+    conflict_cycles: float
+    atomic_turns: float
     read_misses: float
     misses_past_l1: float
     read_bytes: float

@@ -102,6 +102,9 @@ class Prediction:
         `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``,
         ``l2``, ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for
         MSHRs), ``noc`` and ``queue`` (waiting for NoC and DRAM bandwidth).
+    cpi_details
+        `cpi_stack` one level below (`warpstack.models.STACK_DETAILS`), summing to it; empty of models
+        other than ``closed_network``, which tell only the components apart.
     card_doubt
         Half the width of the range of `cycles`, as a logarithm, that guessed values of the GPU make; 0
         where nobody asked for it.
@@ -115,6 +118,7 @@ class Prediction:
     ipc: float
     cpi: float
     cpi_stack: dict[str, float]
+    cpi_details: dict[str, float] = field(default_factory=dict, repr=False)
     card_doubt: float = field(default=0.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +128,7 @@ class Prediction:
     def _computed(cls, **values: Any) -> Prediction:
         """Return one without the checks, which take longer than a model."""
         made = object.__new__(cls)
-        vars(made).update(values)
+        vars(made).update({"cpi_details": {}, **values})
         return made
 
     def _repr_html_(self) -> str:
@@ -312,6 +316,9 @@ def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:
     waits, slower = _limits(cpi, cycles, busy, ended)
     stack = {part: value * slower for part, value in cpi_stack.items()}
     stack["dep"] = (dep + waits) * slower
+    details = {name: value * slower for name, value in result.get("cpi_details", {}).items()}
+    if details:
+        details["units"] += waits * slower
     cycles = busy * slower
     return Prediction._computed(
         model=model,
@@ -322,6 +329,7 @@ def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:
         ipc=instructions / cycles,
         cpi=(cpi + waits) * slower,
         cpi_stack=stack,
+        cpi_details=details,
     )
 
 
@@ -594,10 +602,12 @@ def predicted_rows(
     progress: bool = False,
     memo: Recent | None = None,
     reasons: bool = False,
+    details: list[dict[str, float]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
     With `reasons` they have ``reason`` and ``gain``, which say nothing for samples and with a `client`.
+    `details` takes the `Prediction.cpi_details` of each row; it stays empty for samples and with a `client`.
     `memo` keeps the representative warps and what the caches did where all SMs were simulated, for whoever
     asks why.
     """
@@ -650,6 +660,8 @@ def predicted_rows(
         for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
             predictions = _evaluate_each(gpu, tuple(wanted), found)
             for one in predictions:
+                if details is not None:
+                    details.append(one.cpi_details)
                 values = values_of_row(one, gpu, profiler)
                 rows.append(row(found.kernel, gpu, one.model, values, settings))
             if seeker is not None:

@@ -467,6 +467,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.models.evaluate, profile=g.profile, gpu=g.gpu, model="closed_network")
     add(ws.models.fields_used, models=["closed_network"])
     add(ws.models.names)
+    add(ws.models.stack_details, result=g.result)
     add(
         ws.predict,
         **app,

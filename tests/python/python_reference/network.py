@@ -3,7 +3,23 @@
 import itertools
 import math
 
-CAUSES = ("dep", "l1", "l2", "dram")
+#: What the stalls of a warp alone are for, by detail of the stack.
+CAUSES = (
+    *("arithmetic", "l1_latency", "l2_latency", "dram_latency"),
+    *("shared_memory", "bank_conflicts", "barriers"),
+)
+#: The components of stacks, with their details.
+COMPONENTS = {
+    "base": ["issue"],
+    "dep": ["arithmetic", "units", "shared_memory", "bank_conflicts", "barriers", "instruction_fetch"],
+    "l1": ["l1_latency", "load_store_unit", "tags"],
+    "l2": ["l2_latency"],
+    "dram": ["dram_latency"],
+    "mshr": ["mshrs", "places"],
+    "noc": ["send_port", "receive_port", "network", "slices", "atomics"],
+    "queue": ["dram_bandwidth", "dram_rows", "dram_turnarounds"],
+}
+DETAILS = [detail for details in COMPONENTS.values() for detail in details]
 
 #: Levels of memory, and cycles of their round trips on the reference machine.
 LEVELS = {"l1": 25, "l2": 120, "dram": 340}
@@ -244,16 +260,14 @@ def uncovered(stalls, share):
     }
 
 
-#: Where waiting shows in the stack.
+#: Where waiting shows in the stack, but for what `shown` divides.
 SHOWN = {
-    "tensor": "dep",
-    "unit": "dep",
-    "send": "noc",
-    "receive": "noc",
-    "request": "noc",
-    "reply": "noc",
-    "slice": "noc",
-    "dram": "queue",
+    "tensor": "units",
+    "unit": "units",
+    "send": "send_port",
+    "receive": "receive_port",
+    "request": "network",
+    "reply": "network",
 }
 #: Latencies of the reference machine: L2, and what DRAM adds.
 REFERENCE_L2, REFERENCE_DRAM = 120, 220
@@ -282,6 +296,41 @@ def services(d, gpu):
     at_dram *= d["dram_imbalance"]
     shared = {"request": sent * noc, "reply": d["read_bytes"] * noc}
     return own, shared | {"slice": at_slice, "dram": at_dram}
+
+
+def turnarounds(d, gpu):
+    """Return the cycles of DRAM, of an instruction, for its turns between reads and writes."""
+    written = d["dram_write_bytes"]
+    read = d["dram_bytes"] - written
+    if not written * read:
+        return 0
+    requests = d["dram_bytes"] / gpu["l2_sector_bytes"]
+    return requests * read * written / d["dram_bytes"] ** 2 * gpu["dram_turnaround_cycles"]
+
+
+def shown(name, d, gpu):
+    """Return the share of each detail in the time at a station."""
+    if name == "lsu":
+        parts = {
+            "tags": d.get("tag_cycles", 0),
+            "shared_memory": d.get("shared_cycles", 0),
+            "bank_conflicts": d.get("conflict_cycles", 0),
+        }
+        all_, usual = d["lsu_cycles"], "load_store_unit"
+    elif name == "slice":
+        parts, all_, usual = {"atomics": d.get("atomic_turns", 0)}, d["slice_turns"], "slices"
+    elif name == "dram":
+        moving = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
+        turning = turnarounds(d, gpu)
+        parts = {
+            "dram_turnarounds": turning,
+            "dram_rows": moving * (1 - gpu["dram_efficiency"]),
+        }
+        all_, usual = moving + turning, "dram_bandwidth"
+    else:
+        return {SHOWN[name]: 1}
+    shares = {detail: part / all_ if all_ else 0 for detail, part in parts.items()}
+    return shares | {usual: 1 - sum(shares.values())}
 
 
 def awaited(d):
@@ -384,7 +433,7 @@ def one_after_another(launch, d, gpu, places):
 
 
 def predict(launch, demands, stalls, gpu, store_cycles=0.0):
-    """Return (cycles, stack per instruction of the mean SM).
+    """Return (cycles, stack per instruction of the mean SM, the same by detail).
 
     launch: as from `play`; demands: a dictionary per instruction; stalls: of the representative warp,
     [{cause: cycles}]; gpu: parameters by name; store_cycles: per instruction, of those alone, waiting for
@@ -422,16 +471,16 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         parts = uncovered(stalls, share)
         stalled = max(think - for_stores, 0)
         time = {cause: stalled * parts[cause] for cause in CAUSES}
-        time["dep"] += stalled * max(1 - sum(parts.values()), 0)
-        time["l2"] += for_stores
+        time["arithmetic"] += stalled * max(1 - sum(parts.values()), 0)
+        time["l2_latency"] += for_stores
         return time
 
     def show(where, name, cycles):
         if name == "lsu":
-            where["mshr"] += cycles * of_places
-            where["l1"] += cycles * (1 - of_places)
-        else:
-            where[SHOWN[name]] += cycles
+            where["places"] += cycles * of_places
+            cycles *= 1 - of_places
+        for detail, share in shown(name, d, gpu).items():
+            where[detail] += cycles * share
 
     def trips(busy):
         """Return misses per cycle of an SM whose MSHRs are all taken, a trip's queues and latency."""
@@ -499,10 +548,10 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             everybody = max(s * ratio for s in shared.values())
             then_alone = holding / trips(1)[0]
             rate = min(free, max(misses / holding, 1 / (everybody + then_alone)))
-        where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
+        where = dict.fromkeys(DETAILS, 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
-        where["dep"] += visits.pop("tensor") + visits.pop("unit")
+        where["units"] += visits.pop("tensor") + visits.pop("unit")
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
@@ -510,8 +559,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
         def wait_for_mshr(cycles):
             """Others pass L1 meanwhile, at times."""
-            where["l1"] += cycles * passing
-            where["mshr"] += cycles * (1 - passing)
+            where["load_store_unit"] += cycles * passing
+            where["mshrs"] += cycles * (1 - passing)
 
         rest = max(warps / rate - own_time - sum(where.values()) - issuing, 0)
         if rate < free * (1 - 1e-9):
@@ -527,10 +576,11 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             # No more is on its way than there are MSHRs.
             held = gpu["l1_mshrs"] / holding / rate
             most = d["missing_loads"] * max(held - latency, 0)
-            waiting = where["noc"] + where["queue"]
+            queued = COMPONENTS["noc"] + COMPONENTS["queue"]
+            waiting = sum(where[name] for name in queued)
             if waiting > most:
                 wait_for_mshr(waiting - most)
-                where |= {name: where[name] * most / waiting for name in ("noc", "queue")}
+                where |= {name: where[name] * most / waiting for name in queued}
         lost, all_time = warps / rate - warps * issue, own_time + sum(where.values())
         for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0, own_time).items():
             where[cause] += cycles
@@ -572,26 +622,29 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             drain = max(alone_ + after_stores, min(most * pace, work))
             drained = n * issue + min(drain + at_burst, max(drain, work + longer))
             cycles = max(cycles, min(drained, latest + at_burst))
-    stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
+    stack = dict.fromkeys(DETAILS, 0.0)
 
     def divide(value, where):
         for part, share in where.items():
             if sum(where.values()) > 0:
                 stack[part] += value * share / sum(where.values())
-            elif part == "dep":
+            elif part == "arithmetic":
                 stack[part] += value
 
     instructions = 0
     for phase, (time, _, where) in solved.items():
         depth = depths[phase]
-        stack["base"] += depth * phase[0] * issue
+        stack["issue"] += depth * phase[0] * issue
         divide(depth * shorter * max(time - phase[0] * issue, 0), where)
-        stack["dep"] += depth * (with_code(time) - time) * shorter
+        stack["instruction_fetch"] += depth * (with_code(time) - time) * shorter
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
     if port := gpu["noc_sm_bytes_per_cycle"]:
         cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
     if first_access:
         # No load waits for a place yet.
-        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += of_burst * shorter
-    return cycles, {part: value / instructions for part, value in stack.items()}
+        for detail, share in shown(slowest, d, gpu).items():
+            stack[detail] += of_burst * shorter * share
+    found = {detail: value / instructions for detail, value in stack.items()}
+    parts = {part: sum(found[name] for name in names) for part, names in COMPONENTS.items()}
+    return cycles, parts, found
