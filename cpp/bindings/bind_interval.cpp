@@ -49,7 +49,7 @@ interval::IntervalColumns columns_from_dict(const py::dict& fields) {
 }
 
 /// A column as a read-only NumPy view that keeps the profile alive.
-template <std::vector<double> interval::IntervalColumns::* member>
+template <std::vector<double> interval::IntervalColumns::*member>
 py::array column_view(const py::object& self) {
   const auto& columns = self.cast<const interval::IntervalColumns&>();
   return view_of(std::span<const double>(columns.*member), self);
@@ -103,6 +103,7 @@ void bind_work(py::module_& module) {
       .def_readwrite("hit_bytes", &interval::ResourceDemands::hit_bytes)
       .def_readwrite("slice_turns", &interval::ResourceDemands::slice_turns)
       .def_readwrite("hottest_slice_turns", &interval::ResourceDemands::hottest_slice_turns)
+      .def_readwrite("crowded_slice_turns", &interval::ResourceDemands::crowded_slice_turns)
       .def_readwrite("most_read_bytes", &interval::ResourceDemands::most_read_bytes)
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)
@@ -146,7 +147,7 @@ void bind_work(py::module_& module) {
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
       .def("columns",
            [](const interval::PhaseList& list) {
-             const auto column = [&list](double interval::Phase::* member) {
+             const auto column = [&list](double interval::Phase::*member) {
                return column_of<double>(list.phases,
                                         [member](const interval::Phase& p) { return p.*member; });
              };

@@ -33,6 +33,9 @@ struct ResourceDemands {
   /// Bytes of the DRAM channel that moves most over those of the mean one.
   double dram_imbalance = 1;
   double hottest_slice_turns = 0;  ///< as if all slices took as many as the one that takes most
+  /// As if, in each short while, all slices took as many as the one that then takes most
+  /// (MemoryProfile::slice_crowding); counts from `hottest_slice_turns` on.
+  double crowded_slice_turns = 0;
   /// `read_bytes` of the SM that gets most, per instruction of all SMs.
   double most_read_bytes = 0;
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the
