@@ -49,7 +49,7 @@ interval::IntervalColumns columns_from_dict(const py::dict& fields) {
 }
 
 /// A column as a read-only NumPy view that keeps the profile alive.
-template <std::vector<double> interval::IntervalColumns::*member>
+template <std::vector<double> interval::IntervalColumns::* member>
 py::array column_view(const py::object& self) {
   const auto& columns = self.cast<const interval::IntervalColumns&>();
   return view_of(std::span<const double>(columns.*member), self);
@@ -147,7 +147,7 @@ void bind_work(py::module_& module) {
       .def_readonly("first_all_warps", &interval::PhaseList::first_all_warps)
       .def("columns",
            [](const interval::PhaseList& list) {
-             const auto column = [&list](double interval::Phase::*member) {
+             const auto column = [&list](double interval::Phase::* member) {
                return column_of<double>(list.phases,
                                         [member](const interval::Phase& p) { return p.*member; });
              };

@@ -640,7 +640,7 @@ def predicted_rows(
         return untried(_sampled_rows(pipeline, gpu, wanted, share, options, progress))
     settings = settings_of(options)
     rows = []
-    evaluators = Evaluators(prediction_of, _cycles_on)
+    evaluators = Evaluators(prediction_of, cycles_on)
     seeker = Seeker(pipeline, gpu, wanted, evaluators) if reasons else None
     # Launches differ in length: the time left is about right if it is counted in instructions.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
@@ -659,9 +659,7 @@ def predicted_rows(
     return rows if seeker is None else _with_reasons(rows, wanted, seeker)
 
 
-def _cycles_on(
-    profile: IntervalProfile, gpus: Sequence[Gpu], model: str
-) -> npt.NDArray[np.float64]:
+def cycles_on(profile: IntervalProfile, gpus: Sequence[Gpu], model: str) -> npt.NDArray[np.float64]:
     """Return the cycles of a launch on GPUs that differ only in what the models read."""
     return evaluate_all([profile], gpus, model)["cycles"][:, 0]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from configurations import memory_config
 
 import warpstack as ws
+from configurations import memory_config
 from effort import rounds
 from python_reference.memory import PlainMemorySystem
 

@@ -563,8 +563,8 @@ class PlainMemorySystem:
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp).
 
-        `slice_turns`, `slice_crowding`, `slice_dram_sectors`, `place_wait_cycles` and `read_sectors` (by L1) are then of
-        this kernel.
+        `slice_turns`, `slice_crowding`, `slice_dram_sectors`, `place_wait_cycles` and `read_sectors` (by
+        L1) are then of this kernel.
         """
         totals, rows, observed = Counter(), {}, []
         self.now, self.under_way = None, {}  # of the turn that L2 serves; place -> fetches

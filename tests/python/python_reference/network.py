@@ -488,9 +488,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         at_unit = at_units(d, gpu)
         stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
-        stations |= {
-            name: (s, busy_with[name] * ratio, all_warps) for name, s in shared.items()
-        }
+        stations |= {name: (s, busy_with[name] * ratio, all_warps) for name, s in shared.items()}
         # Warps do not wait for their stores.
         for part in services(awaited(d), gpu):
             for name in part.keys() - {"lsu"}:
