@@ -20,7 +20,8 @@ def table_of(app, gpu, models=("closed_network",), **how):
     found = ws.validation.what_if(app, gpu, models, simulate=False, **how)
     found = found[found["change"] != "baseline"]
     words = [
-        " and ".join(CHANGES[one].words for one in change.split(" + ")) for change in found["change"]
+        " and ".join(CHANGES[one].words for one in change.split(" + "))
+        for change in found["change"]
     ]
     return found.assign(words=words).set_index(["model", "words"])["speedup"]
 
@@ -166,7 +167,9 @@ class TestPairs:
 
     def test_the_simulator_agrees(self):
         table = ws.validation.what_if(self.kernel(), self.gpu(0.68))
-        pair = table[table["change"] == "2 x DRAM bandwidth + 2 x NoC"].set_index("model")["speedup"]
+        pair = table[table["change"] == "2 x DRAM bandwidth + 2 x NoC"].set_index("model")[
+            "speedup"
+        ]
         assert set(pair.index) == {"closed_network", "simulation"}
         assert pair["simulation"] > 1.5
 

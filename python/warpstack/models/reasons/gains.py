@@ -97,10 +97,19 @@ class Seeker:
         The GPU as it is, and the models.
     evaluators
         What evaluates them.
+    with_caches
+        Whether to simulate changes of the caches. Where what these do is a sample, they are not: a launch has
+        no best change then if one of them may be it.
     """
 
     def __init__(
-        self, pipeline: Pipeline, gpu: Gpu, models: Sequence[str], evaluators: Evaluators
+        self,
+        pipeline: Pipeline,
+        gpu: Gpu,
+        models: Sequence[str],
+        evaluators: Evaluators,
+        *,
+        with_caches: bool = True,
     ) -> None:
         self._pipeline = pipeline
         self._gpu = gpu
@@ -113,6 +122,7 @@ class Seeker:
             if not CHANGES[name].moves_caches:
                 self._intervals.setdefault(interval_values(one), []).append(name)
         # Those on which others depend come first.
+        self._with_caches = with_caches
         caches = [name for name in self._changed if CHANGES[name].moves_caches]
         self._caches = sorted(caches, key=lambda name: name in _ONLY_AFTER)
         self._pairs: Pairs | None = None  # made when they are asked for
@@ -185,7 +195,8 @@ class Seeker:
 
     def best(self) -> list[dict[str, Best]]:
         """Return the best change of each launch that was seen, by model."""
-        self._simulate()
+        if self._with_caches:
+            self._simulate()
         return [{model: one.best() for model, one in tried.items()} for tried in self._seen]
 
 
@@ -215,6 +226,12 @@ class _Found:
 
         Where none gains much, it is the pair that does.
         """
+        if any(
+            cycles < self.least * (1 - _SAME)
+            for name, (_, cycles) in self.at_least.items()
+            if name not in self.cycles and self.may_follow(name)
+        ):
+            return NO_BEST
         found = best_pair(self.base, self.cycles, self.pairs)
         if found is not None:
             pair, gain = found
