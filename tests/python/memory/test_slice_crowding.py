@@ -7,6 +7,8 @@ import warpstack as ws
 from configurations import memory_config
 from effort import rounds
 from python_reference.memory import PlainMemorySystem
+from warpstack import _core
+from warpstack._util.choices import order_of
 
 
 def transpose(pitch, rows=256, bytes_before=0):
@@ -61,6 +63,16 @@ def test_a_sample_of_sms_has_nearly_the_same():
     sampled = ws.simulate_caches(kernel, gpu(), sample_sms=0.25)
     assert sampled.sampled_sms
     assert sampled._core.slice_crowding == pytest.approx(exact._core.slice_crowding, rel=0.1)
+
+
+def test_families_of_caches_have_that_of_the_recorded_order():
+    kernel, order = transpose(512, rows=512), order_of("timed")
+    system = ws.memory.MemorySystem(gpu(), access_order="timed")
+    recording = _core.record_order(system._core, kernel._core)
+    sizes = [gpu()._core, gpu(l1_size_kib=2 * gpu().l1_size_kib)._core]
+    profiles, _ = _core.replay_order([kernel._core], [recording], sizes, order, 1.0, False, 0.0)
+    exact = ws.simulate_caches(kernel, gpu())._core.slice_crowding
+    assert {one.slice_crowding for one in profiles[0]} == {exact}
 
 
 def test_a_padded_pitch_helps_in_closed_network():
