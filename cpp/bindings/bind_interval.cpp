@@ -107,6 +107,7 @@ void bind_work(py::module_& module) {
       .def_readwrite("hit_bytes", &interval::ResourceDemands::hit_bytes)
       .def_readwrite("slice_turns", &interval::ResourceDemands::slice_turns)
       .def_readwrite("hottest_slice_turns", &interval::ResourceDemands::hottest_slice_turns)
+      .def_readwrite("crowded_slice_turns", &interval::ResourceDemands::crowded_slice_turns)
       .def_readwrite("most_read_bytes", &interval::ResourceDemands::most_read_bytes)
       .def_readwrite("place_wait_l2", &interval::ResourceDemands::place_wait_l2)
       .def_readwrite("place_wait_dram", &interval::ResourceDemands::place_wait_dram)

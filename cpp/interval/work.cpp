@@ -594,6 +594,7 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     demands.hottest_slice_turns =
         std::ranges::max(memory.slice_turns) * static_cast<double>(memory.slice_turns.size());
   }
+  demands.crowded_slice_turns = demands.slice_turns * memory.slice_crowding;
   demands.dram_imbalance = imbalance_of(memory.slice_dram_sectors, options.dram_channels);
   demands.most_read_bytes = static_cast<double>(memory.most_read_sectors * trace::sector_bytes);
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
@@ -629,7 +630,8 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
   demands.posted_requests = demands.write_requests;
   demands.posted_bytes = demands.write_bytes;
   demands.hit_bytes = std::max(demands.read_bytes + demands.write_bytes - demands.dram_bytes, 0.0);
-  demands.slice_turns = demands.hottest_slice_turns = demands.read_misses + demands.write_requests;
+  demands.slice_turns = demands.read_misses + demands.write_requests;
+  demands.hottest_slice_turns = demands.crowded_slice_turns = demands.slice_turns;
   return demands.per(sum(intervals.instructions));
 }
 
@@ -642,7 +644,7 @@ ResourceDemands ResourceDemands::per(double instructions) const {
         &result.read_bytes, &result.write_requests, &result.write_bytes, &result.posted_requests,
         &result.posted_bytes, &result.dram_read_requests, &result.dram_bytes,
         &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
-        &result.hottest_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
+        &result.hottest_slice_turns, &result.crowded_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
         &result.place_wait_dram}) {
     *sum /= instructions;
   }

@@ -47,6 +47,9 @@ struct ResourceDemands {
   double hottest_slice_turns = 0;  ///< as if all slices took as many as the one that takes most
   /// Of `slice_turns`, the further ones of lanes that meet in a word.
   double atomic_turns = 0;
+  /// As if, in each short while, all slices took as many as the one that then takes most
+  /// (MemoryProfile::slice_crowding); counts from `hottest_slice_turns` on.
+  double crowded_slice_turns = 0;
   /// `read_bytes` of the SM that gets most, per instruction of all SMs.
   double most_read_bytes = 0;
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the

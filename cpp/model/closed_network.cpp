@@ -128,6 +128,13 @@ Services services_of(const interval::ResourceDemands& demands, const ModelParame
   return cycles;
 }
 
+/// The same of the capacity of each: slices that are asked unevenly by those under way together
+/// serve less meanwhile, though nobody's own visit takes longer.
+Services busy_times(interval::ResourceDemands demands, const ModelParameters& gpu) {
+  demands.hottest_slice_turns = std::max(demands.hottest_slice_turns, demands.crowded_slice_turns);
+  return services_of(demands, gpu);
+}
+
 /// Only what loads and atomics ask, whose results are waited for.
 interval::ResourceDemands without_posted(interval::ResourceDemands demands) {
   demands.write_requests -= demands.posted_requests;
@@ -138,6 +145,7 @@ interval::ResourceDemands without_posted(interval::ResourceDemands demands) {
   demands.dram_write_bytes = 0;
   const double share = demands.slice_turns > 0 ? std::min(asked / demands.slice_turns, 1.0) : 0;
   demands.hottest_slice_turns *= share;
+  demands.crowded_slice_turns *= share;
   demands.slice_turns *= share;
   return demands;
 }
@@ -178,9 +186,10 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   const double at_unit = unit_cycles(demands, gpu);
   stations[unit] = {at_unit, at_unit / gpu.schedulers, warps / gpu.schedulers, at_unit};
   const Services cycles = services_of(demands, gpu);
+  const Services busy = busy_times(demands, gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
     const double sharers = k < request_network ? 1 : sms;
-    stations[k] = {cycles[k], cycles[k] * sharers, warps * sharers};
+    stations[k] = {cycles[k], busy[k] * sharers, warps * sharers};
   }
   return stations;
 }
@@ -429,7 +438,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   // Stores fetch lines, too.
   loads.dram_bytes = demands.read_misses > 0 ? demands.dram_bytes - demands.dram_write_bytes : 0;
   loads.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes);
-  loads.slice_turns = loads.hottest_slice_turns = loads.read_misses;
+  loads.slice_turns = loads.hottest_slice_turns = loads.crowded_slice_turns = loads.read_misses;
   const Stations stations =
       stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
   // One after the other: the whole burst at one station, a warp's own access at the others.
@@ -457,7 +466,7 @@ double end_of_services(const interval::PhaseList& launch, const interval::Resour
   };
   const interval::TimeOffUnit& off = launch.off_units[0];
   if (off.warps > 0) {
-    Services cycles = services_of(demands, gpu);
+    Services cycles = busy_times(demands, gpu);
     cycles[lsu] += place_waits(demands, gpu);
     const double after = with_stores(off);
     for (std::size_t k = lsu; k < num_resources; ++k) {
@@ -535,7 +544,7 @@ double end_one_after_another(const interval::PhaseList& launch,
     most = std::max(most, instructions);
     rounds = std::max(rounds, sm.rounds);
   }
-  Services cycles = services_of(demands, gpu);
+  Services cycles = busy_times(demands, gpu);
   cycles[issue] = 1 / gpu.issue_rate;
   cycles[tensor] = demands.tensor_cycles / gpu.schedulers;
   cycles[unit] = unit_cycles(demands, gpu) / gpu.schedulers;

@@ -215,6 +215,8 @@ class MemoryProfile:
     @property
     def slice_dram_sectors(self) -> list[int]: ...
     @property
+    def slice_crowding(self) -> float: ...
+    @property
     def atomic_lanes(self) -> list[float]: ...
     @property
     def place_wait_cycles(self) -> list[int]: ...
@@ -445,6 +447,7 @@ class ResourceDemands:
     hit_bytes: float
     slice_turns: float
     hottest_slice_turns: float
+    crowded_slice_turns: float
     most_read_bytes: float
     place_wait_l2: float
     place_wait_dram: float

@@ -44,6 +44,7 @@ DEMANDS = (
     "hit_bytes",
     "slice_turns",
     "hottest_slice_turns",
+    "crowded_slice_turns",
     "most_read_bytes",
     "place_wait_l2",
     "place_wait_dram",
@@ -385,6 +386,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "dram_imbalance": 1,
         "slice_turns": requests.sum() / n,
         "hottest_slice_turns": requests.sum() / n,
+        "crowded_slice_turns": requests.sum() / n,
     }
     moved = demands["read_bytes"] + demands["write_bytes"]
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)

@@ -333,6 +333,13 @@ def shown(name, d, gpu):
     return shares | {usual: 1 - sum(shares.values())}
 
 
+def busy_times(d, gpu):
+    """Return the same of the capacity: together, slices serve what comes unevenly more slowly."""
+    return services(
+        d | {"hottest_slice_turns": max(d["hottest_slice_turns"], d["crowded_slice_turns"])}, gpu
+    )
+
+
 def awaited(d):
     """Return the demands without the writes whose warps go on."""
     kept = d["write_requests"] - d["posted_requests"]
@@ -356,7 +363,7 @@ def end_of_services(launch, d, gpu, places):
         _, before, after, for_stores, parts = off["lsu"]
         stored = min(for_stores, gpu["l2_latency"])
         after += stored
-        own, shared = services(d, gpu)
+        own, shared = busy_times(d, gpu)
         own = own | {"lsu": own["lsu"] + places}
         ends += [before + launch["instructions"] * s + after for s in shared.values() if s]
         for _, n, _, _, rounds, of_rounds in launch["sms"]:
@@ -388,7 +395,8 @@ def first_burst(first, d, gpu, accessing=1):
     fetched = d["dram_bytes"] - d["dram_write_bytes"] if d["read_misses"] else 0
     loads = {"dram_bytes": fetched}
     loads["lsu_cycles"] = max(d["lsu_cycles"] - d["write_requests"], 0)
-    loads |= dict.fromkeys(("slice_turns", "hottest_slice_turns"), d["read_misses"])
+    turns = ("slice_turns", "hottest_slice_turns", "crowded_slice_turns")
+    loads |= dict.fromkeys(turns, d["read_misses"])
     loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
     own, shared = services(d | no_writes | loads, gpu)
     together = (min(d["warps_in_step"], max(first[0], 1)) + 1) / 2
@@ -413,7 +421,7 @@ def at_units(d, gpu):
 
 def one_after_another(launch, d, gpu, places):
     """Return the cycles of a launch if nothing happened at the same time as anything else."""
-    own, shared = services(d, gpu)
+    own, shared = busy_times(d, gpu)
     most = max(
         sum(deep * max(phase[0], 1) for phase, deep in sm[0].items()) for sm in launch["sms"]
     )
@@ -441,6 +449,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """
     d = demands
     own, shared = services(d, gpu)
+    busy_with = busy_times(d, gpu)[1]
     holding = d["read_misses"] - d["misses_past_l1"]
     issue = 1 / gpu["issue_width"]
     schedulers = gpu["schedulers_per_sm"]
@@ -492,7 +501,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             for name, cycles in own.items()
             if name in ("send", "receive")
         }
-        inner |= {n: (cycles / m, cycles * busy / m, mshrs * busy) for n, cycles in shared.items()}
+        inner |= {
+            n: (cycles / m, busy_with[n] * busy / m, mshrs * busy) for n, cycles in shared.items()
+        }
         _, misses = network_rate(mshrs, latency, inner)
         return misses, {name: stay(station, misses) for name, station in inner.items()}, latency
 
@@ -526,7 +537,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         at_unit = at_units(d, gpu)
         stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
-        stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
+        stations |= {name: (s, busy_with[name] * ratio, all_warps) for name, s in shared.items()}
         # Warps do not wait for their stores.
         for part in services(awaited(d), gpu):
             for name in part.keys() - {"lsu"}:
@@ -545,7 +556,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         if holding > 0:
             misses, queues, latency = trips(busy)
             # No longer than all that the SMs share takes to serve everybody, and then alone.
-            everybody = max(s * ratio for s in shared.values())
+            everybody = max(s * ratio for s in busy_with.values())
             then_alone = holding / trips(1)[0]
             rate = min(free, max(misses / holding, 1 / (everybody + then_alone)))
         where = dict.fromkeys(DETAILS, 0.0)
