@@ -402,7 +402,7 @@ py::dict room_for_changes(const trace::KernelTrace& trace) {
   add("atomics", &trace::RowRoom::atomics);
   add("again", &trace::RowRoom::again);
   add("held", &trace::RowRoom::held);
-  add("shared_loads", &trace::RowRoom::shared_loads);
+  add("tiled", &trace::RowRoom::tiled);
   add("divisions", &trace::RowRoom::divisions);
   add("waits", &trace::RowRoom::waits);
   add("pitch", &trace::RowRoom::pitch);

@@ -14,6 +14,9 @@ void BlockChange::write(const Block& block, BlockWriter& writer) {
 
 namespace {
 
+/// Of so many loads of shared memory tiles of results leave one.
+constexpr std::uint64_t loads_of_tile = 4;
+
 bool is_shared_load(const StaticInstruction& row) {
   return row.is_memory() && row.space == MemorySpace::shared && row.kind == MemoryKind::load &&
          is_of_lanes(row);
@@ -74,7 +77,7 @@ class RegisterTiles final : public BlockChange {
         times_.assign(times_.size(), 0);
       }
       if (!is_shared_load(rows_[one.row]) || !rows_.contains(one.row)) return true;
-      return times_[one.row]++ % 4 == 0;
+      return times_[one.row]++ % loads_of_tile == 0;
     });
   }
 
@@ -241,9 +244,15 @@ std::vector<RowRoom> room_for_changes(const KernelTrace& trace, const InterruptC
     held.find(block, rows);
     loaded.clear();
     std::size_t place = 0;
+    std::size_t warp = 0;
+    std::vector<std::uint64_t> loads(room.size());
     block.for_each(trace.instructions(), [&](const Issued& one) {
       const StaticInstruction& row = rows[one.row];
       RowRoom& found = room[one.row];
+      if (one.warp != warp) {
+        warp = one.warp;
+        loads.assign(room.size(), 0);
+      }
       if (held.is_held(place++)) found.held += repeats;
       const bool is_of_division = division[one.row] != no_division;
       // The last row of a sequence stays.
@@ -259,7 +268,7 @@ std::vector<RowRoom> room_for_changes(const KernelTrace& trace, const InterruptC
         found.waits += repeats;
       }
       if (!one.is_memory || one.count == 0) return;
-      if (is_shared_load(row)) found.shared_loads += repeats;
+      if (is_shared_load(row) && loads[one.row]++ % loads_of_tile != 0) found.tiled += repeats;
       if (!row.uses_caches()) {
         const std::uint64_t beyond = repeats * (one.count - least_passes(row, one));
         (row.is_atomic() ? found.meeting_lanes : found.passes) += beyond;

@@ -51,7 +51,7 @@ struct RowRoom {
   std::uint64_t atomics = 0;        ///< executions of atomics that go through the caches
   std::uint64_t again = 0;          ///< sectors that its block has loaded before
   std::uint64_t held = 0;           ///< executions that repeat the access before them
-  std::uint64_t shared_loads = 0;   ///< executions of loads of shared memory
+  std::uint64_t tiled = 0;          ///< loads of shared memory beyond every fourth of a warp
   std::uint64_t divisions = 0;      ///< executions of integer divisions beyond one for each
   std::uint64_t waits = 0;          ///< executions of block barriers
   std::uint64_t pitch = 0;  ///< sectors from row to row of an array, if they are many; else 0

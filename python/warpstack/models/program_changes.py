@@ -91,7 +91,7 @@ def applying(
         "private_atomics": total["atomics"] > many,
         "kept_in_block": total["again"] > _LEAST_SHARE * kernel._core.num_sectors,
         "kept_in_registers": total["held"] > many,
-        "register_tiles": total["shared_loads"] > many,
+        "register_tiles": total["tiled"] > many,
         "cheap_division": total["divisions"] > many,
         "no_dependencies": True,
         "no_barriers": total["waits"] > _LEAST_BARRIERS * instructions,

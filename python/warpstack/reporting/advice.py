@@ -79,7 +79,7 @@ def with_room(counts: pd.DataFrame, room: pd.DataFrame, kernel: KernelTrace) -> 
     """Return counts with the columns of `room_of`, as ``room_`` and their name.
 
     Lanes of atomics that meet are those of the caches, and ``room_shared_meeting`` those of shared memory.
-    ``shared_atomics`` are the atomics there, ``load_sectors`` the sectors of loads, ``floating`` the executed
+    ``shared_atomics`` and ``shared_loads`` are the atomics and loads there, ``load_sectors`` the sectors of loads, ``floating`` the executed
     operations of floating point. Each row has ``shared_reuse``, how often the launch reads a word of shared
     memory that it wrote, and ``all_executions``.
     """
@@ -95,6 +95,7 @@ def with_room(counts: pd.DataFrame, room: pd.DataFrame, kernel: KernelTrace) -> 
     own["load_sectors"] = np.where(is_load, counts["sectors"], 0)
     stores = np.where(is_shared & (table["kind"] == "store"), counts["lanes"], 0).sum()
     loads = np.where(is_shared & is_load, counts["lanes"], 0).sum()
+    own["shared_loads"] = np.where(is_shared & is_load, counts["executions"], 0)
     own["shared_reuse"] = loads / stores if stores else 0.0
     is_floating = table["op_class"].isin(["fp16", "fp32", "fp64"]).to_numpy()
     own["floating"] = np.where(is_floating, counts["executions"], 0)
@@ -209,8 +210,9 @@ def _banks(line: pd.Series[Any]) -> Iterable[Suggestion]:
 
 
 def _tiles(line: pd.Series[Any]) -> Iterable[Suggestion]:
-    loads = line["room_shared_loads"]
-    if line["floating"] and loads >= _SHARED_LOADS * line["floating"] and line["shared_reuse"] >= _SHARED_REUSE:
+    loads = line["shared_loads"]
+    are_many = line["room_tiled"] and loads >= _SHARED_LOADS * line["floating"] > 0
+    if are_many and line["shared_reuse"] >= _SHARED_REUSE:
         yield Suggestion(
             "register_tiles",
             f"{loads / line['floating']:.2g} loads of shared memory per operation, and each word is read "
@@ -315,11 +317,4 @@ def advise(
     for key, one, number in keys:
         if gains[number] >= LEAST_GAIN:
             result[key].append(Advice(one.text, one.change, gains[number]))
-    return {key: _best_of_atomics(found) for key, found in result.items()}
-
-
-def _best_of_atomics(found: list[Advice]) -> list[Advice]:
-    """Return advice in order of its gain; of the two ways to add up before an atomic the better one."""
-    ordered = sorted(found, key=lambda one: -one.gain)
-    atomics = [one for one in ordered if one.change in ("private_atomics", "combined_atomics")]
-    return [one for one in ordered if one not in atomics[1:]]
+    return {key: sorted(found, key=lambda one: -one.gain) for key, found in result.items()}

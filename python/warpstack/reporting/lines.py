@@ -273,7 +273,7 @@ def _advised(
     x, y, z = kernel.block
     threads = x * y * z / kernel.warps_per_block
     own["cost"] = own[_FOR_PARTS if "for_base" in own else _MODEL_PARTS].sum(axis=1)
-    numbers = own.select_dtypes("number").columns.drop("source_line")
+    numbers = own.select_dtypes("number").columns.drop("source_line", errors="ignore")
     weights = ["cost", "executions", "sectors"]
     least = _HOT * own[weights].sum()
     wanted: dict[Any, tuple[Sequence[int] | None, Sequence[Suggestion]]] = {}
