@@ -46,12 +46,12 @@ def module() -> Any:
     return ws.cuda.compile(SOURCE.read_text())
 
 
-def launch(name: str, grid: Any, block: Any, *arguments: Any) -> Callable[[], ws.KernelTrace]:
+def launch(name: str, grid: Any, block: Any, *arguments: Any, **more: int) -> Callable[[], ws.KernelTrace]:
     """Return what launches a kernel; arrays among the arguments are copied to the device."""
 
     def run() -> ws.KernelTrace:
         given = [ws.cuda.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        trace: ws.KernelTrace = module().kernel(name).launch(grid, block, *given)
+        trace: ws.KernelTrace = module().kernel(name).launch(grid, block, *given, **more)
         return trace
 
     return run
@@ -77,21 +77,24 @@ def vector(
         data, out = np.ones(size * words, np.float32), np.zeros(size, np.float32)
     last = {"soa": [np.int32(size)], "histogram": [np.int32(size * words)]}
     more = last.get(name.split("_")[0], [])
-    return launch(name, blocks, THREADS, out, data, *more)
+    shared = {"shared_memory_bytes": arguments["shared"]} if "shared" in arguments else {}
+    return launch(name, blocks, THREADS, out, data, *more, **shared)
 
 
-def square(name: str, grid: Any, block: Any, size: int, matrices: int = 3) -> Callable[[], Any]:
-    """Return what works on square matrices of words, the first of which is written."""
-    words = [np.ones(size * size, np.float32) for _ in range(matrices)]
-    return launch(name, grid, block, *words, np.int32(size))
+def product(name: str, grid: Any, size: int, products: int = 64) -> Callable[[], Any]:
+    """Return a product of matrices with so many products for each of size x size results."""
+    c, a = (np.ones(size * words, np.float32) for words in (size, products))
+    return launch(name, grid, THREADS, c, a, a.copy(), np.int32(size), np.int32(products))
 
 
-def sparse(kind: str, rows: int = 16384, entries: int = 16, mixed: bool = False) -> Callable[[], Any]:
+def sparse(kind: str, rows: int = 16384, entries: int = 16, mixed: bool = False, is_sorted: bool = False) -> Callable[[], Any]:
     """Return the product of a sparse matrix with a vector: a thread or a warp per row, or ELL."""
     rng = np.random.default_rng(2)
     lengths = np.full(rows, entries)
     if mixed:
         lengths = rng.geometric(1 / entries, rows)
+    if is_sorted:
+        lengths = np.sort(lengths)
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     columns = rng.integers(0, rows, first[-1]).astype(np.int32)
     y, values, x = (np.ones(size, np.float32) for size in (rows, first[-1], rows))
@@ -103,19 +106,20 @@ def sparse(kind: str, rows: int = 16384, entries: int = 16, mixed: bool = False)
     return launch(f"spmv_{kind}", blocks, THREADS, y, values, columns, *more)
 
 
-def skewed(name: str, blocks: int = 432) -> Callable[[], ws.KernelTrace]:
+def skewed(name: str, blocks: int = 216, words: int = 64) -> Callable[[], ws.KernelTrace]:
     """Return a histogram of 64 bins, most of whose data are in a few."""
     rng = np.random.default_rng(3)
-    data = np.minimum(rng.geometric(0.4, blocks * THREADS * 16), 63).astype(np.uint32)
+    data = np.minimum(rng.geometric(0.4, blocks * THREADS * words), 63).astype(np.uint32)
     return launch(name, blocks, THREADS, np.zeros(64, np.uint32), data, np.int32(data.size))
 
 
-def with_size(name: str, number: Any, blocks: int = 864, words: int = 16, **kept: Any) -> Any:
-    """Return what goes through words of a thread each, with a number as its last argument."""
+def through(
+    name: str, *numbers: Any, blocks: int = 864, words: int = 16, kind: Any = np.float32
+) -> Callable[[], ws.KernelTrace]:
+    """Return what goes through words of a thread each, with numbers as its last arguments."""
     size = blocks * THREADS
-    out, data = np.zeros(size, np.float32), np.ones(size * words + 64, np.float32)
-    more = kept.get("more", [])
-    return launch(name, blocks, THREADS, out, data, *more, number)
+    out, data = np.zeros(size, kind), np.ones(size * words + 64, kind)
+    return launch(name, blocks, THREADS, out, data, *numbers)
 
 
 def pairs() -> list[Pair]:
@@ -126,9 +130,8 @@ def pairs() -> list[Pair]:
 def first_pairs() -> list[Pair]:
     """Return the pairs that were there before the rules of the advice were settled."""
     naive, tiled, padded = (matrix(f"transpose_{kind}") for kind in ("naive", "tiled", "padded"))
-    modulo, strided, sequential, mask, shuffle = (
-        vector(f"reduce_{kind}")
-        for kind in ("modulo", "strided", "sequential", "mask", "shuffle")
+    modulo, strided, sequential, shuffle = (
+        vector(f"reduce_{kind}") for kind in ("modulo", "strided", "sequential", "shuffle")
     )
     in_global, in_shared = (
         [vector(f"histogram_{kind}", 432, 16, bins=bins) for bins in (256, 4)]
@@ -136,14 +139,14 @@ def first_pairs() -> list[Pair]:
     )
     conflicts, divergence = ("no_bank_conflicts",), ("no_divergence",)
     gemm = {
-        kind: square(f"sgemm_{kind}", (8, 32) if kind == "naive" else (32, 8), 256, 256)
+        kind: product(f"sgemm_{kind}", (8, 32) if kind == "naive" else (32, 8), 256)
         for kind in ("naive", "coalesced", "global_sum")
     }
     tiles = {
-        kind: square(f"sgemm_{kind}", (n, n), 256, 512)
-        for kind, n in (("shared", 16), ("column", 16), ("tile", 8))
+        kind: product(f"sgemm_{kind}", (n, n), 1024, 32)
+        for kind, n in (("shared", 32), ("column", 32), ("tile", 16))
     }
-    shared = square("sgemm_shared", (8, 8), 256, 256)
+    shared = product("sgemm_shared", (8, 8), 256)
     plane = np.ones((514 * 514,), np.float32)
     wave = 108 * 8
     word, words = np.int32, np.ones(2 * wave * THREADS, np.float32)
@@ -154,10 +157,10 @@ def first_pairs() -> list[Pair]:
         Pair("tile: pitch 544", padded, matrix("transpose_padded", 544), ("padded_pitch",)),
         Pair("structure of arrays", vector("aos", words=8), vector("soa", words=8), ("coalesced",)),
         Pair(
-            "reduction: sequential", modulo, sequential, ("cheap_division", *divergence, *conflicts)
+            "reduction: sequential", modulo, sequential, (*divergence, *conflicts)
         ),
         Pair(
-            "reduction: contiguous threads", modulo, strided, ("cheap_division", *divergence)
+            "reduction: contiguous threads", modulo, strided, divergence
         ),
         Pair("reduction: no bank conflicts", strided, sequential, conflicts),
         Pair("branch by warps", vector("branch_lanes"), vector("branch_warps"), divergence),
@@ -169,7 +172,11 @@ def first_pairs() -> list[Pair]:
             vector("count_warps"),
             ("combined_atomics",),
         ),
-        Pair("reduction: mask for modulo", modulo, mask, ("cheap_division",)),
+        Pair(
+            "reduction: mask for modulo",
+            *(vector(f"reduce_any_{kind}", shared=4 * THREADS) for kind in ("modulo", "mask")),
+            ("cheap_division",),
+        ),
         Pair("reduction: shuffles", sequential, shuffle, ("no_barriers",)),
         Pair("SGEMM: coalesced", gemm["naive"], gemm["coalesced"], ("coalesced",)),
         Pair("SGEMM: shared tile", gemm["coalesced"], shared, ("kept_in_block",)),
@@ -181,8 +188,8 @@ def first_pairs() -> list[Pair]:
         ),
         Pair(
             "stencil: shared row",
-            with_size("stencil_global", np.int32(0), words=1),
-            with_size("stencil_shared", np.int32(0), words=1),
+            through("stencil_global", words=1),
+            through("stencil_shared", words=1),
             ("kept_in_block",),
         ),
         Pair(
@@ -197,14 +204,14 @@ def first_pairs() -> list[Pair]:
         Pair("SpMV: ELL", sparse("scalar"), sparse("ell"), ("coalesced",)),
         Pair(
             "place: shift for division",
-            with_size("place_division", np.uint32(256), words=8),
-            with_size("place_shift", np.uint32(8), words=8),
+            through("place_division", np.uint32(256), words=8),
+            through("place_shift", np.uint32(8), words=8),
             ("cheap_division",),
         ),
         Pair(
             "steps of the grid",
-            with_size("chunk_each", word(0)),
-            with_size("chunk_steps", word(0)),
+            through("chunk_each"),
+            through("chunk_steps"),
             ("coalesced",),
         ),
         Pair(
@@ -230,14 +237,117 @@ def first_pairs() -> list[Pair]:
 
 
 def second_pairs() -> list[Pair]:
-    """Return the pairs that were written after the rules of the advice were settled."""
-    return []
+    """Return the pairs whose advice was not looked at before the rules were settled."""
+    rng = np.random.default_rng(4)
+    size = 864 * THREADS
+    conflicts, divergence = ("no_bank_conflicts",), ("no_divergence",)
+    coalesced, barriers, division = ("coalesced",), ("no_barriers",), ("cheap_division",)
 
+    def rows(kind: str, of: str) -> Callable[[], ws.KernelTrace]:
+        out, data = (np.ones(16384 * 64, np.float32) for _ in range(2))
+        return launch(f"{kind}_{of}", 16384 * (32 if of == "warp" else 1) // THREADS, THREADS, out, data)
 
-def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, float]:
-    """Return what `closed_network` and the simulator say."""
-    predicted = float(ws.predict(kernel, gpu)["cycles"].iloc[0])
-    return predicted, float(ws.simulate(kernel, gpu).cycles)
+    def with_data(name: str, data: Any, kind: Any = np.float32, **more: Any) -> Any:
+        blocks = more.pop("blocks", 864)
+        numbers = more.pop("numbers", ())
+        return launch(name, blocks, THREADS, np.zeros(blocks * THREADS, kind), data, *numbers, **more)
+
+    lengths = np.minimum(rng.geometric(1 / 32, size), 400).astype(np.int32)
+    places = rng.integers(0, 64, size).astype(np.int32)
+    keys = rng.integers(0, 1 << 30, size).astype(np.uint32)
+    jumps = rng.integers(0, size, size).astype(np.uint32)
+    where = rng.integers(0, size, size).astype(np.int32)
+    words = np.ones(size, np.float32)
+    chain = [
+        with_data("chain", jumps, numbers=(np.int32(8),), shared_memory_bytes=kib * 1024)
+        for kib in (40, 4)
+    ]
+    matrix_words = np.ones(512 * 512, np.float32)
+    gathers = [
+        launch("gather", 864, THREADS, words, words, order) for order in (where, np.sort(where))
+    ]
+    waves = np.ones(236 * 1024, np.float32)
+    hot = (rng.integers(0, 8, size)).astype(np.uint32)
+    return [
+        Pair("row sums: warp per row", rows("rows", "thread"), rows("rows", "warp"), coalesced),
+        Pair("softmax: warp per row", rows("softmax", "thread"), rows("softmax", "warp"), coalesced),
+        Pair("softmax: shuffles", vector("softmax_tree"), vector("softmax_shuffle"), barriers),
+        Pair("field of a structure", vector("field_of_many", words=16), vector("field_apart"), coalesced),
+        Pair("scan: padded", vector("scan_tree", 864, 4), vector("scan_padded", 864, 4), conflicts),
+        Pair("scan: shuffles", vector("scan_steps"), vector("scan_shuffle"), barriers),
+        Pair("columns of a tile: padded", vector("columns_32", 864, 4), vector("columns_33", 864, 4), conflicts),
+        Pair(
+            "bodies: shared tile",
+            *(
+                launch(f"bodies_{kind}", 216, THREADS, words, words, np.int32(512))
+                for kind in ("global", "shared")
+            ),
+            ("kept_in_block",),
+        ),
+        Pair(
+            "lengths: sorted",
+            with_data("lengths", lengths), with_data("lengths", np.sort(lengths)), divergence,
+        ),
+        Pair(
+            "work for some: sorted",
+            with_data("some_work", places), with_data("some_work", np.sort(places)), divergence,
+        ),
+        Pair(
+            "decode: shifts",
+            with_data("decode_division", keys, np.uint32, numbers=(np.uint32(64), np.uint32(64))),
+            with_data("decode_shift", keys, np.uint32, numbers=(np.uint32(6), np.uint32(6))),
+            division,
+        ),
+        Pair(
+            "hash: mask",
+            *(
+                with_data(f"hash_{kind}", keys, np.uint32, numbers=(np.uint32(1 << 20),))
+                for kind in ("modulo", "mask")
+            ),
+            division,
+        ),
+        Pair(
+            "eight sums: in blocks first",
+            *(with_data(f"sum_{kind}", hot, np.uint32) for kind in ("each", "block")),
+            ("private_atomics",),
+        ),
+        Pair(
+            "maximum: in warps first",
+            *(with_data(f"maximum_{kind}", places, np.int32) for kind in ("each", "warp")),
+            ("combined_atomics",),
+        ),
+        Pair(
+            "two bins: copies",
+            *(with_data(f"bins_{kind}", keys, np.uint32) for kind in ("one", "copies")),
+            ("combined_atomics",),
+        ),
+        Pair("chain of loads: 4 KiB of shared memory", *chain, ("free_occupancy",)),
+        Pair(
+            "last wave: small blocks",
+            launch("waves_each", 236, 1024, waves, waves),
+            launch("waves_each", 944, 256, waves, waves),
+            ("full_last_wave",),
+        ),
+        Pair("scale: in registers", vector("scale_memory", 216), vector("scale_register", 216), ("kept_in_registers",)),
+        Pair(
+            "filter: four results",
+            launch("filter_one", 1728, 256, np.zeros(1728 * 256, np.float32), np.ones(1730 * 256, np.float32)),
+            launch("filter_four", 1728, 64, np.zeros(1728 * 256, np.float32), np.ones(1730 * 256, np.float32)),
+            ("register_tiles",),
+        ),
+        Pair(
+            "copy along rows",
+            launch("copy_columns", (64, 16), THREADS, matrix_words, matrix_words, np.int32(512)),
+            launch("copy_rows", (16, 64), THREADS, matrix_words, matrix_words, np.int32(512)),
+            coalesced,
+        ),
+        Pair("gather: sorted", *gathers, coalesced),
+        Pair("every eighth word", vector("every_eighth", 432, 64), vector("each_one", 432, 64), coalesced),
+        Pair(
+            "SpMV: rows sorted by length",
+            sparse("scalar", mixed=True), sparse("scalar", mixed=True, is_sorted=True), divergence,
+        ),
+    ]
 
 
 def advised(kernel: ws.KernelTrace, gpu: ws.Gpu) -> dict[str, list[int]]:
