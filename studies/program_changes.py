@@ -46,7 +46,9 @@ def module() -> Any:
     return ws.cuda.compile(SOURCE.read_text())
 
 
-def launch(name: str, grid: Any, block: Any, *arguments: Any, **more: int) -> Callable[[], ws.KernelTrace]:
+def launch(
+    name: str, grid: Any, block: Any, *arguments: Any, **more: int
+) -> Callable[[], ws.KernelTrace]:
     """Return what launches a kernel; arrays among the arguments are copied to the device."""
 
     def run() -> ws.KernelTrace:
@@ -87,7 +89,9 @@ def product(name: str, grid: Any, size: int, products: int = 64) -> Callable[[],
     return launch(name, grid, THREADS, c, a, a.copy(), np.int32(size), np.int32(products))
 
 
-def sparse(kind: str, rows: int = 16384, entries: int = 16, mixed: bool = False, is_sorted: bool = False) -> Callable[[], Any]:
+def sparse(
+    kind: str, rows: int = 16384, entries: int = 16, mixed: bool = False, is_sorted: bool = False
+) -> Callable[[], Any]:
     """Return the product of a sparse matrix with a vector: a thread or a warp per row, or ELL."""
     rng = np.random.default_rng(2)
     lengths = np.full(rows, entries)
@@ -156,12 +160,8 @@ def first_pairs() -> list[Pair]:
         Pair("transpose: pitch 544", naive, matrix("transpose_naive", 544), ("padded_pitch",)),
         Pair("tile: pitch 544", padded, matrix("transpose_padded", 544), ("padded_pitch",)),
         Pair("structure of arrays", vector("aos", words=8), vector("soa", words=8), ("coalesced",)),
-        Pair(
-            "reduction: sequential", modulo, sequential, (*divergence, *conflicts)
-        ),
-        Pair(
-            "reduction: contiguous threads", modulo, strided, divergence
-        ),
+        Pair("reduction: sequential", modulo, sequential, (*divergence, *conflicts)),
+        Pair("reduction: contiguous threads", modulo, strided, divergence),
         Pair("reduction: no bank conflicts", strided, sequential, conflicts),
         Pair("branch by warps", vector("branch_lanes"), vector("branch_warps"), divergence),
         Pair("histogram: private", in_global[0], in_shared[0], ("private_atomics",)),
@@ -180,11 +180,19 @@ def first_pairs() -> list[Pair]:
         Pair("reduction: shuffles", sequential, shuffle, ("no_barriers",)),
         Pair("SGEMM: coalesced", gemm["naive"], gemm["coalesced"], ("coalesced",)),
         Pair("SGEMM: shared tile", gemm["coalesced"], shared, ("kept_in_block",)),
-        Pair("SGEMM: sum in a register", gemm["global_sum"], gemm["coalesced"], ("kept_in_registers",)),
+        Pair(
+            "SGEMM: sum in a register",
+            gemm["global_sum"],
+            gemm["coalesced"],
+            ("kept_in_registers",),
+        ),
         Pair("SGEMM: column of results", tiles["shared"], tiles["column"], ("register_tiles",)),
         Pair("SGEMM: tile of results", tiles["shared"], tiles["tile"], ("register_tiles",)),
         Pair(
-            "histogram: copies", skewed("histogram_one"), skewed("histogram_copies"), ("combined_atomics",)
+            "histogram: copies",
+            skewed("histogram_one"),
+            skewed("histogram_copies"),
+            ("combined_atomics",),
         ),
         Pair(
             "stencil: shared row",
@@ -224,9 +232,13 @@ def first_pairs() -> list[Pair]:
             "product: sum in a register",
             *(
                 launch(
-                    f"product_{kind}", 64, THREADS,
-                    np.zeros(64 * THREADS, np.float32), np.ones(64 * THREADS * 64, np.float32),
-                    np.ones(64, np.float32), word(64),
+                    f"product_{kind}",
+                    64,
+                    THREADS,
+                    np.zeros(64 * THREADS, np.float32),
+                    np.ones(64 * THREADS * 64, np.float32),
+                    np.ones(64, np.float32),
+                    word(64),
                 )
                 for kind in ("memory", "register")
             ),
@@ -245,12 +257,16 @@ def second_pairs() -> list[Pair]:
 
     def rows(kind: str, of: str) -> Callable[[], ws.KernelTrace]:
         out, data = (np.ones(16384 * 64, np.float32) for _ in range(2))
-        return launch(f"{kind}_{of}", 16384 * (32 if of == "warp" else 1) // THREADS, THREADS, out, data)
+        return launch(
+            f"{kind}_{of}", 16384 * (32 if of == "warp" else 1) // THREADS, THREADS, out, data
+        )
 
     def with_data(name: str, data: Any, kind: Any = np.float32, **more: Any) -> Any:
         blocks = more.pop("blocks", 864)
         numbers = more.pop("numbers", ())
-        return launch(name, blocks, THREADS, np.zeros(blocks * THREADS, kind), data, *numbers, **more)
+        return launch(
+            name, blocks, THREADS, np.zeros(blocks * THREADS, kind), data, *numbers, **more
+        )
 
     lengths = np.minimum(rng.geometric(1 / 32, size), 400).astype(np.int32)
     places = rng.integers(0, 64, size).astype(np.int32)
@@ -270,12 +286,28 @@ def second_pairs() -> list[Pair]:
     hot = (rng.integers(0, 8, size)).astype(np.uint32)
     return [
         Pair("row sums: warp per row", rows("rows", "thread"), rows("rows", "warp"), coalesced),
-        Pair("softmax: warp per row", rows("softmax", "thread"), rows("softmax", "warp"), coalesced),
+        Pair(
+            "softmax: warp per row", rows("softmax", "thread"), rows("softmax", "warp"), coalesced
+        ),
         Pair("softmax: shuffles", vector("softmax_tree"), vector("softmax_shuffle"), barriers),
-        Pair("field of a structure", vector("field_of_many", words=16), vector("field_apart"), coalesced),
-        Pair("scan: padded", vector("scan_tree", 864, 4), vector("scan_padded", 864, 4), conflicts),
+        Pair(
+            "field of a structure",
+            vector("field_of_many", words=16),
+            vector("field_apart"),
+            coalesced,
+        ),
+        Pair(
+            "scan: padded",
+            *(launch(f"scan_{kind}", 432, THREADS, words, words) for kind in ("tree", "padded")),
+            conflicts,
+        ),
         Pair("scan: shuffles", vector("scan_steps"), vector("scan_shuffle"), barriers),
-        Pair("columns of a tile: padded", vector("columns_32", 864, 4), vector("columns_33", 864, 4), conflicts),
+        Pair(
+            "columns of a tile: padded",
+            vector("columns_32", 864, 4),
+            vector("columns_33", 864, 4),
+            conflicts,
+        ),
         Pair(
             "bodies: shared tile",
             *(
@@ -286,11 +318,15 @@ def second_pairs() -> list[Pair]:
         ),
         Pair(
             "lengths: sorted",
-            with_data("lengths", lengths), with_data("lengths", np.sort(lengths)), divergence,
+            with_data("lengths", lengths),
+            with_data("lengths", np.sort(lengths)),
+            divergence,
         ),
         Pair(
             "work for some: sorted",
-            with_data("some_work", places), with_data("some_work", np.sort(places)), divergence,
+            with_data("some_work", places),
+            with_data("some_work", np.sort(places)),
+            divergence,
         ),
         Pair(
             "decode: shifts",
@@ -328,11 +364,28 @@ def second_pairs() -> list[Pair]:
             launch("waves_each", 944, 256, waves, waves),
             ("full_last_wave",),
         ),
-        Pair("scale: in registers", vector("scale_memory", 216), vector("scale_register", 216), ("kept_in_registers",)),
+        Pair(
+            "scale: in registers",
+            vector("scale_memory", 216),
+            vector("scale_register", 216),
+            ("kept_in_registers",),
+        ),
         Pair(
             "filter: four results",
-            launch("filter_one", 1728, 256, np.zeros(1728 * 256, np.float32), np.ones(1730 * 256, np.float32)),
-            launch("filter_four", 1728, 64, np.zeros(1728 * 256, np.float32), np.ones(1730 * 256, np.float32)),
+            launch(
+                "filter_one",
+                1728,
+                256,
+                np.zeros(1728 * 256, np.float32),
+                np.ones(1730 * 256, np.float32),
+            ),
+            launch(
+                "filter_four",
+                1728,
+                64,
+                np.zeros(1728 * 256, np.float32),
+                np.ones(1730 * 256, np.float32),
+            ),
             ("register_tiles",),
         ),
         Pair(
@@ -342,12 +395,25 @@ def second_pairs() -> list[Pair]:
             coalesced,
         ),
         Pair("gather: sorted", *gathers, coalesced),
-        Pair("every eighth word", vector("every_eighth", 432, 64), vector("each_one", 432, 64), coalesced),
+        Pair(
+            "every eighth word",
+            vector("every_eighth", 432, 64),
+            vector("each_one", 432, 64),
+            coalesced,
+        ),
         Pair(
             "SpMV: rows sorted by length",
-            sparse("scalar", mixed=True), sparse("scalar", mixed=True, is_sorted=True), divergence,
+            sparse("scalar", mixed=True),
+            sparse("scalar", mixed=True, is_sorted=True),
+            divergence,
         ),
     ]
+
+
+def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, float]:
+    """Return what `closed_network` and the simulator say."""
+    predicted = float(ws.predict(kernel, gpu)["cycles"].iloc[0])
+    return predicted, float(ws.simulate(kernel, gpu).cycles)
 
 
 def advised(kernel: ws.KernelTrace, gpu: ws.Gpu) -> dict[str, list[int]]:

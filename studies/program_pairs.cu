@@ -162,7 +162,8 @@ extern "C" __global__ void sgemm_coalesced(float* c, const float* a, const float
   for (int k = 0; k < m; ++k) sum += a[row * m + k] * b[k * n + col];
   c[row * n + col] = sum;
 }
-extern "C" __global__ void sgemm_global_sum(float* c, const float* a, const float* b, int n, int m) {
+extern "C" __global__ void sgemm_global_sum(float* c, const float* a, const float* b, int n,
+                                            int m) {
   int row = blockIdx.x * 8 + threadIdx.x / 32, col = blockIdx.y * 32 + threadIdx.x % 32;
   for (int k = 0; k < m; ++k) c[row * n + col] += a[row * m + k] * b[k * n + col];
 }
@@ -539,7 +540,8 @@ template <int W>
 __device__ void columns(float* out, const float* in) {
   __shared__ float s[32 * W];
   int t = threadIdx.x;
-  for (int k = 0; k < 4; ++k) s[(t / 32 + 8 * k) * W + t % 32] = in[blockIdx.x * 1024 + 256 * k + t];
+  for (int k = 0; k < 4; ++k)
+    s[(t / 32 + 8 * k) * W + t % 32] = in[blockIdx.x * 1024 + 256 * k + t];
   __syncthreads();
   float v = 0;
   for (int k = 0; k < 32; ++k) v = v * 0.5f + s[t % 32 * W + (k + t / 32) % 32];
@@ -588,7 +590,8 @@ extern "C" __global__ void some_work(float* out, const int* in) {
   out[i] = v;
 }
 // Places in four dimensions, and of a table of hashed keys.
-extern "C" __global__ void decode_division(unsigned* out, const unsigned* in, unsigned a, unsigned b) {
+extern "C" __global__ void decode_division(unsigned* out, const unsigned* in, unsigned a,
+                                           unsigned b) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x, v = in[i];
 #pragma unroll 1
   for (int k = 0; k < 8; ++k) {

@@ -16,8 +16,7 @@ bool is_seen_by_others(const StaticInstruction& row) {
 /// A plain load or store of lanes through the caches.
 bool is_plain(const StaticInstruction& row) {
   return row.uses_caches() && is_of_lanes(row) &&
-         (row.kind == MemoryKind::load || row.kind == MemoryKind::store) &&
-         !is_seen_by_others(row);
+         (row.kind == MemoryKind::load || row.kind == MemoryKind::store) && !is_seen_by_others(row);
 }
 
 class KeptInRegisters final : public BlockChange {

@@ -111,7 +111,8 @@ def changes_that_apply(
     bytes need (``coalesced``); where neighbouring rows of an array lie a multiple of 512 bytes apart
     (``padded_pitch``); where 1 % of the sectors were loaded by the same block before
     (``kept_in_block``); where passes through shared memory, executions with a part of the lanes, lanes of
-    atomics that meet, atomics, accesses that repeat the one before, loads of shared memory, and instructions of divisions beyond
+    atomics that meet, atomics, accesses that repeat the one before,
+    loads of shared memory beyond every fourth, and instructions of divisions beyond
     one for each are 1 % of the instructions, and barriers 0.1 %; where registers or
     shared memory limit occupancy, and where the last wave is not full.
 

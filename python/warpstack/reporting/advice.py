@@ -14,7 +14,16 @@ from warpstack.memory.caches import occupancy
 from warpstack.models.program_changes import applying, gains_of
 from warpstack.traces.trace import KernelTrace
 
-__all__ = ["LEAST_GAIN", "OF_LAUNCH", "Advice", "Suggestion", "advise", "for_launch", "for_line", "with_room"]
+__all__ = [
+    "LEAST_GAIN",
+    "OF_LAUNCH",
+    "Advice",
+    "Suggestion",
+    "advise",
+    "for_launch",
+    "for_line",
+    "with_room",
+]
 
 #: Advice that gains less is not given.
 LEAST_GAIN = 1.05
@@ -79,8 +88,8 @@ def with_room(counts: pd.DataFrame, room: pd.DataFrame, kernel: KernelTrace) -> 
     """Return counts with the columns of `room_of`, as ``room_`` and their name.
 
     Lanes of atomics that meet are those of the caches, and ``room_shared_meeting`` those of shared memory.
-    ``shared_atomics`` and ``shared_loads`` are the atomics and loads there, ``load_sectors`` the sectors of loads, ``floating`` the executed
-    operations of floating point. Each row has ``shared_reuse``, how often the launch reads a word of shared
+    ``shared_atomics`` and ``shared_loads`` are the atomics and loads there, ``load_sectors`` the sectors of
+    loads, ``floating`` the executed operations of floating point. Each row has ``shared_reuse``, how often the launch reads a word of shared
     memory that it wrote, and ``all_executions``.
     """
     table = kernel.instructions
@@ -295,11 +304,20 @@ def advise(
         The model's cycles of the kernel alone, where they are known.
     """
     together = {
-        change: sorted({row for rows, found in wanted.values() if rows is not None
-                        for one in found if one.change == change for row in rows})
+        change: sorted(
+            {
+                row
+                for rows, found in wanted.values()
+                if rows is not None
+                for one in found
+                if one.change == change
+                for row in rows
+            }
+        )
         for change in _TOGETHER
     }
-    keys, tried = [], []
+    keys: list[tuple[Any, Suggestion, int]] = []
+    tried: list[tuple[str, list[int] | None]] = []
     prices: dict[tuple[str, tuple[int, ...] | None], int] = {}
     for key, (rows, found) in wanted.items():
         for one in found:

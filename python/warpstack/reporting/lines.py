@@ -115,8 +115,8 @@ def lines(
         One row per kernel and line, in order of files and lines: ``kernel``, ``name`` (with template
         arguments where kernels would else have the same), ``file`` (as the compiler names it; empty:
         unknown), ``source_line`` (0: unknown; -1: cycles in which no warp waited for anything; -2: what
-        L2 writes to DRAM; -3: the launch as a whole, where there is advice for it); ``executions`` (warp instructions)
-        and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
+        L2 writes to DRAM; -3: the launch as a whole, where there is advice for it); ``executions`` (warp
+        instructions) and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
         ``least_sectors_per_access``, ``l1_hit_rate`` (of requests of loads), ``l2_hit_rate``,
         ``dram_bytes`` (fetched for the line); ``bank_conflicts`` of shared memory; ``share`` of the
         cycles that the line causes, and ``time_us``, as much of the launch's time (simulated, or
@@ -269,7 +269,7 @@ def _advised(
 ) -> _Advised:
     """Return what would help the hot lines of a kernel, and the kernel as a whole."""
     room = room_of(kernel)
-    own = with_room(counts.loc[range(len(room))], room, kernel)
+    own = with_room(counts.iloc[: len(room)], room, kernel)  # rows of no instruction come last
     x, y, z = kernel.block
     threads = x * y * z / kernel.warps_per_block
     own["cost"] = own[_FOR_PARTS if "for_base" in own else _MODEL_PARTS].sum(axis=1)
@@ -278,7 +278,7 @@ def _advised(
     least = _HOT * own[weights].sum()
     wanted: dict[Any, tuple[Sequence[int] | None, Sequence[Suggestion]]] = {}
     for place, rows in own.groupby(["file", "source_line"], sort=True).groups.items():
-        line = own.loc[rows, numbers].sum()
+        line = own[numbers].loc[rows].sum()
         for whole in OF_LAUNCH:
             line[whole] = own[whole].iloc[0]
         if (line[weights] < least).all():
@@ -291,7 +291,7 @@ def _advised(
         wanted[None] = (None, found)
     given = advise(kernel, gpu, model, room, wanted, before)
     supported = {
-        row: {one.change for one in for_line(own.loc[row, numbers], threads)}
+        row: {one.change for one in for_line(own[numbers].loc[row], threads)}
         for place, advice in given.items()
         if place is not None and advice
         for row in wanted[place][0] or ()

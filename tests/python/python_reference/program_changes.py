@@ -141,8 +141,11 @@ def no_barriers(kernel, chosen):
 
 def is_plain(row):
     words = ("volatile", "acquire", "release", "relaxed", "mmio", "STRONG")
-    return row.kind in ("load", "store") and row.space != "shared" and is_of_lanes(row) and not any(
-        word in row.opcode for word in words
+    return (
+        row.kind in ("load", "store")
+        and row.space != "shared"
+        and is_of_lanes(row)
+        and not any(word in row.opcode for word in words)
     )
 
 
@@ -205,7 +208,12 @@ def register_tiles(kernel, chosen):
         times, changed = Counter(), []
         for one in block:
             row = rows[one.row]
-            if row.space == "shared" and row.kind == "load" and one.row in chosen and is_of_lanes(row):
+            if (
+                row.space == "shared"
+                and row.kind == "load"
+                and one.row in chosen
+                and is_of_lanes(row)
+            ):
                 times[one.warp, one.row] += 1
                 if times[one.warp, one.row] % 4 != 1:
                     continue
@@ -237,8 +245,10 @@ def cheap_division(kernel, chosen):
         for first in range(len(opcodes)):
             if opcodes[first : first + len(sequence)] == sequence:
                 left_out.update(range(first, first + len(sequence) - 1))
-    return [[one for one in block if one.row not in left_out & set(chosen)]
-            for block in blocks_of(kernel)]
+    return [
+        [one for one in block if one.row not in left_out & set(chosen)]
+        for block in blocks_of(kernel)
+    ]
 
 
 def coalesced(kernel, chosen):
