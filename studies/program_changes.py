@@ -147,8 +147,8 @@ def first_pairs() -> list[Pair]:
         for kind in ("naive", "coalesced", "global_sum")
     }
     tiles = {
-        kind: product(f"sgemm_{kind}", (n, n), 1024, 32)
-        for kind, n in (("shared", 32), ("column", 32), ("tile", 16))
+        kind: product(f"sgemm_{kind}", (n, n), 768, 32)
+        for kind, n in (("shared", 24), ("column", 24), ("tile", 12))
     }
     shared = product("sgemm_shared", (8, 8), 256)
     plane = np.ones((514 * 514,), np.float32)

@@ -45,7 +45,7 @@ _CROWD = 256
 _DIVISIONS = 0.25
 #: Times that a word of shared memory is read, from which on threads may make tiles of results.
 _SHARED_REUSE = 8.0
-#: Loads of shared memory per operation of floating point from which on they are many.
+#: Loads of shared memory per operation of floating point that tiles of 4 x 4 results have.
 _SHARED_LOADS = 0.5
 #: Warp instructions from barrier to barrier below which the barrier takes longer than the work.
 _LITTLE_WORK = 32
@@ -220,7 +220,7 @@ def _banks(line: pd.Series[Any]) -> Iterable[Suggestion]:
 
 def _tiles(line: pd.Series[Any]) -> Iterable[Suggestion]:
     loads = line["shared_loads"]
-    are_many = line["room_tiled"] and loads >= _SHARED_LOADS * line["floating"] > 0
+    are_many = line["room_tiled"] and loads > _SHARED_LOADS * line["floating"] > 0
     if are_many and line["shared_reuse"] >= _SHARED_REUSE:
         yield Suggestion(
             "register_tiles",

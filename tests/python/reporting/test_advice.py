@@ -1,5 +1,7 @@
 """Advice with a price: each rule on a small kernel with the fault, and on the same kernel without it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import warpstack as ws
 from warpstack.cli import main
 from warpstack.reporting import advice
 from warpstack.reporting.lines import LAUNCH
+from warpstack.reporting.listing import listing
 
 SOURCE = r"""
 #define ID (blockIdx.x * blockDim.x + threadIdx.x)
@@ -23,6 +26,7 @@ extern "C" __global__ void straight(float* out, const float* in, int n) {
 extern "C" __global__ void conflicts(float* out, const float* in, int n) {
   __shared__ float s[256 * 32];
   float v = in[ID];
+  s[threadIdx.x] = v;
   for (int k = 0; k < 16; ++k) s[(threadIdx.x * 32 + k) % 8192] = v;
   __syncthreads();
   out[ID] = s[threadIdx.x];
@@ -53,7 +57,9 @@ extern "C" __global__ void count_block(unsigned* out, const unsigned* in, int n)
   __shared__ unsigned s[64];
   if (threadIdx.x < 64) s[threadIdx.x] = 0;
   __syncthreads();
-  for (int k = 0; k < 16; ++k) atomicAdd(s + in[ID * 16 + k] % 2, 1u);
+  unsigned v = in[ID];
+#pragma unroll 1
+  for (int k = 0; k < 64; ++k, v = v * 1664525u + 1013904223u) atomicAdd(s + (v >> 31), k);
   __syncthreads();
   if (threadIdx.x < 64) atomicAdd(out + threadIdx.x, s[threadIdx.x]);
 }
@@ -61,7 +67,9 @@ extern "C" __global__ void count_copies(unsigned* out, const unsigned* in, int n
   __shared__ unsigned s[32 * 65];
   for (int i = threadIdx.x; i < 32 * 65; i += 256) s[i] = 0;
   __syncthreads();
-  for (int k = 0; k < 16; ++k) atomicAdd(s + threadIdx.x % 32 * 65 + in[ID * 16 + k] % 2, 1u);
+  unsigned v = in[ID];
+#pragma unroll 1
+  for (int k = 0; k < 64; ++k, v = v * 1664525u + 1013904223u) atomicAdd(s + threadIdx.x % 32 + 32 * (v >> 31), k);
   __syncthreads();
   if (threadIdx.x < 64) atomicAdd(out + threadIdx.x, s[threadIdx.x]);
 }
@@ -79,12 +87,13 @@ extern "C" __global__ void shift(unsigned* out, const unsigned* in, unsigned n) 
 }
 extern "C" __global__ void in_memory(float* out, const float* in, int n) {
 #pragma unroll 1
-  for (int k = 0; k < n; ++k) out[ID] += in[k * gridDim.x * blockDim.x + ID];
+  for (int k = 0; k < n; ++k) out[ID] += in[ID] * k;
 }
 extern "C" __global__ void in_register(float* out, const float* in, int n) {
   float v = 0;
+  float u = in[ID];
 #pragma unroll 1
-  for (int k = 0; k < n; ++k) v += in[k * gridDim.x * blockDim.x + ID];
+  for (int k = 0; k < n; ++k) v += u * k;
   out[ID] = v;
 }
 extern "C" __global__ void again(float* out, const float* in, int n) {
@@ -92,13 +101,13 @@ extern "C" __global__ void again(float* out, const float* in, int n) {
 #pragma unroll 1
   for (int r = 0; r < 4; ++r)
 #pragma unroll 1
-    for (int i = threadIdx.x; i < 16384; i += 256) v += in[i];
+    for (int i = threadIdx.x; i < 4096; i += 256) v += in[blockIdx.x * 4096 + i];
   out[ID] = v;
 }
 extern "C" __global__ void once(float* out, const float* in, int n) {
   float v = 0;
 #pragma unroll 1
-  for (int i = threadIdx.x; i < 16384; i += 256) v += in[i];
+  for (int i = threadIdx.x; i < 4096; i += 256) v += in[blockIdx.x * 4096 + i];
   out[ID] = v;
 }
 extern "C" __global__ void barriers(float* out, const float* in, int n) {
@@ -198,7 +207,7 @@ RULES = [
 
 @pytest.mark.parametrize(("fault", "mended", "change", "words"), RULES)
 def test_is_given_where_there_is_something_to_mend(launch, gpu, fault, mended, change, words):
-    small = gpu.replace(l1_kib=16) if fault == "again" else gpu
+    small = ws.gpu("pascal-mdm").replace(num_sms=8) if fault == "again" else gpu
     kernel = launch(fault)
     table = ws.lines(kernel, small, simulate=False)
     given = table[table["changes"].str.contains(change)]
@@ -248,28 +257,38 @@ def test_lines_without_advice_have_no_gain(launch, gpu):
     assert (table["changes"] != "").equals(has_advice)
 
 
-def test_the_launch_as_a_whole(launch, gpu, capsys, tmp_path):
-    # 16 blocks of 128 threads fit on an SM (or fewer): a wave of 8 SMs, and one block more.
-    one = gpu.replace(num_sms=1, max_blocks_per_sm=8)
-    kernel = launch("lanes", blocks=9)
+def test_the_launch_as_a_whole(launch, gpu):
+    # Eight blocks at once on the only SM, and a ninth that is alone.
+    one = gpu.replace(num_sms=1, blocks_per_sm=8)
+    kernel = launch("warps", blocks=9)
     table = ws.lines(kernel, one, simulate=False)
     (whole,) = table[table["source_line"] == LAUNCH].to_dict("records")
     assert whole["changes"] == "full_last_wave"
     assert "the last wave has 1 of 8 thread blocks" in whole["advice"]
     assert np.isnan(whole["active_lanes"])
     assert (whole["share"], whole["executions"]) == (0, 0)
-    even = ws.lines(launch("lanes", blocks=8), one, simulate=False)
+    even = ws.lines(launch("warps", blocks=8), one, simulate=False)
     assert LAUNCH not in set(even["source_line"])
-    ws.save(ws.App([kernel]), tmp_path / "trace")
-    one.save(tmp_path / "one.yaml")
-    assert main(["lines", str(tmp_path / "trace"), "--gpu", str(tmp_path / "one.yaml")]) == 0
-    text = capsys.readouterr().out
-    assert "The launch as a whole:" in text
-    assert "times faster" in text
+    shown = listing(table)
+    assert "The launch as a whole:" in shown
+    assert shown.splitlines()[-1].endswith(f": {whole['gain']:.3g} times faster")
+
+
+def test_commands_print_the_gain(launch, capsys, tmp_path):
+    ws.save(ws.App([launch("strided")]), tmp_path / "trace")
+    assert main(["lines", str(tmp_path / "trace"), "--gpu", "pascal-mdm", "--wide"]) == 0
+    assert re.search(r"^    - .*: [\d.]+ times faster$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["lines", str(tmp_path / "trace"), "--gpu", "pascal-mdm", "--csv"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert {"advice", "changes", "gain"} <= set(head.split(","))
+    assert any(change in row for row in rows for change in ws.models.PROGRAM_CHANGES)
+    report = tmp_path / "report.html"
+    assert main(["report", str(tmp_path / "trace"), "--gpu", "pascal-mdm", "-o", str(report)]) == 0
+    assert "times faster" in report.read_text()
 
 
 def test_what_is_read_once_stored_or_counted_is_not_used_again(launch, gpu):
-    small = gpu.replace(l1_kib=16)
+    small = ws.gpu("pascal-mdm").replace(num_sms=8)
     for name in ("straight", "once", "straight_atomics", "count", "shuffles"):
         kernel = launch(name)
         # The second launch finds all in L2.
@@ -279,7 +298,7 @@ def test_what_is_read_once_stored_or_counted_is_not_used_again(launch, gpu):
     again = ws.lines(launch("again"), small, simulate=False)
     assert again["advice"].str.contains("used again, too late for L1").any()
     # What L1 keeps does not come too late for it.
-    large = ws.lines(launch("again"), gpu.replace(l1_kib=192), simulate=False)
+    large = ws.lines(launch("again"), gpu, simulate=False)
     assert not large["advice"].str.contains("too late").any()
 
 
