@@ -291,7 +291,7 @@ def _advised(
         wanted[None] = (None, found)
     given = advise(kernel, gpu, model, room, wanted, before)
     supported = {
-        row: {one.change for one in for_line(own[numbers].loc[row], threads)}
+        row: {one.change for one in for_line(own[numbers].loc[[row]].sum(), threads)}
         for place, advice in given.items()
         if place is not None and advice
         for row in wanted[place][0] or ()

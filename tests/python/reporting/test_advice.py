@@ -59,7 +59,8 @@ extern "C" __global__ void count_block(unsigned* out, const unsigned* in, int n)
   __syncthreads();
   unsigned v = in[ID];
 #pragma unroll 1
-  for (int k = 0; k < 64; ++k, v = v * 1664525u + 1013904223u) atomicAdd(s + (v >> 31), k);
+  for (int k = 0; k < 64; ++k, v = v * 1664525u + 1013904223u)
+    atomicAdd(s + (v >> 31), k);
   __syncthreads();
   if (threadIdx.x < 64) atomicAdd(out + threadIdx.x, s[threadIdx.x]);
 }
@@ -69,7 +70,8 @@ extern "C" __global__ void count_copies(unsigned* out, const unsigned* in, int n
   __syncthreads();
   unsigned v = in[ID];
 #pragma unroll 1
-  for (int k = 0; k < 64; ++k, v = v * 1664525u + 1013904223u) atomicAdd(s + threadIdx.x % 32 + 32 * (v >> 31), k);
+  for (int k = 0; k < 64; ++k, v = v * 1664525u + 1013904223u)
+    atomicAdd(s + threadIdx.x % 32 + 32 * (v >> 31), k);
   __syncthreads();
   if (threadIdx.x < 64) atomicAdd(out + threadIdx.x, s[threadIdx.x]);
 }
