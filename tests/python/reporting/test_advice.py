@@ -319,3 +319,18 @@ def test_instructions_have_the_advice_of_their_line_that_is_about_them(launch, g
     assert given["opcode"].iloc[0].startswith(("red", "atom"))
     of_line = ws.lines(kernel, gpu, simulate=False)
     assert given["gain"].iloc[0] == of_line["gain"].max()
+
+
+def test_what_limits_an_sm_is_named():
+    def launch(**more):
+        k = ws.patterns.KernelBuilder("k", grid=4, block=64, **more)
+        k.emit("EXIT")
+        return k.build()
+
+    gpu = ws.gpu("a100").replace(num_sms=4)
+    (shared,) = advice.for_launch(launch(shared_memory_bytes=40_000), gpu)
+    assert shared.change == "free_occupancy"
+    assert shared.text.startswith("shared memory lets an SM hold 4 thread blocks")
+    (registers,) = advice.for_launch(launch(registers_per_thread=255), gpu)
+    assert registers.text.startswith("registers let an SM hold 4 thread blocks")
+    assert advice.for_launch(launch(), gpu) == []
