@@ -89,8 +89,8 @@ def with_room(counts: pd.DataFrame, room: pd.DataFrame, kernel: KernelTrace) -> 
 
     Lanes of atomics that meet are those of the caches, and ``room_shared_meeting`` those of shared memory.
     ``shared_atomics`` and ``shared_loads`` are the atomics and loads there, ``load_sectors`` the sectors of
-    loads, ``floating`` the executed operations of floating point. Each row has ``shared_reuse``, how often the launch reads a word of shared
-    memory that it wrote, and ``all_executions``.
+    loads, ``floating`` the executed operations of floating point. Each row has ``shared_reuse``, how often
+    the launch reads a word of shared memory that it wrote, and ``all_executions``.
     """
     table = kernel.instructions
     own = room.add_prefix("room_")
