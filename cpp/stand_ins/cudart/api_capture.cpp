@@ -158,7 +158,8 @@ CUDART_EXPORT Error cudaStreamUpdateCaptureDependencies_v2(StreamHandle stream, 
                                                            unsigned flags) {
   return update_dependencies(__func__, stream, nodes, data, count, flags);
 }
-CUDART_PER_THREAD(cudaStreamUpdateCaptureDependencies_v2_ptsz, cudaStreamUpdateCaptureDependencies_v2);
+CUDART_PER_THREAD(cudaStreamUpdateCaptureDependencies_v2_ptsz,
+                  cudaStreamUpdateCaptureDependencies_v2);
 
 /// CUDA 13 has the arguments of the second version.
 CUDART_EXPORT Error cudaStreamUpdateCaptureDependencies(StreamHandle stream, Node* const* nodes,

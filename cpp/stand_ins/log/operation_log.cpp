@@ -54,8 +54,8 @@ OperationLog::~OperationLog() {
 void OperationLog::begin_process() {
   pid_ = ::getpid();
   // A program that exec() puts in place of another one has its number, too.
-  const auto now = static_cast<std::uint64_t>(
-      std::chrono::steady_clock::now().time_since_epoch().count());
+  const auto now =
+      static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   constexpr std::uint64_t low = 0xffffffff;
   process_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(pid_) << 32 | (now & low));
   next_row_ = next_thread_ = 0;

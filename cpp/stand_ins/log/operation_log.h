@@ -76,8 +76,8 @@ struct LogThread {
   std::uint32_t depth = 0;  ///< of API functions that call each other
   bool per_thread_default = false;
   CallContext call;
-  std::int64_t number = -1;  ///< -1: it has no operation yet
-  std::int64_t process = 0;  ///< in which it has this number
+  std::int64_t number = -1;          ///< -1: it has no operation yet
+  std::int64_t process = 0;          ///< in which it has this number
   std::int64_t default_stream = -1;  ///< number of its own default stream, once it has one
   std::uint64_t host_ns = 0;
   bool has_returned = false;

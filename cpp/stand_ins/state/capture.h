@@ -79,8 +79,8 @@ void refuse_callback_while_capturing(Runtime& runtime, StreamHandle stream);
 /// The same for an event recorded by a capturing stream.
 void refuse_event_while_capturing(Runtime& runtime, EventHandle event);
 
-/// cudaStreamWaitEvent: the stream joins the event's capture, or gets its nodes as dependencies. True
-/// if a capture has handled it.
+/// cudaStreamWaitEvent: the stream joins the event's capture, or gets its nodes as dependencies.
+/// True if a capture has handled it.
 bool wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, unsigned flags);
 /// cudaEventRecord: true if a capture has handled it.
 bool record_in_capture(Runtime& runtime, EventHandle event, StreamHandle stream, unsigned flags);

@@ -45,8 +45,8 @@ class Unlocked {
 /// Rows of the log of operations.
 using Rows = std::vector<std::int64_t>;
 
-/// Runs all nodes. In the log, those without dependencies wait for the rows of `before`. Returns the
-/// rows for which waits whoever waits for the graph.
+/// Runs all nodes. In the log, those without dependencies wait for the rows of `before`. Returns
+/// the rows for which waits whoever waits for the graph.
 Rows run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream, const Rows& before);
 
 /// Runs the work of one node other than a graph.

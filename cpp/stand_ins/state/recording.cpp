@@ -75,10 +75,10 @@ void record_copy(Runtime& runtime, std::uint64_t target, std::uint64_t source,
   operation.kind = OperationKind::copy;
   operation.stream = stream_of_call(runtime);
   operation.bytes = bytes;
-  operation.direction = to.on_device ? from.on_device ? Direction::device_to_device
-                                                      : Direction::host_to_device
-                        : from.on_device ? Direction::device_to_host
-                                         : Direction::host_to_host;
+  operation.direction =
+      to.on_device     ? from.on_device ? Direction::device_to_device : Direction::host_to_device
+      : from.on_device ? Direction::device_to_host
+                       : Direction::host_to_host;
   operation.pinned = (to.on_device || to.pinned) && (from.on_device || from.pinned) &&
                      operation.direction != Direction::device_to_device;
   operation.asynchronous = returns_early(operation.direction, operation.pinned, bytes);

@@ -5,8 +5,8 @@
 
 #include "stand_ins/state/runtime.h"
 
-/// What the log of operations gets, by kind of operation. All are called when the operation has been
-/// checked; the calling thread's CallContext says to which call they belong.
+/// What the log of operations gets, by kind of operation. All are called when the operation has
+/// been checked; the calling thread's CallContext says to which call they belong.
 namespace warpstack::cudart {
 
 /// Returns the number of the stream, as the trace's header has it.

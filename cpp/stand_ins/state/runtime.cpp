@@ -84,7 +84,8 @@ Runtime& Runtime::get() {
 
 Runtime::Runtime()
     : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))),
-      log_(environment("WARPSTACK_CUDART_SPOOL"), environment("WARPSTACK_CUDART_NO_HOST_TIME").empty()),
+      log_(environment("WARPSTACK_CUDART_SPOOL"),
+           environment("WARPSTACK_CUDART_NO_HOST_TIME").empty()),
       graphs_(std::make_unique<GraphState>()),
       pools_(std::make_unique<MemoryPools>()) {
   if (const auto target = environment_number("WARPSTACK_CUDART_MACHINE_CODE")) {

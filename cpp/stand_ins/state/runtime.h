@@ -359,16 +359,16 @@ inline void* pointer_to(std::uint64_t address) { return reinterpret_cast<void*>(
 
 /// The same for a name that ends in _ptsz or _ptds: the default stream is that of the thread. (A
 /// friend that a template defines has the parameters of the function, whatever they are.)
-#define CUDART_PER_THREAD(other, function)                                     \
-  extern "C" __attribute__((visibility("default"))) decltype(function) other;  \
-  template <typename Function>                                                 \
-  struct PerThread_##other;                                                    \
-  template <typename Result, typename... Arguments>                            \
-  struct PerThread_##other<Result(Arguments...)> {                             \
-    friend Result other(Arguments... arguments) {                              \
-      const warpstack::cudart::PerThreadDefault per_thread;                    \
-      return function(arguments...);                                           \
-    }                                                                          \
-  };                                                                           \
-  template struct PerThread_##other<decltype(function)>;                       \
+#define CUDART_PER_THREAD(other, function)                                    \
+  extern "C" __attribute__((visibility("default"))) decltype(function) other; \
+  template <typename Function>                                                \
+  struct PerThread_##other;                                                   \
+  template <typename Result, typename... Arguments>                           \
+  struct PerThread_##other<Result(Arguments...)> {                            \
+    friend Result other(Arguments... arguments) {                             \
+      const warpstack::cudart::PerThreadDefault per_thread;                   \
+      return function(arguments...);                                          \
+    }                                                                         \
+  };                                                                          \
+  template struct PerThread_##other<decltype(function)>;                      \
   static const auto kept_##other __attribute__((used)) = &other

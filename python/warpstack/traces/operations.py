@@ -1,7 +1,7 @@
 """What the host of a program does, call by call: the columns of `App.operations`.
 
-Within the package a table is a dictionary of columns, so that programs that only predict load no pandas: numbers are
-NumPy arrays, texts are lists, and `after` is a list of tuples.
+Within the package a table is a dictionary of columns, so that programs that only predict load no pandas:
+numbers are NumPy arrays, texts are lists, and `after` is a list of tuples.
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ def check(columns: Columns, kernels: int, where: str) -> None:
     stray = np.flatnonzero((columns["kernel"] >= 0) & (operations != "kernel"))
     if len(stray):
         row = int(stray[0])
-        raise refuse(row, "kernel", int(columns["kernel"][row]), f"-1 in a row of {operations[row]}")
+        raise refuse(
+            row, "kernel", int(columns["kernel"][row]), f"-1 in a row of {operations[row]}"
+        )
     for column, names in (("event", _WITH_EVENT), ("stream", _IN_STREAM)):
         lacking = np.flatnonzero(np.isin(operations, names) & (columns[column] < 0))
         if len(lacking):
