@@ -459,6 +459,8 @@ def _environment(spool: Path) -> dict[str, str]:
     environment = dict(os.environ)
     paths = [str(_stand_ins()), environment.get("LD_LIBRARY_PATH", "")]
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
+    # Programs with ranges of NVTX hand them to this library, unless another tool has them.
+    environment.setdefault("NVTX_INJECTION64_PATH", str(_stand_ins() / "libwarpstack_cudart.so"))
     environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
     environment["WARPSTACK_CUDART_READER"] = str(os.getpid())
     environment["WARPSTACK_CUDART_BUDGET"] = str(default_limit_bytes())

@@ -36,10 +36,11 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 9 may have operations of the host. Version 8 may have files of source and inlined calls. Version
-#: 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once. Version 5 may have
-#: passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may have control fields. Version
-#: 2 has digests of its files and of the manifest. Version 1 has the digest of what the stages read only.
+#: Version 9 may have operations of the host. Version 8 may have files of source and inlined calls.
+#: Version 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once.
+#: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may have
+#: control fields. Version 2 has digests of its files and of the manifest. Version 1 has the digest of
+#: what the stages read only.
 FORMAT_VERSION = 9
 _READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 #: How often a trace may be replaced while it is read.
