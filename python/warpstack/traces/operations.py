@@ -235,7 +235,8 @@ def summary(columns: Columns) -> str:
     }
     parts.append(_counted(len(used), "stream", "streams"))
     total = _counted(count(columns), "operation", "operations")
-    return f"{total}: {', '.join(part for part in parts if not part.startswith('0 '))}"
+    told = ", ".join(part for part in parts if not part.startswith("0 "))
+    return f"{total}: {told}" if told else total
 
 
 _WAITS = ("event_synchronize", "stream_synchronize", "device_synchronize")

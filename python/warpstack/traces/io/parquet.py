@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer, printable
+from warpstack._util.arguments import as_integer, printable, printable_text
 from warpstack._util.files import (
     digest_of,
     file_digest,
@@ -396,10 +396,7 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
     try:
         found = file_digest(path)
         if found != digest:
-            raise InputError(
-                f"{where}: the saved trace is damaged: this file has digest {found}, the manifest says "
-                f"{digest}; restore it or trace the program again"
-            )
+            raise InputError(f"this file has digest {found}, the manifest says {shown(digest)}")
         with open_input(path) as file, pq.ParquetFile(file) as table:
             part = table.read(columns=list(_OPERATIONS))
         arrays = _columns("operations", part, _OPERATIONS)
@@ -414,9 +411,8 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
             f"{where}: the saved trace cannot be read: {error.strerror or error}"
         ) from None
     except (pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, InputError):
-            raise
         reason = str(error).splitlines()[0] if str(error) else repr(error)
+        reason = printable_text(reason.removeprefix(f"{_OPERATIONS_NAME}: "))
         raise InputError(
             f"{where}: the saved trace is damaged: {reason}; restore it or trace the program again"
         ) from None
@@ -433,7 +429,7 @@ def _values(name: str, column: pa.ChunkedArray, kind: str) -> Any:
         return np.array(values, bool)
     if kind == _ROWS:
         if any(chunk.flatten().null_count for chunk in column.chunks):
-            raise InputError(f"operations.parquet: {name} has empty entries in its lists")
+            raise InputError(f"{_OPERATIONS_NAME}: {name} has empty entries in its lists")
         return [tuple(rows) for rows in values]
     return values
 
