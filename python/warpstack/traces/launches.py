@@ -6,13 +6,10 @@ import contextlib
 import fnmatch
 import re
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from warpstack._util.arguments import as_integer
 from warpstack.errors import InputError, shown
-
-if TYPE_CHECKING:
-    from warpstack.traces.trace import KernelTrace
 
 #: The end of a range without one: above all numbers that a text may have.
 _OPEN_END = 2**70
@@ -115,7 +112,18 @@ def launches_of_text(text: str | None, where: str) -> list[range] | None:
     return chosen
 
 
-def launches_named(kernels: Iterable[KernelTrace], text: str, where: str) -> list[range]:
+class _Launch(Protocol):
+    """What a choice asks of a kernel."""
+
+    @property
+    def launch_id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def short_name(self) -> str: ...
+
+
+def launches_named(kernels: Iterable[_Launch], text: str, where: str) -> list[range]:
     """Return the launches that a text chooses by the names of their kernels, or by numbers.
 
     A part of the text between commas is the name of a kernel, with or without its parameters, a

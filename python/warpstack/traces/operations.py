@@ -7,15 +7,12 @@ numbers are NumPy arrays, texts are lists, and `after` is a list of tuples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, not_one_of, shown
-
-if TYPE_CHECKING:
-    from warpstack.traces.trace import KernelTrace
 
 #: A table: its columns by name.
 Columns = dict[str, Any]
@@ -118,19 +115,19 @@ def _column(kind: str, values: list[Any]) -> Any:
     return np.array(values, bool) if kind == "bool" else values
 
 
-def derived(kernels: Sequence[KernelTrace]) -> Columns:
-    """Return the table of a trace without one: each kernel once, in the default stream."""
+def derived(names: Sequence[str]) -> Columns:
+    """Return the table of a trace without one: kernels of these names, in the default stream."""
     return columns_of(
         [
             {
                 "operation": "kernel",
-                "name": kernel.short_name,
+                "name": name,
                 "stream": LEGACY_STREAM,
                 "blocking": True,
                 "kernel": place,
                 "asynchronous": True,
             }
-            for place, kernel in enumerate(kernels)
+            for place, name in enumerate(names)
         ]
     )
 

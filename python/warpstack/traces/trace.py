@@ -482,7 +482,9 @@ class App:
         """
         recorded = self._operations
         return host_operations.frame(
-            host_operations.derived(self._kernels) if recorded is None else recorded
+            host_operations.derived([kernel.short_name for kernel in self._kernels])
+            if recorded is None
+            else recorded
         )
 
     @cached_property

@@ -256,7 +256,9 @@ class TestDamage:
     def test_impossible_values(self, saved):
         table = pq.read_table(saved / "operations.parquet")
         values = pa.array([7] * 8, pa.int64())
-        self.put(saved, table.set_column(table.schema.get_field_index("kernel"), "kernel", [values]))
+        self.put(
+            saved, table.set_column(table.schema.get_field_index("kernel"), "kernel", [values])
+        )
         self.refuse(saved, "row 0: kernel = 7: expected -1 or one of the 2 kernels")
 
 
