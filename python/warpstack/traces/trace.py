@@ -481,11 +481,9 @@ class App:
         nanoseconds that the thread spent outside of such functions since its last row.
         """
         recorded = self._operations
-        return host_operations.frame(
-            host_operations.derived([kernel.short_name for kernel in self._kernels])
-            if recorded is None
-            else recorded
-        )
+        if recorded is None:
+            recorded = host_operations.derived([kernel.short_name for kernel in self._kernels])
+        return host_operations.frame(recorded)
 
     @cached_property
     def digest(self) -> str:

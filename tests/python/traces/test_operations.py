@@ -1,4 +1,4 @@
-"""What the host of a program does, as a table: kept with traces, chosen with kernels, and of Accel-Sim's lists."""
+"""What the host of a program does, as a table: kept with traces, chosen, and of Accel-Sim's lists."""
 
 import copy
 import json
@@ -141,7 +141,8 @@ def test_impossible_values_are_named(row, change, message):
     text = str(caught.value)
     assert text.startswith(f"here/operations.parquet: {message}")
     assert text.endswith("; trace the program again")
-    assert text.isprintable() and text.encode("utf-8")
+    assert text.isprintable()
+    assert text.encode("utf-8")
 
 
 @settings(max_examples=rounds(100), deadline=None)
@@ -210,7 +211,8 @@ class TestDamage:
             ws.load(saved)
         text = str(caught.value)
         assert f"operations.parquet: {message}" in text, text
-        assert text.isprintable() and text.encode("utf-8")
+        assert text.isprintable()
+        assert text.encode("utf-8")
 
     def test_a_changed_byte(self, saved):
         data = bytearray((saved / "operations.parquet").read_bytes())
