@@ -105,13 +105,15 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.name = name(operation.name.empty() ? api : operation.name);
   row.api = name(api);
   std::vector<LogRow> rows{row};
-  for (const std::int64_t before : std::exchange(thread.call.after, {})) {
-    LogRow edge;
-    edge.kind = LogRow::edge;
-    edge.process = process_;
-    edge.number = row.number;
-    edge.bytes = static_cast<std::uint64_t>(before);
-    rows.push_back(edge);
+  if (const auto* after = std::exchange(thread.call.after, nullptr)) {
+    for (const std::int64_t before : *after) {
+      LogRow edge;
+      edge.kind = LogRow::edge;
+      edge.process = process_;
+      edge.number = row.number;
+      edge.bytes = static_cast<std::uint64_t>(before);
+      rows.push_back(edge);
+    }
   }
   const auto bytes = rows.size() * sizeof(LogRow);
   [[maybe_unused]] const ssize_t written = ::write(rows_, rows.data(), bytes);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -66,12 +67,12 @@ struct CallContext {
   bool in_order = false;
   /// Of the launch of a graph that runs, and the numbers of the rows which its next node waits for.
   std::int64_t graph = -1;
-  std::vector<std::int64_t> after;
+  const std::vector<std::int64_t>* after = nullptr;
   std::int64_t first_row = -1;  ///< of those that were added since it was set to -1
   std::uint64_t parent = 0;  ///< launch of the kernel whose threads ask for the work; 0: the host
 };
 
-/// The log's state of a thread.
+/// The log's state of a thread. Nothing of it is destroyed: programs still call at exit.
 struct LogThread {
   std::uint32_t depth = 0;  ///< of API functions that call each other
   bool per_thread_default = false;
@@ -83,6 +84,7 @@ struct LogThread {
   bool has_returned = false;
   std::chrono::steady_clock::time_point returned;
 };
+static_assert(std::is_trivially_destructible_v<LogThread>);
 LogThread& log_thread();
 
 /// While it exists, the program is in an API function: what passes then is no time of the host, and

@@ -112,10 +112,10 @@ Rows run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream, const 
       ends[node] = run_nodes(runtime, *child->graph, stream, after);
     } else {
       CallContext& context = log_thread().call;
-      context.after = after;
+      context.after = &after;
       context.first_row = -1;
       std::visit(RunWork{runtime, stream}, node->work);
-      context.after.clear();
+      context.after = nullptr;
       if (context.first_row >= 0) after = {context.first_row};
       ends[node] = std::move(after);
     }

@@ -10,13 +10,13 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                    \
-  do {                                                                 \
-    const cudaError_t error = (call);                                  \
-    if (error != cudaSuccess) {                                        \
-      std::printf("%d: %s\n", __LINE__, cudaGetErrorString(error));    \
-      std::exit(1);                                                    \
-    }                                                                  \
+#define CHECK(call)                                                 \
+  do {                                                              \
+    const cudaError_t error = (call);                               \
+    if (error != cudaSuccess) {                                     \
+      std::printf("%d: %s\n", __LINE__, cudaGetErrorString(error)); \
+      std::exit(1);                                                 \
+    }                                                               \
   } while (false)
 
 constexpr int count = 1 << 18;
