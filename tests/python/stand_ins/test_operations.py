@@ -72,7 +72,7 @@ def test_streams_and_events(run):
         ("stream_create", "cudaStreamCreateWithFlags", 2, -1, -1, True),
         ("stream_create", "cudaStreamCreateWithPriority", 3, -1, -1, True),
         ("allocate", "cudaMalloc", -1, -1, -1, False),
-        ("allocate", "cudaMallocHost", -1, -1, -1, False),
+        ("allocate", "cudaHostAlloc", -1, -1, -1, False),
         ("copy", "cudaMemcpyAsync", 1, -1, -1, True),
         ("kernel", "cudaLaunchKernel", 1, 0, -1, True),
         ("event_record", "cudaEventRecord", 1, -1, 0, True),

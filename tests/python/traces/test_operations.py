@@ -71,6 +71,11 @@ def test_saving_loses_nothing(tmp_path):
     assert not (tmp_path / "twice" / "operations.parquet").exists()
 
 
+def test_a_program_may_do_nothing(tmp_path):
+    ws.save(app_with([]), tmp_path / "saved")
+    assert ws.load(tmp_path / "saved").operations.shape == (0, len(operations.COLUMNS))
+
+
 def test_copies_of_an_application_keep_them():
     app = app_with(ROWS)
     for again in (pickle.loads(pickle.dumps(app)), copy.deepcopy(app)):

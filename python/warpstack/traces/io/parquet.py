@@ -424,14 +424,20 @@ def _values(name: str, column: pa.ChunkedArray, kind: str) -> Any:
     """Return a column of operations as the package has them."""
     if kind == "int64":
         return _in_place(column, kind)
-    values = column.to_pylist()
     if kind == "bool":
-        return np.array(values, bool)
-    if kind == _ROWS:
-        if any(chunk.flatten().null_count for chunk in column.chunks):
-            raise InputError(f"{_OPERATIONS_NAME}: {name} has empty entries in its lists")
-        return [tuple(rows) for rows in values]
-    return values
+        return np.array(column.to_pylist(), bool)
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if kind == "string":  # most texts come often
+        coded = array.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+        return [texts[place] for place in coded.indices.to_pylist()]
+    if array.flatten().null_count:
+        raise InputError(f"{_OPERATIONS_NAME}: {name} has empty entries in its lists")
+    rows: list[tuple[int, ...]] = [()] * len(array)  # most lists are empty
+    lengths = np.array(array.value_lengths().to_pylist(), np.int64)
+    for row in np.flatnonzero(lengths).tolist():
+        rows[row] = tuple(array[row].as_py())
+    return rows
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ static void streams() {
   CHECK(cudaStreamCreateWithPriority(&b, cudaStreamDefault, -1));
   float *device, *pinned;
   CHECK(cudaMalloc(&device, bytes));
-  CHECK(cudaMallocHost(&pinned, bytes));
+  CHECK(cudaHostAlloc((void**)&pinned, bytes, cudaHostAllocDefault));
   std::memset(pinned, 0, bytes);
   cudaEvent_t done, end;
   CHECK(cudaEventCreate(&done));
@@ -111,7 +111,7 @@ static void graphs() {
   CHECK(cudaStreamCreate(&b));
   float *device, *pinned;
   CHECK(cudaMalloc(&device, bytes));
-  CHECK(cudaMallocHost(&pinned, bytes));
+  CHECK(cudaHostAlloc((void**)&pinned, bytes, cudaHostAllocDefault));
   std::memset(pinned, 0, bytes);
   cudaEvent_t fork, join;
   CHECK(cudaEventCreate(&fork));
