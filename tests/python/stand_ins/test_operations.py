@@ -267,7 +267,7 @@ def test_a_program_without_nvcc(version, tmp_path):
 
 
 def test_the_functions_of_the_driver(tmp_path):
-    command = [sys.executable, str(HERE / "driver_client.py"), "basic"]
+    command = [sys.executable, str(HERE / "driver_client.py"), "axpy"]
     host.trace_program(command, tmp_path / "out")
     table = ws.load(tmp_path / "out").operations
     assert all(api.startswith("cu") and not api.startswith("cuda") for api in table["api"])
