@@ -32,7 +32,10 @@ void allocate_in_order(Runtime& runtime, void** pointer, std::size_t bytes, Memo
     return;
   }
   *pointer = bytes == 0 ? nullptr : pointer_to(runtime.pools().allocate(runtime, from, bytes));
-  if (bytes > 0) record_allocation(runtime, bytes, false);
+  if (bytes > 0) {
+    const auto kind = runtime.kind_of(address_of(*pointer));
+    record_allocation(runtime, bytes, kind == PointerAttributes::Kind::host);
+  }
 }
 
 /// The 64-bit number of an attribute of a pool, or null for those that are an int.
