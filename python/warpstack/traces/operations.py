@@ -233,9 +233,13 @@ def summary(columns: Columns) -> str:
     parts.append(_counted(len(used), "stream", "streams"))
     total = _counted(count(columns), "operation", "operations")
     told = ", ".join(part for part in parts if not part.startswith("0 "))
+    if not _MANAGED.isdisjoint(columns["api"]):
+        told += "; managed memory that moves by itself is not among them"
     return f"{total}: {told}" if told else total
 
 
+#: Functions that allocate managed memory.
+_MANAGED = frozenset(("cudaMallocManaged", "cuMemAllocManaged"))
 _WAITS = ("event_synchronize", "stream_synchronize", "device_synchronize")
 
 

@@ -114,6 +114,11 @@ def test_the_summary_counts():
         "8 operations: 3 launches, 1 copy (1.0 MiB), 1 launch of a graph, 1 event recorded, 2 streams"
     )
     assert operations.summary(operations.columns_of([])) == "0 operations"
+    managed = {"operation": "allocate", "api": "cudaMallocManaged", "bytes": 64}
+    wait = {"operation": "device_synchronize"}
+    assert operations.summary(operations.columns_of([managed, wait])) == (
+        "2 operations: 1 wait of the host; managed memory that moves by itself is not among them"
+    )
 
 
 # --- values that cannot be ----------------------------------------------------------------------
