@@ -25,6 +25,7 @@ enum class Stage : std::uint32_t {
   model = 32,     ///< the equations of some model, which says which (model/model.cpp)
   timing = 64,    ///< the cycle-level simulator
   launch = 128,   ///< the starts of blocks in every model, and the time that a profiler reports
+  timeline = 256,  ///< time lines of programs: calls, copies, kernels at the same time
 };
 constexpr Stage operator|(Stage a, Stage b) {
   return static_cast<Stage>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
