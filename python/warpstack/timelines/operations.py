@@ -80,7 +80,7 @@ def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
         found = {"operation": ["kernel"] * len(names), "name": names, "kernel": np.arange(len(names))}
         return _columns(found, len(names), len(names))
     given = {str(name): table[name] for name in table.columns if name in COLUMNS}
-    return _columns(given, len(table), len(app))
+    return _columns(given, len(table), len(app.kernels))
 
 
 def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:
