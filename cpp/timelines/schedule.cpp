@@ -131,6 +131,8 @@ class Player {
   }
 
  private:
+  static constexpr auto kernels = static_cast<std::size_t>(Engine::kernels);
+
   static std::int32_t row_of(std::size_t i) { return static_cast<std::int32_t>(i); }
   bool has_turn(std::size_t i) const {
     const auto engine = static_cast<Engine>(op_.engine[i]);
@@ -170,8 +172,8 @@ class Player {
       case Happens::blocks_end:
         free_ += event.share;
         if (--num_chunks_ == 0) free_ = 1;  // no rounding is carried on
-        last_on_[static_cast<std::size_t>(Engine::kernels)] = event.row;
-        touched_[static_cast<std::size_t>(Engine::kernels)] = true;
+        last_on_[kernels] = event.row;
+        touched_[kernels] = true;
         if (--chunks_[i] == 0 && blocks_left_[i] <= 0) {
           --num_grids_;
           finish(i, event.time);
@@ -199,13 +201,18 @@ class Player {
     }
     std::int32_t left = 0;
     waited_[i] = now;
+    double latest = now;
     for (const std::int32_t row : op_.waits.of(i)) {
-      if (!ended_[static_cast<std::size_t>(row)]) {
+      const auto other = static_cast<std::size_t>(row);
+      if (!ended_[other]) {
         ++left;
+      } else if (made_.end[other] + op_.host_return[i] > latest) {
+        latest = made_.end[other] + op_.host_return[i];  // word of it is on its way
+        made_.host_waited_for[i] = row;
       }
     }
     host_pending_[i] = left;
-    if (left == 0) return_from(i, op_.waits.of(i).empty() ? now : now + op_.host_return[i]);
+    if (left == 0) return_from(i, latest);
   }
 
   void return_from(std::size_t i, double at) {
@@ -256,8 +263,7 @@ class Player {
     is_ready_[i] = 1;
     touched_[engine] = true;
     if (device_.in_order) return;
-    const bool is_kernel = static_cast<Engine>(engine) == Engine::kernels;
-    queues_[engine].push({is_kernel ? op_.priority[i] : 0, now, row_of(i)});
+    queues_[engine].push({engine == kernels ? op_.priority[i] : 0, now, row_of(i)});
   }
 
   void finish(std::size_t i, double now) {
@@ -279,24 +285,21 @@ class Player {
     const std::int32_t row = order_[engine][place_[engine]];
     return is_ready_[static_cast<std::size_t>(row)] ? row : nobody;
   }
-  void leave_queue(std::size_t engine) {
-    if (device_.in_order) {
-      ++place_[engine];
-    } else {
-      queues_[engine].pop();
-    }
-  }
 
   void dispatch(std::size_t engine, double now) {
     touched_[engine] = false;
-    if (static_cast<Engine>(engine) == Engine::kernels) {
+    if (engine == kernels) {
       dispatch_kernels(now);
       return;
     }
     const std::int32_t row = busy_[engine] ? nobody : first_of(engine);
     if (row == nobody) return;
     const auto i = static_cast<std::size_t>(row);
-    leave_queue(engine);
+    if (device_.in_order) {
+      ++place_[engine];
+    } else {
+      queues_[engine].pop();
+    }
     busy_[engine] = true;
     begin(i, now, Why::engine);
     push(now + op_.duration[i], Happens::end, row);
@@ -310,12 +313,24 @@ class Player {
     }
   }
 
+  /// The kernel whose blocks go next, or nobody. One that runs goes on where no other grid may start.
+  std::int32_t first_kernel() {
+    if (device_.in_order) {
+      const std::int32_t row = first_of(kernels);
+      const bool is_new = row != nobody && made_.start[static_cast<std::size_t>(row)] < 0;
+      return is_new && num_grids_ >= device_.concurrent_grids ? nobody : row;
+    }
+    const auto& newcomers = queues_[kernels];
+    const bool may_start = !newcomers.empty() && num_grids_ < device_.concurrent_grids;
+    if (residents_.empty()) return may_start ? newcomers.top().row : nobody;
+    if (may_start && residents_.top() > newcomers.top()) return newcomers.top().row;
+    return residents_.top().row;
+  }
+
   void dispatch_kernels(double now) {
-    constexpr auto kernels = static_cast<std::size_t>(Engine::kernels);
-    for (std::int32_t row = first_of(kernels); row != nobody; row = first_of(kernels)) {
+    for (std::int32_t row = first_kernel(); row != nobody; row = first_kernel()) {
       const auto i = static_cast<std::size_t>(row);
       const bool is_new = made_.start[i] < 0;
-      if (is_new && num_grids_ >= device_.concurrent_grids) return;
       const double places = op_.places[i];
       const double left = blocks_left_[i];
       const double taken = std::min(left, std::floor(free_ * places + places * share_slack));
@@ -336,7 +351,15 @@ class Player {
       ++num_chunks_;
       const double all_waves = std::ceil(op_.blocks[i] / places);
       push(now + op_.duration[i] * (waves / all_waves), Happens::blocks_end, row, share);
-      if (blocks_left_[i] <= 0) leave_queue(kernels);
+      const bool has_left = blocks_left_[i] > 0;
+      if (device_.in_order) {
+        if (!has_left) ++place_[kernels];
+      } else if (is_new) {
+        if (has_left) residents_.push(queues_[kernels].top());
+        queues_[kernels].pop();
+      } else if (!has_left) {
+        residents_.pop();
+      }
     }
   }
 
@@ -365,6 +388,7 @@ class Player {
   std::vector<std::size_t> next_call_;
   LeastFirst<Event> events_;
   std::array<LeastFirst<Turn>, num_engines> queues_;
+  LeastFirst<Turn> residents_;  ///< kernels that have started and have blocks without a place
   std::array<std::vector<std::int32_t>, num_engines> order_;  ///< where there is one queue
   std::array<std::size_t, num_engines> place_{};
   std::array<bool, num_engines> busy_{};

@@ -57,7 +57,7 @@ struct Operations {
   std::span<const std::int32_t> thread;      ///< host thread, or -1: nobody calls it
   std::span<const double> host_before;       ///< of the host, since its last call returned
   std::span<const double> host_call;         ///< of the host, before it waits or returns
-  std::span<const double> host_return;       ///< from the end of what it waits for to its return
+  std::span<const double> host_return;       ///< from the end of what it waits for to its return, at least
   std::span<const double> delay;             ///< from the call to the earliest start on the device
   std::span<const std::uint8_t> engine;      ///< `Engine`
   std::span<const std::uint8_t> has_device;  ///< whether it is on the device at all

@@ -60,8 +60,8 @@ class _Process:
     epochs: dict[int, int] = field(default_factory=dict)
     #: Blocking streams with operations since the last one of the legacy stream.
     since_legacy: dict[int, None] = field(default_factory=dict)
-    #: Streams with operations since the host last waited for all.
-    unsynchronized: dict[int, None] = field(default_factory=dict)
+    #: By host thread: streams with operations since it last waited for all.
+    unsynchronized: dict[int, dict[int, None]] = field(default_factory=dict)
     events: dict[int, int] = field(default_factory=dict)
     graphs: dict[int, int] = field(default_factory=dict)
 
@@ -72,10 +72,19 @@ class _Process:
     def of_stream(self, stream: int) -> list[int]:
         return self.in_legacy_order() if stream == 0 else list(self.tails.get(stream, ()))
 
-    def of_all(self) -> list[int]:
-        streams = [stream for stream in self.unsynchronized if stream != 0]
-        legacy = self.legacy if 0 in self.unsynchronized else ()
-        return [*legacy, *(row for s in streams for row in self.tails.get(s, ()))]
+    def of_all(self, thread: int) -> list[int]:
+        """Return the rows that a thread waits for that waits for all; it has not done so yet."""
+        streams = self.unsynchronized.get(thread, {**self.tails, 0: None})
+        self.unsynchronized[thread] = {}
+        return [
+            row
+            for stream in streams
+            for row in (self.tails.get(stream, ()) if stream else self.legacy)
+        ]
+
+    def note_work(self, stream: int) -> None:
+        for streams in self.unsynchronized.values():
+            streams[stream] = None
 
 
 class _Lists:
@@ -102,7 +111,10 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
     nodes = bytearray(count)
     operations, befores = columns["operation"], columns["after"]
     streams, graphs = columns["stream"].tolist(), columns["graph"].tolist()
+    threads = columns["thread"].tolist()
     events, parents = columns["event"].tolist(), columns["parent"].tolist()
+    # The streams in whose order rows are that nobody calls: those of the calls that they belong to.
+    homes: dict[int, int] = {}
     waits_for_itself = _waits_for_itself(columns)
     apis = columns["api"]
     for row, (operation, stream, blocking, number) in enumerate(
@@ -116,11 +128,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         if stream < 0 or not (operation in _ON_DEVICE or in_order):
             after.add(before)
             kinds.extend([_OTHER] * len(before))
-            waits.add(_host_waits(process, operation, stream, events[row]))
-            if operation in ("device_synchronize", "free") or (
-                operation == "stream_synchronize" and stream < 0
-            ):
-                process.unsynchronized.clear()
+            waits.add(_host_waits(process, operation, stream, events[row], threads[row]))
             continue
         has_device[row] = 1
         graph, parent = graphs[row], parents[row]
@@ -134,11 +142,12 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
             after.add(follows)
             kinds.extend([_GRAPH if launch >= 0 else _OTHER] * len(follows))
             waits.add(())
-            home = streams[source]
+            home = homes[row] = homes.get(source, streams[source])
             tail = process.legacy if home == 0 else process.tails.setdefault(home, {})
             for other in follows:
                 tail.pop(other, None)
             tail[row] = None
+            process.note_work(home)
             continue
         if stream == 0:
             own = list(process.legacy)
@@ -157,7 +166,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
                     kinds.extend([_DEFAULT] * len(process.legacy))
                 process.since_legacy[stream] = None
             process.tails[stream] = {row: None}
-        process.unsynchronized[stream] = None
+        process.note_work(stream)
         event = events[row]
         if operation == "event_record":
             process.events[event] = row
@@ -177,7 +186,9 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
     )
 
 
-def _host_waits(process: _Process, operation: str, stream: int, event: int) -> list[int]:
+def _host_waits(
+    process: _Process, operation: str, stream: int, event: int, thread: int
+) -> list[int]:
     """Return the rows that the host waits for in a call that starts nothing."""
     if operation == "event_synchronize":
         row = process.events.get(event)
@@ -185,7 +196,7 @@ def _host_waits(process: _Process, operation: str, stream: int, event: int) -> l
     if operation == "stream_synchronize" and stream >= 0:
         return process.of_stream(stream)
     if operation in ("device_synchronize", "stream_synchronize", "free"):
-        return process.of_all()
+        return process.of_all(thread)
     return []
 
 

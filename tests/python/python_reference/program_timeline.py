@@ -205,7 +205,8 @@ def play(rows, rules):
                     if not host_waits[r]:
                         made.host_end[r] = t
                     elif all(ended(q, t) for q in host_waits[r]):
-                        made.host_end[r] = t + rules.synchronize
+                        latest = max(made.end[q] for q in host_waits[r])
+                        made.host_end[r] = max(t, latest + rules.synchronize)
                     changed |= made.host_end[r] is not None
                     if made.host_end[r] is not None and not device[r]:
                         made.start[r], made.end[r] = made.host_start[r], made.host_end[r]
@@ -225,12 +226,19 @@ def play(rows, rules):
                     made.start[r], made.end[r] = t, t + rows[r].duration
         return changed
 
+    def started():
+        """Return the kernels that have started and not ended."""
+        mine = [q for q in range(n) if engine[q] == "kernels" and made.start[q] is not None]
+        return [q for q in mine if made.end[q] is None]
+
     def first_of(name):
         mine = [r for r in range(n) if engine[r] == name]
         waiting = [r for r in mine if (left[r] > 0 if name == "kernels" else made.start[r] is None)]
         if rules.in_order:
             waiting = waiting[:1]
         waiting = [r for r in waiting if ready[r] is not None]
+        if name == "kernels" and len(started()) >= rules.grids:
+            waiting = [r for r in waiting if made.start[r] is not None]
         key = lambda r: (rows[r].priority if name == "kernels" else 0, ready[r], r)  # noqa: E731
         return min(waiting, key=key, default=None)
 
@@ -246,12 +254,6 @@ def play(rows, rules):
                 made.start[r], made.end[r] = t, t + rows[r].duration
                 changed = True
         while (r := first_of("kernels")) is not None:
-            running = {c[1] for c in chunks} | {
-                q for q in range(n) if engine[q] == "kernels" and made.start[q] is not None
-                and made.end[q] is None
-            }
-            if made.start[r] is None and len(running) >= rules.grids:
-                break
             places = rows[r].places
             free = 1 - sum(c[2] for c in chunks)
             taken = min(left[r], floor(free * places))

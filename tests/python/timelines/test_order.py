@@ -58,7 +58,9 @@ def tables(draw, most=24):
         parents = [r for r, row in enumerate(rows) if row.operation == "kernel"]
         if kind == "child":
             if parents:
-                rows.append(_worker(draw, "kernel", {**common, "parent": draw(st.sampled_from(parents))}))
+                parent = draw(st.sampled_from(parents))
+                common["process"] = rows[parent].process
+                rows.append(_worker(draw, "kernel", {**common, "parent": parent}))
             continue
         if kind in ("kernel", "copy", "memset", "host_function"):
             rows.append(_worker(draw, kind, common))
