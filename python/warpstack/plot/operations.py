@@ -45,6 +45,8 @@ _OF_ENGINES = {
     "callback": _Kind("function of the host", COLOURS[6], HATCHES[0]),
 }
 _HEIGHT = 0.8
+#: Operations of a row that are drawn one by one at most.
+_MOST_BARS = 400
 
 
 @styled
@@ -148,10 +150,13 @@ def _draw(
     lasts = (stop > start).to_numpy()
     if not lasts.any():
         return
-    # Widened to the right, so that neighbours become one.
     finest = end * unit * _FINEST
-    begins, ends = spans.union(start.to_numpy()[lasts], stop.to_numpy()[lasts] + finest)
-    lengths = np.maximum(ends - begins - finest, finest)
+    begins, ends = start.to_numpy()[lasts], stop.to_numpy()[lasts]
+    if len(begins) > _MOST_BARS:
+        # Widened to the right, so that neighbours become one.
+        begins, ends = spans.union(begins, ends + finest)
+        ends -= finest
+    lengths = np.maximum(ends - begins, finest)
     axes.broken_barh(
         list(zip(begins / unit, lengths / unit, strict=True)),
         (place - _HEIGHT / 2, _HEIGHT),

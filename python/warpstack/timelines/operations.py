@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,6 @@ COLUMNS: dict[str, Any] = {
 }
 _TEXTS = ("operation", "name", "api", "direction")
 _LISTS = ("after",)
-_NUMBERS = ("thread", "process", "stream", "priority", "kernel", "event", "bytes", "graph", "parent")
 _FLAGS = ("blocking", "pinned", "asynchronous")
 _LEAST = {"thread": 0, "process": 0, "stream": -1, "kernel": -1, "bytes": 0, "parent": -1}
 
@@ -92,25 +93,49 @@ def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:
     for name, usual in COLUMNS.items():
         values = given.get(name)
         if name in _TEXTS or name in _LISTS:
-            columns[name] = [usual] * rows if values is None else list(values)
+            columns[name] = [usual] * rows if values is None else _texts_or_lists(values, usual)
         else:
             columns[name] = _numbers(name, values, usual, rows)
-    for name, known in (("operation", OPERATIONS), ("direction", DIRECTIONS)):
-        unknown = set(columns[name]) - {*known, ""} if name == "direction" else set(
-            columns[name]
-        ) - set(known)
-        if unknown:
-            row = next(i for i, value in enumerate(columns[name]) if value in unknown)
-            raise not_one_of(f"operations: row {row}: {name}", columns[name][row], known)
+    for name, known in (("operation", OPERATIONS), ("direction", ("", *DIRECTIONS))):
+        if not _all_known(columns[name], known):
+            row = next(i for i, value in enumerate(columns[name]) if value not in known)
+            choices = [choice for choice in known if choice]
+            raise not_one_of(f"operations: row {row}: {name}", columns[name][row], choices)
     for name, least in _LEAST.items():
         _check(columns, name, columns[name] < least, f"at least {least}")
     _check(columns, "kernel", columns["kernel"] >= kernels, f"-1 or one of {kernels} kernels")
     _check(columns, "parent", columns["parent"] >= np.arange(rows), "an earlier row")
     _check(columns, "host_ns", columns["host_ns"] < 0, "at least 0")
-    for row, before in enumerate(columns["after"]):
-        if before and not all(0 <= other < row for other in before):
-            raise InputError(f"operations: row {row}: after = {shown(before)}: expected earlier rows")
+    columns["after"] = [
+        _earlier(row, before) if before else () for row, before in enumerate(columns["after"])
+    ]
     return columns
+
+
+def _texts_or_lists(values: Any, usual: Any) -> list[Any]:
+    """Return the values of a column; a value that a table of unlike rows lacks (NaN) is the usual one."""
+    found = np.asarray(values, object).tolist()
+    if usual is None:
+        return found
+    return [usual if value is None or value != value else value for value in found]
+
+
+def _all_known(values: list[Any], known: Collection[str]) -> bool:
+    try:
+        return set(known).issuperset(values)
+    except TypeError:  # a value that no set can have is none of them
+        return False
+
+
+def _earlier(row: int, before: Any) -> tuple[int, ...]:
+    """Return the rows that one follows as whole numbers, or raise `InputError`."""
+    try:
+        found = tuple(operator.index(other) for other in before)
+    except TypeError:
+        found = (row,)
+    if not all(0 <= other < row for other in found):
+        raise InputError(f"operations: row {row}: after = {shown(before)}: expected earlier rows")
+    return found
 
 
 def _numbers(name: str, values: Any, usual: Any, rows: int) -> Any:

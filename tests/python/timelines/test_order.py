@@ -237,11 +237,14 @@ class TestByHand:
         rows = [
             slow.Row("kernel", stream=1, blocks=12, places=8, duration=10),
             slow.Row("kernel", stream=2, blocks=8, places=8, duration=6),
-            slow.Row("kernel", stream=3, blocking=False, priority=-1, blocks=8, places=8, duration=3),
+            slow.Row("kernel", stream=3, priority=-1, blocks=8, places=8, duration=3, call=1),
         ]
-        # At 5 the first one's last wave waits for those of the stream of high priority.
+        # At 5 the first one's last wave waits for the stream of high priority, which has all places
+        # until 8; then the last wave has 4 of them until 13, and the second kernel the others.
         order, gpu = ordered(rows, slow.Rules())
-        assert play(order, gpu).start.tolist() == [0, 13, 5]
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 8, 5]
+        assert made.end[0] == 13
 
     def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(self):
         rows = [
