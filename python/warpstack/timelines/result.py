@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from warpstack.hardware.stages import Stage, fields_of
 from warpstack.models.prediction import fields_used as fields_of_models
 from warpstack.models.prediction import model_list
 from warpstack.timelines import spans
-from warpstack.timelines.costs import Kernels, costs_of, kernels_of
+from warpstack.timelines.costs import costs_of, kernels_of
 from warpstack.timelines.critical import Step, critical_path
 from warpstack.timelines.operations import Columns, operations_of
 from warpstack.timelines.order import order_of
@@ -38,7 +38,7 @@ __all__ = ["Timeline", "fields_used", "timeline"]
 
 
 class Timeline:
-    """The time line of a program on a GPU, made by `warpstack.timeline`.
+    """The time line of a program on a GPU, made by `warpstack.timeline`, which explains the parameters.
 
     ``docs/explanation/timelines.md`` says what operations wait for and what they take.
 
@@ -54,17 +54,29 @@ class Timeline:
 
     @checked
     def __init__(
-        self, name: str, gpu: Gpu, model: str, columns: dict[str, Any], kernels: object
+        self,
+        app: App | KernelTrace,
+        gpu: GpuLike,
+        model: str = DEFAULT_MODEL,
+        *,
+        operations: pd.DataFrame | None = None,
+        options: Options | None = None,
+        progress: bool = False,
     ) -> None:
-        assert isinstance(kernels, Kernels)
-        self.name = name
-        self.gpu = gpu
-        self.model = model
-        self._columns: Columns = columns
-        self._kernels = kernels
-        self._costs = costs_of(columns, kernels, gpu)
-        self._order = order_of(columns, self._costs, gpu)
-        self._schedule = play(self._order, gpu)
+        how = Options() if options is None else options
+        if how.profiler != "nsys":
+            raise InputError(
+                f"timeline: profiler = {how.profiler}: a time line has the times of nsys; leave it out"
+            )
+        (self.model,) = model_list(model)
+        self.gpu: Gpu = as_gpu(gpu)
+        whole = App([app], app.short_name) if isinstance(app, KernelTrace) else app
+        self.name = whole.name
+        self._columns: Columns = operations_of(whole, operations)
+        self._kernels = kernels_of(whole, self.gpu, self.model, how, progress=progress)
+        self._costs = costs_of(self._columns, self._kernels, self.gpu)
+        self._order = order_of(self._columns, self._costs, self.gpu)
+        self._schedule = play(self._order, self.gpu)
 
     def __len__(self) -> int:
         return len(self._schedule.end)
@@ -304,16 +316,7 @@ def timeline(
         profiler is asked for.
     """
     how = options_of("timeline", options, changes, OptionChanges)
-    if how.profiler != "nsys":
-        raise InputError(
-            f"timeline: profiler = {how.profiler}: a time line has the times of nsys; leave it out"
-        )
-    (name,) = model_list(model)
-    target = as_gpu(gpu)
-    whole = App([app], app.short_name) if isinstance(app, KernelTrace) else app
-    columns = operations_of(whole, operations)
-    kernels = kernels_of(whole, target, name, how, progress=progress)
-    return Timeline(whole.name, target, name, columns, kernels)
+    return Timeline(app, gpu, model, operations=operations, options=how, progress=progress)
 
 
 def fields_used(model: str) -> set[str]:
