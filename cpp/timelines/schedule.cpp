@@ -16,7 +16,8 @@ namespace {
 /// Places are shares of a GPU: sums of them that are less apart than this are equal.
 constexpr double share_slack = 1e-9;
 
-/// What happens at a time; of those at the same time the first kind comes first, then the first row.
+/// What happens at a time; of those at the same time the first kind comes first, then the first
+/// row.
 enum class Happens : std::uint8_t { end, blocks_end, call, ready };
 
 struct Event {
@@ -92,7 +93,8 @@ class Player {
         blocks_left_(operations.blocks.begin(), operations.blocks.end()),
         chunks_(count_, 0),
         waited_(count_, 0.0) {
-    for (auto* times : {&made_.host_start, &made_.host_end, &made_.ready, &made_.start, &made_.end}) {
+    for (auto* times :
+         {&made_.host_start, &made_.host_end, &made_.ready, &made_.start, &made_.end}) {
       times->assign(count_, -1.0);
     }
     made_.why.assign(count_, static_cast<std::uint8_t>(Why::nothing));
@@ -101,7 +103,8 @@ class Player {
     last_on_.fill(nobody);
     for (std::size_t i = 0; i < count_; ++i) {
       // Its call is what it waits for beside those.
-      pending_[i] = static_cast<std::int32_t>(op_.after.of(i).size()) + (op_.thread[i] >= 0 ? 1 : 0);
+      pending_[i] =
+          static_cast<std::int32_t>(op_.after.of(i).size()) + (op_.thread[i] >= 0 ? 1 : 0);
       if (op_.thread[i] >= 0) add_call(i);
       if (device_.in_order && has_turn(i)) order_[op_.engine[i]].push_back(row_of(i));
     }
@@ -313,7 +316,8 @@ class Player {
     }
   }
 
-  /// The kernel whose blocks go next, or nobody. One that runs goes on where no other grid may start.
+  /// The kernel whose blocks go next, or nobody. One that runs goes on where no other grid may
+  /// start.
   std::int32_t first_kernel() {
     if (device_.in_order) {
       const std::int32_t row = first_of(kernels);
@@ -366,8 +370,9 @@ class Player {
   void check_all_ended() const {
     for (std::size_t i = 0; i < count_; ++i) {
       if (!ended_[i] || (op_.thread[i] >= 0 && made_.host_end[i] < 0)) {
-        throw InputError("operation " + std::to_string(i) +
-                         " waits for operations that wait for it, or for a call that is never made");
+        throw InputError(
+            "operation " + std::to_string(i) +
+            " waits for operations that wait for it, or for a call that is never made");
       }
     }
   }
@@ -411,9 +416,9 @@ void check_operations(const Operations& operations) {
     if (size != count) throw InputError("the columns of operations differ in length");
   }
   for (std::size_t i = 0; i < count; ++i) {
-    for (const double time : {operations.host_before[i], operations.host_call[i],
-                              operations.host_return[i], operations.delay[i],
-                              operations.duration[i], operations.gap[i]}) {
+    for (const double time :
+         {operations.host_before[i], operations.host_call[i], operations.host_return[i],
+          operations.delay[i], operations.duration[i], operations.gap[i]}) {
       if (!(time >= 0) || std::isinf(time)) {
         throw InputError("operation " + std::to_string(i) +
                          ": a time is negative or not a finite number");

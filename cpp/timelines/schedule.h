@@ -54,11 +54,12 @@ struct RowLists {
 
 /// Operations in the order of the program's calls: a column each, of one length. Times are in us.
 struct Operations {
-  std::span<const std::int32_t> thread;      ///< host thread, or -1: nobody calls it
-  std::span<const double> host_before;       ///< of the host, since its last call returned
-  std::span<const double> host_call;         ///< of the host, before it waits or returns
-  std::span<const double> host_return;       ///< from the end of what it waits for to its return, at least
-  std::span<const double> delay;             ///< from the call to the earliest start on the device
+  std::span<const std::int32_t> thread;  ///< host thread, or -1: nobody calls it
+  std::span<const double> host_before;   ///< of the host, since its last call returned
+  std::span<const double> host_call;     ///< of the host, before it waits or returns
+  std::span<const double>
+      host_return;                ///< from the end of what it waits for to its return, at least
+  std::span<const double> delay;  ///< from the call to the earliest start on the device
   std::span<const std::uint8_t> engine;      ///< `Engine`
   std::span<const std::uint8_t> has_device;  ///< whether it is on the device at all
   std::span<const double> duration;          ///< on the device, alone
@@ -72,7 +73,8 @@ struct Operations {
 
 struct Device {
   std::uint32_t concurrent_grids = 128;
-  bool in_order = false;  ///< one queue: kernels, and copies of an engine, start in the order of calls
+  bool in_order =
+      false;  ///< one queue: kernels, and copies of an engine, start in the order of calls
 };
 
 /// When each operation was where, and what its start waited for; -1: never.
@@ -82,19 +84,20 @@ struct Schedule {
   std::vector<double> start, end;            ///< on the device
   std::vector<std::uint8_t> why;             ///< `Why`, of the start on the device
   std::vector<std::int32_t> released_by;     ///< the row that it waited for, or `nobody`
-  std::vector<std::int32_t> host_waited_for; ///< the row whose end let the call return, or `nobody`
+  std::vector<std::int32_t>
+      host_waited_for;  ///< the row whose end let the call return, or `nobody`
 };
 
 /// Plays operations on a host and a device in the order of time.
 ///
 /// A host thread makes its calls one after the other. An operation is ready once it has been called
-/// and those of `after` have ended; ready ones start in the order in which they became ready (then of
-/// rows), one at a time on each engine but that of kernels. Kernels are a queue by priority, then
-/// readiness: the blocks of its first take the places that are free, a share of the GPU's of
+/// and those of `after` have ended; ready ones start in the order in which they became ready (then
+/// of rows), one at a time on each engine but that of kernels. Kernels are a queue by priority,
+/// then readiness: the blocks of its first take the places that are free, a share of the GPU's of
 /// 1 / `places` each, and only once all of them have a place do those of the next kernel get any. A
-/// block takes duration / ceil(blocks / places). Where a kernel has the whole GPU, its blocks up to the
-/// last wave go as one; where it has part of it and blocks left for many waves, half of them do, so
-/// that the cost grows with the logarithm of the waves.
+/// block takes duration / ceil(blocks / places). Where a kernel has the whole GPU, its blocks up to
+/// the last wave go as one; where it has part of it and blocks left for many waves, half of them
+/// do, so that the cost grows with the logarithm of the waves.
 ///
 /// Throws InputError if columns differ in length, a row of `after` or `waits` does not exist, or
 /// operations wait for one another in a circle.

@@ -25,7 +25,9 @@ SUMMARY = "a program's time line: its calls, copies and kernels on host and GPU"
 
 _LEFT = ("operation", "name", "part", "what_if", "total")
 _HEADS = {"time_us": "time (us)", "value": "time (us)", "share": "share of the time"}
-_OPERATIONS = Look(least=("thread", "returned_us", "estimated", "queued_us"), left=("operation", "name"))
+_OPERATIONS = Look(
+    least=("thread", "returned_us", "estimated", "queued_us"), left=("operation", "name")
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the model that predicts the kernels (default: {DEFAULT_MODEL})",
     )
     parser.add_argument(
-        "--operations", action="store_true", help="print one row per operation instead of the totals"
+        "--operations",
+        action="store_true",
+        help="print one row per operation instead of the totals",
     )
     parser.add_argument(
         "--what-if",
@@ -70,9 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     if trace is not None:
         trace.check()
     subject = load_subject(arguments, target)
-    found = ws.timeline(
-        subject.app, target, model, options=options_given(arguments), progress=True
-    )
+    found = ws.timeline(subject.app, target, model, options=options_given(arguments), progress=True)
     if trace is not None:
         trace.write(found.to_perfetto)
     _print(arguments, found)
@@ -98,7 +100,9 @@ def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
     rows = [(name.removesuffix("_us").replace("_", " "), value) for name, value in totals.items()]
     table = pd.DataFrame(rows, columns=["total", "value"])
     print_table(arguments, table, Look(_HEADS, short_floats(table), _LEFT))
-    hidden = "" if share != share else f"; {100 * share:.0f} % of the copies' time is behind kernels"
+    hidden = (
+        "" if share != share else f"; {100 * share:.0f} % of the copies' time is behind kernels"
+    )
     print()
     print_about(arguments, f"Critical path: what decides the end{hidden}")
     path = found.critical_path

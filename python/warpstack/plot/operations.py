@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -87,8 +87,12 @@ def operations(
         raise InputError("operations: the time line has no operations that take time")
     unit, name = _unit(timeline.time_us)
     on_device = table[table["engine"] != ""]
-    rows = [(f"host thread {thread}", None) for thread in _threads(table)]
-    rows += [(ENGINE_NAMES[e], ("engine", e)) for e in ENGINE_NAMES if (on_device["engine"] == e).any()]
+    rows: list[tuple[str, tuple[str, Any] | None]] = [
+        (f"host thread {thread}", None) for thread in _threads(table)
+    ]
+    rows += [
+        (ENGINE_NAMES[e], ("engine", e)) for e in ENGINE_NAMES if (on_device["engine"] == e).any()
+    ]
     rows += [(_stream(s), ("stream", s)) for s in _streams(on_device)]
     axes = sheet.new_axes(8, 0.9 + 0.33 * len(rows)) if ax is None else ax
     end = timeline.time_us / unit
@@ -141,7 +145,7 @@ def _draw_host(axes: Axes, place: int, calls: pd.DataFrame, unit: float, end: fl
     begin = calls["queued_us"]
     _draw(axes, place, begin, calls["returned_us"], _WAIT, unit, end)
     before = calls["returned_us"].shift(fill_value=0.0)
-    _draw(axes, place, np.minimum(before, begin), begin, _CALL, unit, end)
+    _draw(axes, place, before.clip(upper=begin), begin, _CALL, unit, end)
 
 
 def _draw(

@@ -182,8 +182,9 @@ def _estimate(
 ) -> float:
     """Return the time of work that nobody traced: of its bytes, or of launches of its name."""
     kind, launch = columns["operation"][row], launch_us(gpu, "nsys")
+    size = float(columns["bytes"][row])
     if kind == "kernel":
         return means.get(columns["name"][row], launch)
     if kind == "nccl":
-        return launch + float(columns["bytes"][row]) / (gpu.host_link_gbs * 1e3)
+        return launch + size / (gpu.host_link_gbs * 1e3)
     return launch + of_dram

@@ -78,7 +78,11 @@ def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
         table = getattr(app, "operations", None)
     if table is None:
         names = [kernel.short_name for kernel in app.kernels]
-        found = {"operation": ["kernel"] * len(names), "name": names, "kernel": np.arange(len(names))}
+        found = {
+            "operation": ["kernel"] * len(names),
+            "name": names,
+            "kernel": np.arange(len(names)),
+        }
         return _columns(found, len(names), len(names))
     given = {str(name): table[name] for name in table.columns if name in COLUMNS}
     return _columns(given, len(table), len(app.kernels))
@@ -114,7 +118,7 @@ def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:
 
 def _texts_or_lists(values: Any, usual: Any) -> list[Any]:
     """Return the values of a column; a value that a table of unlike rows lacks (NaN) is the usual one."""
-    found = np.asarray(values, object).tolist()
+    found: list[Any] = np.asarray(values, object).tolist()
     if usual is None:
         return found
     return [usual if value is None or value != value else value for value in found]

@@ -118,7 +118,13 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
     waits_for_itself = _waits_for_itself(columns)
     apis = columns["api"]
     for row, (operation, stream, blocking, number) in enumerate(
-        zip(operations, streams, columns["blocking"].tolist(), columns["process"].tolist(), strict=True)
+        zip(
+            operations,
+            streams,
+            columns["blocking"].tolist(),
+            columns["process"].tolist(),
+            strict=True,
+        )
     ):
         process = processes.get(number)
         if process is None:
@@ -236,7 +242,8 @@ def _waits_for_itself(columns: Columns) -> list[bool]:
     synchronous = ~columns["asynchronous"]
     staged = np.isin(direction, ("HtoD", "DtoH")) & ~columns["pinned"]
     copies = (operation == "copy") & ((synchronous & (direction != "DtoD")) | staged)
-    return (copies | ((operation == "kernel") & synchronous)).tolist()
+    found: list[bool] = (copies | ((operation == "kernel") & synchronous)).tolist()
+    return found
 
 
 def _arrays(

@@ -75,15 +75,17 @@ def timeline_events(
         if thread >= 0:
             call = columns["api"][row] or operation
             times = (host_starts[row], host_ends[row])
-            about = {"row": row, "waits for": int(made.host_waited_for[row])}
-            events.append(_slice(call, "call", _HOST, thread, times, about))
+            waits = {"row": row, "waits for": int(made.host_waited_for[row])}
+            events.append(_slice(call, "call", _HOST, thread, times, waits))
         if not has_device[row]:
             continue
         key = (processes[row], streams[row])
         if key not in tracks:
             tracks[key] = len(tracks)
-            events += named_thread(_STREAMS, tracks[key], _stream_name(key, len(set(processes)) > 1))
-        about = {
+            events += named_thread(
+                _STREAMS, tracks[key], _stream_name(key, len(set(processes)) > 1)
+            )
+        about: dict[str, Any] = {
             "row": row,
             "stream": streams[row],
             "why": WORDS[made.why[row]],

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from warpstack.hardware.description import Gpu
 from warpstack.timelines.costs import Costs, Kernels, costs_of
@@ -15,11 +16,11 @@ from warpstack.timelines.order import Order, order_of
 __all__ = ["WHAT_IFS", "changed_order"]
 
 
-def _host_copies(columns: Columns) -> np.ndarray:
+def _host_copies(columns: Columns) -> npt.NDArray[np.bool_]:
+    """Return which rows are copies between host and GPU."""
     direction = np.array(columns["direction"], object)
-    return (np.array(columns["operation"], object) == "copy") & np.isin(
-        direction, ("HtoD", "DtoH")
-    )
+    copies: npt.NDArray[np.bool_] = np.array(columns["operation"], object) == "copy"
+    return copies & np.isin(direction, ("HtoD", "DtoH"))
 
 
 def _no_copies(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
@@ -79,6 +80,6 @@ def changed_order(name: str, columns: Columns, kernels: Kernels, gpu: Gpu) -> Or
     return WHAT_IFS[name](columns, kernels, gpu)
 
 
-def with_times(order: Order, duration: np.ndarray) -> Order:
+def with_times(order: Order, duration: npt.NDArray[np.float64]) -> Order:
     """Return the same operations with other times on the device."""
     return dataclasses.replace(order, columns={**order.columns, "duration": duration})

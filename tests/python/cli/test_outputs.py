@@ -43,7 +43,13 @@ COMMANDS = {
     "sweep": ["sweep", "design.yaml", "-o"],
     "calibrate": ["calibrate", "--source", "-o"],
 }
-ENDINGS = {"report": ".html", "timeline": ".json.gz", "program": ".json", "sweep": ".csv", "calibrate": ".cu"}
+ENDINGS = {
+    "report": ".html",
+    "timeline": ".json.gz",
+    "program": ".json",
+    "sweep": ".csv",
+    "calibrate": ".cu",
+}
 NAMES = {name: f"out{ENDINGS.get(name, '.png')}" for name in COMMANDS}
 
 

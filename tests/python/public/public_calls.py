@@ -143,7 +143,9 @@ class Given:
         self.machine = ws.models.mwp_cwp.machine("quadro-fx5600")
         self.estimate = ws.models.mwp_cwp.predict(self.described, self.machine)
         self.timeline = ws.timeline(self.kernel, self.gpu)
-        self.operations = pd.DataFrame({"operation": ["kernel", "device_synchronize"], "kernel": [0, -1]})
+        self.operations = pd.DataFrame(
+            {"operation": ["kernel", "device_synchronize"], "kernel": [0, -1]}
+        )
         self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "closed_network"})
         self.csv = folder / "reference.csv"
         self.table.to_csv(self.csv, index=False)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor
 
-ON_DEVICE = {"kernel", "copy", "memset", "event_record", "event_wait", "graph_launch", "host_function"}
+ON_DEVICE = {
+    "kernel",
+    "copy",
+    "memset",
+    "event_record",
+    "event_wait",
+    "graph_launch",
+    "host_function",
+}
 
 
 @dataclass
@@ -138,9 +146,7 @@ def waits(rows, r):
         blocking = [rows[q].blocking for q in earlier if rows[q].stream == row.stream]
         if row.stream == 0:
             return [q for q in earlier if ordered(rows, q, 0, True, row.process)]
-        return [
-            q for q in earlier if blocking and rows[called_for(rows, q)].stream == row.stream
-        ]
+        return [q for q in earlier if blocking and rows[called_for(rows, q)].stream == row.stream]
     if row.operation in ("device_synchronize", "stream_synchronize", "free"):
         return earlier
     return []
@@ -167,8 +173,11 @@ def play(rows, rules):
     called = [source_of(rows, r) is None for r in range(n)]
     issued, ready, returns = [None] * n, [None] * n, [None] * n
     is_node = [
-        device[r] and rows[r].graph >= 0 and not called[r] and
-        rows[source_of(rows, r)].operation == "graph_launch" for r in range(n)
+        device[r]
+        and rows[r].graph >= 0
+        and not called[r]
+        and rows[source_of(rows, r)].operation == "graph_launch"
+        for r in range(n)
     ]
     threads = sorted({(row.process, row.thread) for r, row in enumerate(rows) if called[r]})
     calls = {

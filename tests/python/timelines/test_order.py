@@ -29,8 +29,22 @@ def tables(draw, most=24):
             st.sampled_from(
                 ["kernel"] * 6
                 + ["copy"] * 4
-                + ["memset", "event_record", "event_wait", "event_synchronize", "stream_synchronize"]
-                + ["device_synchronize", "free", "allocate", "host_function", "graph", "child", "stop"]
+                + [
+                    "memset",
+                    "event_record",
+                    "event_wait",
+                    "event_synchronize",
+                    "stream_synchronize",
+                ]
+                + [
+                    "device_synchronize",
+                    "free",
+                    "allocate",
+                    "host_function",
+                    "graph",
+                    "child",
+                    "stop",
+                ]
             )
         )
         stream = draw(st.sampled_from([0, 1, 1, 2, 2, 3]))
@@ -160,7 +174,9 @@ class TestLaws:
         owner = np.repeat(np.arange(len(rows)), np.diff(first))
         on_device = order.columns["has_device"].astype(bool)[owner]
         assert (made.start[owner][on_device] >= made.end[before][on_device] - 1e-9).all()
-        assert (made.end - made.start >= order.columns["duration"] * on_device_of(order) - 1e-9).all()
+        assert (
+            made.end - made.start >= order.columns["duration"] * on_device_of(order) - 1e-9
+        ).all()
 
     @given(tables(60), rules())
     @settings(max_examples=rounds(200), deadline=None)
@@ -217,7 +233,9 @@ class TestByHand:
 
     def test_eight_kernels_of_one_block_take_the_time_of_one(self):
         # concurrentKernels: one block in each of eight streams.
-        rows = [slow.Row("kernel", stream=s, blocks=1, places=108, duration=10) for s in range(1, 9)]
+        rows = [
+            slow.Row("kernel", stream=s, blocks=1, places=108, duration=10) for s in range(1, 9)
+        ]
         order, gpu = ordered(rows, slow.Rules())
         assert play(order, gpu).time_us == 10
 
@@ -299,7 +317,9 @@ class TestByHand:
             ]
 
         streams = [steps(stream) for stream in range(1, 5)]
-        rows = sum(streams, []) if version == 1 else [row for step in zip(*streams) for row in step]
+        rows = [row for stream in streams for row in stream]
+        if version == 2:
+            rows = [row for step in zip(*streams, strict=True) for row in step]
         order, gpu = ordered(rows, slow.Rules(copy_engines=engines, in_order=in_order))
         assert play(order, gpu).time_us == expected
 
@@ -328,7 +348,9 @@ class TestByHand:
 
     def test_circles_are_refused(self):
         # A row whose call is behind a wait for it: only after= of later rows could make one.
-        order, gpu = ordered([slow.Row("kernel", stream=1), slow.Row("kernel", stream=1)], slow.Rules())
+        order, gpu = ordered(
+            [slow.Row("kernel", stream=1), slow.Row("kernel", stream=1)], slow.Rules()
+        )
         order.columns["after_rows"] = np.array([1], np.int32)
         order.columns["after_first"] = np.array([0, 0, 1], np.int64)
         with pytest.raises(InputError, match="operation 1 waits for operations that wait for it"):
