@@ -148,6 +148,8 @@ def _numbers(name: str, values: Any, usual: Any, rows: int) -> Any:
         return np.full(rows, usual, kind)
     try:
         found = np.asarray(values, np.float64)
+        # A table of unlike rows has NaN where a row lacks a value.
+        found = np.where(np.isnan(found), usual, found)
         if not np.isfinite(found).all():
             raise ValueError
         return found.astype(kind)

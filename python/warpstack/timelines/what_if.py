@@ -24,14 +24,14 @@ def _host_copies(columns: Columns) -> npt.NDArray[np.bool_]:
 
 
 def _no_copies(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
-    """Copies between host and GPU take no time on their engine; their calls stay."""
+    """Return a program whose copies between host and GPU take no time; their calls stay."""
     costs = costs_of(columns, kernels, gpu)
     costs.duration[_host_copies(columns)] = 0
     return order_of(columns, costs, gpu)
 
 
 def _one_stream(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
-    """All work is in one stream, and nodes of graphs follow one another."""
+    """Return a program whose work is in one stream, and whose nodes of graphs follow one another."""
     count = len(columns["operation"])
     stream = np.where(columns["stream"] >= 0, 1, -1)
     after = list(columns["after"])
@@ -46,7 +46,7 @@ def _one_stream(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
 
 
 def _graph(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
-    """All kernels are nodes of one graph: their calls take no time, and the gaps are those of graphs."""
+    """Return a program whose kernels are nodes of one graph: one call, and the gaps of graphs."""
     costs: Costs = costs_of(columns, kernels, gpu)
     launches = np.array(columns["operation"], object) == "kernel"
     order = order_of(columns, costs, gpu)
@@ -61,7 +61,7 @@ def _graph(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
 
 
 def _pinned(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
-    """All memory of the host is pinned: copies are faster, and asynchronous ones are so."""
+    """Return a program whose memory is pinned: copies are faster, and asynchronous ones are so."""
     changed = {**columns, "pinned": columns["pinned"] | _host_copies(columns)}
     return order_of(changed, costs_of(changed, kernels, gpu), gpu)
 

@@ -171,7 +171,7 @@ def play(rows, rules):
     before = [follows(rows, r) if device[r] else set() for r in range(n)]
     host_waits = [waits(rows, r) if source_of(rows, r) is None else [] for r in range(n)]
     called = [source_of(rows, r) is None for r in range(n)]
-    issued, ready, returns = [None] * n, [None] * n, [None] * n
+    issued, ready = [None] * n, [None] * n
     is_node = [
         device[r]
         and rows[r].graph >= 0

@@ -210,7 +210,7 @@ class TestPerfetto:
             if event["ph"] == "X":
                 times = (event["ts"], event["ts"] + event["dur"])
                 tracks[event["pid"], event["tid"]].append(times)
-        assert len(tracks) == 1 + 2 + 3  # a thread, two streams, an engine and kernels at a time
+        assert len(tracks) == 1 + 2 + 2  # a thread, two streams, two engines
         for times in tracks.values():
             stack = []
             for start, end in sorted(times, key=lambda span: (span[0], -span[1])):
@@ -218,6 +218,14 @@ class TestPerfetto:
                     stack.pop()
                 assert not stack or end <= stack[-1] + 1e-9
                 stack.append(end)
+
+    def test_kernels_at_the_same_time_have_tracks_beside_each_other(self, app, tmp_path):
+        table = rows({**kernel(0, 1), "host_ns": 0}, kernel(1, 2))
+        eager = GPU.replace(host_launch_us=0)
+        ws.timeline(app, eager, operations=table).to_perfetto(tmp_path / "two.json")
+        events = json.loads((tmp_path / "two.json").read_text())["traceEvents"]
+        names = [e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 3]
+        assert names == ["kernels", "kernels (2)"]
 
     def test_arrows_go_from_calls_to_their_work(self, document):
         arrows = defaultdict(list)
