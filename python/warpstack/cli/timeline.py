@@ -24,7 +24,7 @@ from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 SUMMARY = "a program's time line: its calls, copies and kernels on host and GPU"
 
 _LEFT = ("operation", "name", "part", "what_if", "total")
-_HEADS = {"time_us": "time (us)", "value": "time (us)", "share": "share of the time"}
+_HEADS = {"time_us": "time (us)", "value": "time (us)"}
 _OPERATIONS = Look(
     least=("thread", "returned_us", "estimated", "queued_us"), left=("operation", "name")
 )
