@@ -155,18 +155,22 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     call[starts] = gpu.host_launch_us
     call[np.isin(operation, ("range_push", "range_pop"))] = 0
     launches = operation == "graph_launch"
-    nodes = np.zeros(count)
-    graphs = columns["graph"]
-    of_graph = graphs[(graphs >= 0) & ~launches]
-    if len(of_graph):
-        sizes = np.bincount(of_graph)
-        known = launches & (graphs >= 0) & (graphs < len(sizes))
-        nodes[known] = sizes[graphs[known]]
+    nodes = _nodes(columns, launches)
     call[launches] = (gpu.graph_launch_us + gpu.graph_node_us * nodes)[launches]
     for values in (duration, low, high, call):
         if not np.isfinite(values).all():
             raise InputError("operations: a time is not finite; expected fewer bytes")
     return Costs(duration, low, high, blocks, places, call, unknown)
+
+
+def _nodes(columns: Columns, launches: npt.NDArray[np.bool_]) -> _Numbers:
+    """Return how many nodes the graph of each row has; graphs are those of a process."""
+    pairs = np.stack([columns["process"], columns["graph"]], axis=1)
+    _, of_graph = np.unique(pairs, axis=0, return_inverse=True)
+    of_graph = of_graph.reshape(-1)
+    is_node = (columns["graph"] >= 0) & ~launches
+    sizes = np.bincount(of_graph[is_node], minlength=len(is_node))
+    return np.where(columns["graph"] >= 0, sizes[of_graph], 0).astype(np.float64)
 
 
 def _means(names: list[str], traced: Any, duration: _Numbers) -> dict[str, float]:

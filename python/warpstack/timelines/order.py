@@ -130,7 +130,8 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         if process is None:
             process = processes[number] = _Process()
         before = befores[row]
-        in_order = operation in ("allocate", "free") and stream >= 0 and "Async" in apis[row]
+        # Memory of a stream's order (cudaMallocAsync) or of a graph.
+        in_order = operation in ("allocate", "free") and ("Async" in apis[row] or graphs[row] >= 0)
         if stream < 0 or not (operation in _ON_DEVICE or in_order):
             after.add(before)
             kinds.extend([_OTHER] * len(before))

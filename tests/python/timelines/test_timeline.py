@@ -281,3 +281,28 @@ class TestCommand:
     def test_two_tables_are_refused(self, trace, capsys):
         assert main(["timeline", trace, "--what-if", "--operations"]) == 2
         assert "two tables" in capsys.readouterr().err
+
+
+class TestMemory:
+    def test_what_frees_memory_waits_for_all_unless_it_is_in_order(self, app, kernel_us):
+        def returned(free):
+            line = ws.timeline(app, GPU, operations=rows(kernel(0), free))
+            return line.table["returned_us"].tolist()[1]
+
+        waits = returned({"operation": "free", "stream": -1, "api": "cudaFree"})
+        assert waits == pytest.approx(2 + 3 + kernel_us + 4)
+        assert returned({"operation": "free", "stream": 1, "api": "cudaFreeAsync"}) == 2 + 1
+
+    def test_nodes_of_a_graph_that_free_memory_are_no_calls(self, app):
+        node = {"stream": 1, "graph": 0, "api": "cudaGraphLaunch"}
+        table = rows(
+            {"operation": "graph_launch", **node},
+            {"operation": "allocate", **node},
+            {"operation": "kernel", "kernel": 0, **node, "after": (1,)},
+            {"operation": "free", **node, "after": (2,)},
+        )
+        found = ws.timeline(app, GPU, operations=table).table
+        assert found["thread"].tolist() == [0, -1, -1, -1]
+        assert found["start_us"][3] == found["end_us"][2]
+        # Its launch has three nodes.
+        assert found["returned_us"][0] == 5 + 3 * 0.25
