@@ -165,9 +165,10 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
 
 def _nodes(columns: Columns, launches: npt.NDArray[np.bool_]) -> _Numbers:
     """Return how many nodes the graph of each row has; graphs are those of a process."""
-    pairs = np.stack([columns["process"], columns["graph"]], axis=1)
-    _, of_graph = np.unique(pairs, axis=0, return_inverse=True)
-    of_graph = of_graph.reshape(-1)
+    graphs = columns["graph"]
+    _, of_graph = np.unique(
+        columns["process"] * (graphs.max(initial=0) + 2) + graphs, return_inverse=True
+    )
     is_node = (columns["graph"] >= 0) & ~launches
     sizes = np.bincount(of_graph[is_node], minlength=len(is_node))
     return np.where(columns["graph"] >= 0, sizes[of_graph], 0).astype(np.float64)

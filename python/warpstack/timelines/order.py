@@ -260,9 +260,9 @@ def _arrays(
     after, waits = lists
     called = is_called.astype(bool)
     # A thread of each process is a thread of its own.
-    pairs = np.stack([columns["process"], columns["thread"]], axis=1)
-    _, thread = np.unique(pairs, axis=0, return_inverse=True)
-    thread = np.where(called, thread.reshape(-1), -1)
+    pairs = columns["process"] * (columns["thread"].max(initial=0) + 1) + columns["thread"]
+    _, thread = np.unique(pairs, return_inverse=True)
+    thread = np.where(called, thread, -1)
     is_kernel = (engines == ENGINES["kernels"]) & has_device.astype(bool)
     gap = np.where(is_node.astype(bool), gpu.graph_gap_us, gpu.launch_us_batch)
     return {
