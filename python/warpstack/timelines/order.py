@@ -109,7 +109,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
     has_device = bytearray(count)
     is_called = bytearray(b"\1") * count
     nodes = bytearray(count)
-    operations, befores = columns["operation"], columns["after"]
+    operations, follow_lists = columns["operation"], columns["after"]
     streams, graphs = columns["stream"].tolist(), columns["graph"].tolist()
     threads = columns["thread"].tolist()
     events, parents = columns["event"].tolist(), columns["parent"].tolist()
@@ -129,7 +129,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         process = processes.get(number)
         if process is None:
             process = processes[number] = _Process()
-        before = befores[row]
+        before = follow_lists[row]
         # Memory of a stream's order (cudaMallocAsync) or of a graph.
         in_order = operation in ("allocate", "free") and ("Async" in apis[row] or graphs[row] >= 0)
         if stream < 0 or not (operation in _ON_DEVICE or in_order):
