@@ -177,22 +177,23 @@ class TestErrors:
             ws.timeline(app, GPU, profiler="ncu")
 
 
-class TestPerfetto:
-    @pytest.fixture(scope="class")
-    def document(self, app, tmp_path_factory):
-        table = rows(
-            {"operation": "range_push", "name": "step", "stream": -1},
-            copy("HtoD", 1, api="cudaMemcpyAsync"),
-            kernel(0, 1, api="cudaLaunchKernel"),
-            kernel(1, 2, api="cudaLaunchKernel"),
-            {"operation": "event_record", "stream": 2, "event": 0},
-            {"operation": "range_pop", "stream": -1},
-            WAIT,
-        )
-        path = tmp_path_factory.mktemp("perfetto") / "program.json.gz"
-        ws.timeline(app, GPU, operations=table).to_perfetto(path)
-        return json.loads(gzip.decompress(path.read_bytes()))
+@pytest.fixture(scope="module")
+def document(app, tmp_path_factory):
+    table = rows(
+        {"operation": "range_push", "name": "step", "stream": -1},
+        copy("HtoD", 1, api="cudaMemcpyAsync"),
+        kernel(0, 1, api="cudaLaunchKernel"),
+        kernel(1, 2, api="cudaLaunchKernel"),
+        {"operation": "event_record", "stream": 2, "event": 0},
+        {"operation": "range_pop", "stream": -1},
+        WAIT,
+    )
+    path = tmp_path_factory.mktemp("perfetto") / "program.json.gz"
+    ws.timeline(app, GPU, operations=table).to_perfetto(path)
+    return json.loads(gzip.decompress(path.read_bytes()))
 
+
+class TestPerfetto:
     def test_events_have_what_the_format_asks_for(self, document):
         named = {(e["pid"], e.get("tid")) for e in document["traceEvents"] if e["ph"] == "M"}
         for event in document["traceEvents"]:
