@@ -16,6 +16,7 @@ from warpstack._util.checked import checked
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import OptionChanges, Options, options_of
+from warpstack._util.same import same
 from warpstack.errors import InputError, unknown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.stages import Stage, fields_of
@@ -80,6 +81,19 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self._schedule.end)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are of equal operations with equal times, on equal GPUs."""
+        if not isinstance(other, Timeline):
+            return NotImplemented
+        mine, theirs = (
+            (one.name, one.gpu, one.model, one._columns, vars(one._schedule))
+            for one in (self, other)
+        )
+        return same(mine, theirs)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.model, len(self), self.time_us))
 
     def __repr__(self) -> str:
         return (
