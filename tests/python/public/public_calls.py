@@ -142,6 +142,10 @@ class Given:
         self.described = ws.models.mwp_cwp.describe_trace(self.kernel, self.gpu)
         self.machine = ws.models.mwp_cwp.machine("quadro-fx5600")
         self.estimate = ws.models.mwp_cwp.predict(self.described, self.machine)
+        self.timeline = ws.timeline(self.kernel, self.gpu)
+        self.operations = pd.DataFrame(
+            {"operation": ["kernel", "device_synchronize"], "kernel": [0, -1]}
+        )
         self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "closed_network"})
         self.csv = folder / "reference.csv"
         self.table.to_csv(self.csv, index=False)
@@ -283,6 +287,11 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.SimulationResult.hit_rates, self=g.result)
     add(ws.SimulationResult.to_frame, self=g.result)
     add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
+    program = {"model": "closed_network", "operations": g.operations}
+    add(ws.timeline, app=g.app, gpu=g.gpu, **program, flush_l2=True)
+    add(ws.Timeline, app=g.app, gpu=g.gpu, **program, options=ws.Options())
+    add(ws.Timeline.what_if, self=g.timeline, names=["pinned"])
+    add(ws.Timeline.to_perfetto, self=g.timeline, path=g.folder / "program.json")
     add(ws.timing.Simulator, gpu=g.gpu, initial_l2=0.5)
     simulator = ws.timing.Simulator(g.gpu)
     add(
@@ -600,6 +609,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.plot.scatter, table=g.validated, **titled)
     add(ws.plot.agreement, table=g.validated, by=None, limit_percent=10.0, title="x")
     add(ws.plot.timeline, samples=g.result.timeline)
+    add(ws.plot.operations, timeline=g.timeline)
     base = {"num_sms": 1, "clock_ghz": 1.0}
     add(
         ws.plot.sensitivity,
