@@ -137,7 +137,9 @@ def count(columns: Columns) -> int:
     return len(columns["operation"])
 
 
-def check(columns: Columns, kernels: int, where: str) -> None:
+def check(
+    columns: Columns, kernels: int, where: str, remedy: str = "; trace the program again"
+) -> None:
     """Raise `InputError` unless the values of a table with the right types are possible.
 
     Parameters
@@ -148,12 +150,14 @@ def check(columns: Columns, kernels: int, where: str) -> None:
         How many kernels the trace has.
     where
         What messages begin with: the file.
+    remedy
+        What they end with.
     """
     rows = count(columns)
 
     def refuse(row: int, column: str, value: object, expected: str) -> InputError:
         return InputError(
-            f"{where}: row {row}: {column} = {shown(value)}: expected {expected}; trace the program again"
+            f"{where}: row {row}: {column} = {shown(value)}: expected {expected}{remedy}"
         )
 
     for column, choices in (("operation", OPERATIONS), ("direction", DIRECTIONS)):
@@ -161,7 +165,7 @@ def check(columns: Columns, kernels: int, where: str) -> None:
         if wrong := set(values).difference(choices):
             row = next(i for i, value in enumerate(values) if value in wrong)
             error = not_one_of(f"{where}: row {row}: {column}", values[row], filter(None, choices))
-            raise InputError(f"{error}; trace the program again")
+            raise InputError(f"{error}{remedy}")
     for column, least in _LEAST.items():
         below = np.flatnonzero(columns[column] < least)
         if len(below):
