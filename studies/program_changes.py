@@ -20,6 +20,8 @@ import pages
 import pandas as pd
 
 import warpstack as ws
+from warpstack.models import program_changes
+from warpstack.reporting.advice import LEAST_GAIN
 
 PAGE = pages.DOCS / "explanation" / "program-changes.md"
 SOURCE = Path(__file__).with_name("program_pairs.cu")
@@ -44,12 +46,14 @@ def module() -> Any:
     return ws.cuda.compile(SOURCE.read_text())
 
 
-def launch(name: str, grid: Any, block: Any, *arguments: Any) -> Callable[[], ws.KernelTrace]:
+def launch(
+    name: str, grid: Any, block: Any, *arguments: Any, **more: int
+) -> Callable[[], ws.KernelTrace]:
     """Return what launches a kernel; arrays among the arguments are copied to the device."""
 
     def run() -> ws.KernelTrace:
         given = [ws.cuda.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        trace: ws.KernelTrace = module().kernel(name).launch(grid, block, *given)
+        trace: ws.KernelTrace = module().kernel(name).launch(grid, block, *given, **more)
         return trace
 
     return run
@@ -75,20 +79,81 @@ def vector(
         data, out = np.ones(size * words, np.float32), np.zeros(size, np.float32)
     last = {"soa": [np.int32(size)], "histogram": [np.int32(size * words)]}
     more = last.get(name.split("_")[0], [])
-    return launch(name, blocks, THREADS, out, data, *more)
+    shared = {"shared_memory_bytes": arguments["shared"]} if "shared" in arguments else {}
+    return launch(name, blocks, THREADS, out, data, *more, **shared)
+
+
+def product(name: str, grid: Any, size: int, products: int = 64) -> Callable[[], Any]:
+    """Return a product of matrices with so many products for each of size x size results."""
+    c, a = (np.ones(size * words, np.float32) for words in (size, products))
+    return launch(name, grid, THREADS, c, a, a.copy(), np.int32(size), np.int32(products))
+
+
+def sparse(
+    kind: str, rows: int = 16384, entries: int = 16, mixed: bool = False, is_sorted: bool = False
+) -> Callable[[], Any]:
+    """Return the product of a sparse matrix with a vector: a thread or a warp per row, or ELL."""
+    rng = np.random.default_rng(2)
+    lengths = np.full(rows, entries)
+    if mixed:
+        lengths = rng.geometric(1 / entries, rows)
+    if is_sorted:
+        lengths = np.sort(lengths)
+    first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    columns = rng.integers(0, rows, first[-1]).astype(np.int32)
+    y, values, x = (np.ones(size, np.float32) for size in (rows, first[-1], rows))
+    if kind == "ell":
+        more: list[Any] = [np.int32(rows), np.int32(entries), x]
+    else:
+        more = [first, x]
+    blocks = rows * (32 if kind == "vector" else 1) // THREADS
+    return launch(f"spmv_{kind}", blocks, THREADS, y, values, columns, *more)
+
+
+def skewed(name: str, blocks: int = 216, words: int = 64) -> Callable[[], ws.KernelTrace]:
+    """Return a histogram of 64 bins, most of whose data are in a few."""
+    rng = np.random.default_rng(3)
+    data = np.minimum(rng.geometric(0.4, blocks * THREADS * words), 63).astype(np.uint32)
+    return launch(name, blocks, THREADS, np.zeros(64, np.uint32), data, np.int32(data.size))
+
+
+def through(
+    name: str, *numbers: Any, blocks: int = 864, words: int = 16, kind: Any = np.float32
+) -> Callable[[], ws.KernelTrace]:
+    """Return what goes through words of a thread each, with numbers as its last arguments."""
+    size = blocks * THREADS
+    out, data = np.zeros(size, kind), np.ones(size * words + 64, kind)
+    return launch(name, blocks, THREADS, out, data, *numbers)
 
 
 def pairs() -> list[Pair]:
     """Return the pairs of the table."""
+    return [*first_pairs(), *second_pairs()]
+
+
+def first_pairs() -> list[Pair]:
+    """Return the pairs that were there before the rules of the advice were settled."""
     naive, tiled, padded = (matrix(f"transpose_{kind}") for kind in ("naive", "tiled", "padded"))
-    modulo, strided, sequential = (
-        vector(f"reduce_{kind}") for kind in ("modulo", "strided", "sequential")
+    modulo, strided, sequential, shuffle = (
+        vector(f"reduce_{kind}") for kind in ("modulo", "strided", "sequential", "shuffle")
     )
     in_global, in_shared = (
         [vector(f"histogram_{kind}", 432, 16, bins=bins) for bins in (256, 4)]
         for kind in ("global", "private")
     )
     conflicts, divergence = ("no_bank_conflicts",), ("no_divergence",)
+    gemm = {
+        kind: product(f"sgemm_{kind}", (8, 32) if kind == "naive" else (32, 8), 256)
+        for kind in ("naive", "coalesced", "global_sum")
+    }
+    tiles = {
+        kind: product(f"sgemm_{kind}", (n, n), 768, 32)
+        for kind, n in (("shared", 24), ("column", 24), ("tile", 12))
+    }
+    shared = product("sgemm_shared", (8, 8), 256)
+    plane = np.ones((514 * 514,), np.float32)
+    wave = 108 * 8
+    word, words = np.int32, np.ones(2 * wave * THREADS, np.float32)
     return [
         Pair("transpose: tile", naive, padded, ("coalesced",)),
         Pair("transpose: padded tile", tiled, padded, conflicts),
@@ -107,6 +172,241 @@ def pairs() -> list[Pair]:
             vector("count_warps"),
             ("combined_atomics",),
         ),
+        Pair(
+            "reduction: mask for modulo",
+            *(vector(f"reduce_any_{kind}", shared=4 * THREADS) for kind in ("modulo", "mask")),
+            ("cheap_division",),
+        ),
+        Pair("reduction: shuffles", sequential, shuffle, ("no_barriers",)),
+        Pair("SGEMM: coalesced", gemm["naive"], gemm["coalesced"], ("coalesced",)),
+        Pair("SGEMM: shared tile", gemm["coalesced"], shared, ("kept_in_block",)),
+        Pair(
+            "SGEMM: sum in a register",
+            gemm["global_sum"],
+            gemm["coalesced"],
+            ("kept_in_registers",),
+        ),
+        Pair("SGEMM: column of results", tiles["shared"], tiles["column"], ("register_tiles",)),
+        Pair("SGEMM: tile of results", tiles["shared"], tiles["tile"], ("register_tiles",)),
+        Pair(
+            "histogram: copies",
+            skewed("histogram_one"),
+            skewed("histogram_copies"),
+            ("combined_atomics",),
+        ),
+        Pair(
+            "stencil: shared row",
+            through("stencil_global", words=1),
+            through("stencil_shared", words=1),
+            ("kept_in_block",),
+        ),
+        Pair(
+            "five points: shared tile",
+            *(
+                launch(f"plane_{kind}", (16, 64), (32, 8), plane, plane, word(514))
+                for kind in ("global", "shared")
+            ),
+            ("kept_in_block",),
+        ),
+        Pair("SpMV: warp per row", sparse("scalar"), sparse("vector"), ("coalesced",)),
+        Pair("SpMV: ELL", sparse("scalar"), sparse("ell"), ("coalesced",)),
+        Pair(
+            "place: shift for division",
+            through("place_division", np.uint32(256), words=8),
+            through("place_shift", np.uint32(8), words=8),
+            ("cheap_division",),
+        ),
+        Pair(
+            "steps of the grid",
+            through("chunk_each"),
+            through("chunk_steps"),
+            ("coalesced",),
+        ),
+        Pair(
+            "last wave: turns",
+            launch("waves_each", wave + 40, THREADS, words, words),
+            launch("waves_turns", wave // 2, THREADS, words, words, word((wave + 40) * THREADS)),
+            ("full_last_wave",),
+        ),
+        Pair(
+            "product: sum in a register",
+            *(
+                launch(
+                    f"product_{kind}",
+                    64,
+                    THREADS,
+                    np.zeros(64 * THREADS, np.float32),
+                    np.ones(64 * THREADS * 64, np.float32),
+                    np.ones(64, np.float32),
+                    word(64),
+                )
+                for kind in ("memory", "register")
+            ),
+            ("kept_in_registers",),
+        ),
+        Pair("four ways by warps", vector("ways_lanes"), vector("ways_warps"), divergence),
+    ]
+
+
+def second_pairs() -> list[Pair]:
+    """Return the pairs whose advice was not looked at before the rules were settled."""
+    rng = np.random.default_rng(4)
+    size = 864 * THREADS
+    conflicts, divergence = ("no_bank_conflicts",), ("no_divergence",)
+    coalesced, barriers, division = ("coalesced",), ("no_barriers",), ("cheap_division",)
+
+    def rows(kind: str, of: str) -> Callable[[], ws.KernelTrace]:
+        out, data = (np.ones(16384 * 64, np.float32) for _ in range(2))
+        return launch(
+            f"{kind}_{of}", 16384 * (32 if of == "warp" else 1) // THREADS, THREADS, out, data
+        )
+
+    def with_data(name: str, data: Any, kind: Any = np.float32, **more: Any) -> Any:
+        blocks = more.pop("blocks", 864)
+        numbers = more.pop("numbers", ())
+        return launch(
+            name, blocks, THREADS, np.zeros(blocks * THREADS, kind), data, *numbers, **more
+        )
+
+    lengths = np.minimum(rng.geometric(1 / 32, size), 400).astype(np.int32)
+    places = rng.integers(0, 64, size).astype(np.int32)
+    keys = rng.integers(0, 1 << 30, size).astype(np.uint32)
+    jumps = rng.integers(0, size, size).astype(np.uint32)
+    where = rng.integers(0, size, size).astype(np.int32)
+    words = np.ones(size, np.float32)
+    chain = [
+        with_data("chain", jumps, numbers=(np.int32(8),), shared_memory_bytes=kib * 1024)
+        for kib in (40, 4)
+    ]
+    matrix_words = np.ones(512 * 512, np.float32)
+    gathers = [
+        launch("gather", 864, THREADS, words, words, order) for order in (where, np.sort(where))
+    ]
+    waves = np.ones(236 * 1024, np.float32)
+    hot = (rng.integers(0, 8, size)).astype(np.uint32)
+    return [
+        Pair("row sums: warp per row", rows("rows", "thread"), rows("rows", "warp"), coalesced),
+        Pair(
+            "softmax: warp per row", rows("softmax", "thread"), rows("softmax", "warp"), coalesced
+        ),
+        Pair("softmax: shuffles", vector("softmax_tree"), vector("softmax_shuffle"), barriers),
+        Pair(
+            "field of a structure",
+            vector("field_of_many", words=16),
+            vector("field_apart"),
+            coalesced,
+        ),
+        Pair(
+            "scan: padded",
+            *(launch(f"scan_{kind}", 432, THREADS, words, words) for kind in ("tree", "padded")),
+            conflicts,
+        ),
+        Pair("scan: shuffles", vector("scan_steps"), vector("scan_shuffle"), barriers),
+        Pair(
+            "columns of a tile: padded",
+            vector("columns_32", 864, 4),
+            vector("columns_33", 864, 4),
+            conflicts,
+        ),
+        Pair(
+            "bodies: shared tile",
+            *(
+                launch(f"bodies_{kind}", 216, THREADS, words, words, np.int32(512))
+                for kind in ("global", "shared")
+            ),
+            ("kept_in_block",),
+        ),
+        Pair(
+            "lengths: sorted",
+            with_data("lengths", lengths),
+            with_data("lengths", np.sort(lengths)),
+            divergence,
+        ),
+        Pair(
+            "work for some: sorted",
+            with_data("some_work", places),
+            with_data("some_work", np.sort(places)),
+            divergence,
+        ),
+        Pair(
+            "decode: shifts",
+            with_data("decode_division", keys, np.uint32, numbers=(np.uint32(64), np.uint32(64))),
+            with_data("decode_shift", keys, np.uint32, numbers=(np.uint32(6), np.uint32(6))),
+            division,
+        ),
+        Pair(
+            "hash: mask",
+            *(
+                with_data(f"hash_{kind}", keys, np.uint32, numbers=(np.uint32(1 << 20),))
+                for kind in ("modulo", "mask")
+            ),
+            division,
+        ),
+        Pair(
+            "eight sums: in blocks first",
+            *(with_data(f"sum_{kind}", hot, np.uint32) for kind in ("each", "block")),
+            ("private_atomics",),
+        ),
+        Pair(
+            "maximum: in warps first",
+            *(with_data(f"maximum_{kind}", places, np.int32) for kind in ("each", "warp")),
+            ("combined_atomics",),
+        ),
+        Pair(
+            "two bins: copies",
+            *(with_data(f"bins_{kind}", keys, np.uint32) for kind in ("one", "copies")),
+            ("combined_atomics",),
+        ),
+        Pair("chain of loads: 4 KiB of shared memory", *chain, ("free_occupancy",)),
+        Pair(
+            "last wave: small blocks",
+            launch("waves_each", 236, 1024, waves, waves),
+            launch("waves_each", 944, 256, waves, waves),
+            ("full_last_wave",),
+        ),
+        Pair(
+            "scale: in registers",
+            vector("scale_memory", 216),
+            vector("scale_register", 216),
+            ("kept_in_registers",),
+        ),
+        Pair(
+            "filter: four results",
+            launch(
+                "filter_one",
+                1728,
+                256,
+                np.zeros(1728 * 256, np.float32),
+                np.ones(1730 * 256, np.float32),
+            ),
+            launch(
+                "filter_four",
+                1728,
+                64,
+                np.zeros(1728 * 256, np.float32),
+                np.ones(1730 * 256, np.float32),
+            ),
+            ("register_tiles",),
+        ),
+        Pair(
+            "copy along rows",
+            launch("copy_columns", (64, 16), THREADS, matrix_words, matrix_words, np.int32(512)),
+            launch("copy_rows", (16, 64), THREADS, matrix_words, matrix_words, np.int32(512)),
+            coalesced,
+        ),
+        Pair("gather: sorted", *gathers, coalesced),
+        Pair(
+            "every eighth word",
+            vector("every_eighth", 432, 64),
+            vector("each_one", 432, 64),
+            coalesced,
+        ),
+        Pair(
+            "SpMV: rows sorted by length",
+            sparse("scalar", mixed=True),
+            sparse("scalar", mixed=True, is_sorted=True),
+            divergence,
+        ),
     ]
 
 
@@ -116,21 +416,69 @@ def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, float]:
     return predicted, float(ws.simulate(kernel, gpu).cycles)
 
 
+def advised(kernel: ws.KernelTrace, gpu: ws.Gpu) -> dict[str, list[int]]:
+    """Return the changes that the lines of a kernel are advised, with their instructions."""
+    table = ws.lines(kernel, gpu, simulate=False)
+    rows_of = kernel.instructions.groupby(["source_file", "source_line"]).groups
+    found: dict[str, list[int]] = {}
+    for row in table.itertuples():
+        for change in row.changes.splitlines():
+            rows = rows_of.get((row.file, row.source_line), [])
+            found.setdefault(change, []).extend(int(one) for one in rows)
+    return found
+
+
 def row_of(name: str) -> dict[str, str]:
     """Return the row of a pair."""
     pair = next(pair for pair in pairs() if pair.name == name)
     gpu = ws.gpu(GPU)
     before, done = pair.before(), pair.after()
-    promised = before
-    for change in pair.changes:
-        promised = promised.changed(change)
+    given, still = advised(before, gpu), advised(done, gpu)
+    promised, times_more = before, 1.0
+    follows = [change for change in pair.changes if change in given]
+    for change in follows or pair.changes:
+        if change == "full_last_wave":
+            wave = program_changes._variant(promised, change, gpu, None)
+            promised, times_more = wave.kernel, times_more * wave.times
+        else:
+            promised = promised.changed(change, given.get(change) or None)
     times = [cycles(kernel, gpu) for kernel in (before, promised, done)]
+    times[1] = (times[1][0] * times_more, times[1][1] * times_more)
     row = {"pair": name, "changes": " and ".join(f"`{change}`" for change in pair.changes)}
+    row["given"] = " and ".join(f"`{change}`" for change in follows) or "no"
+    row["given besides"] = " and ".join(f"`{one}`" for one in given if one not in pair.changes)
+    row["still given"] = " and ".join(f"`{one}`" for one in pair.changes if one in still)
     for place, engine in enumerate(("closed_network", "simulator")):
         start, said, real = (time[place] for time in times)
         row[f"`{engine}` promised"] = f"{start / said:.2f}"
         row[f"`{engine}` done"] = f"{start / real:.2f}"
+    row["promise / done"] = (
+        f"{times[0][0] / times[1][0] / (times[0][1] / times[2][1]):.2f}" if follows else ""
+    )
     return row
+
+
+def summary(rows: list[dict[str, str]]) -> pd.DataFrame:
+    """Return how often advice is given where it helps, and where it does not, and how often it comes true."""
+    gains = [float(row["`simulator` done"]) for row in rows]
+    helped = [row for row, gain in zip(rows, gains, strict=True) if gain >= LEAST_GAIN]
+    idle = [row for row, gain in zip(rows, gains, strict=True) if gain < LEAST_GAIN]
+    right = [row for row in helped if row["given"] != "no"]
+    near = [row for row in right if abs(float(row["promise / done"]) - 1) <= 1 / 3]
+    wrong = [row for row in idle if row["given"] != "no"]
+    still = [row for row in rows if row["still given"]]
+
+    def counted(what: str, part: int, whole: int) -> dict[str, str]:
+        return {"what": what, "pairs": f"{part} of {whole}", "share": f"{part / max(whole, 1):.0%}"}
+
+    return pd.DataFrame(
+        [
+            counted("advice given where the change helps", len(right), len(helped)),
+            counted("advice given where it does not", len(wrong), len(idle)),
+            counted("advice still given when it was followed", len(still), len(rows)),
+            counted("promise within a third of what is simulated", len(near), len(right)),
+        ]
+    )
 
 
 def main() -> None:
@@ -141,7 +489,13 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.only or [pair.name for pair in pairs()]
     rows = pages.in_processes(row_of, names, arguments.processes)
-    pages.publish(PAGE, {"pairs": pd.DataFrame(rows)}, arguments.write)
+    halves = {pair.name: "first" for pair in first_pairs()}
+    for row in rows:
+        row["half"] = halves.get(row["pair"], "second")
+    tables = {"pairs": pd.DataFrame(rows), "summary": summary(rows)}
+    for half in ("first", "second"):
+        print(half, summary([row for row in rows if row["half"] == half]), sep="\n")
+    pages.publish(PAGE, tables, arguments.write and not arguments.only)
 
 
 if __name__ == "__main__":

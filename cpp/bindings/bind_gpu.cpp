@@ -17,7 +17,7 @@ using gpu::Stage;
 constexpr std::pair<const char*, Stage> stage_names[] = {
     {"memory", Stage::memory}, {"requests", Stage::requests}, {"greedy", Stage::greedy},
     {"timed", Stage::timed},   {"interval", Stage::interval}, {"model", Stage::model},
-    {"timing", Stage::timing}, {"launch", Stage::launch},
+    {"timing", Stage::timing}, {"launch", Stage::launch},     {"timeline", Stage::timeline},
 };
 
 py::tuple stages_of(const Field& field) {

@@ -221,6 +221,7 @@ void bind_memory(py::module_& module) {
       .def_readonly("simulated_blocks", &memory::MemoryProfile::simulated_blocks)
       .def_readonly("slice_turns", &memory::MemoryProfile::slice_turns)
       .def_readonly("slice_dram_sectors", &memory::MemoryProfile::slice_dram_sectors)
+      .def_readonly("slice_crowding", &memory::MemoryProfile::slice_crowding)
       .def_readonly("atomic_lanes", &memory::MemoryProfile::atomic_lanes)
       .def_readonly("place_wait_cycles", &memory::MemoryProfile::place_wait_cycles)
       .def_readonly("most_read_sectors", &memory::MemoryProfile::most_read_sectors)

@@ -16,6 +16,11 @@ void bind_model(py::module_& module) {
   py::list components;
   for (const StackComponent c : values_of<StackComponent>) components.append(key_of(c));
   module.attr("STACK_COMPONENTS") = py::tuple(components);
+  py::dict details;
+  for (const StackDetail d : values_of<StackDetail>) {
+    details[py::str(std::string(name_of(d)))] = key_of(component_of(d));
+  }
+  module.attr("STACK_DETAILS") = details;
   py::class_<model::ModelInput>(module, "ModelInput")
       .def(
           py::init([](const interval::IntervalColumns& intervals, std::vector<interval::Wave> waves,
@@ -56,6 +61,11 @@ void bind_model(py::module_& module) {
         answer["sm_instructions"] = result.sm_instructions;
         answer["cpi"] = result.cpi;
         answer["cpi_stack"] = stack;
+        py::dict in_detail;
+        for (const StackDetail d : values_of<StackDetail>) {
+          if (result.details) in_detail[py::str(std::string(name_of(d)))] = (*result.details)[d];
+        }
+        answer["cpi_details"] = in_detail;
         return answer;
       },
       py::arg("model"), py::arg("kernel"), py::arg("gpu"));

@@ -13,6 +13,14 @@ py::dict stack_to_dict(const CpiStack<std::int64_t>& stack, double unit) {
   return result;
 }
 
+py::dict details_to_dict(const DetailedStack<std::int64_t>& details, double unit) {
+  py::dict result;
+  for (const StackDetail detail : values_of<StackDetail>) {
+    result[py::str(std::string(name_of(detail)))] = static_cast<double>(details[detail]) / unit;
+  }
+  return result;
+}
+
 using TrafficField = std::pair<const char*, std::uint64_t timing::TrafficCounters::*>;
 constexpr TrafficField traffic_fields[] = {
     {"noc_request_packets", &timing::TrafficCounters::noc_requests},
@@ -106,6 +114,10 @@ void bind_timing(py::module_& module) {
       .def_property_readonly("slots",
                              [](const timing::SimulationResult& r) {
                                return stack_to_dict(r.slots, timing::parts_per_slot);
+                             })
+      .def_property_readonly("details",
+                             [](const timing::SimulationResult& r) {
+                               return details_to_dict(r.details, timing::parts_per_slot);
                              })
       .def_property_readonly("store_slots",
                              [](const timing::SimulationResult& r) {

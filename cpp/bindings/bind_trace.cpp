@@ -400,6 +400,10 @@ py::dict room_for_changes(const trace::KernelTrace& trace) {
   add("passes", &trace::RowRoom::passes);
   add("meeting_lanes", &trace::RowRoom::meeting_lanes);
   add("atomics", &trace::RowRoom::atomics);
+  add("again", &trace::RowRoom::again);
+  add("held", &trace::RowRoom::held);
+  add("tiled", &trace::RowRoom::tiled);
+  add("divisions", &trace::RowRoom::divisions);
   add("waits", &trace::RowRoom::waits);
   add("pitch", &trace::RowRoom::pitch);
   return columns;

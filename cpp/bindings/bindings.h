@@ -28,6 +28,7 @@ void bind_interval_simulation(py::module_& module);
 void bind_model(py::module_& module);
 void bind_reuse(py::module_& module);
 void bind_timing(py::module_& module);
+void bind_timelines(py::module_& module);
 void bind_blocks(py::module_& module);
 void bind_ptx(py::module_& module);
 void bind_sass(py::module_& module);

@@ -27,6 +27,7 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_model(module);
   bindings::bind_reuse(module);
   bindings::bind_timing(module);
+  bindings::bind_timelines(module);
   bindings::bind_blocks(module);
   bindings::bind_ptx(module);
   bindings::bind_sass(module);

@@ -17,14 +17,15 @@ namespace warpstack::gpu {
 /// What reads a field of a GPU; values are sets.
 enum class Stage : std::uint32_t {
   nothing = 0,
-  memory = 1,     ///< what caches hold and which blocks are resident, whatever the order
-  requests = 2,   ///< what the memory stage counts of requests, beyond `memory`
-  greedy = 4,     ///< the memory stage where accesses are in greedy order, beyond `memory`
-  timed = 8,      ///< the memory stage where accesses are in timed order, beyond `memory`
-  interval = 16,  ///< the intervals of the representative warp
-  model = 32,     ///< the equations of some model, which says which (model/model.cpp)
-  timing = 64,    ///< the cycle-level simulator
-  launch = 128,   ///< the starts of blocks in every model, and the time that a profiler reports
+  memory = 1,      ///< what caches hold and which blocks are resident, whatever the order
+  requests = 2,    ///< what the memory stage counts of requests, beyond `memory`
+  greedy = 4,      ///< the memory stage where accesses are in greedy order, beyond `memory`
+  timed = 8,       ///< the memory stage where accesses are in timed order, beyond `memory`
+  interval = 16,   ///< the intervals of the representative warp
+  model = 32,      ///< the equations of some model, which says which (model/model.cpp)
+  timing = 64,     ///< the cycle-level simulator
+  launch = 128,    ///< the starts of blocks in every model, and the time that a profiler reports
+  timeline = 256,  ///< time lines of programs: calls, copies, kernels at the same time
 };
 constexpr Stage operator|(Stage a, Stage b) {
   return static_cast<Stage>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));

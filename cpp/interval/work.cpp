@@ -416,6 +416,24 @@ double imbalance_of(std::span<const std::uint64_t> slice_sectors, std::uint32_t 
   return all == 0 ? 1 : static_cast<double>(most) * channels / static_cast<double>(all);
 }
 
+/// Cycles of the load-store unit by what takes them.
+struct UnitCycles {
+  double all = 0;
+  double tags = 0;       ///< of further lines, and of passes over the banks of L1
+  double shared = 0;     ///< of shared memory, without bank conflicts
+  double conflicts = 0;  ///< of further turns through it
+};
+
+/// Turns of an instruction through shared memory that it needs whatever the banks: these move 128
+/// bytes, 4 of each of 32 lanes.
+double turns_without_conflicts(const trace::StaticInstruction& instruction,
+                               const memory::InstructionCounters& counters) {
+  constexpr double bytes_of_bank = 4;
+  const double of_access = std::max(std::ceil(instruction.width / bytes_of_bank), 1.0);
+  return std::min(of_access * static_cast<double>(counters.active_executions),
+                  static_cast<double>(counters.shared_wavefronts));
+}
+
 /// Cycles of the load-store unit for all executions of an instruction. What takes an execution
 /// longest, the interval, the tags, or the banks of L1, is known by their means.
 double lsu_cycles_of(const trace::StaticInstruction& instruction,
@@ -430,6 +448,38 @@ double lsu_cycles_of(const trace::StaticInstruction& instruction,
     cycles = std::max(static_cast<double>(counters.l1_passes), lines / options.l1_tags_per_cycle);
   }
   return std::max(cycles, options.lsu_interval * static_cast<double>(counters.active_executions));
+}
+
+/// The same by what takes them.
+UnitCycles unit_cycles_of(const trace::StaticInstruction& instruction,
+                          const memory::InstructionCounters& counters, double per_sector,
+                          const DemandOptions& options) {
+  UnitCycles cycles{.all = lsu_cycles_of(instruction, counters, per_sector, options)};
+  const auto passes = static_cast<double>(counters.shared_wavefronts);
+  if (passes > 0) {
+    const double further = passes - turns_without_conflicts(instruction, counters);
+    cycles.conflicts = std::min(further * options.shared_wavefront_cycles, cycles.all);
+    cycles.shared = cycles.all - cycles.conflicts;
+  } else {
+    const double turns = options.lsu_interval * static_cast<double>(counters.active_executions);
+    cycles.tags = std::max(cycles.all - turns, 0.0);
+  }
+  return cycles;
+}
+
+RowWait row_wait_of(const trace::StaticInstruction& instruction, const trace::Effects& effects,
+                    const memory::InstructionCounters& counters, const DemandOptions& options) {
+  RowWait wait{.is_shared = instruction.is_memory() && !instruction.uses_caches(),
+               .is_barrier = effects.is_block_barrier};
+  if (wait.is_shared && counters.active_executions > 0) {
+    const auto executions = static_cast<double>(counters.active_executions);
+    const auto passes = static_cast<double>(counters.shared_wavefronts);
+    const double further = (passes - turns_without_conflicts(instruction, counters)) / executions;
+    const double latency =
+        options.shared_latency + (passes / executions - 1) * options.shared_wavefront_cycles;
+    wait.conflicts = std::clamp(further * options.shared_wavefront_cycles / latency, 0.0, 1.0);
+  }
+  return wait;
 }
 
 }  // namespace
@@ -483,6 +533,8 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
   }
   ResourceDemands demands;
   double missing_lines = 0;
+  bool has_atomics = false;
+  std::vector<RowWait> row_waits;
   for (std::size_t row = 0; row < trace.instructions().size(); ++row) {
     const trace::StaticInstruction& instruction = trace.instructions()[row];
     const memory::InstructionCounters& counters = memory.per_row[row];
@@ -493,7 +545,13 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
     const double requests =
         per_sector > 0 ? per_sector * sectors : static_cast<double>(counters.l2_requests);
     const double bytes = (per_sector > 0 ? requests : sectors) * trace::sector_bytes;
-    demands.lsu_cycles += lsu_cycles_of(instruction, counters, per_sector, options);
+    const UnitCycles unit = unit_cycles_of(instruction, counters, per_sector, options);
+    demands.lsu_cycles += unit.all;
+    demands.tag_cycles += unit.tags;
+    demands.shared_cycles += unit.shared;
+    demands.conflict_cycles += unit.conflicts;
+    row_waits.push_back(row_wait_of(instruction, trace.effects()[row], counters, options));
+    has_atomics = has_atomics || (instruction.is_atomic() && counters.l2_requests > 0);
     if (instruction.reads_memory()) {
       if (instruction.uses_caches()) {
         demands.loads += static_cast<double>(counters.active_executions);
@@ -527,10 +585,16 @@ ResourceDemands demands_of(const trace::KernelTrace& trace, const memory::Memory
                       bytes_of(memory::Total::l2_write_sector_hits) +
                       bytes_of(memory::Total::l2_atomic_sector_hits);
   for (const double turns : memory.slice_turns) demands.slice_turns += turns;
+  if (has_atomics) {
+    const double requests = demands.read_misses + demands.write_requests;
+    demands.atomic_turns = std::max(demands.slice_turns - requests, 0.0);
+  }
+  demands.row_waits = std::make_shared<const std::vector<RowWait>>(std::move(row_waits));
   if (!memory.slice_turns.empty()) {
     demands.hottest_slice_turns =
         std::ranges::max(memory.slice_turns) * static_cast<double>(memory.slice_turns.size());
   }
+  demands.crowded_slice_turns = demands.slice_turns * memory.slice_crowding;
   demands.dram_imbalance = imbalance_of(memory.slice_dram_sectors, options.dram_channels);
   demands.most_read_bytes = static_cast<double>(memory.most_read_sectors * trace::sector_bytes);
   demands.place_wait_l2 = static_cast<double>(memory.place_wait_cycles[0]);
@@ -566,7 +630,8 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
   demands.posted_requests = demands.write_requests;
   demands.posted_bytes = demands.write_bytes;
   demands.hit_bytes = std::max(demands.read_bytes + demands.write_bytes - demands.dram_bytes, 0.0);
-  demands.slice_turns = demands.hottest_slice_turns = demands.read_misses + demands.write_requests;
+  demands.slice_turns = demands.read_misses + demands.write_requests;
+  demands.hottest_slice_turns = demands.crowded_slice_turns = demands.slice_turns;
   return demands.per(sum(intervals.instructions));
 }
 
@@ -574,11 +639,12 @@ ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
   for (double* sum :
-       {&result.loads, &result.lsu_cycles, &result.read_misses, &result.misses_past_l1,
+       {&result.loads, &result.lsu_cycles, &result.tag_cycles, &result.shared_cycles,
+        &result.conflict_cycles, &result.atomic_turns, &result.read_misses, &result.misses_past_l1,
         &result.read_bytes, &result.write_requests, &result.write_bytes, &result.posted_requests,
         &result.posted_bytes, &result.dram_read_requests, &result.dram_bytes,
         &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
-        &result.hottest_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
+        &result.hottest_slice_turns, &result.crowded_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
         &result.place_wait_dram}) {
     *sum /= instructions;
   }

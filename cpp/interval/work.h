@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,10 +13,21 @@
 
 namespace warpstack::interval {
 
+/// What it is, beside memory, that a warp waits for where it waits for a row of the instruction
+/// table.
+struct RowWait {
+  bool is_shared = false;
+  bool is_barrier = false;
+  double conflicts = 0;  ///< share of the latency that further turns through shared memory make up
+};
+
 /// What a warp instruction asks of each resource: means over all warps of a kernel.
 struct ResourceDemands {
   double loads = 0;            ///< active ones of global and local memory
   double lsu_cycles = 0;       ///< of the load-store unit, for L1 requests and shared-memory passes
+  double tag_cycles = 0;       ///< of these, for further lines of an access and passes over banks
+  double shared_cycles = 0;    ///< and for accesses to shared memory, without bank conflicts
+  double conflict_cycles = 0;  ///< and for their further turns
   double read_misses = 0;      ///< read requests that leave the SM
   double misses_past_l1 = 0;   ///< of them, those that pass L1 by and hold no MSHR of it
   double read_bytes = 0;       ///< that return from L2
@@ -33,6 +45,11 @@ struct ResourceDemands {
   /// Bytes of the DRAM channel that moves most over those of the mean one.
   double dram_imbalance = 1;
   double hottest_slice_turns = 0;  ///< as if all slices took as many as the one that takes most
+  /// Of `slice_turns`, the further ones of lanes that meet in a word.
+  double atomic_turns = 0;
+  /// As if, in each short while, all slices took as many as the one that then takes most
+  /// (MemoryProfile::slice_crowding); counts from `hottest_slice_turns` on.
+  double crowded_slice_turns = 0;
   /// `read_bytes` of the SM that gets most, per instruction of all SMs.
   double most_read_bytes = 0;
   /// Cycles of the load-store unit in which a load waits for a place in its set of L1 on the
@@ -50,6 +67,8 @@ struct ResourceDemands {
   double warps_in_step = 1;
 
   memory::CodeWalk code;
+  /// By row; null where the rows are not known.
+  std::shared_ptr<const std::vector<RowWait>> row_waits;
 
   /// Means per instruction, from sums over `instructions` instructions.
   [[nodiscard]] ResourceDemands per(double instructions) const;
@@ -63,6 +82,7 @@ struct DemandOptions {
   gpu::WarpWaits waits{};
   double lsu_interval = 1;             ///< cycles of a memory instruction, at least
   double shared_wavefront_cycles = 1;  ///< of a pass through shared memory
+  double shared_latency = 1;           ///< of an access of one pass
   double l1_tags_per_cycle = 0;        ///< lines; 0: one, and no passes over the banks of L1
   memory::CodeStorage code{};
 
@@ -73,6 +93,7 @@ struct DemandOptions {
             gpu::WarpWaits::of(gpu),
             static_cast<double>(gpu.lsu_interval),
             static_cast<double>(gpu.shared_wavefront_cycles),
+            gpu.shared_memory_latency,
             static_cast<double>(gpu.l1_tags_per_cycle),
             memory::CodeStorage::of(gpu)};
   }

@@ -38,14 +38,63 @@ enum Resource : std::size_t {
 constexpr std::size_t num_resources = 10;
 using Stations = std::array<Station, num_resources>;
 
-/// Where the time at a station shows in the stack. What waits for a slice of L2 waits in the NoC:
-/// the slice's own queue is short.
-constexpr std::array<StackComponent, num_resources> shown_as = {
-    StackComponent::base, StackComponent::dep,  StackComponent::dep, StackComponent::l1,
-    StackComponent::noc,  StackComponent::noc,  StackComponent::noc, StackComponent::noc,
-    StackComponent::noc,  StackComponent::queue};
+using Details = DetailedStack<double>;
+
+double total_of(const Details& details) { return std::accumulate(details.begin(), details.end(), 0.0); }
 
 using Services = std::array<double, num_resources>;
+
+/// Where the time at a station shows in the stack: each station has a detail of which its time is,
+/// but for others that take a share of it. What waits for a slice of L2 waits in the NoC: the
+/// slice's own queue is short.
+class Shown {
+ public:
+  Shown(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
+    const auto of = [](double part, double all) {
+      return all > 0 ? std::clamp(part / all, 0.0, 1.0) : 0.0;
+    };
+    const double unit = demands.lsu_cycles;
+    shares_[lsu] = {{{StackDetail::tags, of(demands.tag_cycles, unit)},
+                     {StackDetail::shared_memory, of(demands.shared_cycles, unit)},
+                     {StackDetail::bank_conflicts, of(demands.conflict_cycles, unit)}}};
+    shares_[slice] = {{{StackDetail::atomics, of(demands.atomic_turns, demands.slice_turns)}}};
+    const double transfers = demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs;
+    const double turnarounds = turnaround_cycles(demands, gpu);
+    const double all = transfers + turnarounds;
+    shares_[dram] = {{{StackDetail::dram_turnarounds, of(turnarounds, all)},
+                      {StackDetail::dram_rows, of(transfers * (1 - gpu.dram_efficiency), all)}}};
+  }
+
+  /// Adds cycles at a station.
+  void add(std::size_t station, double cycles, Details& time) const {
+    double rest = cycles;
+    for (const auto& [detail, share] : shares_[station]) {
+      time[detail] += cycles * share;
+      rest -= cycles * share;
+    }
+    time[usual[station]] += rest;
+  }
+  /// Cycles of DRAM, of an instruction, in which its bus turns around.
+  static double turnaround_cycles(const interval::ResourceDemands& demands,
+                                  const ModelParameters& gpu) {
+    if (!(demands.dram_bytes > 0)) return 0;
+    const double writes = demands.dram_write_bytes / demands.dram_bytes;
+    return demands.dram_bytes / gpu.l2_request_bytes * writes * (1 - writes) *
+           gpu.dram_turnaround_cycles;
+  }
+
+ private:
+  static constexpr std::array<StackDetail, num_resources> usual = {
+      StackDetail::issue,           StackDetail::units,     StackDetail::units,
+      StackDetail::load_store_unit, StackDetail::send_port, StackDetail::receive_port,
+      StackDetail::network,         StackDetail::network,   StackDetail::slices,
+      StackDetail::dram_bandwidth};
+  struct Share {
+    StackDetail detail = StackDetail::issue;
+    double share = 0;
+  };
+  std::array<std::array<Share, 3>, num_resources> shares_{};
+};
 
 /// Cycles of each resource from the load-store unit to DRAM per warp instruction; those of what all
 /// SMs share, too.
@@ -74,13 +123,16 @@ Services services_of(const interval::ResourceDemands& demands, const ModelParame
   // their count over 1 - w writes, and over w reads, before the channel is back: both turns once
   // for count / (w (1 - w)) requests.
   cycles[dram] = demands.dram_bytes * gpu.clock_ghz / gpu.dram_bandwidth_gbs;
-  if (demands.dram_bytes > 0) {
-    const double writes = demands.dram_write_bytes / demands.dram_bytes;
-    cycles[dram] += demands.dram_bytes / gpu.l2_request_bytes * writes * (1 - writes) *
-                    gpu.dram_turnaround_cycles;
-  }
+  cycles[dram] += Shown::turnaround_cycles(demands, gpu);
   cycles[dram] *= demands.dram_imbalance;
   return cycles;
+}
+
+/// The same of the capacity of each: slices that are asked unevenly by those under way together
+/// serve less meanwhile, though nobody's own visit takes longer.
+Services busy_times(interval::ResourceDemands demands, const ModelParameters& gpu) {
+  demands.hottest_slice_turns = std::max(demands.hottest_slice_turns, demands.crowded_slice_turns);
+  return services_of(demands, gpu);
 }
 
 /// Only what loads and atomics ask, whose results are waited for.
@@ -93,6 +145,7 @@ interval::ResourceDemands without_posted(interval::ResourceDemands demands) {
   demands.dram_write_bytes = 0;
   const double share = demands.slice_turns > 0 ? std::min(asked / demands.slice_turns, 1.0) : 0;
   demands.hottest_slice_turns *= share;
+  demands.crowded_slice_turns *= share;
   demands.slice_turns *= share;
   return demands;
 }
@@ -133,9 +186,10 @@ Stations stations_of(const interval::ResourceDemands& demands, double warps, dou
   const double at_unit = unit_cycles(demands, gpu);
   stations[unit] = {at_unit, at_unit / gpu.schedulers, warps / gpu.schedulers, at_unit};
   const Services cycles = services_of(demands, gpu);
+  const Services busy = busy_times(demands, gpu);
   for (std::size_t k = send_port; k < num_resources; ++k) {
     const double sharers = k < request_network ? 1 : sms;
-    stations[k] = {cycles[k], cycles[k] * sharers, warps * sharers};
+    stations[k] = {cycles[k], busy[k] * sharers, warps * sharers};
   }
   return stations;
 }
@@ -200,7 +254,7 @@ NetworkRate overlapped_rate(double warps, double think, const Stations& stations
 /// The round trips of misses, each of which holds an MSHR.
 struct RoundTrips {
   double rate = std::numeric_limits<double>::infinity();   ///< instructions per cycle they allow
-  CpiStack<double> queues;                                 ///< waiting of a trip, by cause
+  Details queues;                                          ///< waiting of a trip
   double latency = 0;                                      ///< of a trip that waits nowhere
   double mshrs = std::numeric_limits<double>::infinity();  ///< for each miss of an instruction
 
@@ -211,7 +265,7 @@ struct RoundTrips {
 };
 
 /// SMs share what is behind their ports alike, whatever their warps: each has its MSHRs.
-RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
+RoundTrips round_trips(const interval::ResourceDemands& demands, double sms, const Shown& shown,
                        const ModelParameters& gpu) {
   RoundTrips result;
   const double holding = demands.read_misses - demands.misses_past_l1;
@@ -230,7 +284,7 @@ RoundTrips round_trips(const interval::ResourceDemands& demands, double sms,
   const double misses = closed_network_rate(gpu.l1_mshrs, result.latency, of_miss).bounded();
   result.rate = misses / holding;
   for (std::size_t k = send_port; k < num_resources; ++k) {
-    result.queues[shown_as[k]] += residence(of_miss[k], misses);
+    shown.add(k, residence(of_miss[k], misses), result.queues);
   }
   return result;
 }
@@ -244,15 +298,13 @@ double place_waits(const interval::ResourceDemands& demands, const ModelParamete
 }
 
 /// Adds `cycles` to the parts of a stack as `shares` are.
-void divide(double cycles, const CpiStack<double>& shares, CpiStack<double>& stack) {
-  const double total = shares.sum();
+void divide(double cycles, const Details& shares, Details& stack) {
+  const double total = total_of(shares);
   if (total <= 0) {
-    stack[StackComponent::dep] += cycles;
+    stack[StackDetail::arithmetic] += cycles;
     return;
   }
-  for (const StackComponent c : values_of<StackComponent>) {
-    stack[c] += cycles * shares[c] / total;
-  }
+  for (const StackDetail d : values_of<StackDetail>) stack[d] += cycles * shares[d] / total;
 }
 
 /// The network of a phase in its steady state.
@@ -286,35 +338,35 @@ struct TimeAlone {
 
   [[nodiscard]] double sum() const { return stalls + for_stores; }
   /// By cause, when other warps leave `share` of it uncovered.
-  [[nodiscard]] CpiStack<double> by_cause(double share) const {
-    const StallShares shares = lengths->uncovered(share);
-    CpiStack<double> result;
+  [[nodiscard]] Details by_cause(double share) const {
+    const DetailShares shares = lengths->uncovered_details(share);
+    Details result;
     double known = 0;
-    for (std::size_t c = 0; c < shares.size(); ++c) {
-      result[interval::stall_causes[c]] = stalls * shares[c];
-      known += shares[c];
+    for (std::size_t d = 0; d < shares.size(); ++d) {
+      result[stall_details[d]] = stalls * shares[d];
+      known += shares[d];
     }
-    result[StackComponent::dep] += stalls * std::max(1 - known, 0.0);
-    result[StackComponent::l2] += for_stores;
+    result[StackDetail::arithmetic] += stalls * std::max(1 - known, 0.0);
+    result[StackDetail::l2_latency] += for_stores;
     return result;
   }
 };
 
 /// What the issue slots of an instruction that are lost in a phase are lost to. All warps that wait
 /// share a lost slot alike, so that it is a warp's time by cause.
-CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solution& solution,
-                         double warps, const TimeAlone& alone, double issue_cycles) {
+Details lost_to(const interval::ResourceDemands& demands, const Solution& solution, double warps,
+                const TimeAlone& alone, double issue_cycles, const Shown& shown) {
   const Stations& stations = solution.stations;
-  CpiStack<double> time;
+  Details time;
   // The load-store unit waits for places as for MSHRs.
   const double at_unit = stations[lsu].capacity_cycles;
   const double of_places = at_unit > 0 ? std::max(1 - demands.lsu_cycles / at_unit, 0.0) : 0;
   const auto show = [&](std::size_t station, double cycles) {
     if (station == lsu) {
-      time[StackComponent::mshr] += cycles * of_places;
+      time[StackDetail::places] += cycles * of_places;
       cycles *= 1 - of_places;
     }
-    time[shown_as[station]] += cycles;
+    shown.add(station, cycles, time);
   };
   for (std::size_t k = tensor; k < num_resources; ++k) {
     show(k, residence(stations[k], solution.rate));
@@ -322,17 +374,17 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
   // Who waits for an MSHR waits in front of L1, where others pass at times.
   const double passing = std::min(solution.rate * demands.lsu_cycles, 1.0);
   const auto wait_for_mshr = [&](double cycles) {
-    time[StackComponent::l1] += cycles * passing;
-    time[StackComponent::mshr] += cycles * (1 - passing);
+    time[StackDetail::load_store_unit] += cycles * passing;
+    time[StackDetail::mshrs] += cycles * (1 - passing);
   };
   // What a bound adds is waiting at the station that sets it; of a bound by MSHRs, in the queues of
   // the trips that hold them, or for the MSHRs alone.
   const double rest = std::max(
-      warps / solution.rate - alone.sum() - time.sum() - residence(stations[issue], solution.rate),
+      warps / solution.rate - alone.sum() - total_of(time) - residence(stations[issue], solution.rate),
       0.0);
   // Both may be the capacity of one station; rounding does not decide.
   if (solution.trip_rate < solution.of_warps.bounded() * (1 - 1e-9)) {
-    if (solution.trips.queues.sum() > 0) {
+    if (total_of(solution.trips.queues) > 0) {
       divide(rest, solution.trips.queues, time);
     } else {
       wait_for_mshr(rest);
@@ -346,16 +398,22 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
   }
   // No more requests are on their way than there are MSHRs (Little's law); what waits beyond that
   // waits for an MSHR.
-  const double queues = time[StackComponent::noc] + time[StackComponent::queue];
+  const auto is_queue = [](StackDetail detail) {
+    const StackComponent component = component_of(detail);
+    return component == StackComponent::noc || component == StackComponent::queue;
+  };
+  double queues = 0;
+  for (const StackDetail d : values_of<StackDetail>) queues += is_queue(d) ? time[d] : 0;
   const double most = demands.missing_loads * solution.trips.longest_wait(solution.rate);
   if (queues > most) {
-    for (const StackComponent c : {StackComponent::noc, StackComponent::queue}) {
-      wait_for_mshr(time[c] * (1 - most / queues));
-      time[c] *= most / queues;
+    for (const StackDetail d : values_of<StackDetail>) {
+      if (!is_queue(d)) continue;
+      wait_for_mshr(time[d] * (1 - most / queues));
+      time[d] *= most / queues;
     }
   }
   // A warp loses the same share of its time alone as of the rest.
-  const double all = alone.sum() + time.sum();
+  const double all = alone.sum() + total_of(time);
   const double lost = std::max(1 / solution.rate - issue_cycles, 0.0) * warps;
   time += alone.by_cause(all > 0 ? lost / all : 0);
   return time;
@@ -366,7 +424,7 @@ CpiStack<double> lost_to(const interval::ResourceDemands& demands, const Solutio
 struct Burst {
   double cycles =
       0;  ///< of an instruction whose accesses are all in the burst, beside its own time
-  StackComponent shown = StackComponent::base;
+  std::size_t busiest = issue;  ///< the station that it keeps busy longest
 };
 
 Burst first_burst(const interval::ResourceDemands& demands, const interval::PhaseList& launch,
@@ -380,7 +438,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
   // Stores fetch lines, too.
   loads.dram_bytes = demands.read_misses > 0 ? demands.dram_bytes - demands.dram_write_bytes : 0;
   loads.hit_bytes = std::min(demands.hit_bytes, demands.read_bytes);
-  loads.slice_turns = loads.hottest_slice_turns = loads.read_misses;
+  loads.slice_turns = loads.hottest_slice_turns = loads.crowded_slice_turns = loads.read_misses;
   const Stations stations =
       stations_of(loads, launch.first_warps, launch.first_all_warps / launch.first_warps, gpu);
   // One after the other: the whole burst at one station, a warp's own access at the others.
@@ -392,7 +450,7 @@ Burst first_burst(const interval::ResourceDemands& demands, const interval::Phas
     if (together == 0) continue;
     const double others = own - stations[k].demand + stations[k].early;
     burst.cycles = std::max(burst.cycles, together + others);
-    if (together > longest) burst.shown = shown_as[k];
+    if (together > longest) burst.busiest = k;
     longest = std::max(longest, together);
   }
   return burst;
@@ -408,7 +466,7 @@ double end_of_services(const interval::PhaseList& launch, const interval::Resour
   };
   const interval::TimeOffUnit& off = launch.off_units[0];
   if (off.warps > 0) {
-    Services cycles = services_of(demands, gpu);
+    Services cycles = busy_times(demands, gpu);
     cycles[lsu] += place_waits(demands, gpu);
     const double after = with_stores(off);
     for (std::size_t k = lsu; k < num_resources; ++k) {
@@ -486,7 +544,7 @@ double end_one_after_another(const interval::PhaseList& launch,
     most = std::max(most, instructions);
     rounds = std::max(rounds, sm.rounds);
   }
-  Services cycles = services_of(demands, gpu);
+  Services cycles = busy_times(demands, gpu);
   cycles[issue] = 1 / gpu.issue_rate;
   cycles[tensor] = demands.tensor_cycles / gpu.schedulers;
   cycles[unit] = unit_cycles(demands, gpu) / gpu.schedulers;
@@ -576,7 +634,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
 
   const double of_places = place_waits(demands, parameters);
   const Services awaited = services_of(without_posted(demands), parameters);
-  const RoundTrips trips_alone = round_trips(demands, 1, parameters);
+  const Shown shown(demands, parameters);
+  const RoundTrips trips_alone = round_trips(demands, 1, shown, parameters);
   const CodeFetches code = CodeFetches::of(demands.code, launch);
   std::vector<Solution> solutions(launch.phases.size());
   for (std::size_t p = 0; p < launch.phases.size(); ++p) {
@@ -588,8 +647,9 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     solution.busy_sms = launch.phases[p].busy_sms;
     const auto* known =
         std::ranges::find(solutions.data(), &solution, solution.busy_sms, &Solution::busy_sms);
-    solution.trips =
-        known != &solution ? known->trips : round_trips(demands, solution.busy_sms, parameters);
+    solution.trips = known != &solution
+                         ? known->trips
+                         : round_trips(demands, solution.busy_sms, shown, parameters);
     solution.stations[lsu].demand += of_places;
     solution.stations[lsu].capacity_cycles += of_places;
     const double lines = demands.missing_lines;
@@ -674,7 +734,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   double cycles = std::max({in_phases, launch.span + at_burst + after_stores, served});
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
   // Warps that are alone wait for their own results.
-  divide(cycles - in_phases, alone.by_cause(1), result.stack);
+  Details details;
+  divide(cycles - in_phases, alone.by_cause(1), details);
   // No SM ends before its port has moved what it reads.
   if (parameters.noc_sm_bytes_per_cycle > 0) {
     cycles = std::max(
@@ -687,17 +748,21 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
     const double instructions = launch.mean_depth[p] * warps;
     if (instructions == 0) continue;
     const double rate = solutions[p].rate;
-    result.stack[StackComponent::base] += instructions * issue_cycles;
-    const CpiStack<double> shares =
-        lost_to(demands, solutions[p], warps, alone_in(solutions[p].think), issue_cycles);
-    divide(instructions * shorter * std::max(1 / rate - issue_cycles, 0.0), shares, result.stack);
-    result.stack[StackComponent::dep] += launch.mean_depth[p] * code.beyond(warps / rate) * shorter;
+    details[StackDetail::issue] += instructions * issue_cycles;
+    const Details shares =
+        lost_to(demands, solutions[p], warps, alone_in(solutions[p].think), issue_cycles, shown);
+    divide(instructions * shorter * std::max(1 / rate - issue_cycles, 0.0), shares, details);
+    details[StackDetail::instruction_fetch] +=
+        launch.mean_depth[p] * code.beyond(warps / rate) * shorter;
     result.sm_instructions += instructions;
   }
-  result.stack[burst.shown] += of_burst * shorter;
+  // No load waits for a place yet.
+  shown.add(burst.busiest, of_burst * shorter, details);
   result.cycles = cycles;
   result.warp_instructions = launch.instructions;
-  for (double& component : result.stack) component /= result.sm_instructions;
+  for (double& detail : details) detail /= result.sm_instructions;
+  result.stack = details.stack();
+  result.details = details;
   result.cpi = result.stack.sum();
   return result;
 }

@@ -115,6 +115,7 @@ ModelParameters ModelParameters::of(const gpu::Gpu& gpu) {
   parameters.dram_latency = gpu.dram_latency;
   parameters.noc_bandwidth_gbs = gpu.noc_bandwidth_gbs;
   parameters.dram_bandwidth_gbs = gpu.sustained_dram_bandwidth_gbs();
+  parameters.dram_efficiency = gpu.dram_efficiency;
   parameters.noc_sm_bytes_per_cycle = per_sm_cycle(gpu.noc_sm_bytes_per_cycle);
   parameters.noc_control_bytes = gpu.noc_control_bytes;
   parameters.l2_requests_per_cycle = per_sm_cycle(gpu.l2_slices / gpu.l2_slice_request_cycles);
@@ -237,7 +238,7 @@ Evaluator::Evaluator(const Model& model, const ModelInput& kernel)
   const double misses = sum(intervals_.read_misses);
   if (misses > 0) dram_share_ = sum(intervals_.dram_read_requests) / misses;
   if (model.of_launch) {
-    lengths_.emplace(intervals_);
+    lengths_.emplace(intervals_, kernel_.demands ? kernel_.demands->row_waits.get() : nullptr);
     return;
   }
   const double stall = sum(intervals_.stall_cycles);

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         memory,
         models,
         plot,
+        timelines,
         timing,
         validation,
         workloads,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from warpstack.models.prediction import Prediction, predict
     from warpstack.reporting.lines import lines
     from warpstack.reporting.page import report
+    from warpstack.timelines.result import Timeline, timeline
     from warpstack.timing.simulation import SimulationResult, simulate
     from warpstack.traces import io, patterns
     from warpstack.traces.io import load, save
@@ -63,6 +65,7 @@ _MODULES = {
     "numba": "warpstack.cuda.numba",
     "patterns": "warpstack.traces.patterns",
     "plot": "warpstack.plot",
+    "timelines": "warpstack.timelines",
     "timing": "warpstack.timing",
     "triton": "warpstack.models.triton",
     "validation": "warpstack.validation",
@@ -78,6 +81,7 @@ _NAMES = {
     "Options": "warpstack._util.options",
     "Prediction": "warpstack.models.prediction",
     "SimulationResult": "warpstack.timing.simulation",
+    "Timeline": "warpstack.timelines.result",
     "compare": "warpstack.validation.compare",
     "gpu": "warpstack.hardware.description",
     "gpus": "warpstack.hardware.description",
@@ -91,6 +95,7 @@ _NAMES = {
     "simulate": "warpstack.timing.simulation",
     "simulate_caches": "warpstack.memory.caches",
     "sweep": "warpstack.exploration.sweep",
+    "timeline": "warpstack.timelines.result",
     "validate": "warpstack.validation.validate",
 }
 #: Where the names are now that were here in 0.2. They work with a warning, and go in 0.4.
@@ -148,6 +153,7 @@ __all__ = [
     "Options",
     "Prediction",
     "SimulationResult",
+    "Timeline",
     "__version__",
     "calibration",
     "compare",
@@ -173,6 +179,8 @@ __all__ = [
     "simulate",
     "simulate_caches",
     "sweep",
+    "timeline",
+    "timelines",
     "timing",
     "triton",
     "validate",

@@ -7,6 +7,7 @@ from typing_extensions import Buffer
 
 __version__: str
 STACK_COMPONENTS: tuple[str, ...]
+STACK_DETAILS: dict[str, str]
 ENUM_NAMES: dict[str, tuple[str, ...]]
 SECTOR_BYTES: int
 GPU_FIELDS: tuple[GpuField, ...]
@@ -214,6 +215,8 @@ class MemoryProfile:
     @property
     def slice_dram_sectors(self) -> list[int]: ...
     @property
+    def slice_crowding(self) -> float: ...
+    @property
     def atomic_lanes(self) -> list[float]: ...
     @property
     def place_wait_cycles(self) -> list[int]: ...
@@ -318,6 +321,8 @@ class SimulationResult:
     def l1_size_bytes(self) -> int: ...
     @property
     def slots(self) -> dict[str, float]: ...
+    @property
+    def details(self) -> dict[str, float]: ...
     @property
     def store_slots(self) -> float: ...
     @property
@@ -432,6 +437,10 @@ class CodeWalk:
 class ResourceDemands:
     loads: float
     lsu_cycles: float
+    tag_cycles: float
+    shared_cycles: float
+    conflict_cycles: float
+    atomic_turns: float
     read_misses: float
     misses_past_l1: float
     read_bytes: float
@@ -448,6 +457,7 @@ class ResourceDemands:
     hit_bytes: float
     slice_turns: float
     hottest_slice_turns: float
+    crowded_slice_turns: float
     most_read_bytes: float
     place_wait_l2: float
     place_wait_dram: float
@@ -722,3 +732,10 @@ def tensor_map(
 def fat_binary_targets(file: bytes) -> list[int]: ...
 def fat_binary_cubins(file: bytes, target: int) -> list[bytes]: ...
 def sass_problem(opcode: str, operands: str, arch: int) -> str: ...
+
+TIMELINE_ENGINES: tuple[str, ...]
+TIMELINE_REASONS: tuple[str, ...]
+
+def play_operations(
+    columns: dict[str, npt.NDArray[Any]], concurrent_grids: int, in_order: bool
+) -> dict[str, npt.NDArray[Any]]: ...

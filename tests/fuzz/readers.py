@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import random
 import re
@@ -28,14 +29,19 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import warpstack as ws
 from card_output import output
 from time_limit import time_limit
 from warpstack import cli
+from warpstack._util.files import file_digest, sealed
 from warpstack.cli.common.sweep_design import SweepDesign
 from warpstack.exploration.stage_cache import StageCache
 from warpstack.exploration.store import SweepStore
+from warpstack.traces import operations
+from warpstack.traces.io import parquet
 from warpstack.validation import reference
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -257,6 +263,46 @@ def _read_calibration(folder: Path, data: bytes) -> None:
     ws.calibration.calibrate(folder / "run.txt", base="rtx3080").to_frame()
 
 
+_OPERATIONS = [
+    {"operation": "stream_create", "stream": 1, "priority": -1},
+    {"operation": "copy", "stream": 1, "direction": "HtoD", "bytes": 4096, "pinned": True},
+    {"operation": "kernel", "name": "work", "stream": 1, "kernel": 0, "host_ns": 125},
+    {"operation": "event_record", "stream": 1, "event": 0, "graph": 0, "after": (2,)},
+    {"operation": "kernel", "name": "inner", "stream": 0, "parent": 2, "thread": 1},
+]
+
+
+def _operation_seeds(folder: Path) -> list[bytes]:
+    """Return a saved table as a file, and as JSON, whose changes reach the checks of its values."""
+    app = ws.App([ws.patterns.stream(blocks=2)], "app")
+    app._operations = operations.columns_of(_OPERATIONS)
+    ws.save(app, folder / "saved")
+    table = pq.read_table(folder / "saved" / "operations.parquet")
+    return [
+        (folder / "saved" / "operations.parquet").read_bytes(),
+        *(json.dumps(table.to_pydict()).encode() for _ in range(3)),
+    ]
+
+
+def _read_operations(folder: Path, data: bytes) -> None:
+    place, manifest = folder / "saved" / "operations.parquet", folder / "saved" / parquet.MANIFEST
+    place.write_bytes(data)
+    columns = None
+    with contextlib.suppress(ValueError, RecursionError):
+        columns = json.loads(data)
+    if isinstance(columns, dict):
+        schema = {name: parquet._type(kind) for name, kind in parquet._OPERATIONS.items()}
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+            arrays = {name: pa.array(values, schema.get(name)) for name, values in columns.items()}
+            pq.write_table(pa.table(arrays), place)
+            about = json.loads(manifest.read_text())
+            del about["digest"]
+            manifest.write_text(sealed({**about, "operations": file_digest(place)}))
+    for row in ws.load(folder / "saved").operations.to_dict("records"):
+        assert row["operation"] in operations.OPERATIONS
+        assert row["kernel"] in (-1, 0)
+
+
 TARGETS = {
     "calibration": Target(lambda _: [output().encode()], _read_calibration, ".txt"),
     "gpu": Target(_files("data/gpus/*.yaml"), _read_gpu, ".yaml"),
@@ -266,6 +312,7 @@ TARGETS = {
     "design": Target(lambda _: _DESIGNS, _read_design, ".yaml"),
     "store": Target(_store_seeds, _read_store, ".bin"),
     "cache": Target(_cache_seeds, _read_cache, ".stage"),
+    "operations": Target(_operation_seeds, _read_operations, ".parquet"),
 }
 
 

@@ -107,6 +107,7 @@ def model_parameters(gpu):
     as_they_are = (
         *("scheduler", "issue_width", "clock_ghz", "l1_sector_bytes", "l2_sector_bytes"),
         *("l2_latency", "dram_latency", "noc_bandwidth_gbs", "noc_control_bytes"),
+        "dram_efficiency",
     )
     return {
         **{name: getattr(gpu, name) for name in as_they_are},

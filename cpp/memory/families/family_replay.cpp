@@ -124,8 +124,9 @@ class Filter {
     profile.atomic_lanes = reference.atomic_lanes;
     profile.place_wait_cycles = reference.place_wait_cycles;
     profile.slice_turns = recording_.atomic_turns;
-    // Of the recorded caches: how uneven the channels are, the other ones have in common.
+    // Of the recorded caches: how uneven channels and slices are, the other ones have in common.
     profile.slice_dram_sectors = reference.slice_dram_sectors;
+    profile.slice_crowding = reference.slice_crowding;
     for (const InstructionCounters& all : reference.per_row) {
       InstructionCounters counters;
       counters.executions = all.executions;

@@ -239,6 +239,11 @@ class Simulation {
     std::vector<Outcome>& outcomes = sm.outcomes(part);
     for (std::size_t i = first; i < last; ++i) {
       const Request& request = sm.request(i);
+      // Every part sees all requests pass, and counts its windows.
+      if (!is_flushing_) {
+        worker.crowding.pass(
+            [&](const auto& add) { add(l2_.slice_of(request.set), sm.turns(request)); });
+      }
       if (request.owner != part) continue;
       outcomes[i] = port.serve(request, sm.bytes(request));
       if (timed_) outcomes[i].waits_for_dram = under_way_.is_awaited(request, outcomes[i], now);
@@ -249,6 +254,7 @@ class Simulation {
   /// Writes the L1 caches back, SM by SM.
   void flush() {
     Worker& worker = workers_[0];
+    is_flushing_ = true;
     for (const auto& built : sms_) {
       SmCaches& sm = *built;
       sm.flush(worker);
@@ -278,6 +284,7 @@ class Simulation {
   std::size_t most_turns_ = 0;                  ///< of an SM in the batch
   std::size_t batch_ = 0;                       ///< of the first thread
   bool finished_ = false;
+  bool is_flushing_ = false;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };
@@ -455,6 +462,8 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   };
   const bool can_sample =
       timed && config_.filter_l1_hits && trace.totals().sectors >= least_sampled_sectors;
+  // Each SM may have a request for each of its MSHRs under way.
+  const std::uint64_t under_way = blocks_of_sms.size() * std::uint64_t{config_.l1_mshrs};
   std::vector<SampleGroup> groups;
   if (can_sample) groups = sample_of(blocks_of_sms, share, block_of(observed));
   if (!groups.empty() && have_all_loads(trace, flags, counts, groups, blocks_of_sms)) {
@@ -472,7 +481,7 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
         {config_.atomics_per_lane, config_.atomic_lane_turns, config_.atomic_words_at_once},
         {config_.partial_write_turns}};
     SampledSimulation simulation(std::move(groups), make_leader, blocks_of_sms, launch, l2_,
-                                 under_way_);
+                                 under_way_, under_way);
     before_sampled_.emplace(l2_);
     if (simulation.run(observed, interrupt)) {
       simulation.estimate(counts, profile);
@@ -499,6 +508,9 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   };
   std::vector<Worker> workers(threads,
                               Worker(instructions.size(), l1.line_bytes, l2_.config().slices));
+  for (std::size_t part = 0; part < threads; ++part) {
+    workers[part].crowding = SliceCrowding(l2_.config().slices, under_way, threads, part);
+  }
   Simulation simulation(blocks_of_sms.size(), make_sm, timed, l2_, under_way_, workers, observed,
                         interrupt);
   simulation.run();
@@ -517,12 +529,18 @@ MemoryProfile MemorySystem::simulate(const trace::KernelTrace& trace,
   profile.most_read_sectors = simulation.most_read_sectors();
   profile.slice_turns.resize(l2_.config().slices);
   profile.slice_dram_sectors.resize(l2_.config().slices);
-  for (const Worker& worker : workers) {
+  double turns = 0;
+  double crowded_turns = 0;
+  for (Worker& worker : workers) {
+    worker.crowding.finish();
+    turns += worker.crowding.turns();
+    crowded_turns += worker.crowding.crowded_turns();
     for (std::size_t slice = 0; slice < worker.slice_turns.size(); ++slice) {
       profile.slice_turns[slice] += worker.slice_turns[slice];
       profile.slice_dram_sectors[slice] += worker.slice_dram_sectors[slice];
     }
   }
+  profile.slice_crowding = crowding_of(turns, crowded_turns);
   return profile;
 }
 

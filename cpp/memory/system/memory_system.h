@@ -61,6 +61,9 @@ struct MemoryProfile {
   std::vector<double> slice_turns;
   /// Sectors that each slice of L2 reads from DRAM and writes to it.
   std::vector<std::uint64_t> slice_dram_sectors;
+  /// How much longer slices take because requests that are under way together ask some of them more
+  /// than others, at least 1 (slice_crowding.h). Without what L1 writes back at the end.
+  double slice_crowding = 1;
   /// By row: mean requests per sector of an atomic with MemoryConfig::atomics_per_lane, at least 1;
   /// 0 if the sectors of a line share a request.
   std::vector<double> atomic_lanes;

@@ -16,9 +16,9 @@ constexpr std::size_t words_per_observed = 6;
 constexpr std::size_t words_per_row_errors = 2;
 constexpr std::size_t words_per_sm = 1 + num_totals;
 /// Numbers of rows and of observed accesses, totals, occupancy, size of L1, simulated blocks, waits
-/// for a place, most sectors of an SM, errors of the sample and its working SMs, numbers of its
-/// simulated SMs and of slices, with and without DRAM.
-constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 1 + 3 + 3;
+/// for a place, most sectors of an SM, crowding of slices, errors of the sample and its working
+/// SMs, numbers of its simulated SMs and of slices, with and without DRAM.
+constexpr std::size_t words_of_kernel = 2 + num_totals + 3 + 3 + 2 + 2 + 3 + 3;
 
 /// Calls `visit` for each counter in order.
 template <typename Counters, typename Visit>
@@ -93,6 +93,7 @@ std::vector<std::uint64_t> words_of(const MemoryProfile& profile) {
   words.push_back(profile.simulated_instructions);
   for (const std::uint64_t cycles : profile.place_wait_cycles) words.push_back(cycles);
   words.push_back(profile.most_read_sectors);
+  push_number(words, profile.slice_crowding);
   push_number(words, profile.sample.errors.requests);
   push_number(words, profile.sample.errors.waits);
   words.push_back(profile.sample.working_sms);
@@ -153,6 +154,10 @@ MemoryProfile memory_profile_of(std::span<const std::uint64_t> words) {
   profile.simulated_instructions = reader.next();
   for (std::uint64_t& cycles : profile.place_wait_cycles) cycles = reader.next();
   profile.most_read_sectors = reader.next();
+  profile.slice_crowding = reader.next_number();
+  if (profile.slice_crowding < 1) {
+    throw InputError("a number of the memory profile is out of range");
+  }
   profile.sample.errors.requests = reader.next_number();
   profile.sample.errors.waits = reader.next_number();
   profile.sample.working_sms = reader.next32();

@@ -127,12 +127,13 @@ SampleErrors errors_of(std::span<const double> weights,
 SampledSimulation::SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                                      const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
                                      const Followers::Launch& launch, Cache& l2,
-                                     FetchesUnderWay& under_way)
+                                     FetchesUnderWay& under_way, std::uint64_t most_under_way)
     : instructions_(launch.trace.instructions()),
       l2_(l2),
       under_way_(under_way),
       known_slice_turns_(l2.config().slices),
-      slice_dram_sectors_(l2.config().slices) {
+      slice_dram_sectors_(l2.config().slices),
+      crowding_(l2.config().slices, most_under_way) {
   under_way_.begin_launch();
   // L2 takes requests in the order of the SMs.
   std::ranges::sort(groups, {}, &SampleGroup::leader);
@@ -181,7 +182,9 @@ void SampledSimulation::serve(std::size_t turns, ReferenceCycle begin) {
     const Outcome outcome = port.serve(request, bytes);
     under_way_.is_awaited(request, outcome, now_);
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
-    known_slice_turns_[l2_.slice_of(request.set)] += turns;
+    const std::uint32_t slice = l2_.slice_of(request.set);
+    known_slice_turns_[slice] += turns;
+    crowding_.pass([&](const auto& add) { add(slice, turns); });
     return outcome;
   };
   for (Leader& leader : leaders_) leader.sm->outcomes(0).resize(leader.sm->num_requests());
@@ -207,7 +210,9 @@ void SampledSimulation::serve_leader(Leader& leader, std::size_t first, std::siz
     if (outcome.missed) note_miss(request.line << 8 | request.mask);
     sm.outcomes(0)[i] = outcome;
     const double turns = sm.turns(request);
-    known_slice_turns_[l2_.slice_of(request.set)] += turns;
+    const std::uint32_t slice = l2_.slice_of(request.set);
+    known_slice_turns_[slice] += turns;
+    if (!is_flushing_) crowding_.pass([&](const auto& add) { add(slice, turns); });
     slice_turns_of_all_ += leader.group.weight() * turns;
   }
 }
@@ -225,6 +230,8 @@ bool SampledSimulation::loses_lines() const {
 }
 
 void SampledSimulation::flush() {
+  crowding_.finish();
+  is_flushing_ = true;
   for (Leader& leader : leaders_) {
     SmCaches& sm = *leader.sm;
     sm.flush(leader.worker);
@@ -369,6 +376,7 @@ void SampledSimulation::estimate_totals(MemoryProfile& profile) const {
     profile.slice_turns.push_back(turns * ratio(slice_turns_of_all_, known));
   }
   profile.slice_dram_sectors = slice_dram_sectors_;
+  profile.slice_crowding = crowding_of(crowding_.turns(), crowding_.crowded_turns());
   std::array<double, 2> waits{};
   for (const Leader& leader : leaders_) {
     for (std::size_t i = 0; i < waits.size(); ++i) {

@@ -47,7 +47,8 @@ class SampledSimulation {
 
   SampledSimulation(std::vector<SampleGroup> groups, const MakeSm& make_sm,
                     const std::vector<std::vector<std::uint32_t>>& blocks_of_sms,
-                    const Followers::Launch& launch, Cache& l2, FetchesUnderWay& under_way);
+                    const Followers::Launch& launch, Cache& l2, FetchesUnderWay& under_way,
+                    std::uint64_t most_under_way);
 
   /// Returns false, as early as possible, if L2 loses many lines that are used again: which lines
   /// are lost depends on the order of accesses of all SMs, which followers do not know well enough.
@@ -84,6 +85,8 @@ class SampledSimulation {
   std::vector<double> known_slice_turns_;  ///< of all requests that L2 gets
   double slice_turns_of_all_ = 0;          ///< estimated from the leaders
   std::vector<std::uint64_t> slice_dram_sectors_;
+  SliceCrowding crowding_;
+  bool is_flushing_ = false;
   MemoryTotals of_followers_;  ///< counts of L2 and DRAM for followers
   // Of every 16th line, chosen by a hash:
   std::unordered_set<std::uint64_t> missed_lines_;

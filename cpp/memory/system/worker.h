@@ -11,6 +11,7 @@
 #include "memory/order/schedule.h"
 #include "memory/order/timed_schedule.h"
 #include "memory/system/memory_system.h"
+#include "memory/system/slice_crowding.h"
 
 namespace warpstack::memory {
 
@@ -40,6 +41,7 @@ struct alignas(128) Worker {
   // See MemoryProfile:
   std::vector<double> slice_turns;
   std::vector<std::uint64_t> slice_dram_sectors;
+  SliceCrowding crowding;
   std::vector<SmCaches*> asking;  ///< SMs with requests in the batch
   /// Requests [first, last) of an SM.
   struct Slice {

@@ -93,7 +93,7 @@ CUDART_EXPORT Error cudaStreamBeginCapture(StreamHandle stream, CaptureMode mode
     begin_capture(runtime, stream, mode, std::make_shared<Graph>(), nullptr, {});
   });
 }
-CUDART_ALIAS(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture);
+CUDART_PER_THREAD(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture);
 
 CUDART_EXPORT Error cudaStreamBeginCaptureToGraph(StreamHandle stream, Graph* graph,
                                                   Node* const* nodes, const EdgeData* data,
@@ -107,7 +107,7 @@ CUDART_EXPORT Error cudaStreamBeginCaptureToGraph(StreamHandle stream, Graph* gr
     begin_capture(runtime, stream, mode, nullptr, graph, std::move(edges));
   });
 }
-CUDART_ALIAS(cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph);
+CUDART_PER_THREAD(cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph);
 
 CUDART_EXPORT Error cudaStreamEndCapture(StreamHandle stream, Graph** graph) {
   return call(__func__, [&](Runtime& runtime) {
@@ -116,7 +116,7 @@ CUDART_EXPORT Error cudaStreamEndCapture(StreamHandle stream, Graph** graph) {
     *graph = end_capture(runtime, stream);
   });
 }
-CUDART_ALIAS(cudaStreamEndCapture_ptsz, cudaStreamEndCapture);
+CUDART_PER_THREAD(cudaStreamEndCapture_ptsz, cudaStreamEndCapture);
 
 CUDART_EXPORT Error cudaStreamIsCapturing(StreamHandle stream, int* status) {
   return call(__func__, [&](Runtime& runtime) {
@@ -124,7 +124,7 @@ CUDART_EXPORT Error cudaStreamIsCapturing(StreamHandle stream, int* status) {
     *status = status_of(runtime, stream);
   });
 }
-CUDART_ALIAS(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
+CUDART_PER_THREAD(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing);
 
 /// CUDA 11 and 12 pass the first three arguments only.
 CUDART_EXPORT Error cudaStreamGetCaptureInfo(StreamHandle stream, int* status,
@@ -136,14 +136,14 @@ CUDART_EXPORT Error cudaStreamGetCaptureInfo(StreamHandle stream, int* status,
   }
   return capture_info(__func__, stream, status, number, nullptr, nullptr, nullptr, nullptr);
 }
-CUDART_ALIAS(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo);
+CUDART_PER_THREAD(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo);
 
 CUDART_EXPORT Error cudaStreamGetCaptureInfo_v2(StreamHandle stream, int* status,
                                                 unsigned long long* number, Graph** graph,
                                                 Node* const** nodes, std::size_t* count) {
   return capture_info(__func__, stream, status, number, graph, nodes, nullptr, count);
 }
-CUDART_ALIAS(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2);
+CUDART_PER_THREAD(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2);
 
 CUDART_EXPORT Error cudaStreamGetCaptureInfo_v3(StreamHandle stream, int* status,
                                                 unsigned long long* number, Graph** graph,
@@ -151,14 +151,15 @@ CUDART_EXPORT Error cudaStreamGetCaptureInfo_v3(StreamHandle stream, int* status
                                                 std::size_t* count) {
   return capture_info(__func__, stream, status, number, graph, nodes, data, count);
 }
-CUDART_ALIAS(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_v3);
+CUDART_PER_THREAD(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_v3);
 
 CUDART_EXPORT Error cudaStreamUpdateCaptureDependencies_v2(StreamHandle stream, Node* const* nodes,
                                                            const EdgeData* data, std::size_t count,
                                                            unsigned flags) {
   return update_dependencies(__func__, stream, nodes, data, count, flags);
 }
-CUDART_ALIAS(cudaStreamUpdateCaptureDependencies_v2_ptsz, cudaStreamUpdateCaptureDependencies_v2);
+CUDART_PER_THREAD(cudaStreamUpdateCaptureDependencies_v2_ptsz,
+                  cudaStreamUpdateCaptureDependencies_v2);
 
 /// CUDA 13 has the arguments of the second version.
 CUDART_EXPORT Error cudaStreamUpdateCaptureDependencies(StreamHandle stream, Node* const* nodes,
@@ -173,7 +174,7 @@ CUDART_EXPORT Error cudaStreamUpdateCaptureDependencies(StreamHandle stream, Nod
   return update_dependencies(__func__, stream, nodes, nullptr, data_or_count,
                              static_cast<unsigned>(count_or_flags));
 }
-CUDART_ALIAS(cudaStreamUpdateCaptureDependencies_ptsz, cudaStreamUpdateCaptureDependencies);
+CUDART_PER_THREAD(cudaStreamUpdateCaptureDependencies_ptsz, cudaStreamUpdateCaptureDependencies);
 
 CUDART_EXPORT Error cudaThreadExchangeStreamCaptureMode(CaptureMode* mode) {
   return call(__func__, [&](Runtime&) {

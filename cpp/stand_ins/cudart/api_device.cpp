@@ -10,6 +10,7 @@
 #include "stand_ins/state/capture.h"
 #include "stand_ins/state/error_names.h"
 #include "stand_ins/state/memory_pool.h"
+#include "stand_ins/state/recording.h"
 #include "stand_ins/state/runtime.h"
 
 using namespace warpstack::cudart;
@@ -313,13 +314,16 @@ CUDART_EXPORT Error cudaDeviceSynchronize() {
   return call(__func__, [](Runtime& runtime) {
     refuse_device_while_capturing(runtime);
     runtime.pools().synchronize();
+    record_synchronization(runtime);
   });
 }
 CUDART_ALIAS(cudaThreadSynchronize, cudaDeviceSynchronize);
 
 CUDART_EXPORT Error cudaDeviceReset() {
+  const ApiCall api_call(__func__);
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.mutex());
+  record_synchronization(runtime);
   runtime.reset();
   return last_error() = Error::success;
 }

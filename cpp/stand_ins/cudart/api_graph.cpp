@@ -376,7 +376,7 @@ CUDART_EXPORT Error cudaGraphInstantiateWithParams(Executable** executable, Grap
     }
   });
 }
-CUDART_ALIAS(cudaGraphInstantiateWithParams_ptsz, cudaGraphInstantiateWithParams);
+CUDART_PER_THREAD(cudaGraphInstantiateWithParams_ptsz, cudaGraphInstantiateWithParams);
 
 CUDART_EXPORT Error cudaGraphExecGetFlags(Executable* executable, unsigned long long* flags) {
   return call(__func__, [&](Runtime& runtime) {
@@ -398,7 +398,7 @@ CUDART_EXPORT Error cudaGraphUpload(Executable* executable, StreamHandle stream)
     capture_of(runtime, stream);
   });
 }
-CUDART_ALIAS(cudaGraphUpload_ptsz, cudaGraphUpload);
+CUDART_PER_THREAD(cudaGraphUpload_ptsz, cudaGraphUpload);
 
 /// A launch into a capturing stream becomes a node with the graph as its child.
 CUDART_EXPORT Error cudaGraphLaunch(Executable* executable, StreamHandle stream) {
@@ -410,7 +410,7 @@ CUDART_EXPORT Error cudaGraphLaunch(Executable* executable, StreamHandle stream)
     capture(runtime, stream, ChildWork{found->graph->clone()});
   });
 }
-CUDART_ALIAS(cudaGraphLaunch_ptsz, cudaGraphLaunch);
+CUDART_PER_THREAD(cudaGraphLaunch_ptsz, cudaGraphLaunch);
 
 /// CUDA 11 has separate outputs for the node and the result.
 CUDART_EXPORT Error cudaGraphExecUpdate(Executable* executable, Graph* graph, void* place,

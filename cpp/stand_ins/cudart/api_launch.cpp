@@ -10,6 +10,7 @@
 #include "stand_ins/state/abi_version.h"
 #include "stand_ins/state/graph.h"
 #include "stand_ins/state/kernel_attributes.h"
+#include "stand_ins/state/recording.h"
 #include "stand_ins/state/runtime.h"
 
 using namespace warpstack::cudart;
@@ -210,9 +211,9 @@ CUDART_EXPORT Error cudaLaunchKernel(const void* stub, Dim3 grid, Dim3 block, vo
     runtime.launch(stub, {grid, block, shared_bytes, stream}, arguments);
   });
 }
-CUDART_ALIAS(cudaLaunchKernel_ptsz, cudaLaunchKernel);
+CUDART_PER_THREAD(cudaLaunchKernel_ptsz, cudaLaunchKernel);
 CUDART_ALIAS(__cudaLaunchKernel, cudaLaunchKernel);
-CUDART_ALIAS(__cudaLaunchKernel_ptsz, cudaLaunchKernel);
+CUDART_PER_THREAD(__cudaLaunchKernel_ptsz, cudaLaunchKernel);
 
 CUDART_EXPORT Error cudaLaunchCooperativeKernel(const void* stub, Dim3 grid, Dim3 block,
                                                 void** arguments, std::size_t shared_bytes,
@@ -221,7 +222,7 @@ CUDART_EXPORT Error cudaLaunchCooperativeKernel(const void* stub, Dim3 grid, Dim
     runtime.launch_cooperative(stub, {grid, block, shared_bytes, stream}, arguments);
   });
 }
-CUDART_ALIAS(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
+CUDART_PER_THREAD(cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel);
 
 CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration, const void* stub,
                                         void** arguments) {
@@ -241,36 +242,40 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
     }
   });
 }
-CUDART_ALIAS(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
+CUDART_PER_THREAD(cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC);
 
 /// All earlier work is done, so the function runs at once.
 CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* data) {
+  const ApiCall api_call(__func__);  // the function is not part of the program's own thread
   bool captured = false;
   const Error error = call(__func__, [&](Runtime& runtime) {
     require(function != nullptr, "there is no function to call");
     captured = capture(runtime, stream, HostWork{{function, data}});
+    if (!captured) record_stream(runtime, OperationKind::host_function, stream);
   });
   if (error == Error::success && !captured) function(data);
   return error;
 }
-CUDART_ALIAS(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
+CUDART_PER_THREAD(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
 
 CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
                                           void (*function)(StreamHandle, Error, void*), void* data,
                                           unsigned flags) {
+  const ApiCall api_call(__func__);
   // The function also gets the error of a failed kernel.
   const Error sticky = Runtime::get().sticky();
   const Error error =
       sticky != Error::success ? Error::success : call(__func__, [&](Runtime& runtime) {
         refuse_callback_while_capturing(runtime, stream);
         require(flags == 0, "no flags are defined");
+        record_stream(runtime, OperationKind::host_function, stream);
       });
   if (error != Error::success) return error;
   if (function == nullptr) return last_error() = Error::invalid_value;
   function(stream, sticky, data);
   return Error::success;
 }
-CUDART_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);
+CUDART_PER_THREAD(cudaStreamAddCallback_ptsz, cudaStreamAddCallback);
 
 // --- kernels ------------------------------------------------------------------------------------
 

@@ -1,7 +1,9 @@
 // Memory: allocation, copies, fills, symbols, arrays.
 
+#include "stand_ins/state/abi_version.h"
 #include "stand_ins/state/graph.h"
 #include "stand_ins/state/memory_operations.h"
+#include "stand_ins/state/recording.h"
 #include "stand_ins/state/runtime.h"
 
 using namespace warpstack::cudart;
@@ -19,6 +21,7 @@ std::size_t pitch_of(std::size_t width) {
 void allocate_to(Runtime& runtime, void** pointer, std::size_t bytes) {
   require(pointer != nullptr, "nowhere to put the address");
   *pointer = bytes == 0 ? nullptr : pointer_to(runtime.allocate(bytes));
+  if (bytes > 0) record_allocation(runtime, bytes, false);
 }
 
 /// cudaHostAllocPortable, Mapped and WriteCombined.
@@ -32,12 +35,23 @@ void allocate_host(Runtime& runtime, void** pointer, std::size_t bytes, unsigned
   *pointer = bytes == 0
                  ? nullptr
                  : pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::host, flags));
+  if (bytes > 0) record_allocation(runtime, bytes, true);
 }
 
 /// Checks the devices that a copy names: there is one.
 Error check_devices(const char* function, int target, int source) {
   return call(function, [&](Runtime&) {
     require(target == 0 && source == 0, "there is one device, number 0", Error::invalid_device);
+  });
+}
+
+Error prefetch(const char* function, const void* pointer, std::size_t bytes, bool to_device,
+               StreamHandle stream) {
+  return call(function, [&](Runtime& runtime) {
+    require(bytes > 0, "there is no memory");
+    runtime.check_managed(address_of(pointer), bytes);
+    if (runtime.graphs().captures.of(stream) != nullptr) return;  // a hint less
+    record_prefetch(runtime, stream, bytes, to_device);
   });
 }
 
@@ -59,6 +73,7 @@ CUDART_EXPORT Error cudaMallocManaged(void** pointer, std::size_t bytes, unsigne
     constexpr unsigned global = 1, host = 2;
     require(flags == global || flags == host, "managed memory is attached globally or to the host");
     *pointer = pointer_to(runtime.allocate_shared(bytes, PointerAttributes::Kind::managed, flags));
+    record_allocation(runtime, bytes, false);
   });
 }
 
@@ -108,14 +123,18 @@ CUDART_EXPORT Error cudaMalloc3D(PitchedPointer* pitched, Extent extent) {
 CUDART_EXPORT Error cudaFree(void* pointer) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    if (pointer != nullptr) runtime.free(address_of(pointer));
+    if (pointer == nullptr) return;
+    record_free(runtime, address_of(pointer));
+    runtime.free(address_of(pointer));
   });
 }
 
 CUDART_EXPORT Error cudaFreeHost(void* pointer) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
-    if (pointer != nullptr) runtime.free_host(address_of(pointer));
+    if (pointer == nullptr) return;
+    record_free(runtime, address_of(pointer));
+    runtime.free_host(address_of(pointer));
   });
 }
 
@@ -151,12 +170,14 @@ CUDART_EXPORT Error cudaHostRegister(void* pointer, std::size_t bytes, unsigned 
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
     runtime.register_host(address_of(pointer), bytes, flags);
+    record_allocation(runtime, bytes, true);
   });
 }
 
 CUDART_EXPORT Error cudaHostUnregister(void* pointer) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_while_capturing(runtime);
+    record_free(runtime, address_of(pointer));
     runtime.unregister_host(address_of(pointer));
   });
 }
@@ -183,17 +204,31 @@ CUDART_EXPORT Error cudaPointerGetAttributes(PointerAttributes* attributes, cons
 
 /// Hints change nothing: host and device share managed memory. CUDA 12 and 13 pass other arguments
 /// behind these.
-CUDART_EXPORT Error cudaMemPrefetchAsync(const void* pointer, std::size_t bytes) {
+CUDART_EXPORT Error cudaMemAdvise(const void* pointer, std::size_t bytes) {
   return call(__func__, [&](Runtime& runtime) {
     require(bytes > 0, "there is no memory");
     runtime.check_managed(address_of(pointer), bytes);
   });
 }
-CUDART_ALIAS(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync);
-CUDART_ALIAS(cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync);
-CUDART_ALIAS(cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync);
-CUDART_ALIAS(cudaMemAdvise, cudaMemPrefetchAsync);
-CUDART_ALIAS(cudaMemAdvise_v2, cudaMemPrefetchAsync);
+CUDART_ALIAS(cudaMemAdvise_v2, cudaMemAdvise);
+
+/// The place is a type (1: a device) and a number, in one register; flags come behind it.
+CUDART_EXPORT Error cudaMemPrefetchAsync_v2(const void* pointer, std::size_t bytes,
+                                            std::uint64_t place, unsigned, StreamHandle stream) {
+  return prefetch(__func__, pointer, bytes, static_cast<std::uint32_t>(place) == 1, stream);
+}
+CUDART_PER_THREAD(cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2);
+
+/// Before CUDA 13 the place is the number of a device, or -1 for the host, without flags.
+CUDART_EXPORT Error cudaMemPrefetchAsync(const void* pointer, std::size_t bytes,
+                                         std::uint64_t place, std::uintptr_t flags_or_stream,
+                                         StreamHandle stream) {
+  if (abi_version() >= 13) {
+    return prefetch(__func__, pointer, bytes, static_cast<std::uint32_t>(place) == 1, stream);
+  }
+  return prefetch(__func__, pointer, bytes, static_cast<std::int32_t>(place) >= 0, flags_or_stream);
+}
+CUDART_PER_THREAD(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync);
 
 /// A length of 0 is all of it.
 CUDART_EXPORT Error cudaStreamAttachMemAsync(StreamHandle stream, const void* pointer,
@@ -203,7 +238,7 @@ CUDART_EXPORT Error cudaStreamAttachMemAsync(StreamHandle stream, const void* po
     runtime.check_managed(address_of(pointer), bytes);
   });
 }
-CUDART_ALIAS(cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync);
+CUDART_PER_THREAD(cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync);
 
 // --- copies -------------------------------------------------------------------------------------
 
@@ -214,7 +249,7 @@ CUDART_EXPORT Error cudaMemcpy(void* target, const void* source, std::size_t byt
     copy_plain(runtime, target, source, bytes, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy_ptds, cudaMemcpy);
+CUDART_PER_THREAD(cudaMemcpy_ptds, cudaMemcpy);
 
 CUDART_EXPORT Error cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                                     MemcpyKind kind, StreamHandle stream) {
@@ -223,10 +258,11 @@ CUDART_EXPORT Error cudaMemcpyAsync(void* target, const void* source, std::size_
     copy_plain(runtime, target, source, bytes, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyAsync_ptsz, cudaMemcpyAsync);
+CUDART_PER_THREAD(cudaMemcpyAsync_ptsz, cudaMemcpyAsync);
 
 CUDART_EXPORT Error cudaMemcpyPeer(void* target, int target_device, const void* source,
                                    int source_device, std::size_t bytes) {
+  const ApiCall api_call(__func__);
   const Error checked = check_devices(__func__, target_device, source_device);
   if (checked != Error::success) return checked;
   return cudaMemcpy(target, source, bytes, MemcpyKind::any);
@@ -234,6 +270,7 @@ CUDART_EXPORT Error cudaMemcpyPeer(void* target, int target_device, const void* 
 
 CUDART_EXPORT Error cudaMemcpyPeerAsync(void* target, int target_device, const void* source,
                                         int source_device, std::size_t bytes, StreamHandle stream) {
+  const ApiCall api_call(__func__);
   const Error checked = check_devices(__func__, target_device, source_device);
   if (checked != Error::success) return checked;
   return cudaMemcpyAsync(target, source, bytes, MemcpyKind::any, stream);
@@ -247,7 +284,7 @@ CUDART_EXPORT Error cudaMemcpy2D(void* target, std::size_t target_pitch, const v
     copy_2d(runtime, target, target_pitch, source, source_pitch, width, height, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy2D_ptds, cudaMemcpy2D);
+CUDART_PER_THREAD(cudaMemcpy2D_ptds, cudaMemcpy2D);
 
 CUDART_EXPORT Error cudaMemcpy2DAsync(void* target, std::size_t target_pitch, const void* source,
                                       std::size_t source_pitch, std::size_t width,
@@ -262,7 +299,7 @@ CUDART_EXPORT Error cudaMemcpy2DAsync(void* target, std::size_t target_pitch, co
     copy_2d(runtime, target, target_pitch, source, source_pitch, width, height, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync);
+CUDART_PER_THREAD(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync);
 
 CUDART_EXPORT Error cudaMemcpy2DToArray(Array* target, std::size_t x, std::size_t y,
                                         const void* source, std::size_t source_pitch,
@@ -272,7 +309,7 @@ CUDART_EXPORT Error cudaMemcpy2DToArray(Array* target, std::size_t x, std::size_
     copy_2d_to_array(runtime, target, x, y, source, source_pitch, width, height, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray);
+CUDART_PER_THREAD(cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray);
 
 CUDART_EXPORT Error cudaMemcpy2DToArrayAsync(Array* target, std::size_t x, std::size_t y,
                                              const void* source, std::size_t source_pitch,
@@ -292,7 +329,7 @@ CUDART_EXPORT Error cudaMemcpy2DToArrayAsync(Array* target, std::size_t x, std::
     copy_2d_to_array(runtime, target, x, y, source, source_pitch, width, height, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync);
+CUDART_PER_THREAD(cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync);
 
 CUDART_EXPORT Error cudaMemcpy2DFromArray(void* target, std::size_t target_pitch,
                                           const Array* source, std::size_t x, std::size_t y,
@@ -302,7 +339,7 @@ CUDART_EXPORT Error cudaMemcpy2DFromArray(void* target, std::size_t target_pitch
     copy_2d_from_array(runtime, target, target_pitch, source, x, y, width, height, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray);
+CUDART_PER_THREAD(cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray);
 
 CUDART_EXPORT Error cudaMemcpy2DFromArrayAsync(void* target, std::size_t target_pitch,
                                                const Array* source, std::size_t x, std::size_t y,
@@ -321,7 +358,7 @@ CUDART_EXPORT Error cudaMemcpy2DFromArrayAsync(void* target, std::size_t target_
     copy_2d_from_array(runtime, target, target_pitch, source, x, y, width, height, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync);
+CUDART_PER_THREAD(cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync);
 
 CUDART_EXPORT Error cudaMemcpy2DArrayToArray(Array* target, std::size_t target_x,
                                              std::size_t target_y, const Array* source,
@@ -333,7 +370,7 @@ CUDART_EXPORT Error cudaMemcpy2DArrayToArray(Array* target, std::size_t target_x
                         height);
   });
 }
-CUDART_ALIAS(cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray);
+CUDART_PER_THREAD(cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray);
 
 CUDART_EXPORT Error cudaMemcpyToArray(Array* target, std::size_t x, std::size_t y,
                                       const void* source, std::size_t bytes, MemcpyKind kind) {
@@ -342,7 +379,7 @@ CUDART_EXPORT Error cudaMemcpyToArray(Array* target, std::size_t x, std::size_t 
     copy_to_array(runtime, target, x, y, source, bytes, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyToArray_ptds, cudaMemcpyToArray);
+CUDART_PER_THREAD(cudaMemcpyToArray_ptds, cudaMemcpyToArray);
 
 CUDART_EXPORT Error cudaMemcpyToArrayAsync(Array* target, std::size_t x, std::size_t y,
                                            const void* source, std::size_t bytes, MemcpyKind kind,
@@ -352,7 +389,7 @@ CUDART_EXPORT Error cudaMemcpyToArrayAsync(Array* target, std::size_t x, std::si
     copy_to_array(runtime, target, x, y, source, bytes, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync);
+CUDART_PER_THREAD(cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync);
 
 CUDART_EXPORT Error cudaMemcpyFromArray(void* target, const Array* source, std::size_t x,
                                         std::size_t y, std::size_t bytes, MemcpyKind kind) {
@@ -361,7 +398,7 @@ CUDART_EXPORT Error cudaMemcpyFromArray(void* target, const Array* source, std::
     copy_from_array(runtime, target, source, x, y, bytes, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyFromArray_ptds, cudaMemcpyFromArray);
+CUDART_PER_THREAD(cudaMemcpyFromArray_ptds, cudaMemcpyFromArray);
 
 CUDART_EXPORT Error cudaMemcpyFromArrayAsync(void* target, const Array* source, std::size_t x,
                                              std::size_t y, std::size_t bytes, MemcpyKind kind,
@@ -371,7 +408,7 @@ CUDART_EXPORT Error cudaMemcpyFromArrayAsync(void* target, const Array* source, 
     copy_from_array(runtime, target, source, x, y, bytes, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync);
+CUDART_PER_THREAD(cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync);
 
 CUDART_EXPORT Error cudaMemcpy3D(const Copy3D* copy) {
   return call(__func__, [&](Runtime& runtime) {
@@ -380,7 +417,7 @@ CUDART_EXPORT Error cudaMemcpy3D(const Copy3D* copy) {
     run_copy(runtime, *copy);
   });
 }
-CUDART_ALIAS(cudaMemcpy3D_ptds, cudaMemcpy3D);
+CUDART_PER_THREAD(cudaMemcpy3D_ptds, cudaMemcpy3D);
 
 CUDART_EXPORT Error cudaMemcpy3DAsync(const Copy3D* copy, StreamHandle stream) {
   return call(__func__, [&](Runtime& runtime) {
@@ -389,7 +426,7 @@ CUDART_EXPORT Error cudaMemcpy3DAsync(const Copy3D* copy, StreamHandle stream) {
     run_copy(runtime, *copy);
   });
 }
-CUDART_ALIAS(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync);
+CUDART_PER_THREAD(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync);
 
 // --- symbols ------------------------------------------------------------------------------------
 
@@ -400,7 +437,7 @@ CUDART_EXPORT Error cudaMemcpyToSymbol(const void* symbol, const void* source, s
     copy_to_symbol(runtime, symbol, source, bytes, offset, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol);
+CUDART_PER_THREAD(cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol);
 
 CUDART_EXPORT Error cudaMemcpyToSymbolAsync(const void* symbol, const void* source,
                                             std::size_t bytes, std::size_t offset, MemcpyKind kind,
@@ -414,7 +451,7 @@ CUDART_EXPORT Error cudaMemcpyToSymbolAsync(const void* symbol, const void* sour
     copy_to_symbol(runtime, symbol, source, bytes, offset, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync);
+CUDART_PER_THREAD(cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync);
 
 CUDART_EXPORT Error cudaMemcpyFromSymbol(void* target, const void* symbol, std::size_t bytes,
                                          std::size_t offset, MemcpyKind kind) {
@@ -423,7 +460,7 @@ CUDART_EXPORT Error cudaMemcpyFromSymbol(void* target, const void* symbol, std::
     copy_from_symbol(runtime, target, symbol, bytes, offset, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol);
+CUDART_PER_THREAD(cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol);
 
 CUDART_EXPORT Error cudaMemcpyFromSymbolAsync(void* target, const void* symbol, std::size_t bytes,
                                               std::size_t offset, MemcpyKind kind,
@@ -437,7 +474,7 @@ CUDART_EXPORT Error cudaMemcpyFromSymbolAsync(void* target, const void* symbol, 
     copy_from_symbol(runtime, target, symbol, bytes, offset, kind);
   });
 }
-CUDART_ALIAS(cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync);
+CUDART_PER_THREAD(cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync);
 
 CUDART_EXPORT Error cudaGetSymbolAddress(void** pointer, const void* symbol) {
   return call(__func__, [&](Runtime& runtime) {
@@ -461,7 +498,7 @@ CUDART_EXPORT Error cudaMemset(void* pointer, int value, std::size_t bytes) {
     set(runtime, pointer, value, bytes);
   });
 }
-CUDART_ALIAS(cudaMemset_ptds, cudaMemset);
+CUDART_PER_THREAD(cudaMemset_ptds, cudaMemset);
 
 CUDART_EXPORT Error cudaMemsetAsync(void* pointer, int value, std::size_t bytes,
                                     StreamHandle stream) {
@@ -470,7 +507,7 @@ CUDART_EXPORT Error cudaMemsetAsync(void* pointer, int value, std::size_t bytes,
     set(runtime, pointer, value, bytes);
   });
 }
-CUDART_ALIAS(cudaMemsetAsync_ptsz, cudaMemsetAsync);
+CUDART_PER_THREAD(cudaMemsetAsync_ptsz, cudaMemsetAsync);
 
 CUDART_EXPORT Error cudaMemset2D(void* pointer, std::size_t pitch, int value, std::size_t width,
                                  std::size_t height) {
@@ -479,7 +516,7 @@ CUDART_EXPORT Error cudaMemset2D(void* pointer, std::size_t pitch, int value, st
     set_2d(runtime, pointer, pitch, value, width, height);
   });
 }
-CUDART_ALIAS(cudaMemset2D_ptds, cudaMemset2D);
+CUDART_PER_THREAD(cudaMemset2D_ptds, cudaMemset2D);
 
 CUDART_EXPORT Error cudaMemset2DAsync(void* pointer, std::size_t pitch, int value,
                                       std::size_t width, std::size_t height, StreamHandle stream) {
@@ -488,7 +525,7 @@ CUDART_EXPORT Error cudaMemset2DAsync(void* pointer, std::size_t pitch, int valu
     set_2d(runtime, pointer, pitch, value, width, height);
   });
 }
-CUDART_ALIAS(cudaMemset2DAsync_ptsz, cudaMemset2DAsync);
+CUDART_PER_THREAD(cudaMemset2DAsync_ptsz, cudaMemset2DAsync);
 
 CUDART_EXPORT Error cudaMemset3D(PitchedPointer pitched, int value, Extent extent) {
   return call(__func__, [&](Runtime& runtime) {
@@ -496,7 +533,7 @@ CUDART_EXPORT Error cudaMemset3D(PitchedPointer pitched, int value, Extent exten
     set_3d(runtime, pitched, value, extent);
   });
 }
-CUDART_ALIAS(cudaMemset3D_ptds, cudaMemset3D);
+CUDART_PER_THREAD(cudaMemset3D_ptds, cudaMemset3D);
 
 CUDART_EXPORT Error cudaMemset3DAsync(PitchedPointer pitched, int value, Extent extent,
                                       StreamHandle stream) {
@@ -505,7 +542,7 @@ CUDART_EXPORT Error cudaMemset3DAsync(PitchedPointer pitched, int value, Extent 
     set_3d(runtime, pitched, value, extent);
   });
 }
-CUDART_ALIAS(cudaMemset3DAsync_ptsz, cudaMemset3DAsync);
+CUDART_PER_THREAD(cudaMemset3DAsync_ptsz, cudaMemset3DAsync);
 
 // --- arrays -------------------------------------------------------------------------------------
 

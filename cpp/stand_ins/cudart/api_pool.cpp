@@ -5,6 +5,7 @@
 
 #include "stand_ins/state/graph.h"
 #include "stand_ins/state/memory_pool.h"
+#include "stand_ins/state/recording.h"
 #include "stand_ins/state/runtime.h"
 
 using namespace warpstack::cudart;
@@ -31,6 +32,10 @@ void allocate_in_order(Runtime& runtime, void** pointer, std::size_t bytes, Memo
     return;
   }
   *pointer = bytes == 0 ? nullptr : pointer_to(runtime.pools().allocate(runtime, from, bytes));
+  if (bytes > 0) {
+    const auto kind = runtime.kind_of(address_of(*pointer));
+    record_allocation(runtime, bytes, kind == PointerAttributes::Kind::host);
+  }
 }
 
 /// The 64-bit number of an attribute of a pool, or null for those that are an int.
@@ -69,7 +74,7 @@ CUDART_EXPORT Error cudaMallocAsync(void** pointer, std::size_t bytes, StreamHan
     allocate_in_order(runtime, pointer, bytes, nullptr, stream);
   });
 }
-CUDART_ALIAS(cudaMallocAsync_ptsz, cudaMallocAsync);
+CUDART_PER_THREAD(cudaMallocAsync_ptsz, cudaMallocAsync);
 
 CUDART_EXPORT Error cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, MemoryPool* pool,
                                             StreamHandle stream) {
@@ -78,7 +83,7 @@ CUDART_EXPORT Error cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, M
     allocate_in_order(runtime, pointer, bytes, pool, stream);
   });
 }
-CUDART_ALIAS(cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync);
+CUDART_PER_THREAD(cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync);
 
 CUDART_EXPORT Error cudaFreeAsync(void* pointer, StreamHandle stream) {
   return call(__func__, [&](Runtime& runtime) {
@@ -86,11 +91,12 @@ CUDART_EXPORT Error cudaFreeAsync(void* pointer, StreamHandle stream) {
       note_free_node(runtime, *captured->graph, address_of(pointer));
       capture(runtime, stream, FreeWork{address_of(pointer)});
     } else if (pointer != nullptr) {
+      record_free(runtime, address_of(pointer));
       runtime.free(address_of(pointer));
     }
   });
 }
-CUDART_ALIAS(cudaFreeAsync_ptsz, cudaFreeAsync);
+CUDART_PER_THREAD(cudaFreeAsync_ptsz, cudaFreeAsync);
 
 // --- pools --------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 
 #include "stand_ins/state/capture.h"
 #include "stand_ins/state/memory_pool.h"
+#include "stand_ins/state/recording.h"
 #include "stand_ins/state/runtime.h"
 
 using namespace warpstack::cudart;
@@ -13,6 +14,7 @@ Error synchronize(const char* function, StreamHandle handle) {
   return call(function, [&](Runtime& runtime) {
     refuse_stream_while_capturing(runtime, handle);
     runtime.pools().synchronize();
+    record_stream(runtime, OperationKind::stream_synchronize, handle);
   });
 }
 
@@ -30,10 +32,12 @@ CUDART_EXPORT Error cudaStreamCreateWithPriority(StreamHandle* stream, unsigned 
 }
 
 CUDART_EXPORT Error cudaStreamCreate(StreamHandle* stream) {
+  const ApiCall api_call(__func__);
   return cudaStreamCreateWithPriority(stream, 0, 0);
 }
 
 CUDART_EXPORT Error cudaStreamCreateWithFlags(StreamHandle* stream, unsigned flags) {
+  const ApiCall api_call(__func__);
   return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 
@@ -47,15 +51,18 @@ CUDART_EXPORT Error cudaStreamDestroy(StreamHandle stream) {
 CUDART_EXPORT Error cudaStreamSynchronize(StreamHandle stream) {
   return synchronize(__func__, stream);
 }
-CUDART_ALIAS(cudaStreamSynchronize_ptsz, cudaStreamSynchronize);
+CUDART_PER_THREAD(cudaStreamSynchronize_ptsz, cudaStreamSynchronize);
 
 CUDART_EXPORT Error cudaStreamQuery(StreamHandle stream) { return synchronize(__func__, stream); }
-CUDART_ALIAS(cudaStreamQuery_ptsz, cudaStreamQuery);
+CUDART_PER_THREAD(cudaStreamQuery_ptsz, cudaStreamQuery);
 
 CUDART_EXPORT Error cudaStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned flags) {
-  return call(__func__, [&](Runtime& runtime) { wait_in_capture(runtime, stream, event, flags); });
+  return call(__func__, [&](Runtime& runtime) {
+    if (wait_in_capture(runtime, stream, event, flags)) return;
+    record_event(runtime, OperationKind::event_wait, event, stream);
+  });
 }
-CUDART_ALIAS(cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent);
+CUDART_PER_THREAD(cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent);
 
 CUDART_EXPORT Error cudaStreamGetFlags(StreamHandle stream, unsigned* flags) {
   return call(__func__, [&](Runtime& runtime) {
@@ -63,7 +70,7 @@ CUDART_EXPORT Error cudaStreamGetFlags(StreamHandle stream, unsigned* flags) {
     *flags = runtime.stream(stream).flags;
   });
 }
-CUDART_ALIAS(cudaStreamGetFlags_ptsz, cudaStreamGetFlags);
+CUDART_PER_THREAD(cudaStreamGetFlags_ptsz, cudaStreamGetFlags);
 
 CUDART_EXPORT Error cudaStreamGetPriority(StreamHandle stream, int* priority) {
   return call(__func__, [&](Runtime& runtime) {
@@ -71,7 +78,7 @@ CUDART_EXPORT Error cudaStreamGetPriority(StreamHandle stream, int* priority) {
     *priority = runtime.stream(stream).priority;
   });
 }
-CUDART_ALIAS(cudaStreamGetPriority_ptsz, cudaStreamGetPriority);
+CUDART_PER_THREAD(cudaStreamGetPriority_ptsz, cudaStreamGetPriority);
 
 CUDART_EXPORT Error cudaStreamGetId(StreamHandle stream, unsigned long long* id) {
   return call(__func__, [&](Runtime& runtime) {
@@ -79,7 +86,7 @@ CUDART_EXPORT Error cudaStreamGetId(StreamHandle stream, unsigned long long* id)
     *id = runtime.stream(stream).number;
   });
 }
-CUDART_ALIAS(cudaStreamGetId_ptsz, cudaStreamGetId);
+CUDART_PER_THREAD(cudaStreamGetId_ptsz, cudaStreamGetId);
 
 CUDART_EXPORT Error cudaStreamGetDevice(StreamHandle stream, int* device) {
   return call(__func__, [&](Runtime& runtime) {
@@ -88,7 +95,7 @@ CUDART_EXPORT Error cudaStreamGetDevice(StreamHandle stream, int* device) {
     *device = 0;
   });
 }
-CUDART_ALIAS(cudaStreamGetDevice_ptsz, cudaStreamGetDevice);
+CUDART_PER_THREAD(cudaStreamGetDevice_ptsz, cudaStreamGetDevice);
 
 // --- events -------------------------------------------------------------------------------------
 
@@ -117,25 +124,31 @@ CUDART_EXPORT Error cudaEventRecordWithFlags(EventHandle event, StreamHandle str
   return call(__func__, [&](Runtime& runtime) {
     if (record_in_capture(runtime, event, stream, flags)) return;
     Runtime::Event& found = runtime.event(event);
-    found = {runtime.now(), true, 0, {}, found.is_timed};
+    found = {runtime.now(), true, 0, {}, found.is_timed, found.number};
+    record_event(runtime, OperationKind::event_record, event, stream);
   });
 }
-CUDART_ALIAS(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags);
+CUDART_PER_THREAD(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags);
 
 CUDART_EXPORT Error cudaEventRecord(EventHandle event, StreamHandle stream) {
+  const ApiCall api_call(__func__);
   return cudaEventRecordWithFlags(event, stream, 0);
 }
-CUDART_ALIAS(cudaEventRecord_ptsz, cudaEventRecord);
+CUDART_PER_THREAD(cudaEventRecord_ptsz, cudaEventRecord);
 
 CUDART_EXPORT Error cudaEventSynchronize(EventHandle event) {
   return call(__func__, [&](Runtime& runtime) {
     refuse_event_while_capturing(runtime, event);
     runtime.pools().synchronize();
+    record_event(runtime, OperationKind::event_synchronize, event);
   });
 }
 
 CUDART_EXPORT Error cudaEventQuery(EventHandle event) {
-  return call(__func__, [&](Runtime& runtime) { refuse_event_while_capturing(runtime, event); });
+  return call(__func__, [&](Runtime& runtime) {
+    refuse_event_while_capturing(runtime, event);
+    record_event(runtime, OperationKind::event_synchronize, event);
+  });
 }
 
 CUDART_EXPORT Error cudaEventElapsedTime(float* milliseconds, EventHandle start, EventHandle end) {

@@ -137,7 +137,7 @@ CUDART_EXPORT Error cuMemcpyHtoA_v2(Array* target, std::size_t offset, const voi
     return cudaMemcpyToArray(target, offset, 0, source, bytes, MemcpyKind::any);
   });
 }
-CUDART_ALIAS(cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2);
+CUDART_PER_THREAD(cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2);
 
 CUDART_EXPORT Error cuMemcpyAtoH_v2(void* target, const Array* source, std::size_t offset,
                                     std::size_t bytes) {
@@ -145,7 +145,7 @@ CUDART_EXPORT Error cuMemcpyAtoH_v2(void* target, const Array* source, std::size
     return cudaMemcpyFromArray(target, source, offset, 0, bytes, MemcpyKind::any);
   });
 }
-CUDART_ALIAS(cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2);
+CUDART_PER_THREAD(cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2);
 
 CUDART_EXPORT Error cuMemcpyDtoA_v2(Array* target, std::size_t offset, DevicePointer source,
                                     std::size_t bytes) {
@@ -154,7 +154,7 @@ CUDART_EXPORT Error cuMemcpyDtoA_v2(Array* target, std::size_t offset, DevicePoi
                              MemcpyKind::device_to_device);
   });
 }
-CUDART_ALIAS(cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2);
+CUDART_PER_THREAD(cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2);
 
 CUDART_EXPORT Error cuMemcpyAtoD_v2(DevicePointer target, const Array* source, std::size_t offset,
                                     std::size_t bytes) {
@@ -163,7 +163,7 @@ CUDART_EXPORT Error cuMemcpyAtoD_v2(DevicePointer target, const Array* source, s
                                MemcpyKind::device_to_device);
   });
 }
-CUDART_ALIAS(cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2);
+CUDART_PER_THREAD(cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2);
 
 // --- textures and surfaces ----------------------------------------------------------------------
 

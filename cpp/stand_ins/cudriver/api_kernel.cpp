@@ -169,7 +169,7 @@ CUDART_EXPORT Error cuLaunchKernel(Function function, unsigned grid_x, unsigned 
                 {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream},
                 arguments, extra, false);
 }
-CUDART_ALIAS(cuLaunchKernel_ptsz, cuLaunchKernel);
+CUDART_PER_THREAD(cuLaunchKernel_ptsz, cuLaunchKernel);
 
 CUDART_EXPORT Error cuLaunchCooperativeKernel(Function function, unsigned grid_x, unsigned grid_y,
                                               unsigned grid_z, unsigned block_x, unsigned block_y,
@@ -179,7 +179,7 @@ CUDART_EXPORT Error cuLaunchCooperativeKernel(Function function, unsigned grid_x
                 {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream},
                 arguments, nullptr, true);
 }
-CUDART_ALIAS(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel);
+CUDART_PER_THREAD(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel);
 
 CUDART_EXPORT Error cuLaunchKernelEx(const LaunchConfiguration* given, Function function,
                                      void** arguments, void** extra) {
@@ -190,7 +190,7 @@ CUDART_EXPORT Error cuLaunchKernelEx(const LaunchConfiguration* given, Function 
   if (error != Error::success) return error;
   return launch(__func__, function, call, arguments, extra, cooperative);
 }
-CUDART_ALIAS(cuLaunchKernelEx_ptsz, cuLaunchKernelEx);
+CUDART_PER_THREAD(cuLaunchKernelEx_ptsz, cuLaunchKernelEx);
 
 // --- kernels ------------------------------------------------------------------------------------
 

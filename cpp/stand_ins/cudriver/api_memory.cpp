@@ -5,6 +5,7 @@
 #include "stand_ins/cudriver/driver.h"
 #include "stand_ins/cudriver/runtime_calls.h"
 #include "stand_ins/state/memory_operations.h"
+#include "stand_ins/state/recording.h"
 
 using namespace warpstack::cudriver;
 using warpstack::cudart::capture_copy;
@@ -180,6 +181,16 @@ void pointer_attribute(Runtime& runtime, void* place, int attribute, DevicePoint
   }
 }
 
+Error prefetch(const char* function, DevicePointer pointer, std::size_t bytes, bool to_device,
+               StreamHandle stream) {
+  return drive(function, [&](Runtime& runtime) {
+    require(bytes > 0, "there is no memory");
+    runtime.check_managed(pointer, bytes);
+    if (runtime.graphs().captures.of(stream) != nullptr) return;  // a hint less
+    warpstack::cudart::record_prefetch(runtime, stream, bytes, to_device);
+  });
+}
+
 }  // namespace
 
 // --- allocation ---------------------------------------------------------------------------------
@@ -189,6 +200,7 @@ CUDART_EXPORT Error cuMemAlloc_v2(DevicePointer* pointer, std::size_t bytes) {
     refuse_while_capturing(runtime);
     require(pointer != nullptr && bytes > 0, "memory needs a size and a pointer");
     *pointer = runtime.allocate(bytes);
+    warpstack::cudart::record_allocation(runtime, bytes, false);
   });
 }
 
@@ -320,17 +332,27 @@ CUDART_EXPORT Error cuPointerSetAttribute(const void* value, int attribute, Devi
 }
 
 /// Hints change nothing. Versions differ in their later arguments.
-CUDART_EXPORT Error cuMemPrefetchAsync(DevicePointer pointer, std::size_t bytes) {
+CUDART_EXPORT Error cuMemAdvise(DevicePointer pointer, std::size_t bytes) {
   return drive(__func__, [&](Runtime& runtime) {
     require(bytes > 0, "there is no memory");
     runtime.check_managed(pointer, bytes);
   });
 }
-CUDART_ALIAS(cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync);
-CUDART_ALIAS(cuMemPrefetchAsync_v2, cuMemPrefetchAsync);
-CUDART_ALIAS(cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync);
-CUDART_ALIAS(cuMemAdvise, cuMemPrefetchAsync);
-CUDART_ALIAS(cuMemAdvise_v2, cuMemPrefetchAsync);
+CUDART_ALIAS(cuMemAdvise_v2, cuMemAdvise);
+
+/// The place is the number of a device, or -1 for the host.
+CUDART_EXPORT Error cuMemPrefetchAsync(DevicePointer pointer, std::size_t bytes, int place,
+                                       StreamHandle stream) {
+  return prefetch(__func__, pointer, bytes, place >= 0, stream);
+}
+CUDART_PER_THREAD(cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync);
+
+/// The place is a type (1: a device) and a number, in one register.
+CUDART_EXPORT Error cuMemPrefetchAsync_v2(DevicePointer pointer, std::size_t bytes,
+                                          std::uint64_t place, unsigned, StreamHandle stream) {
+  return prefetch(__func__, pointer, bytes, static_cast<std::uint32_t>(place) == 1, stream);
+}
+CUDART_PER_THREAD(cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2);
 
 /// A length of 0 is all of it.
 CUDART_EXPORT Error cuStreamAttachMemAsync(StreamHandle stream, DevicePointer pointer,
@@ -340,7 +362,7 @@ CUDART_EXPORT Error cuStreamAttachMemAsync(StreamHandle stream, DevicePointer po
     runtime.check_managed(pointer, bytes);
   });
 }
-CUDART_ALIAS(cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync);
+CUDART_PER_THREAD(cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync);
 
 // --- copies -------------------------------------------------------------------------------------
 
@@ -349,7 +371,7 @@ CUDART_EXPORT Error cuMemcpy(DevicePointer target, DevicePointer source, std::si
     return cudaMemcpy(pointer_to(target), pointer_to(source), bytes, MemcpyKind::any);
   });
 }
-CUDART_ALIAS(cuMemcpy_ptds, cuMemcpy);
+CUDART_PER_THREAD(cuMemcpy_ptds, cuMemcpy);
 
 CUDART_EXPORT Error cuMemcpyAsync(DevicePointer target, DevicePointer source, std::size_t bytes,
                                   StreamHandle stream) {
@@ -357,14 +379,14 @@ CUDART_EXPORT Error cuMemcpyAsync(DevicePointer target, DevicePointer source, st
     return cudaMemcpyAsync(pointer_to(target), pointer_to(source), bytes, MemcpyKind::any, stream);
   });
 }
-CUDART_ALIAS(cuMemcpyAsync_ptsz, cuMemcpyAsync);
+CUDART_PER_THREAD(cuMemcpyAsync_ptsz, cuMemcpyAsync);
 
 CUDART_EXPORT Error cuMemcpyHtoD_v2(DevicePointer target, const void* source, std::size_t bytes) {
   return forward(__func__, [&] {
     return cudaMemcpy(pointer_to(target), source, bytes, MemcpyKind::host_to_device);
   });
 }
-CUDART_ALIAS(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2);
+CUDART_PER_THREAD(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2);
 
 CUDART_EXPORT Error cuMemcpyHtoDAsync_v2(DevicePointer target, const void* source,
                                          std::size_t bytes, StreamHandle stream) {
@@ -372,14 +394,14 @@ CUDART_EXPORT Error cuMemcpyHtoDAsync_v2(DevicePointer target, const void* sourc
     return cudaMemcpyAsync(pointer_to(target), source, bytes, MemcpyKind::host_to_device, stream);
   });
 }
-CUDART_ALIAS(cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2);
+CUDART_PER_THREAD(cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2);
 
 CUDART_EXPORT Error cuMemcpyDtoH_v2(void* target, DevicePointer source, std::size_t bytes) {
   return forward(__func__, [&] {
     return cudaMemcpy(target, pointer_to(source), bytes, MemcpyKind::device_to_host);
   });
 }
-CUDART_ALIAS(cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2);
+CUDART_PER_THREAD(cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2);
 
 CUDART_EXPORT Error cuMemcpyDtoHAsync_v2(void* target, DevicePointer source, std::size_t bytes,
                                          StreamHandle stream) {
@@ -387,14 +409,14 @@ CUDART_EXPORT Error cuMemcpyDtoHAsync_v2(void* target, DevicePointer source, std
     return cudaMemcpyAsync(target, pointer_to(source), bytes, MemcpyKind::device_to_host, stream);
   });
 }
-CUDART_ALIAS(cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2);
+CUDART_PER_THREAD(cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2);
 
 CUDART_EXPORT Error cuMemcpyDtoD_v2(DevicePointer target, DevicePointer source, std::size_t bytes) {
   return forward(__func__, [&] {
     return cudaMemcpy(pointer_to(target), pointer_to(source), bytes, MemcpyKind::device_to_device);
   });
 }
-CUDART_ALIAS(cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2);
+CUDART_PER_THREAD(cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2);
 
 CUDART_EXPORT Error cuMemcpyDtoDAsync_v2(DevicePointer target, DevicePointer source,
                                          std::size_t bytes, StreamHandle stream) {
@@ -403,31 +425,31 @@ CUDART_EXPORT Error cuMemcpyDtoDAsync_v2(DevicePointer target, DevicePointer sou
                            MemcpyKind::device_to_device, stream);
   });
 }
-CUDART_ALIAS(cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2);
+CUDART_PER_THREAD(cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2);
 
 CUDART_EXPORT Error cuMemcpyPeer(DevicePointer target, const Context*, DevicePointer source,
                                  const Context*, std::size_t bytes) {
   return cuMemcpyDtoD_v2(target, source, bytes);
 }
-CUDART_ALIAS(cuMemcpyPeer_ptds, cuMemcpyPeer);
+CUDART_PER_THREAD(cuMemcpyPeer_ptds, cuMemcpyPeer);
 
 CUDART_EXPORT Error cuMemcpyPeerAsync(DevicePointer target, const Context*, DevicePointer source,
                                       const Context*, std::size_t bytes, StreamHandle stream) {
   return cuMemcpyDtoDAsync_v2(target, source, bytes, stream);
 }
-CUDART_ALIAS(cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync);
+CUDART_PER_THREAD(cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync);
 
 CUDART_EXPORT Error cuMemcpy2D_v2(const Copy2D* copy) {
   return drive(__func__, [&](Runtime& runtime) { copy_now(runtime, in_3d(copy)); });
 }
-CUDART_ALIAS(cuMemcpy2D_v2_ptds, cuMemcpy2D_v2);
+CUDART_PER_THREAD(cuMemcpy2D_v2_ptds, cuMemcpy2D_v2);
 CUDART_ALIAS(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
-CUDART_ALIAS(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
+CUDART_PER_THREAD(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
 
 CUDART_EXPORT Error cuMemcpy2DAsync_v2(const Copy2D* copy, StreamHandle stream) {
   return drive(__func__, [&](Runtime& runtime) { copy_in_order(runtime, in_3d(copy), stream); });
 }
-CUDART_ALIAS(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2);
+CUDART_PER_THREAD(cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2);
 
 CUDART_EXPORT Error cuMemcpy3D_v2(const Copy3D* copy) {
   return drive(__func__, [&](Runtime& runtime) {
@@ -435,7 +457,7 @@ CUDART_EXPORT Error cuMemcpy3D_v2(const Copy3D* copy) {
     copy_now(runtime, *copy);
   });
 }
-CUDART_ALIAS(cuMemcpy3D_v2_ptds, cuMemcpy3D_v2);
+CUDART_PER_THREAD(cuMemcpy3D_v2_ptds, cuMemcpy3D_v2);
 
 CUDART_EXPORT Error cuMemcpy3DAsync_v2(const Copy3D* copy, StreamHandle stream) {
   return drive(__func__, [&](Runtime& runtime) {
@@ -443,7 +465,7 @@ CUDART_EXPORT Error cuMemcpy3DAsync_v2(const Copy3D* copy, StreamHandle stream) 
     copy_in_order(runtime, *copy, stream);
   });
 }
-CUDART_ALIAS(cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2);
+CUDART_PER_THREAD(cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2);
 
 // --- fills --------------------------------------------------------------------------------------
 
@@ -479,19 +501,19 @@ CUDART_EXPORT Error cuMemAllocAsync(DevicePointer* pointer, std::size_t bytes,
                                     StreamHandle stream) {
   return forward(__func__, [&] { return cudaMallocAsync(place_of(pointer), bytes, stream); });
 }
-CUDART_ALIAS(cuMemAllocAsync_ptsz, cuMemAllocAsync);
+CUDART_PER_THREAD(cuMemAllocAsync_ptsz, cuMemAllocAsync);
 
 CUDART_EXPORT Error cuMemAllocFromPoolAsync(DevicePointer* pointer, std::size_t bytes,
                                             MemoryPool* pool, StreamHandle stream) {
   return forward(__func__,
                  [&] { return cudaMallocFromPoolAsync(place_of(pointer), bytes, pool, stream); });
 }
-CUDART_ALIAS(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync);
+CUDART_PER_THREAD(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync);
 
 CUDART_EXPORT Error cuMemFreeAsync(DevicePointer pointer, StreamHandle stream) {
   return forward(__func__, [&] { return cudaFreeAsync(pointer_to(pointer), stream); });
 }
-CUDART_ALIAS(cuMemFreeAsync_ptsz, cuMemFreeAsync);
+CUDART_PER_THREAD(cuMemFreeAsync_ptsz, cuMemFreeAsync);
 
 CUDART_EXPORT Error cuMemPoolCreate(MemoryPool** pool, const MemoryPoolProperties* properties) {
   return forward(__func__, [&] { return cudaMemPoolCreate(pool, properties); });

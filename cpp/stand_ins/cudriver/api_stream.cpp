@@ -26,37 +26,37 @@ CUDART_ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
 CUDART_EXPORT Error cuStreamSynchronize(StreamHandle stream) {
   return forward(__func__, [&] { return cudaStreamSynchronize(stream); });
 }
-CUDART_ALIAS(cuStreamSynchronize_ptsz, cuStreamSynchronize);
+CUDART_PER_THREAD(cuStreamSynchronize_ptsz, cuStreamSynchronize);
 
 CUDART_EXPORT Error cuStreamQuery(StreamHandle stream) {
   return forward(__func__, [&] { return cudaStreamQuery(stream); });
 }
-CUDART_ALIAS(cuStreamQuery_ptsz, cuStreamQuery);
+CUDART_PER_THREAD(cuStreamQuery_ptsz, cuStreamQuery);
 
 CUDART_EXPORT Error cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned flags) {
   return forward(__func__, [&] { return cudaStreamWaitEvent(stream, event, flags); });
 }
-CUDART_ALIAS(cuStreamWaitEvent_ptsz, cuStreamWaitEvent);
+CUDART_PER_THREAD(cuStreamWaitEvent_ptsz, cuStreamWaitEvent);
 
 CUDART_EXPORT Error cuStreamGetFlags(StreamHandle stream, unsigned* flags) {
   return forward(__func__, [&] { return cudaStreamGetFlags(stream, flags); });
 }
-CUDART_ALIAS(cuStreamGetFlags_ptsz, cuStreamGetFlags);
+CUDART_PER_THREAD(cuStreamGetFlags_ptsz, cuStreamGetFlags);
 
 CUDART_EXPORT Error cuStreamGetPriority(StreamHandle stream, int* priority) {
   return forward(__func__, [&] { return cudaStreamGetPriority(stream, priority); });
 }
-CUDART_ALIAS(cuStreamGetPriority_ptsz, cuStreamGetPriority);
+CUDART_PER_THREAD(cuStreamGetPriority_ptsz, cuStreamGetPriority);
 
 CUDART_EXPORT Error cuStreamGetId(StreamHandle stream, unsigned long long* number) {
   return forward(__func__, [&] { return cudaStreamGetId(stream, number); });
 }
-CUDART_ALIAS(cuStreamGetId_ptsz, cuStreamGetId);
+CUDART_PER_THREAD(cuStreamGetId_ptsz, cuStreamGetId);
 
 CUDART_EXPORT Error cuStreamGetDevice(StreamHandle stream, int* device) {
   return forward(__func__, [&] { return cudaStreamGetDevice(stream, device); });
 }
-CUDART_ALIAS(cuStreamGetDevice_ptsz, cuStreamGetDevice);
+CUDART_PER_THREAD(cuStreamGetDevice_ptsz, cuStreamGetDevice);
 
 CUDART_EXPORT Error cuStreamGetCtx(StreamHandle stream, Context** context) {
   return drive(__func__, [&](Runtime& runtime) {
@@ -65,26 +65,26 @@ CUDART_EXPORT Error cuStreamGetCtx(StreamHandle stream, Context** context) {
     *context = Driver::get().current();
   });
 }
-CUDART_ALIAS(cuStreamGetCtx_ptsz, cuStreamGetCtx);
+CUDART_PER_THREAD(cuStreamGetCtx_ptsz, cuStreamGetCtx);
 
 /// There are no green contexts.
 CUDART_EXPORT Error cuStreamGetCtx_v2(StreamHandle stream, Context** context, void** green) {
   if (green != nullptr) *green = nullptr;
   return cuStreamGetCtx(stream, context);
 }
-CUDART_ALIAS(cuStreamGetCtx_v2_ptsz, cuStreamGetCtx_v2);
+CUDART_PER_THREAD(cuStreamGetCtx_v2_ptsz, cuStreamGetCtx_v2);
 
 CUDART_EXPORT Error cuStreamAddCallback(StreamHandle stream,
                                         void (*function)(StreamHandle, Error, void*), void* data,
                                         unsigned flags) {
   return forward(__func__, [&] { return cudaStreamAddCallback(stream, function, data, flags); });
 }
-CUDART_ALIAS(cuStreamAddCallback_ptsz, cuStreamAddCallback);
+CUDART_PER_THREAD(cuStreamAddCallback_ptsz, cuStreamAddCallback);
 
 CUDART_EXPORT Error cuLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* data) {
   return forward(__func__, [&] { return cudaLaunchHostFunc(stream, function, data); });
 }
-CUDART_ALIAS(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
+CUDART_PER_THREAD(cuLaunchHostFunc_ptsz, cuLaunchHostFunc);
 
 // --- events -------------------------------------------------------------------------------------
 
@@ -95,12 +95,12 @@ CUDART_EXPORT Error cuEventCreate(EventHandle* event, unsigned flags) {
 CUDART_EXPORT Error cuEventRecordWithFlags(EventHandle event, StreamHandle stream, unsigned flags) {
   return forward(__func__, [&] { return cudaEventRecordWithFlags(event, stream, flags); });
 }
-CUDART_ALIAS(cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags);
+CUDART_PER_THREAD(cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags);
 
 CUDART_EXPORT Error cuEventRecord(EventHandle event, StreamHandle stream) {
   return forward(__func__, [&] { return cudaEventRecordWithFlags(event, stream, 0); });
 }
-CUDART_ALIAS(cuEventRecord_ptsz, cuEventRecord);
+CUDART_PER_THREAD(cuEventRecord_ptsz, cuEventRecord);
 
 CUDART_EXPORT Error cuEventSynchronize(EventHandle event) {
   return forward(__func__, [&] { return cudaEventSynchronize(event); });
@@ -125,17 +125,17 @@ CUDART_ALIAS(cuEventDestroy, cuEventDestroy_v2);
 CUDART_EXPORT Error cuStreamBeginCapture_v2(StreamHandle stream, CaptureMode mode) {
   return forward(__func__, [&] { return cudaStreamBeginCapture(stream, mode); });
 }
-CUDART_ALIAS(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2);
+CUDART_PER_THREAD(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2);
 
 CUDART_EXPORT Error cuStreamEndCapture(StreamHandle stream, Graph** graph) {
   return forward(__func__, [&] { return cudaStreamEndCapture(stream, graph); });
 }
-CUDART_ALIAS(cuStreamEndCapture_ptsz, cuStreamEndCapture);
+CUDART_PER_THREAD(cuStreamEndCapture_ptsz, cuStreamEndCapture);
 
 CUDART_EXPORT Error cuStreamIsCapturing(StreamHandle stream, int* status) {
   return forward(__func__, [&] { return cudaStreamIsCapturing(stream, status); });
 }
-CUDART_ALIAS(cuStreamIsCapturing_ptsz, cuStreamIsCapturing);
+CUDART_PER_THREAD(cuStreamIsCapturing_ptsz, cuStreamIsCapturing);
 
 CUDART_EXPORT Error cuStreamGetCaptureInfo_v2(StreamHandle stream, int* status,
                                               unsigned long long* number, Graph** graph,
@@ -144,7 +144,7 @@ CUDART_EXPORT Error cuStreamGetCaptureInfo_v2(StreamHandle stream, int* status,
     return cudaStreamGetCaptureInfo_v2(stream, status, number, graph, nodes, count);
   });
 }
-CUDART_ALIAS(cuStreamGetCaptureInfo_v2_ptsz, cuStreamGetCaptureInfo_v2);
+CUDART_PER_THREAD(cuStreamGetCaptureInfo_v2_ptsz, cuStreamGetCaptureInfo_v2);
 
 CUDART_EXPORT Error cuStreamGetCaptureInfo_v3(StreamHandle stream, int* status,
                                               unsigned long long* number, Graph** graph,
@@ -154,7 +154,7 @@ CUDART_EXPORT Error cuStreamGetCaptureInfo_v3(StreamHandle stream, int* status,
     return cudaStreamGetCaptureInfo_v3(stream, status, number, graph, nodes, data, count);
   });
 }
-CUDART_ALIAS(cuStreamGetCaptureInfo_v3_ptsz, cuStreamGetCaptureInfo_v3);
+CUDART_PER_THREAD(cuStreamGetCaptureInfo_v3_ptsz, cuStreamGetCaptureInfo_v3);
 
 CUDART_EXPORT Error cuThreadExchangeStreamCaptureMode(CaptureMode* mode) {
   return forward(
@@ -191,12 +191,12 @@ CUDART_EXPORT Error cuGraphInstantiateWithFlags(Executable** executable, Graph* 
 CUDART_EXPORT Error cuGraphUpload(Executable* executable, StreamHandle stream) {
   return forward(__func__, [&] { return cudaGraphUpload(executable, stream); });
 }
-CUDART_ALIAS(cuGraphUpload_ptsz, cuGraphUpload);
+CUDART_PER_THREAD(cuGraphUpload_ptsz, cuGraphUpload);
 
 CUDART_EXPORT Error cuGraphLaunch(Executable* executable, StreamHandle stream) {
   return forward(__func__, [&] { return cudaGraphLaunch(executable, stream); });
 }
-CUDART_ALIAS(cuGraphLaunch_ptsz, cuGraphLaunch);
+CUDART_PER_THREAD(cuGraphLaunch_ptsz, cuGraphLaunch);
 
 CUDART_EXPORT Error cuGraphExecDestroy(Executable* executable) {
   return forward(__func__, [&] { return cudaGraphExecDestroy(executable); }, Needs::initialization);

@@ -91,7 +91,7 @@ enum class Needs { nothing, initialization, context };
 /// thread's last error of the runtime is kept.
 class CallName {
  public:
-  explicit CallName(const char* function) : before_(cudart::thread_state()) {
+  explicit CallName(const char* function) : api_call_(function), before_(cudart::thread_state()) {
     // The program called the outermost function.
     if (before_.called == nullptr) cudart::thread_state().called = function;
   }
@@ -100,6 +100,7 @@ class CallName {
   CallName& operator=(const CallName&) = delete;
 
  private:
+  cudart::ApiCall api_call_;
   cudart::ThreadState before_;
 };
 

@@ -69,6 +69,8 @@ void add_end(std::vector<Edge>& ends, Node* node, const EdgeData& data) {
 
 Capture* capture_of(Runtime& runtime, StreamHandle stream) {
   runtime.stream(stream);
+  log_thread().call.stream = stream;
+  log_thread().call.in_order = true;
   if (runtime.graphs().captures.active.empty()) return nullptr;
   if (is_legacy(stream)) {
     refuse(
@@ -109,6 +111,7 @@ void refuse_while_capturing(Runtime& runtime) {
 
 void refuse_legacy_while_capturing(Runtime& runtime) {
   capture_of(runtime, 0);
+  log_thread().call.in_order = false;
   refuse_while_capturing(runtime);
 }
 
@@ -146,18 +149,17 @@ void refuse_event_while_capturing(Runtime& runtime, EventHandle event) {
   throw Failure(Error::captured_event, "the event was last recorded by a stream that captures");
 }
 
-void wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, unsigned flags) {
+bool wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, unsigned flags) {
   Capture* const capture = capture_of(runtime, stream);
   const Runtime::Event& found = runtime.event(event);
   require((flags & ~external) == 0, "unknown flags");
   if ((flags & external) != 0) {
     require(capture != nullptr, "cudaEventWaitExternal is for streams that capture");
-    cudart::capture(runtime, stream, WaitWork{event});
-    return;
+    return cudart::capture(runtime, stream, WaitWork{event});
   }
   Captures& captures = runtime.graphs().captures;
   if (found.capture == 0) {
-    if (capture == nullptr || !found.recorded) return;
+    if (capture == nullptr || !found.recorded) return capture != nullptr;
     capture->invalidated = true;
     throw Failure(
         Error::capture_isolation,
@@ -180,6 +182,7 @@ void wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, u
   }
   for (Node* const node : found.captured) add_end(source->second->ends[stream], node);
   source->second->ends.try_emplace(stream);  // even if there is no node yet
+  return true;
 }
 
 bool record_in_capture(Runtime& runtime, EventHandle event, StreamHandle stream, unsigned flags) {

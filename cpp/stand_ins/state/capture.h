@@ -62,7 +62,7 @@ void add_end(std::vector<Edge>& ends, Node* node, const EdgeData& data = {});
 
 /// The capture of a stream that is about to get work, or null. Throws Failure if the stream is
 /// unknown, its capture is invalid, or it is the legacy default stream, which would wait for a
-/// capturing stream.
+/// capturing stream. Operations of the call are in this stream from now on.
 Capture* capture_of(Runtime& runtime, StreamHandle stream);
 
 /// Refuses calls that are forbidden while this or another thread captures, such as cudaMalloc, and
@@ -80,7 +80,8 @@ void refuse_callback_while_capturing(Runtime& runtime, StreamHandle stream);
 void refuse_event_while_capturing(Runtime& runtime, EventHandle event);
 
 /// cudaStreamWaitEvent: the stream joins the event's capture, or gets its nodes as dependencies.
-void wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, unsigned flags);
+/// True if a capture has handled it.
+bool wait_in_capture(Runtime& runtime, StreamHandle stream, EventHandle event, unsigned flags);
 /// cudaEventRecord: true if a capture has handled it.
 bool record_in_capture(Runtime& runtime, EventHandle event, StreamHandle stream, unsigned flags);
 /// cudaStreamDestroy

@@ -273,6 +273,7 @@ void KernelRuntime::drop(Caller& caller, std::uint64_t buffer) {
 }
 
 void KernelRuntime::add(StreamHandle stream, DeviceWork work) {
+  work.parent = launch_;
   (stream == tail_launch ? tail_ : work_).push_back(std::move(work));
 }
 

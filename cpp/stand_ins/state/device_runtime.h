@@ -42,6 +42,7 @@ struct DeviceWork {
     std::uint64_t height = 1;
   };
   std::variant<Kernel, Copy, Fill> what;
+  std::uint64_t parent = 0;  ///< number of the launch
 };
 
 /// The CUDA runtime for the threads of one launch (CUDA C++ Programming Guide, CUDA Dynamic

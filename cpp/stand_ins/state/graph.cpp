@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "stand_ins/state/recording.h"
+
 namespace warpstack::cudart {
 namespace {
 
@@ -40,9 +42,14 @@ class Unlocked {
   Runtime& runtime_;
 };
 
-void run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream);
+/// Rows of the log of operations.
+using Rows = std::vector<std::int64_t>;
 
-/// Runs the work of one node.
+/// Runs all nodes. In the log, those without dependencies wait for the rows of `before`. Returns
+/// the rows for which waits whoever waits for the graph.
+Rows run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream, const Rows& before);
+
+/// Runs the work of one node other than a graph.
 struct RunWork {
   Runtime& runtime;
   StreamHandle stream;
@@ -56,29 +63,68 @@ struct RunWork {
   void operator()(const FillWork& work) const { run_fill(runtime, work.fill); }
   void operator()(const HostWork& work) const {
     const HostParameters host = work.host;
+    record_stream(runtime, OperationKind::host_function, stream);
     const Unlocked unlocked(runtime);
     host.function(host.data);
   }
-  void operator()(const ChildWork& work) const { run_nodes(runtime, *work.graph, stream); }
+  void operator()(const ChildWork&) const {}
   void operator()(const EmptyWork&) const {}
   // All earlier work is done.
-  void operator()(const WaitWork& work) const { runtime.event(work.event); }
+  void operator()(const WaitWork& work) const {
+    record_event(runtime, OperationKind::event_wait, work.event, stream);
+  }
   void operator()(const RecordWork& work) const {
     Runtime::Event& event = runtime.event(work.event);
-    event = {};
-    event.time = runtime.now();
-    event.recorded = true;
+    event = {.time = runtime.now(), .recorded = true, .captured = {}, .number = event.number};
+    record_event(runtime, OperationKind::event_record, work.event, stream);
   }
   void operator()(const AllocateWork& work) const {
     runtime.graphs().memory.allocate(runtime, work.allocation);
+    record_allocation(runtime, work.allocation->bytes, false);
   }
-  void operator()(const FreeWork& work) const { runtime.graphs().memory.free(work.address); }
+  void operator()(const FreeWork& work) const {
+    record_free(runtime, work.address);
+    runtime.graphs().memory.free(work.address);
+  }
 };
 
-void run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream) {
-  for (const Node* node : graph.order()) {
-    if (node->enabled) std::visit(RunWork{runtime, stream}, node->work);
+void add_rows(Rows& rows, const Rows& more) {
+  for (const std::int64_t row : more) {
+    if (std::ranges::find(rows, row) == rows.end()) rows.push_back(row);
   }
+}
+
+Rows run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream, const Rows& before) {
+  // Of each node: what those that depend on it wait for. A node without a row passes on what it
+  // waits for itself.
+  std::unordered_map<const Node*, Rows> ends;
+  std::unordered_set<const Node*> inner;
+  for (const Node* node : graph.order()) {
+    Rows after;
+    if (node->dependencies.empty()) after = before;
+    for (const Edge& edge : node->dependencies) {
+      add_rows(after, ends[edge.from]);
+      inner.insert(edge.from);
+    }
+    if (!node->enabled) {
+      ends[node] = std::move(after);
+    } else if (const auto* child = std::get_if<ChildWork>(&node->work)) {
+      ends[node] = run_nodes(runtime, *child->graph, stream, after);
+    } else {
+      CallContext& context = log_thread().call;
+      context.after = &after;
+      context.first_row = -1;
+      std::visit(RunWork{runtime, stream}, node->work);
+      context.after = nullptr;
+      if (context.first_row >= 0) after = {context.first_row};
+      ends[node] = std::move(after);
+    }
+  }
+  Rows last;
+  for (const auto& node : graph.nodes) {
+    if (!inner.contains(node.get())) add_rows(last, ends[node.get()]);
+  }
+  return graph.nodes.empty() ? before : last;
 }
 
 template <typename Visit>
@@ -418,7 +464,10 @@ void run(Runtime& runtime, const std::shared_ptr<Executable>& executable, Stream
             "instantiate the graph with cudaGraphInstantiateFlagAutoFreeOnLaunch");
     memory.free(allocation->address);
   });
-  run_nodes(runtime, *kept->graph, stream);
+  CallContext& context = log_thread().call;
+  context.graph = runtime.log().next_graph();
+  record_stream(runtime, OperationKind::graph_launch, stream);
+  run_nodes(runtime, *kept->graph, stream, {});
 }
 
 int change_error(Runtime& runtime, const Work& from, const Work& to) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stand_ins/state/host_memory.h"
+#include "stand_ins/state/recording.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -60,6 +61,7 @@ void copy_box(Runtime& runtime, Place target, Place source, std::uint64_t width,
                              source.address + z * source.slice_pitch + y * source.row_pitch, width);
     }
   }
+  record_copy(runtime, target.address, source.address, width * height * depth);
   runtime.pass_time(call_time);
 }
 
@@ -107,6 +109,8 @@ Place place_in(const Array& array, std::size_t x, std::size_t y, std::size_t z, 
 void copy_stream(Runtime& runtime, const Array& array, std::size_t x, std::size_t y,
                  std::uint64_t buffer, std::size_t bytes, bool to_array) {
   const std::size_t row = array.extent.width * array.texel_bytes;
+  const std::uint64_t begin = buffer;
+  const std::size_t all = bytes;
   while (bytes > 0) {
     const std::size_t part = std::min(bytes, row - std::min(x, row));
     require(part > 0, "the copy goes beyond the array");
@@ -116,6 +120,9 @@ void copy_stream(Runtime& runtime, const Array& array, std::size_t x, std::size_
     bytes -= part;
     x = 0;
     ++y;
+  }
+  if (all > 0) {
+    record_copy(runtime, to_array ? array.address : begin, to_array ? begin : array.address, all);
   }
   runtime.pass_time(call_time);
 }
@@ -171,6 +178,7 @@ void fill_box(Runtime& runtime, const Place& place, int value, std::uint64_t wid
       fill(runtime, place.address + z * place.slice_pitch + y * place.row_pitch, value, width);
     }
   }
+  record_fill(runtime, place.address, width * height * depth);
   runtime.pass_time(call_time);
 }
 
@@ -190,6 +198,7 @@ void copy_plain(Runtime& runtime, void* target, const void* source, std::size_t 
   if (bytes == 0) return;
   check_direction(runtime, address_of(target), address_of(source), kind);
   runtime.copy(address_of(target), address_of(source), bytes);
+  record_copy(runtime, address_of(target), address_of(source), bytes);
   runtime.pass_time(call_time);
 }
 
@@ -273,6 +282,7 @@ void copy_to_symbol(Runtime& runtime, const void* symbol, const void* source, st
   if (bytes == 0) return;
   check_to_device(runtime, source, kind);
   runtime.copy(target, address_of(source), bytes);
+  record_copy(runtime, target, address_of(source), bytes);
   runtime.pass_time(call_time);
 }
 
@@ -282,11 +292,13 @@ void copy_from_symbol(Runtime& runtime, void* target, const void* symbol, std::s
   if (bytes == 0) return;
   check_from_device(runtime, target, kind);
   runtime.copy(address_of(target), source, bytes);
+  record_copy(runtime, address_of(target), source, bytes);
   runtime.pass_time(call_time);
 }
 
 void set(Runtime& runtime, void* pointer, int value, std::size_t bytes) {
   fill(runtime, address_of(pointer), value, bytes);
+  if (bytes > 0) record_fill(runtime, address_of(pointer), bytes);
   runtime.pass_time(call_time);
 }
 
@@ -350,6 +362,7 @@ void run_fill(Runtime& runtime, const FillParameters& fill, bool check_only) {
   for (std::size_t y = 0; y < fill.height; ++y) {
     runtime.memory().write(place.address + y * fill.pitch, row.data(), width);
   }
+  record_fill(runtime, place.address, width * fill.height);
   runtime.pass_time(call_time);
 }
 

@@ -17,6 +17,7 @@
 #include "stand_ins/state/host_memory.h"
 #include "stand_ins/state/memory_operations.h"
 #include "stand_ins/state/memory_pool.h"
+#include "stand_ins/state/recording.h"
 
 namespace warpstack::cudart {
 namespace {
@@ -83,6 +84,8 @@ Runtime& Runtime::get() {
 
 Runtime::Runtime()
     : description_(parse_device_description(environment("WARPSTACK_CUDART_DEVICE"))),
+      log_(environment("WARPSTACK_CUDART_SPOOL"),
+           environment("WARPSTACK_CUDART_NO_HOST_TIME").empty()),
       graphs_(std::make_unique<GraphState>()),
       pools_(std::make_unique<MemoryPools>()) {
   if (const auto target = environment_number("WARPSTACK_CUDART_MACHINE_CODE")) {
@@ -277,6 +280,7 @@ Array* Runtime::add_array(const ChannelFormat& format, const Extent& extent, uns
   }
   array->slice_bytes = array->row_bytes * rows;
   array->address = allocate(array->slice_bytes * slices);
+  record_allocation(*this, array->slice_bytes * slices, false);
   Array* const handle = array.get();
   arrays_[handle] = std::move(array);
   return handle;
@@ -299,7 +303,9 @@ std::uint64_t Runtime::text_on_device(const std::string& text) {
 }
 
 void Runtime::remove_array(Array* handle) {
-  memory().free(array(handle).address);
+  const std::uint64_t address = array(handle).address;
+  record_free(*this, address);
+  memory().free(address);
   arrays_.erase(handle);
 }
 
@@ -482,12 +488,14 @@ void Runtime::run(const Launch& launch) {
     waiting.pop_back();
     add(perform(next));
   }
+  log_thread().call.parent = 0;
 }
 
 std::vector<DeviceWork> Runtime::perform(const DeviceWork& work) {
   if (const auto* kernel = std::get_if<DeviceWork::Kernel>(&work.what)) {
     return execute(*kernel->entry, kernel->call, kernel->parameters, kernel->parent, kernel->depth);
   }
+  log_thread().call.parent = work.parent;
   try {
     if (const auto* copy = std::get_if<DeviceWork::Copy>(&work.what)) {
       copy_2d(*this, pointer_to(copy->target), copy->target_pitch, pointer_to(copy->source),
@@ -534,7 +542,6 @@ simt::LaunchOptions Runtime::options_for(KernelEntry& entry, const Call& call) {
   // By default, as many as the machine runs at once.
   options.num_threads =
       static_cast<unsigned>(environment_number("WARPSTACK_CUDART_THREADS").value_or(0));
-  options.stream = stream(call.stream).number;
   options.storage = spool_.storage();
   options.note = [](const simt::Note& found) { say("note", found.text()); };
   return options;
@@ -547,6 +554,8 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
   const Spool::Ticket ticket = spool_.next_launch(entry.name);
   simt::LaunchOptions options = options_for(entry, call);
   options.trace = ticket.traced;
+  log_thread().call.parent = parent;
+  options.stream = record_launch(*this, entry.name, call.stream, ticket.launch);
   if (!options.run_others) {
     options.check_uninitialized = false;  // earlier launches may have left out blocks
     options.run_others = !ticket.traced || !simt::why_others_run(program(entry), options).empty() ||
@@ -596,6 +605,7 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
 StreamHandle Runtime::add_stream(unsigned flags, int priority) {
   const StreamHandle handle = next_handle_ += 16;
   streams_[handle] = {next_stream_++, flags, priority};
+  record_stream(*this, OperationKind::stream_create, handle);
   return handle;
 }
 
@@ -609,14 +619,18 @@ Runtime::Stream Runtime::stream(StreamHandle handle) {
 }
 
 void Runtime::remove_stream(StreamHandle handle) {
-  if (streams_.erase(handle) == 0) {
+  const auto found = streams_.find(handle);
+  if (found == streams_.end()) {
     throw Failure(Error::invalid_resource_handle, "there is no such stream");
   }
+  record_stream(*this, OperationKind::stream_destroy, handle);
+  streams_.erase(found);
 }
 
 EventHandle Runtime::add_event(bool is_timed) {
   const EventHandle handle = next_handle_ += 16;
   events_[handle].is_timed = is_timed;
+  events_[handle].number = next_event_++;
   return handle;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "stand_ins/log/operation_log.h"
 #include "stand_ins/state/abi.h"
 #include "stand_ins/state/device_description.h"
 #include "stand_ins/state/fat_binary.h"
@@ -104,6 +105,7 @@ class Runtime {
   [[nodiscard]] std::recursive_mutex& mutex() { return mutex_; }
   [[nodiscard]] const DeviceDescription& description() const { return description_; }
   [[nodiscard]] Spool& spool() { return spool_; }
+  [[nodiscard]] OperationLog& log() { return log_; }
   [[nodiscard]] simt::Device& device();
   [[nodiscard]] simt::DeviceMemory& memory() { return device().memory; }
 
@@ -220,6 +222,8 @@ class Runtime {
   /// Default streams have number 0.
   Stream stream(StreamHandle handle);
   void remove_stream(StreamHandle handle);
+  /// The same stream for the log. A default stream of a thread gets its number here.
+  StreamOfOperation stream_of_operation(StreamHandle handle);
   struct Event {
     std::uint64_t time = 0;
     bool recorded = false;
@@ -228,6 +232,7 @@ class Runtime {
     std::vector<Node*> captured;
     /// Whether the time between this and another event can be asked for.
     bool is_timed = true;
+    std::int64_t number = 0;  ///< in order of creation
   };
   EventHandle add_event(bool is_timed = true);
   Event& event(EventHandle handle);
@@ -275,6 +280,7 @@ class Runtime {
   std::recursive_mutex mutex_;
   DeviceDescription description_;
   Spool spool_;
+  OperationLog log_;
   std::unique_ptr<simt::Device> device_;
   std::set<std::unique_ptr<FatModule>> modules_;
   std::unordered_map<const void*, KernelEntry> kernels_;
@@ -295,6 +301,7 @@ class Runtime {
   std::unique_ptr<MemoryPools> pools_;
   std::uintptr_t next_handle_ = 0x1000;
   std::uint64_t next_stream_ = 1;
+  std::int64_t next_event_ = 0;
   std::uint64_t now_ = 0;
   std::atomic<Error> sticky_ = Error::success;
   /// 80 for sm_80: the machine code of fat binaries that is run; empty: their PTX.
@@ -317,6 +324,7 @@ Error note(const char* function, const std::exception& error);
 /// Runs the body of an API function with the runtime locked and returns its error code.
 template <typename Body>
 Error call(const char* function, Body body) noexcept {
+  const ApiCall api_call(function);
   try {
     Runtime& runtime = Runtime::get();
     const std::lock_guard lock(runtime.mutex());
@@ -348,3 +356,19 @@ inline void* pointer_to(std::uint64_t address) { return reinterpret_cast<void*>(
 #define CUDART_ALIAS(other, function)                                        \
   extern "C" __attribute__((visibility("default"))) decltype(function) other \
       __attribute__((alias(#function)))
+
+/// The same for a name that ends in _ptsz or _ptds: the default stream is that of the thread. (A
+/// friend that a template defines has the parameters of the function, whatever they are.)
+#define CUDART_PER_THREAD(other, function)                                    \
+  extern "C" __attribute__((visibility("default"))) decltype(function) other; \
+  template <typename Function>                                                \
+  struct PerThread_##other;                                                   \
+  template <typename Result, typename... Arguments>                           \
+  struct PerThread_##other<Result(Arguments...)> {                            \
+    friend Result other(Arguments... arguments) {                             \
+      const warpstack::cudart::PerThreadDefault per_thread;                   \
+      return function(arguments...);                                          \
+    }                                                                         \
+  };                                                                          \
+  template struct PerThread_##other<decltype(function)>;                      \
+  static const auto kept_##other __attribute__((used)) = &other

@@ -21,6 +21,8 @@ namespace warpstack::cudart {
 ///     progress            of a launch that takes longer than a second: its number, blocks done,
 ///     blocks
 ///                         of the grid and the kernel's mangled name
+///     operations, operation-names
+///                         what the host does (see operation_log.h)
 ///     errors              one line per error that makes the traces or the results incomplete
 ///     module-P-N.cubin    machine code of process P (.ptx: PTX to assemble) behind a line with its
 ///                         name for messages; the reader answers with module-P-N.sass, its listing,

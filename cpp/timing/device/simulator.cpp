@@ -123,7 +123,8 @@ class SimulatedGpu {
         slice_port_time_(is_crossbar() ? l2_time(config.gpu.l2_slice_request_cycles) : 0),
         reply_network_(config.l2_clock(), config.memory.l2.slices,
                        config.memory.l2.slices + num_sms_, is_crossbar() ? num_sms_ : 0),
-        reply_port_free_(num_sms_) {
+        reply_port_free_(num_sms_),
+        noc_waits_(num_sms_, config.memory.l2.slices, is_crossbar()) {
     result_.occupancy = grids.occupancy;
     result_.l1_size_bytes = grids.l1.size_bytes;
     channels_.reserve(config.dram_channels);
@@ -338,8 +339,10 @@ class SimulatedGpu {
           const std::uint32_t id = packets_.add(lsu.first_packet());
           Packet& packet = packets_[id];
           ++result_.traffic.noc_requests;
-          result_.traffic.noc_request_bytes += request_cost(lsu.first_request()).bytes;
+          const TransferCost& cost = request_cost(lsu.first_request());
+          result_.traffic.noc_request_bytes += cost.bytes;
           lsu.pop_request();
+          noc_waits_.count_request(sm, packet.slice, packet.mark, cost.port_time, now);
           packet.noc += now - packet.mark;
           packet.mark = now;
           L2Slice& slice = slices_[packet.slice];
@@ -358,7 +361,10 @@ class SimulatedGpu {
         const bool was_full = !slice.has_room();
         const bool channel_had_room = channels_[channel_of(s)].has_room();
         slice.step();
-        if (was_full && slice.has_room()) request_network_.wake(now);
+        if (was_full && slice.has_room()) {
+          noc_waits_.has_room(s, now);
+          request_network_.wake(now);
+        }
         if (channel_had_room && !channels_[channel_of(s)].has_room()) tell_neighbours(s, now);
         note_channel(channel_of(s), now);
         next_of_slice_[s] = slice.next();
@@ -436,6 +442,7 @@ class SimulatedGpu {
           // A reply that finds the port of its SM busy waits there, where it holds nobody up.
           const Ticks sent = std::max(now, reply_port_free_[packet.sm]);
           reply_port_free_[packet.sm] = sent + cost.port_time;
+          noc_waits_.count_reply(packet.mark, now, sent, l2_latency_);
           packet.noc += sent - packet.mark;
           sms_[packet.sm].send_reply({packet.owner, sent + l2_latency_ - pipeline_latency_,
                                       packet.entered, packet.noc, packet.dram_queue, packet.dram},
@@ -589,6 +596,7 @@ class SimulatedGpu {
     if (config_.gpu.kernel_end == KernelEnd::last_transfer) {
       for (const DramChannel& channel : channels_) include(channel.last_transfer());
     }
+    add_details();
     for (const Sm& sm : sms_) {
       result_.cycles = std::max(result_.cycles, sm.end());
       result_.sm_cycles += sm.end();
@@ -610,6 +618,17 @@ class SimulatedGpu {
     result_.totals[memory::Total::l2_dirty_sectors] = l2_.dirty_sectors();
   }
 
+  void add_details() {
+    std::vector<SliceWaits> slices;
+    for (const L2Slice& slice : slices_) slices.push_back(slice.waits());
+    std::vector<ChannelWaits> channels;
+    for (const DramChannel& channel : channels_) channels.push_back(channel.waits());
+    WaitedFor waited;
+    WaitedFor requests;
+    noc_waits_.add_to(waited, requests, slices, channels);
+    for (const Sm& sm : sms_) result_.details += sm.details(waited, requests);
+  }
+
   const Grids& grids_;
   const TimingConfig& config_;
   const SimulationOptions& options_;
@@ -625,6 +644,7 @@ class SimulatedGpu {
   Ticks slice_port_time_;
   Interconnect reply_network_;
   std::vector<Ticks> reply_port_free_;  ///< by SM
+  NocWaits noc_waits_;
   // Their elements know each other by address: they get their room first, and never move.
   std::vector<DramChannel> channels_;
   std::vector<L2Slice> slices_;
@@ -664,6 +684,7 @@ void append(SimulationResult& whole, const SimulationResult& part) {
   whole.active_sms = std::max(whole.active_sms, part.active_sms);
   whole.sm_cycles += part.sm_cycles;
   whole.slots += part.slots;
+  whole.details += part.details;
   whole.store_slots += part.store_slots;
   whole.critical_path += part.critical_path;
   whole.miss_latency.misses += part.miss_latency.misses;

@@ -11,6 +11,7 @@
 #include "memory/cache/repeated_launches.h"
 #include "memory/cache/totals.h"
 #include "timing/base/timing_config.h"
+#include "timing/base/wait_details.h"
 #include "timing/memory/load_store_unit.h"
 #include "timing/memory/packet.h"
 #include "timing/sm/grid_dispatcher.h"
@@ -44,6 +45,7 @@ struct SimulationResult {
   Cycle sm_cycles = 0;  ///< sum over the SMs, each until its last warp was done
   /// Issue slots of these cycles, by what they were used for (base) or lost to, in parts_per_slot.
   CpiStack<std::int64_t> slots;
+  DetailedStack<std::int64_t> details;  ///< the same by detail
   /// Those of them that were lost while a store waited for an MSHR or the NoC.
   std::int64_t store_slots = 0;
   Ticks critical_path = 0;  ///< sum over the SMs of LoadStoreUnit::critical_path

@@ -124,6 +124,8 @@ void DramChannel::give_work() {
     }
     bank.current = *chosen;
     bank.bytes_left = chosen->bytes;
+    bank.since = next_;
+    bank.has_changed_row = false;
     bank.waiting.erase(chosen);
     --queued_;
     --choosing_;
@@ -132,13 +134,29 @@ void DramChannel::give_work() {
   for (; !queue_.empty() && choosing_ < choice_; queue_.pop_front()) offer(queue_.front());
 }
 
+void DramChannel::count_wait(Bank& bank, Ticks edge) {
+  const Ticks waited = edge - std::max(bus_.busy_until(), bank.since);
+  if (waited > 0) {
+    const bool is_write = bank.current.mshr == DramRequest::write;
+    const Ticks turn = is_write ? write_ : read_;
+    const bool is_for_row = bank.has_changed_row && (is_write ? bank.write : bank.read) >= turn;
+    const bool is_for_turn = turn > bus_.busy_until();
+    (is_for_row    ? waited_for_.rows
+     : is_for_turn ? waited_for_.turnarounds
+                   : waited_for_.transfers) += waited;
+  }
+  bank.has_changed_row = false;
+}
+
 void DramChannel::transfer_burst(std::size_t b, Ticks edge) {
   Bank& bank = banks_[b];
+  count_wait(bank, edge);
   const bool is_write = bank.current.mshr == DramRequest::write;
   const std::uint32_t bytes = std::min(bank.bytes_left, gpu_.dram_burst_bytes);
   bank.bytes_left -= bytes;
   const Ticks burst = transfer_time(bytes);
   bus_.take(edge, burst);
+  waited_for_.transfers += burst;
   last_transfer_ = bus_.busy_until();
   // At another bandwidth, commands of a bank group are as far apart in proportion.
   group_free_[bank.group] =
@@ -156,6 +174,7 @@ void DramChannel::transfer_burst(std::size_t b, Ticks edge) {
 void DramChannel::change_row(std::size_t b, Ticks edge) {
   Bank& bank = banks_[b];
   turn_ = b + 1 == banks_.size() ? 0 : b + 1;
+  bank.has_changed_row = true;
   if (bank.is_open) {
     bank.is_open = false;
     bank.activate = std::max(bank.activate, edge + cycles(gpu_.dram_trp));

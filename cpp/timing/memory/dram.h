@@ -4,6 +4,7 @@
 #include <deque>
 #include <vector>
 
+#include "timing/base/wait_details.h"
 #include "timing/memory/packet.h"
 
 namespace warpstack::timing {
@@ -39,6 +40,8 @@ class DramChannel {
   }
   /// When the last transfer ended, or -1.
   [[nodiscard]] Ticks last_transfer() const { return last_transfer_; }
+  /// How long its bus was busy or waited, with rows.
+  [[nodiscard]] const ChannelWaits& waits() const { return waited_for_; }
   /// When it next has something to do.
   [[nodiscard]] Ticks next() const { return next_; }
   /// Appends a request at `now`; it may start at the first edge at or after that.
@@ -66,6 +69,8 @@ class DramChannel {
     std::uint32_t group = 0;
     bool is_open = false;
     std::uint64_t row = 0;
+    bool has_changed_row = false;  ///< for its current request, of which no burst has gone yet
+    Ticks since = 0;               ///< it has that request
     // The earliest times of commands:
     Ticks read = 0;
     Ticks write = 0;
@@ -98,6 +103,8 @@ class DramChannel {
   /// The earliest time of the next command of a bank that has a request.
   [[nodiscard]] Ticks earliest(std::size_t bank) const;
   void transfer_burst(std::size_t bank, Ticks edge);
+  /// Counts the time for which the bus has waited for this burst.
+  void count_wait(Bank& bank, Ticks edge);
   void change_row(std::size_t bank, Ticks edge);
   /// Makes all banks wait where the refresh before `edge` was not yet taken into account.
   void refresh(Ticks edge);
@@ -138,6 +145,7 @@ class DramChannel {
   Ticks read_ = 0;  ///< the earliest read and write, because of the turnaround of the bus
   Ticks write_ = 0;
   Ticks next_refresh_ = never;
+  ChannelWaits waited_for_;
 };
 
 }  // namespace warpstack::timing

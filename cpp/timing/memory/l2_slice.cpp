@@ -65,9 +65,16 @@ void L2Slice::step() {
   if (!requests_.empty() && !port_.is_free(now)) {
     next_ = next_turn(now);
   } else if (!requests_.empty()) {
-    if (waits_ == Wait::dram) waited_for_dram_ += now - waits_since_;
-    if (waits_ == Wait::reply) waited_for_reply_ += now - waits_since_;
+    if (waits_ == Wait::dram) {
+      waited_for_dram_ += now - waits_since_;
+      (lacks_mshr_ ? waited_for_.for_mshr : waited_for_.for_channel) += now - waits_since_;
+    }
+    if (waits_ == Wait::reply) {
+      waited_for_reply_ += now - waits_since_;
+      waited_for_.for_reply += now - waits_since_;
+    }
     waits_since_ = now;
+    lacks_mshr_ = false;
     waits_ = serve(requests_.front(), now);
     if (waits_ == Wait::none) {
       requests_.pop();
@@ -117,6 +124,8 @@ bool L2Slice::take(const Fill& fill, Ticks now) {
   const Ticks late = std::max<Ticks>(now - std::max(packet.mark, edge_of(fill)), 0);
   packet.dram_queue += queued;
   packet.noc += late;
+  waited_for_.in_channel += queued;
+  waited_for_.late += late;
   packet.dram += now - packet.mark - queued - late;
   packet.mark = now;
   if (--packet.fetches == 0) finish(id, now);
@@ -143,6 +152,9 @@ L2Slice::Wait L2Slice::serve(std::uint32_t id, Ticks now) {
   // What is left of the time in the queue counts as time of L2.
   packets_[id].dram_queue += for_dram;
   packets_[id].noc += for_reply;
+  waited_for_.queued += now - packets_[id].mark - for_dram - for_reply;
+  waited_for_.queued_for_dram += for_dram;
+  waited_for_.late += for_reply;
   packets_[id].mark = now;
   if (packets_[id].fetches == 0) finish(id, now);
   return Wait::none;
@@ -162,8 +174,8 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     pending |= mask & packet.mask & ~fetched;
     has_targets = has_targets && mshrs_.has_room(mshr);
   });
-  if (!has_targets) return Wait::dram;
-  if (fetched && mshrs_.is_full()) return Wait::dram;
+  if (!has_targets) return wait_for_mshr();
+  if (fetched && mshrs_.is_full()) return wait_for_mshr();
   const bool writes_through =
       modifies && config_.memory.l2.write_policy == memory::WritePolicy::write_through;
   if ((fetched || writes_through) && !channel_.has_room()) return Wait::dram;
@@ -187,8 +199,15 @@ L2Slice::Wait L2Slice::read(std::uint32_t id, Ticks now) {
     counters_.l2_pending_sector_hits += memory::count_sectors(pending);
   }
   const memory::AtomicRule atomics{.lane_turns = config_.gpu.l2_atomic_lane_turns};
-  use_port(packet.fetches == 0 ? packet.mask : eviction.dirty,
-           atomics.turns_of_request(packet.lanes), now);
+  const memory::SectorMask moved = packet.fetches == 0 ? packet.mask : eviction.dirty;
+  const double turns = atomics.turns_of_request(packet.lanes);
+  use_port(moved, turns, now);
+  if (turns > 1) {
+    const std::uint32_t sectors = memory::count_sectors(moved);
+    const Ticks further = port_time(sectors, turns) - port_times_[sectors];
+    waited_for_.requests -= further;
+    waited_for_.atomics += further;
+  }
   if (fetched) fetch(packet, fetched, id, now);
   write_to_dram(eviction.line, eviction.dirty, Packet::nobody, now);
   if (modifies) {
@@ -204,7 +223,7 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
   const memory::CacheConfig& l2 = config_.memory.l2;
   const memory::SectorMask fetched =
       tags_.write_fetch(packet.set, packet.line, packet.mask, packet.bytes);
-  if (fetched && mshrs_.is_full()) return Wait::dram;
+  if (fetched && mshrs_.is_full()) return wait_for_mshr();
   memory::SectorMask passed = 0;  // what is on its way, which a store that misses does not change
   bool has_targets = true;
   if (l2.write_miss == memory::WriteMiss::write_and_fetch) {
@@ -214,7 +233,7 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
       has_targets = has_targets && mshrs_.has_room(mshr);
     });
   }
-  if (!has_targets) return Wait::dram;
+  if (!has_targets) return wait_for_mshr();
   const bool needs_dram =
       fetched || passed || l2.write_policy == memory::WritePolicy::write_through ||
       !tags_.contains(packet.set, packet.line) || l2.write_miss == memory::WriteMiss::no_allocate;
@@ -248,7 +267,9 @@ L2Slice::Wait L2Slice::write(std::uint32_t id, Ticks now) {
 
 void L2Slice::use_port(memory::SectorMask mask, double turns, Ticks now) {
   const std::uint32_t sectors = memory::count_sectors(mask);
-  port_.take(now, turns > 1 ? port_time(sectors, turns) : port_times_[sectors]);
+  const Ticks time = turns > 1 ? port_time(sectors, turns) : port_times_[sectors];
+  waited_for_.requests += time;
+  port_.take(now, time);
 }
 
 Ticks L2Slice::port_time(std::uint32_t sectors, double turns) const {

@@ -9,6 +9,7 @@
 #include "memory/cache/cache.h"
 #include "memory/cache/dram_rows.h"
 #include "memory/cache/totals.h"
+#include "timing/base/wait_details.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
 #include "timing/memory/mshr.h"
@@ -65,6 +66,8 @@ class L2Slice {
   void explain(std::string& text) const;
   [[nodiscard]] std::size_t queued_replies() const { return replies_.size(); }
   [[nodiscard]] std::uint32_t misses_in_flight() const { return mshrs_.size(); }
+  /// What it was busy with, and what requests waited for in it.
+  [[nodiscard]] const SliceWaits& waits() const { return waited_for_; }
 
  private:
   enum class Wait : std::uint8_t { none, dram, reply };
@@ -99,6 +102,10 @@ class L2Slice {
            !packets_[fill.packet].needs_reply() || replies_.size() < capacity_;
   }
   Wait serve(std::uint32_t id, Ticks now);
+  Wait wait_for_mshr() {
+    lacks_mshr_ = true;
+    return Wait::dram;
+  }
   Wait read(std::uint32_t id, Ticks now);
   Wait write(std::uint32_t id, Ticks now);
   /// Everything that a packet asked for is done: it goes back, or ends here.
@@ -145,6 +152,8 @@ class L2Slice {
   Ticks waits_since_ = 0;
   Ticks waited_for_dram_ = 0;
   Ticks waited_for_reply_ = 0;
+  bool lacks_mshr_ = false;  ///< it waits for DRAM: for an MSHR or a target of one
+  SliceWaits waited_for_;
   Ticks last_write_ = -1;
 };
 

@@ -42,11 +42,16 @@ LoadStoreUnit::LoadStoreUnit(const TimingConfig& config, const memory::CacheConf
   most_sent_by_arrival_ = fills_late_ && has_dirty_lines ? parts : 0;
 }
 
-StackComponent LoadStoreUnit::cause_of_waiting() const {
-  if (tags_wait_for_ != StackComponent::base) return tags_wait_for_;
-  if (dispatch_waits_for_ != StackComponent::base) return dispatch_waits_for_;
-  return !queue_.empty() && queue_.front().wavefronts > 0 ? StackComponent::dep
-                                                          : StackComponent::l1;
+StackDetail LoadStoreUnit::cause_of_waiting() const {
+  if (tags_wait_for_ != nothing) return tags_wait_for_;
+  if (dispatch_waits_for_ != nothing) return dispatch_waits_for_;
+  if (queue_.empty()) return StackDetail::load_store_unit;
+  const Entry& first = queue_.front();
+  if (first.wavefronts == 0) {
+    return first.lines.size() > 1 || first.passes > 1 ? StackDetail::tags
+                                                      : StackDetail::load_store_unit;
+  }
+  return first.wavefronts > first.needed ? StackDetail::bank_conflicts : StackDetail::shared_memory;
 }
 
 std::uint32_t LoadStoreUnit::allocate_load() {
@@ -86,9 +91,9 @@ LoadStoreUnit::Entry& LoadStoreUnit::append(const trace::StaticInstruction& inst
   origin.issued = now;
   origin.mshr_mark = waited_for_mshr_;
   origin.noc_mark = waited_for_noc_;
-  const StackComponent cause = is_blocked() ? cause_of_waiting() : StackComponent::base;
-  if (cause == StackComponent::mshr) origin.mshr_mark += now - blocked_since_;
-  if (cause == StackComponent::noc) origin.noc_mark += now - blocked_since_;
+  if (is_blocked()) {
+    (cause_of_waiting() == room ? origin.noc_mark : origin.mshr_mark) += now - blocked_since_;
+  }
   entry.passes = 0;
   entry.next = 0;
   entry.begun = -1;
@@ -124,17 +129,23 @@ std::uint32_t LoadStoreUnit::issue(const trace::StaticInstruction& instruction,
 }
 
 std::uint32_t LoadStoreUnit::issue_shared(const trace::StaticInstruction& instruction,
-                                          std::uint32_t row, std::uint32_t wavefronts,
+                                          std::uint32_t row, std::uint32_t wavefronts, int lanes,
                                           std::uint32_t warp, Cycle now) {
   Entry& entry = append(instruction, row, warp, 1, now, false);
   entry.wavefronts = wavefronts;
+  // What the banks move at once.
+  constexpr std::uint32_t bytes_of_banks = 128;
+  const std::uint32_t bytes = static_cast<std::uint32_t>(lanes) * instruction.width;
+  entry.needed = std::max((bytes + bytes_of_banks - 1) / bytes_of_banks, 1u);
   return entry.origin.load;
 }
 
 void LoadStoreUnit::step(Cycle now) {
-  const StackComponent cause = is_blocked() ? cause_of_waiting() : StackComponent::base;
-  if (cause == StackComponent::mshr) waited_for_mshr_ += now - blocked_since_;
-  if (cause == StackComponent::noc) waited_for_noc_ += now - blocked_since_;
+  if (is_blocked()) {
+    const StackDetail cause = cause_of_waiting();
+    (cause == room ? waited_for_noc_ : waited_for_mshr_) += now - blocked_since_;
+    if (cause != room) waited_for_[cause] += now - blocked_since_;
+  }
   blocked_since_ = now;
   retry_ = false;
   for (std::uint32_t turn = 0; turn < lines_per_turn_; ++turn) {
@@ -143,7 +154,7 @@ void LoadStoreUnit::step(Cycle now) {
     at_tags_ = true;
     tags_wait_for_ = look_up(request.origin, request.access, &request.bytes, nullptr, now);
     at_tags_ = false;
-    if (tags_wait_for_ != StackComponent::base) break;
+    if (tags_wait_for_ != nothing) break;
     pipeline_.pop();
   }
   if (!queue_.empty() && free_at_ <= now) dispatch(now);
@@ -168,9 +179,12 @@ void LoadStoreUnit::dispatch(Cycle now) {
   const Origin& origin = entry.origin;
   if (entry.begun < 0) begin(entry, now);
   free_at_ = now + 1;
+  const bool is_first = entry.next == 0;
   bool is_last = false;
   if (entry.wavefronts > 0) {
     free_at_ = now + config_.gpu.shared_wavefront_cycles;
+    waited_for_[entry.next < entry.needed ? StackDetail::shared_memory
+                                          : StackDetail::bank_conflicts] += free_at_ - now;
     is_last = ++entry.next == entry.wavefronts;
     if (is_last && origin.load != no_load) {
       CpiStack<std::int64_t> latency;
@@ -194,35 +208,43 @@ void LoadStoreUnit::dispatch(Cycle now) {
     } else {
       const memory::SectorLanes* lanes = entry.lanes.empty() ? nullptr : &entry.lanes[entry.next];
       dispatch_waits_for_ = look_up(origin, entry.lines[entry.next], bytes, lanes, now);
-      if (dispatch_waits_for_ != StackComponent::base) return;
+      if (dispatch_waits_for_ != nothing) return;
       // It overtook what waits at the tags, which may now wait for room in the NoC queue instead.
-      if (tags_wait_for_ != StackComponent::base) retry_ = true;
+      if (tags_wait_for_ != nothing) retry_ = true;
     }
     is_last = ++entry.next == entry.lines.size();
   }
+  if (most > 0) ++waited_for_[is_first ? StackDetail::load_store_unit : StackDetail::tags];
   if (!is_last) return;
-  free_at_ = std::max(free_at_, entry.begun + interval_of(entry));
+  const Cycle until = entry.begun + interval_of(entry);
+  if (until > free_at_) {
+    const bool is_for_banks = entry.passes > config_.gpu.lsu_interval;
+    waited_for_[most == 0      ? StackDetail::shared_memory
+                : is_for_banks ? StackDetail::tags
+                               : StackDetail::load_store_unit] += until - free_at_;
+    free_at_ = until;
+  }
   queue_.pop();
 }
 
-StackComponent LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
-                                      const memory::ByteMasks* bytes,
-                                      const memory::SectorLanes* lanes, Cycle now) {
+StackDetail LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
+                                   const memory::ByteMasks* bytes,
+                                   const memory::SectorLanes* lanes, Cycle now) {
   if (origin.kind == trace::MemoryKind::store) return look_up_store(origin, access, *bytes, now);
   if (origin.is_atomic()) return look_up_atomic(origin, access, *bytes, *lanes, now);
   return look_up_load(origin, access, now);
 }
 
-StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::LineAccess& access,
-                                           Cycle now) {
+StackDetail LoadStoreUnit::look_up_load(const Origin& origin, const memory::LineAccess& access,
+                                        Cycle now) {
   const bool is_local = access.line >= first_local_line_;
   if (!reaches_l1(origin, access.line)) {
-    if (!noc_has_room()) return StackComponent::noc;
+    if (!noc_has_room()) return room;
     ++totals_[memory::Total::l1_read_requests];
     memory::count_l1_bypass(totals_, access.mask, is_local);
     send(access.line, access.mask, Packet::Kind::read, origin.evict_first, nullptr,
          start_fetch(origin, origin.load, no_mshr, now), now);
-    return StackComponent::base;
+    return nothing;
   }
 
   const std::uint32_t set = l1_.set_of(access.line);
@@ -244,9 +266,10 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
     pending |= mask & access.mask & ~fetched;
     has_targets = has_targets && mshrs_.has_room(id);
   });
-  if (!has_targets || (fetched && mshrs_.is_full())) return StackComponent::mshr;
-  if (fetched && !noc_has_room()) return StackComponent::noc;
-  if (fetched && !can_take(set, access.line)) return StackComponent::mshr;
+  if (!has_targets) return StackDetail::mshr_targets;
+  if (fetched && mshrs_.is_full()) return StackDetail::mshrs;
+  if (fetched && !noc_has_room()) return room;
+  if (fetched && !can_take(set, access.line)) return StackDetail::places;
 
   ++totals_[memory::Total::l1_read_requests];
   memory::count_l1_load(totals_, access.mask,
@@ -284,15 +307,15 @@ StackComponent LoadStoreUnit::look_up_load(const Origin& origin, const memory::L
   }
   // The line itself: it has been looked up.
   arrive(origin.load, now);
-  return StackComponent::base;
+  return nothing;
 }
 
-StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::LineAccess& access,
-                                            const memory::ByteMasks& bytes, Cycle now) {
-  if (!noc_has_room()) return StackComponent::noc;
+StackDetail LoadStoreUnit::look_up_store(const Origin& origin, const memory::LineAccess& access,
+                                         const memory::ByteMasks& bytes, Cycle now) {
+  if (!noc_has_room()) return room;
   const std::uint32_t set = l1_.set_of(access.line);
   const memory::SectorMask fetched = l1_.write_fetch(set, access.line, access.mask, bytes);
-  if (fetched != 0 && mshrs_.is_full()) return StackComponent::mshr;
+  if (fetched != 0 && mshrs_.is_full()) return StackDetail::mshrs;
   memory::SectorMask passed = 0;  // what is on its way, which a store that misses does not change
   bool has_targets = true;
   if (l1_.config().write_miss == memory::WriteMiss::write_and_fetch) {
@@ -302,9 +325,9 @@ StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::
       has_targets = has_targets && mshrs_.has_room(id);
     });
   }
-  if (!has_targets) return StackComponent::mshr;
+  if (!has_targets) return StackDetail::mshr_targets;
   if (l1_.config().write_miss != memory::WriteMiss::no_allocate && !can_take(set, access.line)) {
-    return StackComponent::mshr;
+    return StackDetail::places;
   }
 
   mshrs_.for_each(access.line, [&](std::uint32_t id, memory::SectorMask mask) {
@@ -330,20 +353,20 @@ StackComponent LoadStoreUnit::look_up_store(const Origin& origin, const memory::
          now);
   }
   if (origin.load != no_load) arrive(origin.load, now);
-  return StackComponent::base;
+  return nothing;
 }
 
-StackComponent LoadStoreUnit::look_up_atomic(const Origin& origin, const memory::LineAccess& access,
-                                             const memory::ByteMasks& bytes,
-                                             const memory::SectorLanes& lanes, Cycle now) {
-  if (!noc_has_room()) return StackComponent::noc;
+StackDetail LoadStoreUnit::look_up_atomic(const Origin& origin, const memory::LineAccess& access,
+                                          const memory::ByteMasks& bytes,
+                                          const memory::SectorLanes& lanes, Cycle now) {
+  if (!noc_has_room()) return room;
   l1_.invalidate(l1_.set_of(access.line), access.line, access.mask);
   send(access.line, access.mask,
        origin.kind == trace::MemoryKind::atomic ? Packet::Kind::atomic : Packet::Kind::reduction,
        origin.evict_first, &bytes,
        origin.load != no_load ? start_fetch(origin, origin.load, no_mshr, now) : Packet::nobody,
        now, &lanes);
-  return StackComponent::base;
+  return nothing;
 }
 
 std::uint32_t LoadStoreUnit::start_fetch(const Origin& origin, std::uint32_t load,

@@ -8,6 +8,7 @@
 #include "memory/cache/cache.h"
 #include "memory/cache/totals.h"
 #include "memory/order/line_grouper.h"
+#include "timing/base/wait_details.h"
 #include "timing/memory/mshr.h"
 #include "timing/memory/packet.h"
 
@@ -52,15 +53,15 @@ class LoadStoreUnit {
     return queue_.size() < config_.gpu.lsu_queue_entries && accepted_ < now;
   }
   /// Why an instruction that it does not accept has to wait.
-  [[nodiscard]] StackComponent cause_of_waiting() const;
+  [[nodiscard]] StackDetail cause_of_waiting() const;
   /// Takes an access to the caches. Returns the load that the warp waits for, or
   /// no_load.
   std::uint32_t issue(const trace::StaticInstruction& instruction,
                       const memory::MemoryAccess& access, std::uint32_t warp, Cycle now,
                       bool awaits);
-  /// Takes an access to shared memory, of a number of wavefronts.
+  /// Takes an access of some lanes to shared memory, of a number of wavefronts.
   std::uint32_t issue_shared(const trace::StaticInstruction& instruction, std::uint32_t row,
-                             std::uint32_t wavefronts, std::uint32_t warp, Cycle now);
+                             std::uint32_t wavefronts, int lanes, std::uint32_t warp, Cycle now);
 
   /// Instructions that it has taken and not sent as a whole.
   [[nodiscard]] std::size_t queued_instructions() const { return queue_.size(); }
@@ -68,11 +69,11 @@ class LoadStoreUnit {
   /// The first cycle from `now` on in which step() would do more than wait for something else.
   [[nodiscard]] Cycle next(Cycle now) const {
     Cycle first = never;
-    if (!queue_.empty() && (dispatch_waits_for_ == StackComponent::base || retry_) &&
+    if (!queue_.empty() && (dispatch_waits_for_ == nothing || retry_) &&
         (!goes_to_pipeline(queue_.front()) || pipeline_.size() < pipeline_entries_)) {
       first = std::max(now, free_at_);
     }
-    if (!pipeline_.empty() && (tags_wait_for_ == StackComponent::base || retry_)) {
+    if (!pipeline_.empty() && (tags_wait_for_ == nothing || retry_)) {
       first = std::min(first, std::max(now, pipeline_.front().ready));
     }
     return first;
@@ -95,9 +96,7 @@ class LoadStoreUnit {
   /// same again, whatever has left.
   [[nodiscard]] bool awaits_room() const {
     if (!is_blocked()) return false;
-    if (tags_wait_for_ == StackComponent::noc || dispatch_waits_for_ == StackComponent::noc) {
-      return true;
-    }
+    if (tags_wait_for_ == room || dispatch_waits_for_ == room) return true;
     // The first turn of an instruction counts, even where there is no room before the tags.
     return !queue_.empty() && queue_.front().begun < 0 && goes_to_pipeline(queue_.front()) &&
            pipeline_.size() == pipeline_entries_;
@@ -141,11 +140,16 @@ class LoadStoreUnit {
   /// Memory time on the longest chain of loads of which each was issued after the one before had
   /// its data (CRISP: the load critical path). The time that follows the SM clock is left out.
   [[nodiscard]] Ticks critical_path() const { return critical_path_; }
+  /// How long it was busy with what, and waited for what.
+  [[nodiscard]] WaitedFor waited_for() const {
+    WaitedFor ticks = waited_for_;
+    for (Ticks& time : ticks) time *= ticks_per_cycle;
+    return ticks;
+  }
   /// Whether a store waits for an MSHR or the NoC, and all else behind it.
   [[nodiscard]] bool is_blocked_by_store() const {
     if (!is_blocked()) return false;
-    return (tags_wait_for_ != StackComponent::base ? pipeline_.front().origin
-                                                   : queue_.front().origin)
+    return (tags_wait_for_ != nothing ? pipeline_.front().origin : queue_.front().origin)
         .is_write();
   }
   /// To be flushed when the kernel is done.
@@ -175,6 +179,7 @@ class LoadStoreUnit {
   struct Entry {
     Origin origin;
     std::uint32_t wavefronts = 0;  ///< of shared memory; 0: an access to the caches
+    std::uint32_t needed = 0;      ///< of them, without bank conflicts
     std::uint32_t passes = 0;      ///< over the banks of L1; 0: they do not count
     std::size_t next = 0;          ///< line or wavefront
     Cycle begun = -1;              ///< of its first turn
@@ -241,20 +246,22 @@ class LoadStoreUnit {
     return pipeline_entries_ > 0 && entry.wavefronts == 0 &&
            reaches_l1(entry.origin, entry.lines[entry.next].line);
   }
+  // What a request waits for, beside MSHRs and places: nothing, or room in the queue to the NoC.
+  static constexpr StackDetail nothing = StackDetail::issue;
+  static constexpr StackDetail room = StackDetail::network;
   [[nodiscard]] bool is_blocked() const {
-    return tags_wait_for_ != StackComponent::base || dispatch_waits_for_ != StackComponent::base;
+    return tags_wait_for_ != nothing || dispatch_waits_for_ != nothing;
   }
-  /// Sends the request for one line; returns what it waits for, or `base`. `bytes` are those of
-  /// a write, `lanes` those of an atomic.
-  StackComponent look_up(const Origin& origin, const memory::LineAccess& access,
-                         const memory::ByteMasks* bytes, const memory::SectorLanes* lanes,
-                         Cycle now);
-  StackComponent look_up_load(const Origin& origin, const memory::LineAccess& access, Cycle now);
-  StackComponent look_up_store(const Origin& origin, const memory::LineAccess& access,
-                               const memory::ByteMasks& bytes, Cycle now);
-  StackComponent look_up_atomic(const Origin& origin, const memory::LineAccess& access,
-                                const memory::ByteMasks& bytes, const memory::SectorLanes& lanes,
-                                Cycle now);
+  /// Sends the request for one line; returns what it waits for. `bytes` are those of a write,
+  /// `lanes` those of an atomic.
+  StackDetail look_up(const Origin& origin, const memory::LineAccess& access,
+                      const memory::ByteMasks* bytes, const memory::SectorLanes* lanes, Cycle now);
+  StackDetail look_up_load(const Origin& origin, const memory::LineAccess& access, Cycle now);
+  StackDetail look_up_store(const Origin& origin, const memory::LineAccess& access,
+                            const memory::ByteMasks& bytes, Cycle now);
+  StackDetail look_up_atomic(const Origin& origin, const memory::LineAccess& access,
+                             const memory::ByteMasks& bytes, const memory::SectorLanes& lanes,
+                             Cycle now);
   [[nodiscard]] bool noc_has_room() const { return outbox_.size() < noc_queue_entries_; }
   /// Whether a line that a request needs is there or can take a place. To be asked last: the order
   /// in which lines make room may change, for good.
@@ -311,14 +318,14 @@ class LoadStoreUnit {
   Fifo<Request> pipeline_;
   Cycle accepted_ = -1;
   Cycle free_at_ = 0;  ///< for the next turn of the queue
-  // Base where they do not wait:
-  StackComponent tags_wait_for_ = StackComponent::base;
-  StackComponent dispatch_waits_for_ = StackComponent::base;
+  StackDetail tags_wait_for_ = nothing;
+  StackDetail dispatch_waits_for_ = nothing;
   bool retry_ = false;
   bool at_tags_ = false;  ///< a request of the pipeline is being looked up
   Cycle blocked_since_ = 0;
   Cycle waited_for_mshr_ = 0;
   Cycle waited_for_noc_ = 0;
+  WaitedFor waited_for_;  ///< in cycles: turns of the queue, and waits for MSHRs and places
 
   MshrFile<Target> mshrs_;
   std::vector<Load> loads_;

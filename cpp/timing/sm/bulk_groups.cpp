@@ -29,7 +29,7 @@ void BulkGroups::is_written(std::uint32_t slot, std::uint32_t load, Cycle done) 
 ControlBarriers::Wait BulkGroups::wait(std::uint32_t slot, std::uint32_t most,
                                        bool for_reading) const {
   const WarpStores& warp = warps_[slot];
-  ControlBarriers::Wait result;
+  ControlBarriers::Wait result{.cause = static_cast<std::uint32_t>(StackDetail::phases)};
   for (const Store& store : warp.stores) {
     if (store.group + std::uint64_t{most} >= warp.groups) break;
     const Cycle until = for_reading ? store.read : store.written;

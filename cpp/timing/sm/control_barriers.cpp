@@ -6,7 +6,7 @@ namespace warpstack::timing {
 namespace {
 
 /// Copies go through the caches.
-constexpr auto copy_cause = static_cast<std::uint32_t>(StackComponent::l1);
+constexpr auto copy_cause = static_cast<std::uint32_t>(StackDetail::l1_latency);
 
 }  // namespace
 
@@ -82,7 +82,7 @@ void ControlBarriers::sources_are_read(std::uint32_t slot, std::uint32_t barrier
   for (Hold& hold : warps_[slot].holds[barrier]) {
     if (hold.what != For::reading || hold.until != never) continue;
     hold.until = done;
-    hold.cause = static_cast<std::uint32_t>(StackComponent::dep);
+    hold.cause = static_cast<std::uint32_t>(StackDetail::arithmetic);
     return;
   }
 }

@@ -9,9 +9,9 @@
 
 namespace warpstack::timing {
 
-// What a warp waits for: a part of the stack, which is smaller than these, the load-store unit, or
-// (from the second one on) a load in flight.
-inline constexpr std::uint32_t load_store_unit_cause = num_values<StackComponent>;
+// What a warp waits for: a detail of the stack, which is smaller than these, the load-store unit,
+// or (from the second one on) a load in flight.
+inline constexpr std::uint32_t load_store_unit_cause = num_values<StackDetail>;
 inline constexpr std::uint32_t first_load_cause = load_store_unit_cause + 1;
 
 /// Those of control fields, and one for products of four warps.
@@ -50,7 +50,7 @@ class ControlBarriers {
 
   struct Wait {
     Cycle until = -1;
-    std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
+    std::uint32_t cause = static_cast<std::uint32_t>(StackDetail::arithmetic);
   };
   /// When the barriers that an instruction waits for let it issue, as far as is known, and what
   /// they wait for until then.
@@ -66,7 +66,7 @@ class ControlBarriers {
     For what = For::time;
     std::uint32_t id = 0;  ///< load, or group of copies
     Cycle until = never;   ///< never: not known yet
-    std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
+    std::uint32_t cause = static_cast<std::uint32_t>(StackDetail::arithmetic);
     Cycle copies_done = 0;  ///< of its group and those before, as far as is known
   };
   struct Copy {
@@ -78,7 +78,7 @@ class ControlBarriers {
     std::vector<Copy> copies;               ///< in flight, oldest first
     std::uint32_t groups = 0;               ///< of copies that are waited for
     Cycle copies_done = -1;                 ///< of those that are not in flight
-    std::uint32_t copies_cause = static_cast<std::uint32_t>(StackComponent::dep);
+    std::uint32_t copies_cause = static_cast<std::uint32_t>(StackDetail::arithmetic);
   };
 
   void add(std::uint32_t slot, std::uint32_t barrier, const Hold& hold, Cycle now);

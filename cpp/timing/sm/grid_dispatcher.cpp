@@ -36,7 +36,7 @@ GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const Timin
       config_(config),
       interval_(to_ticks(config.gpu.block_interval_cycles)),
       replacement_(whole_cycles(config.block_replacement_cycles)),
-      most_grids_(config.gpu.max_concurrent_grids),
+      most_grids_(config.gpu.concurrent_grids),
       grids_(launches.size()),
       ended_(launches.size(), false),
       rooms_(num_sms),

@@ -27,7 +27,7 @@ struct GridLaunch {
 /// one (Amert et al., "GPU Scheduling on the NVIDIA TX2: Hidden Details Revealed", RTSS 2017,
 /// rules X1 and A1; Gilman and Walls, "Demystifying the Placement Policies of the NVIDIA GPU Thread
 /// Block Scheduler for Concurrent Kernels", 2020: what is left over goes to the next grid). At most
-/// so many grids are under way at a time (`max_concurrent_grids`).
+/// so many grids are under way at a time (`concurrent_grids`).
 ///
 /// A block needs room on one SM: of warps, threads, block slots, registers and shared memory. It
 /// goes where such room got free first. With one grid this is what Dispatcher does.

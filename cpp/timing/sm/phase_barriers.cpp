@@ -31,14 +31,15 @@ ControlBarriers::Wait PhaseBarriers::wait(std::uint32_t block, std::uint32_t slo
   const auto passed = std::ranges::find(warps_[slot], barrier, &Passed::barrier);
   const std::size_t needed = (passed == warps_[slot].end() ? 0 : passed->count) + count;
   if (needed == 0) return {};
+  constexpr auto phases = static_cast<std::uint32_t>(StackDetail::phases);
   const Block& all = blocks_[block];
   const auto found = std::ranges::find(all.barriers, barrier, &Barrier::address);
   if (found != all.barriers.end() && found->made.size() >= needed) {
-    return {found->made[needed - 1]};
+    return {found->made[needed - 1], phases};
   }
   const auto pending = std::ranges::find(all.pending, barrier, &Pending::barrier);
   // Another warp has yet to arrive.
-  if (pending == all.pending.end()) return {never};
+  if (pending == all.pending.end()) return {never, phases};
   return {never, first_load_cause + pending->loads.front()};
 }
 

@@ -215,6 +215,7 @@ void Sm::launch(const BlockStart& start_of, Cycle now) {
     warp.is_resident = true;
     warp.is_at_barrier = warp.has_exited = false;
     warp.barrier_until = start;
+    warp.barrier_detail = StackDetail::starts;
     warp.finish = start;
     warp.code_line = grid.code.size();
     warp.code_ready = -1;
@@ -224,10 +225,10 @@ void Sm::launch(const BlockStart& start_of, Cycle now) {
     if (has_bulk_groups_) bulk_groups_.clear(slot);
     warp.products_done = -1;
     if (has_control_) {
-      warp.stalls_until = start;
+      warp.stalls_until = 0;
     } else {
       const auto first = static_cast<std::ptrdiff_t>(slot * num_registers_);
-      std::fill_n(registers_.begin() + first, num_registers_, ready_at(start, false));
+      std::fill_n(registers_.begin() + first, num_registers_, ready_at(0));
     }
     ++blocks_[block_slot].resident;
     ++blocks_[block_slot].unfinished;
@@ -297,8 +298,9 @@ void Sm::complete_loads(Cycle now) {
         if (warps_[slot].cause == first_load_cause + id) settle(slot);
       }
     }
-    const auto cause =
-        static_cast<std::uint32_t>(row.uses_caches ? StackComponent::l1 : StackComponent::dep);
+    const StackDetail sender =
+        row.uses_caches ? StackDetail::l1_latency : StackDetail::shared_memory;
+    const auto cause = static_cast<std::uint32_t>(sender);
     if (load.lost_parts > 0) {
       CpiStack<std::int64_t> lost;
       if (load.latency.sum() > 0) {
@@ -310,9 +312,9 @@ void Sm::complete_loads(Cycle now) {
         }
         add_in_proportion(lost, load.lost_parts, latency);
       } else {
-        lost[static_cast<StackComponent>(cause)] += load.lost_parts;
+        lost[component_of(sender)] += load.lost_parts;
       }
-      slots_ += lost;
+      slots_.of_loads += lost;
       if (row_slots_) row_slots_->finish_load(id, load.row, lost);
     }
     const Cycle done = std::max(load.done, now);
@@ -324,7 +326,7 @@ void Sm::complete_loads(Cycle now) {
     } else {
       const std::size_t first = load.warp * num_registers_;
       for (const std::uint16_t reg : rows_.destinations(row)) {
-        registers_[first + reg] = ready_at(done, row.uses_caches);
+        registers_[first + reg] = ready_at(done, sender);
       }
     }
     if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
@@ -396,7 +398,8 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
         load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now,
                                             row.awaits_write || row.stops_warp)
                                : lsu_.issue_shared(instruction, row_number,
-                                                   warp.stream.memory_count(), slot, now);
+                                                   warp.stream.memory_count(),
+                                                   std::popcount(warp.stream.mask()), slot, now);
         if (row.stops_warp) warp.atomic = load;
         if (has_control_) hold_for_access(slot, row_number, load, now);
         if ((has_control_ || has_copy_groups_) && row.is_async_copy) {
@@ -421,7 +424,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
         hold_for_operation(slot, row_number, now);
       } else {
         for (const std::uint16_t reg : rows_.destinations(row)) {
-          registers_[first + reg] = ready_at(now + row.latency, false);
+          registers_[first + reg] = ready_at(now + row.latency);
         }
       }
       if (row.num_destinations > 0 || row.is_async_product)
@@ -593,6 +596,7 @@ void Sm::check_barrier(std::uint32_t block, std::uint32_t number, Cycle now) {
     if (!warp.is_resident || !warp.is_at_barrier || warp.barrier != number) continue;
     warp.is_at_barrier = false;
     warp.barrier_until = now + barrier_latency_;
+    warp.barrier_detail = StackDetail::barriers;
     look_ahead(slot);
   }
 }
@@ -639,7 +643,7 @@ void Sm::explain(std::string& text, std::size_t most) const {
     } else if (warp.place == Place::at_load_store_unit ||
                (warp.need == Need::load_store_unit && !lsu_.is_idle())) {
       text += "waits for the load-store unit, whose time counts as " +
-              std::string(name_of(lsu_.cause_of_waiting())) + " in the CPI stack";
+              std::string(name_of(component_of(lsu_.cause_of_waiting()))) + " in the CPI stack";
     } else {
       text += "ready";
     }

@@ -173,7 +173,13 @@ class Sm {
   /// The cycle after the last warp of a grid was done here; 0: it had none.
   [[nodiscard]] Cycle end_of_grid(std::uint32_t grid) const { return grid_ends_[grid]; }
   /// Parts of the issue slots until end(), by what they were used for or lost to.
-  [[nodiscard]] const CpiStack<std::int64_t>& slots() const { return slots_; }
+  [[nodiscard]] CpiStack<std::int64_t> slots() const { return slots_.stack(); }
+  /// The same by detail. `waited`, `requests`: what requests waited for below the SMs.
+  [[nodiscard]] DetailedStack<std::int64_t> details(WaitedFor waited,
+                                                    const WaitedFor& requests) const {
+    waited += lsu_.waited_for();
+    return attribute(slots_, waited, requests);
+  }
   /// Those of them that were lost while a store kept the load-store unit waiting.
   [[nodiscard]] std::int64_t store_slots() const { return store_slots_; }
   /// The same slots by instruction; null unless they are counted.
@@ -221,6 +227,7 @@ class Sm {
     std::uint32_t block = 0;   ///< slot
     Cycle finish = 0;          ///< when what it has issued is done, without its loads
     Cycle barrier_until = 0;
+    StackDetail barrier_detail = StackDetail::starts;  ///< what it waits for until then
     std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
     std::uint32_t number = 0;                       ///< among all that have had the slot
     InstructionStream stream;
@@ -347,20 +354,26 @@ class Sm {
   /// The first cycle after `now` in which a warp may issue, or waits for something else, if nothing
   /// else happens.
   Cycle next_issue(Cycle now);
-  /// What a register waits for: when it is ready, and for what until then. Twice the cycle, and one
-  /// more where L1 has sent it; or `pending` and the load.
+  /// What a register waits for: when it is ready, and for what until then. Four times the cycle,
+  /// and the place of the detail in `sent_by`; or `pending` and the load.
   using RegisterState = std::int64_t;
   static constexpr RegisterState pending = RegisterState{1} << 62;
-  static constexpr RegisterState ready_at(Cycle cycle, bool is_from_l1) {
-    return 2 * cycle + (is_from_l1 ? 1 : 0);
+  static constexpr RegisterState register_details = 3;
+  static constexpr std::array sent_by = {StackDetail::arithmetic, StackDetail::shared_memory,
+                                         StackDetail::l1_latency};
+  static constexpr RegisterState ready_at(Cycle cycle,
+                                          StackDetail detail = StackDetail::arithmetic) {
+    return 4 * cycle + (detail == StackDetail::l1_latency      ? 2
+                        : detail == StackDetail::shared_memory ? 1
+                                                               : 0);
   }
   static constexpr Cycle register_ready(RegisterState state) {
-    return state >= pending ? never : state >> 1;
+    return state >= pending ? never : state >> 2;
   }
-  /// A part of the stack, or a load in flight.
+  /// A detail of the stack, or a load in flight.
   static constexpr std::uint32_t register_cause(RegisterState state) {
     if (state >= pending) return first_load_cause + static_cast<std::uint32_t>(state - pending);
-    return static_cast<std::uint32_t>(state & 1 ? StackComponent::l1 : StackComponent::dep);
+    return static_cast<std::uint32_t>(sent_by[static_cast<std::size_t>(state & register_details)]);
   }
 
   const RowTable& rows_;
@@ -416,7 +429,7 @@ class Sm {
   std::uint32_t num_warps_ = 0;
   std::uint64_t instructions_ = 0;
   std::uint64_t tensor_cycles_ = 0;
-  CpiStack<std::int64_t> slots_;
+  LostSlots slots_;
   std::int64_t store_slots_ = 0;
   std::optional<RowSlots> row_slots_;
   Cycle last_ = -1;  ///< cycles up to here are accounted for

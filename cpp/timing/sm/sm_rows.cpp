@@ -31,7 +31,7 @@ void Sm::lose_at_rows(std::int64_t slots, std::int64_t each, std::int64_t rest, 
     const std::int64_t parts = each + (oldest ? rest : 0);
     oldest = false;
     if (for_load_store_unit) {
-      row_slots_->add(warps_[slot].row, lsu_.cause_of_waiting(), parts);
+      row_slots_->add(warps_[slot].row, component_of(lsu_.cause_of_waiting()), parts);
     } else if (for_unit) {
       row_slots_->add(warps_[slot].row, StackComponent::dep, parts);
     }

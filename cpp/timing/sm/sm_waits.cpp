@@ -16,8 +16,9 @@ void Sm::settle(std::uint32_t slot) {
     lsu_.load(warp.cause - first_load_cause).lost_parts += warp.lost;
     if (row_slots_) row_slots_->wait_for_load(warp.cause - first_load_cause, warp.row, warp.lost);
   } else {
-    slots_[static_cast<StackComponent>(warp.cause)] += warp.lost;
-    if (row_slots_) row_slots_->add(warp.row, static_cast<StackComponent>(warp.cause), warp.lost);
+    const auto detail = static_cast<StackDetail>(warp.cause);
+    slots_.known[detail] += warp.lost;
+    if (row_slots_) row_slots_->add(warp.row, component_of(detail), warp.lost);
   }
   warp.lost = 0;
 }
@@ -108,8 +109,8 @@ void Sm::settle(std::uint32_t slot) {
 
 void Sm::drain(std::uint32_t slot) {
   ResidentWarp& warp = warps_[slot];
-  const auto dep = static_cast<std::uint32_t>(StackComponent::dep);
-  wait_for(warp, slot, warp.loads.empty() ? dep : first_load_cause + warp.loads.front(), never,
+  const auto results = static_cast<std::uint32_t>(StackDetail::arithmetic);
+  wait_for(warp, slot, warp.loads.empty() ? results : first_load_cause + warp.loads.front(), never,
            Need::nothing, 0);
 }
 
@@ -227,7 +228,7 @@ void Sm::issue(Cycle now) {
     }
     scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
   }
-  slots_[StackComponent::base] += (available - left) * parts_per_slot;
+  slots_.known[StackDetail::issue] += (available - left) * parts_per_slot;
   if (left > 0) lose(left, now);
 }
 
@@ -245,7 +246,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   }
   const std::int64_t count = num_at_data_ + for_load_store_unit + for_unit;
   if (count == 0) {
-    slots_[StackComponent::base] += slots * parts_per_slot;
+    slots_.known[StackDetail::idle] += slots * parts_per_slot;
     if (row_slots_) lose_at_rows(slots, 0, 0, cycle);
     return;
   }
@@ -253,7 +254,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   const std::int64_t each = slots * share.first;
   lost_per_warp_ += each;
   if (for_load_store_unit > 0) lose_at_load_store_unit(each * for_load_store_unit);
-  slots_[StackComponent::dep] += each * for_unit;
+  slots_.known[StackDetail::units] += each * for_unit;
   // The oldest that waits takes what division leaves.
   const std::int64_t rest = slots * share.second;
   if (row_slots_) lose_at_rows(slots, each, rest, cycle);
@@ -262,7 +263,7 @@ void Sm::lose(std::int64_t slots, Cycle cycle) {
   if (oldest.place == Place::at_data) {
     oldest.lost += rest;
   } else if (oldest.place == Place::before_unit) {
-    slots_[StackComponent::dep] += rest;
+    slots_.known[StackDetail::units] += rest;
   } else {
     lose_at_load_store_unit(rest);
   }
@@ -285,8 +286,9 @@ std::uint32_t Sm::oldest_waiting(bool accepts, bool with_units, Cycle cycle) {
 }
 
 void Sm::lose_at_load_store_unit(std::int64_t parts) {
-  const StackComponent component = lsu_.cause_of_waiting();
-  slots_[component] += parts;
+  const StackDetail detail = lsu_.cause_of_waiting();
+  const StackComponent component = component_of(detail);
+  (component == StackComponent::noc ? slots_.of_requests : slots_.known[detail]) += parts;
   if ((component == StackComponent::mshr || component == StackComponent::noc) &&
       lsu_.is_blocked_by_store()) {
     store_slots_ += parts;
@@ -313,7 +315,7 @@ void Sm::look_ahead(std::uint32_t slot) {
   ResidentWarp& warp = warps_[slot];
   const RowTable::Row& row = rows_[warp.stream.row()];
   Cycle ready = -1;
-  std::uint32_t cause = static_cast<std::uint32_t>(StackComponent::dep);
+  std::uint32_t cause = static_cast<std::uint32_t>(StackDetail::arithmetic);
   if (has_control_) {
     const ControlBarriers::Wait wait =
         control_barriers_.wait(slot, rows_.control(warp.stream.row()).control);
@@ -321,15 +323,15 @@ void Sm::look_ahead(std::uint32_t slot) {
     cause = wait.cause;
     if (warp.stalls_until > ready) {
       ready = warp.stalls_until;
-      cause = static_cast<std::uint32_t>(StackComponent::dep);
+      cause = static_cast<std::uint32_t>(StackDetail::arithmetic);
     }
   } else {
     const RegisterState* registers = &registers_[slot * num_registers_];
-    RegisterState last = ready_at(-1, false);
+    RegisterState last = ready_at(-1);
     for (const std::uint16_t reg : rows_.registers(row)) {
       // The first of those that are ready last.
       const RegisterState state = registers[reg];
-      if ((state | 1) > (last | 1) && last < pending) last = state;
+      if ((state | register_details) > (last | register_details) && last < pending) last = state;
     }
     ready = register_ready(last);
     cause = register_cause(last);
@@ -348,11 +350,11 @@ void Sm::look_ahead(std::uint32_t slot) {
   }
   if (warp.barrier_until > ready) {
     ready = warp.barrier_until;
-    cause = static_cast<std::uint32_t>(StackComponent::dep);
+    cause = static_cast<std::uint32_t>(warp.barrier_detail);
   }
   if (warp.code_ready > ready) {
     ready = warp.code_ready;
-    cause = static_cast<std::uint32_t>(StackComponent::dep);
+    cause = static_cast<std::uint32_t>(StackDetail::instruction_fetch);
   }
   if (warp.atomic != LoadStoreUnit::no_load) {
     ready = never;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <limits>
 #include <memory>
+#include <vector>
 
 #include "trace/changes/issued.h"
 #include "trace/columns/trace_builder.h"
@@ -88,6 +90,47 @@ std::vector<std::uint64_t> pitches_of(const BlockChange& padded);
 /// sectors are put together and whose passes through shared memory are added up. Barriers,
 /// atomics, matrix products and instructions without an active lane stay.
 std::unique_ptr<BlockChange> divergence_change(const ChosenRows& rows);
+
+/// A quotient or remainder of integers takes one instruction, as of a power of two: the last of its
+/// sequence, which reads what the first did. Of PTX: machine code mixes sequences with others.
+std::unique_ptr<BlockChange> cheap_division_change(const ChosenRows& rows);
+
+inline constexpr std::uint32_t no_division = std::numeric_limits<std::uint32_t>::max();
+
+/// By row, the first row of the integer division whose sequence it is part of; or no_division.
+std::vector<std::uint32_t> divisions_of(std::span<const StaticInstruction> rows);
+
+/// A warp's loads and stores that repeat those before them are left out: an instruction that comes
+/// back to the same sectors with the same lanes, time after time, keeps the first of its loads and
+/// the last of its stores. Loads must come back more often than a sector has words of their width:
+/// an instruction that goes from word to word moves on before. Not of what others may change
+/// meanwhile (volatile, with an order).
+std::unique_ptr<BlockChange> kept_in_registers_change(const ChosenRows& rows);
+
+/// Which instructions of a block kept_in_registers_change() leaves out if all rows are chosen.
+class HeldAccesses {
+ public:
+  void find(const Block& block, const ChosenRows& rows);
+  /// Of the place in the block, warp after warp.
+  [[nodiscard]] bool is_held(std::size_t place) const { return is_held_[place] != 0; }
+
+ private:
+  /// Executions of a row by a warp that access the same.
+  struct Run {
+    std::vector<std::size_t> places;
+    Issued last;
+  };
+  std::vector<std::uint8_t> is_plain_;  ///< by row
+  std::vector<std::uint8_t> is_held_;
+  std::vector<Run> runs_;  ///< by row
+};
+
+/// Sectors that the block has loaded before come from shared memory: the others of the access stay,
+/// and where none does, it is a load of shared memory without bank conflicts.
+std::unique_ptr<BlockChange> kept_in_block_change(const ChosenRows& rows);
+
+/// Whether its sectors may be kept in shared memory.
+bool may_keep_in_block(const StaticInstruction& row);
 
 /// Each block adds up in shared memory first: the first atomic of a block on a word stays, without
 /// the lanes that meet there, and the others go to shared memory.

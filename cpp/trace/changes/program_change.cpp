@@ -1,6 +1,7 @@
 #include "trace/changes/program_change.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "common/error.h"
 #include "trace/changes/block_change.h"
@@ -12,6 +13,14 @@ void BlockChange::write(const Block& block, BlockWriter& writer) {
 }
 
 namespace {
+
+/// Of so many loads of shared memory tiles of results leave one.
+constexpr std::uint64_t loads_of_tile = 4;
+
+bool is_shared_load(const StaticInstruction& row) {
+  return row.is_memory() && row.space == MemorySpace::shared && row.kind == MemoryKind::load &&
+         is_of_lanes(row);
+}
 
 /// Loads and stores of shared memory take the least passes that move their bytes.
 class NoBankConflicts final : public BlockChange {
@@ -52,6 +61,28 @@ class CombinedAtomics final : public BlockChange {
 
  private:
   std::vector<AtomicLanes> lanes_;
+};
+
+/// Threads make a tile of 4 x 4 results of what they load: 8 loads for 16 products, where each
+/// product had two. Of each load of shared memory a warp executes every fourth.
+class RegisterTiles final : public BlockChange {
+ public:
+  using BlockChange::BlockChange;
+  void write(const Block& block, BlockWriter& writer) override {
+    std::size_t warp = 0;
+    times_.assign(rows_.trace.instructions().size(), 0);
+    write_each(block, writer, [&](const Issued& one) {
+      if (one.warp != warp) {
+        warp = one.warp;
+        times_.assign(times_.size(), 0);
+      }
+      if (!is_shared_load(rows_[one.row]) || !rows_.contains(one.row)) return true;
+      return times_[one.row]++ % loads_of_tile == 0;
+    });
+  }
+
+ private:
+  std::vector<std::uint64_t> times_;
 };
 
 /// Instructions wait for nothing: they read no register, hold no barrier of their warp's scoreboard
@@ -116,6 +147,14 @@ std::unique_ptr<BlockChange> change_of(ProgramChange change, const ChosenRows& r
       return std::make_unique<CombinedAtomics>(rows);
     case ProgramChange::private_atomics:
       return private_atomics_change(rows);
+    case ProgramChange::kept_in_block:
+      return kept_in_block_change(rows);
+    case ProgramChange::kept_in_registers:
+      return kept_in_registers_change(rows);
+    case ProgramChange::register_tiles:
+      return std::make_unique<RegisterTiles>(rows);
+    case ProgramChange::cheap_division:
+      return cheap_division_change(rows);
     case ProgramChange::no_dependencies:
       return std::make_unique<NoDependencies>(rows);
     case ProgramChange::no_barriers:
@@ -189,15 +228,38 @@ std::vector<RowRoom> room_for_changes(const KernelTrace& trace, const InterruptC
   const ChosenRows rows{trace, {}};
   const std::unique_ptr<BlockChange> padded = padded_change(rows);
   const std::uint64_t threads = trace.header().threads_per_block();
+  const std::vector<std::uint32_t> division = divisions_of(trace.instructions());
+  HeldAccesses held;
+  std::vector<std::uint8_t> may_keep;
+  for (const StaticInstruction& row : trace.instructions()) {
+    may_keep.push_back(may_keep_in_block(row));
+  }
+  std::unordered_set<std::uint64_t> loaded;
   std::vector<std::byte> scratch;
   for (std::uint32_t number = 0; number < times.size(); ++number) {
     if (interrupt && number % 64 == 0) interrupt();
     const Block block = block_of(trace, blocks.first_of_class(number), scratch);
     const std::uint64_t repeats = times[number];
     padded->look(block);
+    held.find(block, rows);
+    loaded.clear();
+    std::size_t place = 0;
+    std::size_t warp = 0;
+    std::vector<std::uint64_t> loads(room.size());
     block.for_each(trace.instructions(), [&](const Issued& one) {
       const StaticInstruction& row = rows[one.row];
       RowRoom& found = room[one.row];
+      if (one.warp != warp) {
+        warp = one.warp;
+        loads.assign(room.size(), 0);
+      }
+      if (held.is_held(place++)) found.held += repeats;
+      const bool is_of_division = division[one.row] != no_division;
+      // The last row of a sequence stays.
+      if (is_of_division && one.row + 1 < division.size() &&
+          division[one.row + 1] == division[one.row]) {
+        found.divisions += repeats;
+      }
       const std::uint64_t lanes =
           std::min<std::uint64_t>(warp_size, threads - warp_size * block.warps[one.warp].number);
       if (one.mask != 0 && one.active() < lanes) found.partial += repeats;
@@ -206,6 +268,7 @@ std::vector<RowRoom> room_for_changes(const KernelTrace& trace, const InterruptC
         found.waits += repeats;
       }
       if (!one.is_memory || one.count == 0) return;
+      if (is_shared_load(row) && loads[one.row]++ % loads_of_tile != 0) found.tiled += repeats;
       if (!row.uses_caches()) {
         const std::uint64_t beyond = repeats * (one.count - least_passes(row, one));
         (row.is_atomic() ? found.meeting_lanes : found.passes) += beyond;
@@ -217,6 +280,11 @@ std::vector<RowRoom> room_for_changes(const KernelTrace& trace, const InterruptC
               repeats * (lanes_here.sector - combined(lanes_here, one.bytes[i], row.width).sector);
         }
       } else if (is_of_lanes(row)) {
+        if (may_keep[one.row] != 0) {
+          for (const std::uint64_t sector : one.sectors) {
+            if (!loaded.insert(sector).second) found.again += repeats;
+          }
+        }
         const std::uint32_t least = least_sectors(row, one);
         found.sectors += repeats * (one.count > least ? one.count - least : 0);
       }

@@ -20,13 +20,18 @@ enum class ProgramChange : std::uint8_t {
   no_divergence,
   combined_atomics,
   private_atomics,
+  kept_in_block,
+  kept_in_registers,
+  register_tiles,
+  cheap_division,
   no_dependencies,
   no_barriers,
   free_occupancy,
 };
 constexpr auto names_of(ProgramChange) {
   return enum_names("change of the program", "coalesced", "padded_pitch", "no_bank_conflicts",
-                    "no_divergence", "combined_atomics", "private_atomics", "no_dependencies",
+                    "no_divergence", "combined_atomics", "private_atomics", "kept_in_block",
+                    "kept_in_registers", "register_tiles", "cheap_division", "no_dependencies",
                     "no_barriers", "free_occupancy");
 }
 
@@ -44,6 +49,10 @@ struct RowRoom {
   std::uint64_t passes = 0;         ///< through shared memory beyond the least
   std::uint64_t meeting_lanes = 0;  ///< of atomics beyond one for each word and warp
   std::uint64_t atomics = 0;        ///< executions of atomics that go through the caches
+  std::uint64_t again = 0;          ///< sectors that its block has loaded before
+  std::uint64_t held = 0;           ///< executions that repeat the access before them
+  std::uint64_t tiled = 0;          ///< loads of shared memory beyond every fourth of a warp
+  std::uint64_t divisions = 0;      ///< executions of integer divisions beyond one for each
   std::uint64_t waits = 0;          ///< executions of block barriers
   std::uint64_t pitch = 0;  ///< sectors from row to row of an array, if they are many; else 0
 

@@ -263,6 +263,11 @@ def _why_not_simulated(jobs: Sequence[_Job]) -> str:
     return f"not run, as it takes about {ends} for {instructions:,} warp instructions; --simulate runs it"
 
 
+def _prints_stacks(arguments: argparse.Namespace) -> bool:
+    """Return whether stacks are printed for a reader."""
+    return arguments.stacks and not (arguments.json or arguments.csv or arguments.latex)
+
+
 def _report_unused(arguments: argparse.Namespace, target: Gpu, wanted: Sequence[str]) -> None:
     from warpstack.memory.caches import cache_fields
     from warpstack.models import prediction
@@ -286,6 +291,7 @@ def _predict(
 
     memo = pipeline.Recent(len(ORDERS)) if arguments.simulate else None
     subject = job.subject
+    details: list[dict[str, float]] | None = [] if _prints_stacks(arguments) else None
     rows = prediction.predicted_rows(
         subject.ran,
         job.target,
@@ -294,7 +300,10 @@ def _predict(
         progress=True,
         memo=memo,
         reasons=True,
+        details=details,
     )
+    if details:
+        rows = [{**row, "cpi_details": one} for row, one in zip(rows, details, strict=True)]
     job.rows = subject.of_reported(rows)
     if not simulates:
         return

@@ -29,6 +29,7 @@ GROUPS = {
         "dvfs",
         "caches",
         "simulate",
+        "timeline",
     ),
     "traces": (
         "trace",

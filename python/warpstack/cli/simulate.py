@@ -20,7 +20,7 @@ from warpstack.cli.common.output import (
 )
 from warpstack.cli.common.outputs import add_overwrite, output_file
 from warpstack.cli.common.settings_text import options_given, print_settings
-from warpstack.cli.common.stacks import print_stacks
+from warpstack.cli.common.stacks import print_details, print_stacks
 from warpstack.cli.common.stage_options import add_l2, add_profiler, add_sample_blocks
 from warpstack.cli.common.subject import simulated
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
@@ -175,6 +175,11 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         print_settings(arguments, options_given(arguments))
         print_stacks(app, target, table.to_dict("records"), [], line_width(arguments))
+        print()
+        say_text(arguments, "What the components consist of, from 1 % of the cycles on")
+        print()
+        names = [f"{result.kernel.launch_id} {result.kernel.short_name}" for result in results]
+        print_details(names, [result.cpi_details for result in results], line_width(arguments))
         print()
         say_text(arguments, "Latency of the loads' L1 misses, mean cycles by part")
         print()

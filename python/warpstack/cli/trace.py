@@ -114,6 +114,11 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads that run blocks of a long launch (default: one per core)",
     )
+    parser.add_argument(
+        "--no-host-time",
+        action="store_true",
+        help="do not measure the time that the program spends between its calls: 0 in App.operations",
+    )
     add_device_memory(parser)
     parser.add_argument(
         "--allow-uninitialized",
@@ -258,6 +263,7 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
             step_limit=arguments.step_limit,
             workers=arguments.workers or None,
             timeout_s=arguments.timeout,
+            host_time=not arguments.no_host_time,
         )
     except KeyboardInterrupt as error:
         if error.args:
@@ -268,6 +274,8 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
         f"{traced.traced} of {traced.launches} launches, {traced.instructions:,} warp instructions"
     )
     say("note", f"{output}: {what}" if traced.traced else f"{what}; {output} is not written")
+    if traced.operations and traced.traced:
+        say("note", f"{output}: {traced.operations}")
     if arguments.sample_blocks != 1 and traced.traced:
         say(
             "note",

@@ -29,6 +29,7 @@ from warpstack._util.files import temporary_folder
 from warpstack._util.former import former_keywords
 from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.trace_budget import default_budget, default_limit_bytes
+from warpstack.cuda import operation_log
 from warpstack.cuda.device import check_memory_mib
 from warpstack.cuda.disassembly import FIRST_ARCH, LAST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
@@ -36,6 +37,7 @@ from warpstack.cuda.libraries import check_libraries
 from warpstack.cuda.toolchain import NEEDS_LINUX, assemble, target_number
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu
+from warpstack.traces import operations
 from warpstack.traces.io import parquet
 from warpstack.traces.trace import KernelTrace, short_name
 
@@ -61,6 +63,7 @@ class Run:
     status: int  # of the program; negative: the signal that ended it
     errors: tuple[str, ...]  # what makes its results or traces incomplete
     timeout_s: float | None = None  # after which it was ended, if it was
+    operations: str = ""  # how many calls of which kinds the host made, in one line
 
     def __post_init__(self) -> None:
         checked_fields(self)
@@ -123,6 +126,7 @@ def trace_program(
     step_limit: int | None = None,
     workers: int | None = None,
     timeout_s: float | None = None,
+    host_time: bool = True,
 ) -> Run:
     """Run a CUDA program without a GPU and save the traces of its launches.
 
@@ -186,6 +190,9 @@ def trace_program(
     timeout_s
         Seconds after which the program is ended. What was traced until then is kept, and
         `Run.errors` says so.
+    host_time
+        False: the times that the host spends between its calls are 0 in `App.operations`, and not measured,
+        so that two runs of a program have the same operations.
 
     Raises
     ------
@@ -247,25 +254,31 @@ def trace_program(
             "MACHINE_CODE": "" if target is None else str(target),
             "STEP_LIMIT": "" if step_limit is None else str(step_limit),
             "THREADS": str(threads),
+            "NO_HOST_TIME": "" if host_time else "1",
         }
         environment.update({f"WARPSTACK_CUDART_{key}": text for key, text in settings.items()})
         launch = _LongLaunch(spool, bar, tell=progress)
         with _process(words, environment) as process:
-            traced = instructions = 0
+            launch_ids: list[int] = []
+            instructions = 0
 
             def look() -> None:
-                nonlocal traced, instructions
+                nonlocal instructions
                 _answer(spool, machine_code or "")
                 launch.look()
                 for trace in _arrived(spool):
                     bar.set_description(f"tracing {trace.short_name}")
                     folder.add(trace)
-                    traced += 1
+                    launch_ids.append(trace.launch_id)
                     instructions += trace.num_instructions
                     bar.update(1)
 
             timed_out = _follow(process, look, end, stop)
         launches, errors = _counted(spool)
+        traced = len(launch_ids)
+        recorded = operation_log.read(spool, launch_ids)
+        if recorded is not None:
+            folder.add_operations(recorded)
         run = Run(
             launches=launches,
             traced=traced,
@@ -273,6 +286,7 @@ def trace_program(
             status=process.returncode,
             errors=errors,
             timeout_s=timeout_s if timed_out else None,
+            operations="" if recorded is None else operations.summary(recorded),
         )
         if traced == 0 and stop.signal is not None:
             raise KeyboardInterrupt
@@ -445,6 +459,8 @@ def _environment(spool: Path) -> dict[str, str]:
     environment = dict(os.environ)
     paths = [str(_stand_ins()), environment.get("LD_LIBRARY_PATH", "")]
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
+    # Programs with ranges of NVTX hand them to this library, unless another tool has them.
+    environment.setdefault("NVTX_INJECTION64_PATH", str(_stand_ins() / "libwarpstack_cudart.so"))
     environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
     environment["WARPSTACK_CUDART_READER"] = str(os.getpid())
     environment["WARPSTACK_CUDART_BUDGET"] = str(default_limit_bytes())

@@ -27,7 +27,7 @@ from warpstack.errors import InputError, shown
 __all__ = ["CacheLike", "StageCache", "as_cache", "default_folder", "program"]
 
 #: This number changes when the meaning of an entry does.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 #: Folder of the cache; ``off`` (or ``0``) switches it off.
 FOLDER_VARIABLE = "WARPSTACK_CACHE"
 LIMIT_VARIABLE = "WARPSTACK_CACHE_MIB"

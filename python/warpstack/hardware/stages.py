@@ -25,6 +25,7 @@ class Stage(enum.Enum):
     MODEL = "model"
     TIMING = "timing"
     LAUNCH = "launch"
+    TIMELINE = "timeline"
 
 
 @cache

@@ -17,6 +17,7 @@ from warpstack.models.prediction import (
 
 if TYPE_CHECKING:
     from warpstack.models import mwp_cwp
+    from warpstack.models.details import STACK_DETAILS, stack_details
     from warpstack.models.frequency import CrispCounters, dvfs
     from warpstack.models.program_changes import PROGRAM_CHANGES, changes_that_apply, program_gains
     from warpstack.models.rooflines import roofline
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PROGRAM_CHANGES",
     "STACK_COMPONENTS",
+    "STACK_DETAILS",
     "CrispCounters",
     "Prediction",
     "application_totals",
@@ -37,17 +39,20 @@ __all__ = [
     "program_gains",
     "register",
     "roofline",
+    "stack_details",
     "unregister",
 ]
 
 _LAZY_EXPORTS = {
     "PROGRAM_CHANGES": "program_changes",
+    "STACK_DETAILS": "details",
     "CrispCounters": "frequency",
     "dvfs": "frequency",
     "mwp_cwp": "mwp_cwp",
     "program_gains": "program_changes",
     "changes_that_apply": "program_changes",
     "roofline": "rooflines",
+    "stack_details": "details",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _LAZY_EXPORTS)

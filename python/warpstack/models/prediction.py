@@ -102,6 +102,9 @@ class Prediction:
         `cpi` by cause, summing to it: ``base`` (issue), ``dep`` (arithmetic dependences), ``l1``,
         ``l2``, ``dram`` (memory latency that multithreading does not hide), ``mshr`` (waiting for
         MSHRs), ``noc`` and ``queue`` (waiting for NoC and DRAM bandwidth).
+    cpi_details
+        `cpi_stack` one level below (`warpstack.models.STACK_DETAILS`), summing to it; empty of models
+        other than ``closed_network``, which tell only the components apart.
     card_doubt
         Half the width of the range of `cycles`, as a logarithm, that guessed values of the GPU make; 0
         where nobody asked for it.
@@ -115,6 +118,7 @@ class Prediction:
     ipc: float
     cpi: float
     cpi_stack: dict[str, float]
+    cpi_details: dict[str, float] = field(default_factory=dict, repr=False)
     card_doubt: float = field(default=0.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +128,7 @@ class Prediction:
     def _computed(cls, **values: Any) -> Prediction:
         """Return one without the checks, which take longer than a model."""
         made = object.__new__(cls)
-        vars(made).update(values)
+        vars(made).update({"cpi_details": {}, **values})
         return made
 
     def _repr_html_(self) -> str:
@@ -312,6 +316,9 @@ def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:
     waits, slower = _limits(cpi, cycles, busy, ended)
     stack = {part: value * slower for part, value in cpi_stack.items()}
     stack["dep"] = (dep + waits) * slower
+    details = {name: value * slower for name, value in result.get("cpi_details", {}).items()}
+    if details:
+        details["units"] += waits * slower
     cycles = busy * slower
     return Prediction._computed(
         model=model,
@@ -322,6 +329,7 @@ def _evaluated(profile: IntervalProfile, gpu: Gpu, model: str) -> Prediction:
         ipc=instructions / cycles,
         cpi=(cpi + waits) * slower,
         cpi_stack=stack,
+        cpi_details=details,
     )
 
 
@@ -551,8 +559,9 @@ def predict(
         (nine of ten measured times of kernels of this kind lie between them), ``launch_us`` (of these),
         ``ipc``, ``cpi``, the stack ``cpi_base`` to ``cpi_queue`` (see `Prediction`), ``reason`` (the
         change of the GPU that would gain most, in words) and ``gain`` (its speed-up; NaN where none was
-        tried: for samples, with a `client`, and by ``interval_simulation``), ``initial_l2`` (the share of
-        L2's lines that strangers had written before the first launch), ``profiler``, and the provenance
+        tried: for samples of launches and blocks, with a `client`, and by ``interval_simulation``),
+        ``initial_l2`` (the share of L2's lines that strangers had written before the first launch),
+        ``profiler``, and the provenance
         ``trace_digest``, ``gpu_digest``, ``version``. `warpstack.models.application_totals` adds
         kernels up. Unless ``sample_sms`` is 1, ``ipc_low`` and ``ipc_high`` (the ends of an interval of
         95 % confidence) and ``sampled_sms`` (how many were simulated; 0: all) come after ``ipc``.
@@ -594,10 +603,13 @@ def predicted_rows(
     progress: bool = False,
     memo: Recent | None = None,
     reasons: bool = False,
+    details: list[dict[str, float]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
-    With `reasons` they have ``reason`` and ``gain``, which say nothing for samples and with a `client`.
+    With `reasons` they have ``reason`` and ``gain``, which say nothing for samples of launches and blocks and
+    with a `client`.
+    `details` takes the `Prediction.cpi_details` of each row; it stays empty for samples and with a `client`.
     `memo` keeps the representative warps and what the caches did where all SMs were simulated, for whoever
     asks why.
     """
@@ -637,10 +649,15 @@ def predicted_rows(
         )
         return untried(rows)
     if share != 1:
-        return untried(_sampled_rows(pipeline, gpu, wanted, share, options, progress))
+        evaluators = Evaluators(prediction_of, cycles_on)
+        of_sample = Seeker(pipeline, gpu, wanted, evaluators, with_caches=False)
+        sampled = _sampled_rows(
+            pipeline, gpu, wanted, share, options, progress, of_sample if reasons else None
+        )
+        return _with_reasons(sampled, wanted, of_sample) if reasons else sampled
     settings = settings_of(options)
     rows = []
-    evaluators = Evaluators(prediction_of, _cycles_on)
+    evaluators = Evaluators(prediction_of, cycles_on)
     seeker = Seeker(pipeline, gpu, wanted, evaluators) if reasons else None
     # Launches differ in length: the time left is about right if it is counted in instructions.
     total = sum(kernel.num_instructions for kernel in pipeline.kernels)
@@ -650,6 +667,8 @@ def predicted_rows(
         for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
             predictions = _evaluate_each(gpu, tuple(wanted), found)
             for one in predictions:
+                if details is not None:
+                    details.append(one.cpi_details)
                 values = values_of_row(one, gpu, profiler)
                 rows.append(row(found.kernel, gpu, one.model, values, settings))
             if seeker is not None:
@@ -659,9 +678,7 @@ def predicted_rows(
     return rows if seeker is None else _with_reasons(rows, wanted, seeker)
 
 
-def _cycles_on(
-    profile: IntervalProfile, gpus: Sequence[Gpu], model: str
-) -> npt.NDArray[np.float64]:
+def cycles_on(profile: IntervalProfile, gpus: Sequence[Gpu], model: str) -> npt.NDArray[np.float64]:
     """Return the cycles of a launch on GPUs that differ only in what the models read."""
     return evaluate_all([profile], gpus, model)["cycles"][:, 0]
 
@@ -728,9 +745,14 @@ def _sampled_rows(
     sampling: Sampling,
     options: Options,
     progress: bool,
+    seeker: Seeker | None,
 ) -> list[dict[str, Any]]:
+    def see(number: int, found: Found, predictions: Sequence[Prediction]) -> None:
+        if seeker is not None:
+            seeker.see(number, found, {one.model: one.cycles for one in predictions})
+
     sampled = sampled_predictions(
-        pipeline, gpu, models, sampling, doubted_prediction, needs_of(models)
+        pipeline, gpu, models, sampling, doubted_prediction, needs_of(models), see
     )
 
     def of_sample(model: str, sampled_sms: int) -> dict[str, Any]:

@@ -27,6 +27,10 @@ PROGRAM_CHANGES = {
     "no_divergence": "threads that take the same way are in the same warps",
     "combined_atomics": "lanes that change the same word are added up in their warp first",
     "private_atomics": "each thread block adds up in shared memory first",
+    "kept_in_block": "each thread block keeps in shared memory what it loads again",
+    "kept_in_registers": "what an instruction loads or stores time after time stays in a register",
+    "register_tiles": "threads make 4 x 4 results each of what they load from shared memory",
+    "cheap_division": "quotients and remainders of integers are shifts and masks",
     "no_dependencies": "no instruction waits for the result of another",
     "no_barriers": "warps of a thread block do not wait for each other",
     "free_occupancy": "registers and shared memory do not limit the thread blocks of an SM",
@@ -63,8 +67,16 @@ def _blocks_of_whole_waves(kernel: KernelTrace, gpu: Gpu) -> int:
     return 0 if blocks == kernel.num_blocks or kernel.num_missing_blocks else blocks
 
 
-def _applying(kernel: KernelTrace, gpu: Gpu, rows: list[int] | None) -> list[str]:
-    room = pd.DataFrame(kernel._core.room_for_changes())
+def room_of(kernel: KernelTrace) -> pd.DataFrame:
+    """Return what each row of `KernelTrace.instructions` would have to gain, as the core counts it."""
+    return pd.DataFrame(kernel._core.room_for_changes())
+
+
+def applying(
+    kernel: KernelTrace, gpu: Gpu, rows: list[int] | None, room: pd.DataFrame | None = None
+) -> list[str]:
+    """Return `changes_that_apply` to one kernel, whose `room_of` may be known."""
+    room = room_of(kernel) if room is None else room
     if rows is not None:
         room = room.loc[sorted(set(rows))]
     total = room.sum()
@@ -77,6 +89,10 @@ def _applying(kernel: KernelTrace, gpu: Gpu, rows: list[int] | None) -> list[str
         "no_divergence": total["partial"] > many and kernel.warps_per_block > 1,
         "combined_atomics": total["meeting_lanes"] > many,
         "private_atomics": total["atomics"] > many,
+        "kept_in_block": total["again"] > _LEAST_SHARE * kernel._core.num_sectors,
+        "kept_in_registers": total["held"] > many,
+        "register_tiles": total["tiled"] > many,
+        "cheap_division": total["divisions"] > many,
         "no_dependencies": True,
         "no_barriers": total["waits"] > _LEAST_BARRIERS * instructions,
         "free_occupancy": rows is None and occupancy(kernel, gpu)["limit"] in _FREE_LIMITS,
@@ -93,8 +109,11 @@ def changes_that_apply(
 
     They are those of at least one kernel: where 1 % of the sectors are beyond the least that the lanes'
     bytes need (``coalesced``); where neighbouring rows of an array lie a multiple of 512 bytes apart
-    (``padded_pitch``); where passes through shared memory, executions with a part of the lanes, lanes of
-    atomics that meet, and atomics are 1 % of the instructions, and barriers 0.1 %; where registers or
+    (``padded_pitch``); where 1 % of the sectors were loaded by the same block before
+    (``kept_in_block``); where passes through shared memory, executions with a part of the lanes, lanes of
+    atomics that meet, atomics, accesses that repeat the one before,
+    loads of shared memory beyond every fourth, and instructions of divisions beyond
+    one for each are 1 % of the instructions, and barriers 0.1 %; where registers or
     shared memory limit occupancy, and where the last wave is not full.
 
     Parameters
@@ -113,7 +132,7 @@ def changes_that_apply(
     """
     one = as_gpu(gpu)
     chosen = _rows_of(app, rows)
-    found = {change for kernel in _kernels(app) for change in _applying(kernel, one, chosen)}
+    found = {change for kernel in _kernels(app) for change in applying(kernel, one, chosen)}
     return [change for change in PROGRAM_CHANGES if change in found]
 
 
@@ -142,6 +161,28 @@ def _variant(kernel: KernelTrace, change: str, gpu: Gpu, rows: list[int] | None)
         return _Variant(kernel)
     core = kernel._core.launch_of_blocks(range(blocks), default_budget())
     return _Variant(KernelTrace(core), kernel.num_blocks / blocks)
+
+
+def gains_of(
+    kernel: KernelTrace,
+    gpu: Gpu,
+    model: str,
+    tried: Iterable[tuple[str, list[int] | None]],
+    before: float | None = None,
+) -> list[float]:
+    """Return the speed-ups of changes of some rows each, as `program_gains` finds them with a model.
+
+    `before` are the model's cycles of the kernel alone, where they are known.
+    """
+
+    def cycles_of(variant: _Variant) -> float:
+        (row,) = predicted_rows(variant.kernel, gpu, [model], Options())
+        return float(row["cycles"]) * variant.times
+
+    after = [cycles_of(_variant(kernel, change, gpu, rows)) for change, rows in tried]
+    if after and before is None:
+        before = cycles_of(_Variant(kernel))
+    return [(before or 0.0) / cycles for cycles in after]
 
 
 @checked

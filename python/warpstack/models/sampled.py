@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from warpstack.hardware.description import Gpu
@@ -44,20 +45,25 @@ def sampled_predictions(
     sampling: Sampling,
     evaluate: Evaluate[P],
     needs: Needs,
+    see: Callable[[int, Found, list[P]], None] | None = None,
 ) -> Iterator[tuple[int, list[tuple[P, float, float]]]]:
     """Yield for each kernel how many SMs were simulated (0: all), and predictions with bounds of IPC.
 
     Interval simulation always has all of them.
     With ``auto`` the sample grows to what makes the interval of each model's IPC narrow enough, or to
     all SMs. Later launches of a kernel begin with the share that the one before needed.
+    `see` is told the number of each kernel, what was found in the end, and the predictions.
     """
     options = pipeline.options
     launches: Iterable[SimulatedLaunch | None] = (
         pipeline.simulated(gpu) if needs.simulation else [None] * len(pipeline.kernels)
     )
     if not needs.profiles:
-        for kernel, simulated in zip(pipeline.kernels, launches, strict=True):
-            one_each = [evaluate(Found(kernel, simulated=simulated), gpu, m) for m in models]
+        for number, (kernel, simulated) in enumerate(zip(pipeline.kernels, launches, strict=True)):
+            alone = Found(kernel, simulated=simulated)
+            one_each = [evaluate(alone, gpu, model) for model in models]
+            if see is not None:
+                see(number, alone, one_each)
             yield 0, [(one, one.ipc, one.ipc) for one in one_each]
         return
     system = MemorySystem(gpu, access_order=options.access_order, initial_l2=options.written_share)
@@ -69,7 +75,8 @@ def sampled_predictions(
         share = needed.get(kernel.name, FIRST_SHARE) if isinstance(sampling, str) else sampling
         while True:
             memory = system.run(kernel, observe=observed, sample_sms=share)
-            found = _with_bounds(pipeline, number, gpu, memory, simulated, models, evaluate)
+            of_sample = Found(kernel, memory, pipeline.interval(number, gpu, memory), simulated)
+            found = _with_bounds(pipeline, number, gpu, of_sample, models, evaluate)
             widest = max((high - low) / (2 * one.ipc) for one, low, high in found)
             if widest <= TOLERANCE or sampling != "auto" or not system.undo_sampled():
                 break
@@ -77,6 +84,8 @@ def sampled_predictions(
             share = max(2 * share, share * (widest / TOLERANCE) ** 2)
             share = share if share <= MOST_SHARE else 1
         needed[kernel.name] = share
+        if see is not None:
+            see(number, of_sample, [one for one, *_ in found])
         yield memory.sampled_sms, found
 
 
@@ -84,19 +93,14 @@ def _with_bounds(
     pipeline: Pipeline,
     number: int,
     gpu: Gpu,
-    memory: MemoryProfile,
-    simulated: SimulatedLaunch | None,
+    of_sample: Found,
     models: Sequence[str],
     evaluate: Evaluate[P],
 ) -> list[tuple[P, float, float]]:
     """Return a kernel's predictions with bounds of their IPC: an interval of 95 % confidence."""
-
-    def predictions(caches: MemoryProfile) -> list[P]:
-        profile = pipeline.interval(number, gpu, caches)
-        found = Found(pipeline.kernels[number], caches, profile, simulated)
-        return [evaluate(found, gpu, model) for model in models]
-
-    best = predictions(memory)
+    memory = of_sample.memory
+    assert memory is not None
+    best = [evaluate(of_sample, gpu, model) for model in models]
     if not memory.sampled_sms:
         return [(one, one.ipc, one.ipc) for one in best]
     ends = []
@@ -104,7 +108,9 @@ def _with_bounds(
         bound = MemoryProfile(
             memory._core.bound(sign), memory.kernel, gpu, memory.access_order, memory.initial_l2
         )
-        ends.append([one.ipc for one in predictions(bound)])
+        profile = pipeline.interval(number, gpu, bound)
+        found = replace(of_sample, memory=bound, profile=profile)
+        ends.append([evaluate(found, gpu, model).ipc for model in models])
     return [
         (one, one.ipc, one.ipc)
         if model == interval_simulation.NAME

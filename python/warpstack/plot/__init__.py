@@ -11,6 +11,7 @@ from warpstack.plot.design_space import (
     speedup,
 )
 from warpstack.plot.frequency import dvfs
+from warpstack.plot.operations import operations
 from warpstack.plot.roofline import roofline
 from warpstack.plot.sliders import explore
 from warpstack.plot.stack_distances import stack_distances
@@ -29,6 +30,7 @@ __all__ = [
     "errors",
     "explore",
     "heat_map",
+    "operations",
     "pareto",
     "roofline",
     "scatter",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from warpstack._util.checked import checked
 from warpstack.errors import InputError
+from warpstack.hardware.doubt import RANGE
 from warpstack.plot import sheet
 from warpstack.plot.components import COLOURS, HATCHES, LABELS
 from warpstack.plot.looks import look
@@ -258,7 +259,7 @@ def checked_rows(
     numeric = [*numbers, *STACK]
     require(predictions, [*needed, *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")
-    bars = ("ipc_low", "ipc_high")  # only of samples
+    bars = ("ipc_low", "ipc_high", *RANGE)  # the first two only of samples
     table = checked_table("predictions", predictions, numbers=numeric, perhaps=bars, texts=texts)
     return table.reset_index(drop=True)
 

@@ -16,12 +16,21 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import FlushChanges, Options, options_of
 from warpstack.errors import not_one_of
-from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import times
 from warpstack.interval.profile import IntervalProfile
 from warpstack.models.pipeline import Found, Pipeline
 from warpstack.models.prediction import needs_of, prediction_of
-from warpstack.reporting.advice import advice_for, may_be_used_again
+from warpstack.models.program_changes import room_of
+from warpstack.reporting.advice import (
+    OF_LAUNCH,
+    Advice,
+    Suggestion,
+    advise,
+    for_launch,
+    for_line,
+    with_room,
+)
 from warpstack.reporting.row_counts import instruction_counts
 from warpstack.tables import STACK_COMPONENTS, result_table
 from warpstack.timing.simulation import SimulationResult
@@ -31,12 +40,17 @@ from warpstack.traces.trace import App, KernelTrace, distinct_names, warn_of_sam
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["NOBODY", "WRITTEN_BACK", "costliest", "lines", "lines_and_instructions"]
+__all__ = ["LAUNCH", "NOBODY", "WRITTEN_BACK", "costliest", "lines", "lines_and_instructions"]
 
 #: Line of the cycles in which no warp waited for anything.
 NOBODY = -1
 #: Line of the bytes that L2 writes to DRAM, mostly when it gives up dirty lines, whoever wrote them.
 WRITTEN_BACK = -2
+#: Line of the advice that concerns the launch as a whole; there only if there is some.
+LAUNCH = -3
+
+#: A line that has less of all of these is not asked what would help it.
+_HOT = 0.05
 
 #: What `lines` takes for ``inlined``.
 Inlined = Literal["own", "caller"]
@@ -101,8 +115,8 @@ def lines(
         One row per kernel and line, in order of files and lines: ``kernel``, ``name`` (with template
         arguments where kernels would else have the same), ``file`` (as the compiler names it; empty:
         unknown), ``source_line`` (0: unknown; -1: cycles in which no warp waited for anything; -2: what
-        L2 writes to DRAM); ``executions`` (warp instructions)
-        and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
+        L2 writes to DRAM; -3: the launch as a whole, where there is advice for it); ``executions`` (warp
+        instructions) and ``active_lanes`` (mean); of accesses through the caches ``sectors_per_access``,
         ``least_sectors_per_access``, ``l1_hit_rate`` (of requests of loads), ``l2_hit_rate``,
         ``dram_bytes`` (fetched for the line); ``bank_conflicts`` of shared memory; ``share`` of the
         cycles that the line causes, and ``time_us``, as much of the launch's time (simulated, or
@@ -114,7 +128,11 @@ def lines(
         ``for_base`` to ``for_queue`` at the line of the load that it waited for. ``model_cpi_base`` to
         ``model_cpi_queue`` are the model's. Each set sums to the CPI stack of the launch, and
         ``dram_bytes`` to what `warpstack.simulate_caches` counts.
-        ``advice`` says what would help, a line of text each, or is empty. ``initial_l2`` is the share of
+        ``advice`` says what would help, a line of text each with how much faster the launch would be, or
+        is empty; ``changes`` has the key of `warpstack.models.PROGRAM_CHANGES` that each stands for,
+        and ``gain`` is the largest of these speed-ups, or NaN: what `model` says of the change
+        of this line alone, as `warpstack.models.program_gains` does, 1.05 at least. Asked are lines with
+        5 % of the cycles, instructions or sectors. ``initial_l2`` is the share of
         L2's lines that strangers had written before the first launch.
 
     Raises
@@ -192,10 +210,6 @@ def lines_and_instructions(
             counts[f"model_cpi_{part}"] = stack[part] * weight
         moved = memory.totals["dram_read_sectors"] + memory.totals["dram_write_sectors"]
         counts["fetched_sectors"] = _fetched(kernel, counts, memory.totals["dram_read_sectors"])
-        counts["cold_dram_requests"] = counts["load_dram_requests"]
-        if number and not flush_l2 and may_be_used_again(counts):
-            (cold,) = Pipeline(kernel, Options()).memory(target)
-            counts["cold_dram_requests"] = instruction_counts(kernel, cold)["load_dram_requests"]
         counts = _with_row(
             counts, WRITTEN_BACK, fetched_sectors=moved - int(counts["fetched_sectors"].sum())
         )
@@ -208,10 +222,15 @@ def lines_and_instructions(
             places[row].own if row >= 0 else ("", row) for row in counts.index
         ]
         counts["inlined_at"] = [places[row].text if row >= 0 else "" for row in counts.index]
+        is_known = number == 0 and initial_l2 is None and not kernel.is_sampled
+        advised = _advised(
+            kernel, target, model, counts, float(prediction.cycles) if is_known else None
+        )
         for found, keys in ((tables, []), (instructions, ["pc", "opcode", "inlined_at"])):
             of_kernel = _table(
                 kernel, names[number], counts, ["file", "source_line", *keys], time_us
             )
+            of_kernel = _with_advice(of_kernel, advised, counts)
             if found is tables:
                 of_kernel = _with_calls(of_kernel, _inclusive_shares(counts, places), time_us)
             found.append(of_kernel.assign(initial_l2=options.written_share))
@@ -233,6 +252,87 @@ class _Place(NamedTuple):
     calls: tuple[tuple[str, int], ...]
     #: The calls as text, innermost first.
     text: str
+
+
+class _Advised(NamedTuple):
+    """What helps a kernel."""
+
+    #: By file and line.
+    lines: dict[tuple[str, int], list[Advice]]
+    launch: list[Advice]
+    #: What the counters of each row of `KernelTrace.instructions` support, of those lines.
+    rows: dict[int, set[str]]
+
+
+def _advised(
+    kernel: KernelTrace, gpu: Gpu, model: str, counts: pd.DataFrame, before: float | None
+) -> _Advised:
+    """Return what would help the hot lines of a kernel, and the kernel as a whole."""
+    room = room_of(kernel)
+    own = with_room(counts.iloc[: len(room)], room, kernel)  # rows of no instruction come last
+    x, y, z = kernel.block
+    threads = x * y * z / kernel.warps_per_block
+    own["cost"] = own[_FOR_PARTS if "for_base" in own else _MODEL_PARTS].sum(axis=1)
+    numbers = own.select_dtypes("number").columns.drop("source_line", errors="ignore")
+    weights = ["cost", "executions", "sectors"]
+    least = _HOT * own[weights].sum()
+    wanted: dict[Any, tuple[Sequence[int] | None, Sequence[Suggestion]]] = {}
+    for place, rows in own.groupby(["file", "source_line"], sort=True).groups.items():
+        line = own[numbers].loc[rows].sum()
+        for whole in OF_LAUNCH:
+            line[whole] = own[whole].iloc[0]
+        if (line[weights] < least).all():
+            continue
+        found = for_line(line, threads)
+        if found:
+            wanted[place] = ([int(row) for row in rows], found)
+    found = for_launch(kernel, gpu)
+    if found:
+        wanted[None] = (None, found)
+    given = advise(kernel, gpu, model, room, wanted, before)
+    supported = {
+        row: {one.change for one in for_line(own[numbers].loc[[row]].sum(), threads)}
+        for place, advice in given.items()
+        if place is not None and advice
+        for row in wanted[place][0] or ()
+    }
+    launch = given.pop(None, [])
+    return _Advised(given, launch, supported)
+
+
+def _with_advice(table: pd.DataFrame, advised: _Advised, counts: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of lines or instructions with ``advice`` and ``gain``, and that of the launch."""
+    table = table.copy()
+    found = []
+    rows_of: dict[tuple[str, int, str], list[int]] = {}
+    if "pc" in table:
+        keys = zip(counts["pc"], counts["opcode"], counts["inlined_at"], strict=True)
+        for row, key in zip(counts.index, keys, strict=True):
+            rows_of.setdefault(key, []).append(row)
+    for row in table.to_dict("records"):
+        advice = advised.lines.get((row["file"], row["source_line"]), [])
+        if "pc" in table:
+            changes: set[str] = set()
+            for number in rows_of[row["pc"], row["opcode"], row["inlined_at"]]:
+                changes |= advised.rows.get(number, set())
+            advice = [one for one in advice if one.change in changes]
+        found.append(advice)
+    if advised.launch:
+        texts = [column for column in table if table[column].dtype == object]
+        added: dict[Any, Any] = dict.fromkeys(table.columns, 0)
+        added |= dict.fromkeys(texts, "") | dict.fromkeys(_RATIOS, np.nan)
+        added |= {name: table[name].iloc[0] for name in ("kernel", "name")}
+        added["source_line"] = LAUNCH
+        if "pc" in table:
+            added["pc"] = -1
+        first = pd.DataFrame([added], columns=table.columns).astype(table.dtypes)
+        # Files without a name come first, and of these the lowest line.
+        table = pd.concat([first, table], ignore_index=True)
+        found.insert(0, advised.launch)
+    table["advice"] = ["\n".join(map(str, advice)) for advice in found]
+    table["changes"] = ["\n".join(one.change for one in advice) for advice in found]
+    table["gain"] = [max((one.gain for one in advice), default=np.nan) for advice in found]
+    return table
 
 
 def _places(kernel: KernelTrace, inlined: Inlined) -> list[_Place]:
@@ -278,9 +378,10 @@ def _with_calls(
         added[["kernel", "name"]] = table[["kernel", "name"]].iloc[0].tolist()
         added["file"] = [file for file, _ in absent]
         added["source_line"] = [line for _, line in absent]
-        added["advice"] = ""
+        added[["advice", "changes"]] = ""
         for column in _RATIOS:
             added[column] = np.nan
+        added["gain"] = np.nan
         table = pd.concat([table, added], ignore_index=True)
         table = table.sort_values(["file", "source_line"], ignore_index=True)
         own = list(zip(table["file"], table["source_line"], strict=True))
@@ -349,9 +450,6 @@ def _table(
     sums = counts.groupby(keys, sort=True)[numbers].sum().reset_index()
     cost = _FOR_PARTS if "for_base" in sums else _MODEL_PARTS
     total = float(sums[cost].to_numpy().sum())
-    warps = kernel.warps_per_block
-    x, y, z = kernel.block
-    threads = x * y * z / warps
     table = pd.DataFrame(
         {
             "kernel": kernel.launch_id,
@@ -374,5 +472,4 @@ def _table(
     for key in ("source_line", "pc"):
         if key in table:
             table[key] = table[key].astype(np.int64)
-    table["advice"] = ["\n".join(advice_for(line, threads)) for _, line in sums.iterrows()]
     return table

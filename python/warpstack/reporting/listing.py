@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpstack._util.lazy import pandas as pd
-from warpstack.reporting.lines import NOBODY, WRITTEN_BACK, costliest
+from warpstack.reporting.lines import LAUNCH, NOBODY, WRITTEN_BACK, costliest
 from warpstack.reporting.source_text import Sources, short_names
 from warpstack.tables import STACK_COMPONENTS
 
@@ -235,6 +235,7 @@ def _summary(
     table: pd.DataFrame, sources: Sources, names: dict[str, str], width: int | None
 ) -> list[str]:
     text = ["The lines that cost most:"]
+    whole = table[table["source_line"] == LAUNCH]
     for row in costliest(table).to_dict("records"):
         line = int(row["source_line"])
         code = sources.code(row["file"], line).strip()
@@ -246,5 +247,9 @@ def _summary(
         why = f", mostly {waits}" if waits else ""
         text.append(_clipped(f"  {name}: {row['share']:.1%} of the cycles{why}  {code}", width))
         for one in row["advice"].splitlines():
+            text.extend(_wrapped(one, width))
+    for advice in whole["advice"]:
+        text.append("  The launch as a whole:")
+        for one in advice.splitlines():
             text.extend(_wrapped(one, width))
     return text

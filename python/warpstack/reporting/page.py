@@ -30,7 +30,7 @@ from warpstack.models.prediction import (
 )
 from warpstack.models.rooflines import roofline
 from warpstack.reporting.drawing import area_chart, legend, stacked_bars
-from warpstack.reporting.lines import costliest, lines_and_instructions
+from warpstack.reporting.lines import LAUNCH, costliest, lines_and_instructions
 from warpstack.reporting.listing import (
     ROWS_WITHOUT_LINE,
     has_inlined,
@@ -256,6 +256,9 @@ def _summary(
         items.append(
             f"<li><b>{name}</b> causes {row['share']:.0%} of the cycles.{code}{advice}</li>"
         )
+    for whole in own[own["source_line"] == LAUNCH]["advice"]:
+        advice = "<br>".join(escape(one) for one in whole.splitlines())
+        items.append(f"<li><b>The launch as a whole</b><br>{advice}</li>")
     return f"<p>{escape(' '.join(text))}</p><ol>{''.join(items)}</ol>"
 
 

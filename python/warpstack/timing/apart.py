@@ -30,6 +30,7 @@ class ResultValues:
     sm_cycles: int
     l1_size_bytes: int
     slots: dict[str, float]
+    details: dict[str, float]
     store_slots: float
     critical_cycles: float
     misses: int

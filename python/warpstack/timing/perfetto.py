@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from warpstack._util.arguments import printable
-from warpstack._util.files import write_file
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.output_file import MADE_BY
+from warpstack._util.trace_events import named_process, write_events
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.traces.trace import KernelTrace
@@ -55,7 +51,7 @@ def timeline_events(
     micro = 1e-3 / gpu.clock_ghz
     events: list[dict[str, Any]] = []
     for process, name in ((_GPU, gpu.title), (_FIRST_SM, "SM 0")):
-        events.append({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
+        events += named_process(process, name)
     events.append(
         {
             "ph": "X",
@@ -114,22 +110,5 @@ def write_timeline(
     totals: Mapping[str, float],
 ) -> None:
     """Write the timeline of a simulation; see `SimulationResult.to_perfetto`."""
-    document = {
-        "otherData": {
-            "generator": MADE_BY,
-            "kernel": kernel.name,
-            "gpu": gpu.title,
-            "digest": kernel.digest,
-        },
-        "displayTimeUnit": "ns",
-        "traceEvents": timeline_events(table, cycles, kernel, gpu, totals),
-    }
-    data = json.dumps(document, separators=(",", ":")).encode()
-    if path.suffix == ".gz":
-        data = gzip.compress(data, mtime=0)
-    try:
-        write_file(path, data)
-    except OSError as error:
-        raise InputError(
-            f"{printable(path)}: the timeline cannot be written: {error.strerror or error}"
-        ) from None
+    about = {"kernel": kernel.name, "gpu": gpu.title, "digest": kernel.digest}
+    write_events(path, timeline_events(table, cycles, kernel, gpu, totals), about)

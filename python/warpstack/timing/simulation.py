@@ -144,6 +144,13 @@ class SimulationResult:
         return {part: count / total * self.cpi if total else 0.0 for part, count in slots.items()}
 
     @cached_property
+    def cpi_details(self) -> dict[str, float]:
+        """`cpi_stack` one level below (`warpstack.models.STACK_DETAILS`); sums to `cpi`."""
+        slots = self._core.details
+        total = sum(slots.values())
+        return {name: count / total * self.cpi if total else 0.0 for name, count in slots.items()}
+
+    @cached_property
     def miss_latency(self) -> pd.DataFrame:
         """Latency of the loads' L1 misses, from issue to the data's arrival, by part.
 

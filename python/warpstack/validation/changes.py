@@ -6,7 +6,7 @@ which resource pays, and how much: speedups under changes test that, where CPI s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,17 @@ from warpstack._util.options import Options, StageChanges, options_of
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, not_a, shown
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
-from warpstack.models.pipeline import Pipeline, Recent
-from warpstack.models.prediction import model_list, needs_of, prediction_of, warn_of_unread
+from warpstack.models.pipeline import Found, Pipeline, Recent
+from warpstack.models.prediction import (
+    cycles_on,
+    model_list,
+    needs_of,
+    prediction_of,
+    warn_of_unread,
+)
 from warpstack.models.reasons.gains import launches_on
-from warpstack.models.reasons.resources import changed_gpus
+from warpstack.models.reasons.pairs import MODEL, best_pair_of
+from warpstack.models.reasons.resources import changed_gpus, pair_name
 from warpstack.tables import checked_table, require
 from warpstack.timing import simulation
 from warpstack.traces.trace import App, KernelTrace, warn_of_samples
@@ -68,7 +75,8 @@ def what_if(
         better by two, as far as its range goes, with all fields that belong to it: those from which
         `warpstack.predict` takes its reasons (``docs/explanation/reasons.md``). For the models, the accesses
         then keep their order and hits, except where the change is one of the caches; what you give
-        yourself is predicted as `warpstack.predict` does.
+        yourself is predicted as `warpstack.predict` does. Where ``closed_network`` finds that none of them
+        gains anything, but two together do, that pair is a change, too.
     simulate
         Simulate the GPU with each change, too. That takes as long as `warpstack.simulate` for the
         GPU as it is and once more for each change.
@@ -114,12 +122,9 @@ def what_if(
     whole = app if isinstance(app, App) else App(pipeline.kernels)
     cycles: dict[tuple[str, str], float] = {}
     with progress_bar(progress, len(gpus), "trying changes", "change") as bar:
-        for change, one in gpus.items():
-            needs = needs_of(wanted)
-            if changes is None and change != BASELINE:
-                launches = launches_on(pipeline, start, one, change, needs)
-            else:
-                launches = pipeline.all_found(one, needs)
+        needs = needs_of(wanted)
+
+        def ask(change: str, one: Gpu, launches: Sequence[Found]) -> None:
             for model in wanted:
                 said = [prediction_of(found, one, model) for found in launches]
                 cycles[model, change] = sum(prediction.cycles for prediction in said)
@@ -130,6 +135,26 @@ def what_if(
                 total = float(sum(result.cycles for result in results))
                 cycles[simulation.MODEL_NAME, change] = total
             bar.update(1)
+
+        for change, one in gpus.items():
+            if changes is None and change != BASELINE:
+                ask(change, one, launches_on(pipeline, start, one, change, needs))
+            else:
+                ask(change, one, pipeline.all_found(one, needs))
+        if changes is None and MODEL in wanted:
+            with_each = {change: cycles[MODEL, change] for change in others}
+            of_pair = best_pair_of(
+                pipeline,
+                start,
+                others,
+                with_each | {"": cycles[MODEL, BASELINE]},
+                cycles_on,
+            )
+            if of_pair is not None:
+                pair, both = of_pair
+                gpus[pair_name(pair)] = both
+                launches = launches_on(pipeline, start, both, pair[0], needs)
+                ask(pair_name(pair), both, launches)
     name = whole.name if whole is app else pipeline.kernels[0].short_name
     rows = []
     for model in [*wanted, *([simulation.MODEL_NAME] if simulate else [])]:

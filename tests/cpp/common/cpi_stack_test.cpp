@@ -35,5 +35,27 @@ TEST(CpiStack, HasANameForEachComponentInOrder) {
   EXPECT_EQ(name_of(StackComponent::queue), "queue");
 }
 
+TEST(DetailedStack, SumsToTheComponents) {
+  DetailedStack<std::int64_t> details;
+  std::int64_t next = 1;
+  CpiStack<std::int64_t> expected;
+  for (const StackDetail detail : values_of<StackDetail>) {
+    details[detail] = next;
+    expected[component_of(detail)] += next;
+    next *= 2;
+  }
+  const CpiStack<std::int64_t> stack = details.stack();
+  for (const StackComponent component : values_of<StackComponent>) {
+    EXPECT_EQ(stack[component], expected[component]);
+    EXPECT_GT(stack[component], 0);
+  }
+  EXPECT_EQ(stack.sum(), next - 1);
+  EXPECT_EQ(component_of(StackDetail::bank_conflicts), StackComponent::dep);
+  EXPECT_EQ(component_of(StackDetail::tags), StackComponent::l1);
+  EXPECT_EQ(component_of(StackDetail::places), StackComponent::mshr);
+  EXPECT_EQ(component_of(StackDetail::atomics), StackComponent::noc);
+  EXPECT_EQ(component_of(StackDetail::dram_turnarounds), StackComponent::queue);
+}
+
 }  // namespace
 }  // namespace warpstack

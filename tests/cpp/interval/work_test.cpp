@@ -149,11 +149,13 @@ TEST(Demands, AtomicsOnOneWordAndTheHottestSlice) {
   counters.sectors = counters.l2_request_sectors = 1;
   memory.atomic_lanes = {32};
   memory.slice_turns = {0, 32};
+  memory.slice_crowding = 1.5;
   const ResourceDemands demands = demands_of(trace, memory);
   EXPECT_DOUBLE_EQ(demands.lsu_cycles, 32);
   EXPECT_DOUBLE_EQ(demands.write_requests, 32);
   EXPECT_DOUBLE_EQ(demands.write_bytes, 32 * 32);
   EXPECT_DOUBLE_EQ(demands.hottest_slice_turns, 64);  // as if the other one got as many
+  EXPECT_DOUBLE_EQ(demands.crowded_slice_turns, 48);
 }
 
 TEST(Demands, SectorsOfAnAtomicHaveTheirOwnRequests) {

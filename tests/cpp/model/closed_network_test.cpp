@@ -106,6 +106,24 @@ TEST(ClosedNetworkModel, TheHottestSliceIsTheStation) {
   EXPECT_NEAR(run(demands, gpu).stack[StackComponent::noc], 7, 1e-6);
 }
 
+TEST(ClosedNetworkModel, CrowdedSlicesServeLessTogether) {
+  // Two slices take 400 cycles for the 800 requests of 100 warps, and 800 if all that are under way
+  // together ask the same one.
+  interval::ResourceDemands demands;
+  demands.write_requests = 8;
+  demands.slice_turns = demands.hottest_slice_turns = 8;
+  ModelParameters gpu = fast_gpu();
+  gpu.l2_requests_per_cycle = 2;
+  const double even = run(demands, gpu, 100).cycles;
+  EXPECT_GE(even, 400);
+  EXPECT_LT(even, 400 + 20);
+  demands.crowded_slice_turns = 7;  // fewer than those of the hottest
+  EXPECT_EQ(run(demands, gpu, 100).cycles, even);
+  demands.crowded_slice_turns = 16;
+  EXPECT_GE(run(demands, gpu, 100).cycles, 800);
+  EXPECT_LT(run(demands, gpu, 100).cycles, 800 + 20);
+}
+
 TEST(ClosedNetworkModel, NoSmEndsBeforeItsPortHasMovedWhatItReads) {
   // Two warps of an instruction, 32 bytes per cycle and port: a warp alone takes 10 + 5 cycles for
   // its 160 bytes. One SM reads 480 or 4800 bytes.

@@ -153,6 +153,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
   }
   memory.totals[memory::Total::dram_write_sectors] = random.whole(0, 500);
   memory.slice_turns = {random.real(0, 1000), random.real(0, 1000)};
+  memory.slice_crowding = random.chance(0.5) ? 1 : random.real(1, 2);
   if (random.chance(0.3)) memory.place_wait_cycles = {random.whole(0, 5000), random.whole(0, 5000)};
   return memory;
 }

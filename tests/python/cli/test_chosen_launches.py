@@ -9,7 +9,7 @@ from commands import runner
 from warpstack.cli import main
 from warpstack.cli.common import subject as subjects
 from warpstack.errors import InputError
-from warpstack.traces.trace import Launches, launches_of_text
+from warpstack.traces.launches import Launches, launches_of_text
 
 
 @pytest.fixture(scope="module")

@@ -38,10 +38,18 @@ COMMANDS = {
     "roofline": ["roofline", "app", "--plot"],
     "dvfs": ["dvfs", "app", "--clocks", "1", "--plot"],
     "timeline": ["simulate", "app", "--timeline"],
+    "program": ["timeline", "app", "--perfetto"],
+    "operations": ["timeline", "app", "--plot"],
     "sweep": ["sweep", "design.yaml", "-o"],
     "calibrate": ["calibrate", "--source", "-o"],
 }
-ENDINGS = {"report": ".html", "timeline": ".json.gz", "sweep": ".csv", "calibrate": ".cu"}
+ENDINGS = {
+    "report": ".html",
+    "timeline": ".json.gz",
+    "program": ".json",
+    "sweep": ".csv",
+    "calibrate": ".cu",
+}
 NAMES = {name: f"out{ENDINGS.get(name, '.png')}" for name in COMMANDS}
 
 

@@ -38,6 +38,8 @@ COMMANDS = [
     "lines app",
     "simulate app",
     "simulate app --timeline t.json",
+    "timeline app",
+    "timeline app --perfetto p.json",
     "roofline app",
     "dvfs app --clocks 1",
     "report app -o out.html",

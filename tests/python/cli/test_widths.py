@@ -30,6 +30,7 @@ CALLS = {
     "dvfs": ["dvfs app --clocks 1.2 0.8 --models mdm crisp"],
     "caches": ["caches app", "caches app --per-pc"],
     "simulate": ["simulate app", "simulate app --sample-cycles 1000"],
+    "timeline": ["timeline app", "timeline app --operations", "timeline app --what-if"],
     "info": ["info app", "info one", "info app --opcodes"],
     "workloads": ["workloads"],
     "gpus": ["gpus", "gpus v100-sxm2", "gpus --fields"],

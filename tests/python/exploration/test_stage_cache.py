@@ -240,6 +240,7 @@ def test_memory_profiles_come_back_from_words(kernel, gpu, observing):
     assert again.simulated_blocks == core.simulated_blocks
     assert again.num_observed == core.num_observed
     assert again.slice_turns == core.slice_turns
+    assert again.slice_crowding == core.slice_crowding
     assert again.slice_dram_sectors == core.slice_dram_sectors
     assert again.atomic_lanes == core.atomic_lanes
     assert again.place_wait_cycles == core.place_wait_cycles

@@ -12,8 +12,9 @@ from warpstack.hardware.stages import Stage, fields_of, values_of
 
 
 def test_the_simulation_reads_every_field():
-    """But for what comes on top of its cycles, how others count latencies, and what programs see."""
-    besides = fields_of(Stage.LAUNCH) | {"latency_counts", "compute_capability"}
+    """But for what is on top of its cycles or beside kernels, how others count, and what programs see."""
+    besides = fields_of(Stage.LAUNCH) | fields_of(Stage.TIMELINE)
+    besides |= {"latency_counts", "compute_capability"}
     assert fields_of(Stage.TIMING) | besides == set(ws.Gpu.fields())
 
 

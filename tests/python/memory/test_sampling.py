@@ -71,6 +71,7 @@ def test_equals_plain_definition(seed, changes):
             assert per_row[name][row] == pytest.approx(expected, abs=1), (row, name)
     assert profile._core.slice_turns == pytest.approx(system.slice_turns)
     assert profile._core.slice_dram_sectors == system.slice_dram_sectors
+    assert profile._core.slice_crowding == pytest.approx(system.slice_crowding, rel=1e-3)
     for name, expected in system.errors().items():
         assert profile.errors[name] == pytest.approx(expected, rel=3e-3), name
     for row, found in profile.errors_per_pc.iterrows():

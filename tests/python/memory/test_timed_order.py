@@ -37,6 +37,7 @@ def assert_same_in_time(profile, system, kernel):
     assert profile._core.place_wait_cycles == system.place_wait_cycles
     assert profile._core.slice_turns == system.slice_turns
     assert profile._core.slice_dram_sectors == system.slice_dram_sectors
+    assert profile._core.slice_crowding == pytest.approx(system.slice_crowding, rel=1e-3)
     assert profile._core.most_read_sectors == max(system.read_sectors.values(), default=0)
     lanes = [system.lanes.get(row, 0) for row in range(len(kernel.instructions))]
     assert profile._core.atomic_lanes == lanes

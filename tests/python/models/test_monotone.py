@@ -29,6 +29,7 @@ def predicted(recipe, gpu):
     for name in (
         "totals",
         "slice_turns",
+        "slice_crowding",
         "slice_dram_sectors",
         "place_wait_cycles",
         "most_read_sectors",

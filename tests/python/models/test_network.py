@@ -1,6 +1,7 @@
 """The closed network model against its plain definition, by hand, and against the bounds of the machine."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -23,6 +24,10 @@ MODEL = "closed_network"
 DEMANDS = (
     "loads",
     "lsu_cycles",
+    "tag_cycles",
+    "shared_cycles",
+    "conflict_cycles",
+    "atomic_turns",
     "read_misses",
     "misses_past_l1",
     "read_bytes",
@@ -39,6 +44,7 @@ DEMANDS = (
     "hit_bytes",
     "slice_turns",
     "hottest_slice_turns",
+    "crowded_slice_turns",
     "most_read_bytes",
     "place_wait_l2",
     "place_wait_dram",
@@ -110,10 +116,45 @@ def reference_latencies(kernel, memory):
     return _core.latencies(kernel._core, memory._core, machine_._core)
 
 
-def stalls_of(profile):
-    """Return the stalls of the representative warp, each by cause."""
+def row_waits_of(kernel, gpu):
+    """Return the share of each detail in waits for a row of the instruction table, beside memory."""
+    turns, needed, count = Counter(), Counter(), Counter()
+    table = kernel.instructions
+    for block, (_, warps) in enumerate(kernel.blocks()):
+        for warp in range(len(warps)):
+            columns = kernel.warp(block, warp)
+            for row, passes in zip(columns["memory_static"], columns["memory_count"], strict=True):
+                if table["space"][row] == "shared" and passes:
+                    turns[row] += int(passes)
+                    count[row] += 1
+    waits = {}
+    for row, (opcode, space, width) in enumerate(
+        zip(table["opcode"], table["space"], table["width"], strict=True)
+    ):
+        if opcode.startswith("BAR."):
+            waits[row] = {"barriers": 1.0}
+        elif space == "shared":
+            waits[row] = {"shared_memory": 1.0}
+            if count[row]:
+                needed = min(max(math.ceil(width / 4), 1) * count[row], turns[row])
+                cycles = gpu.shared_wavefront_cycles / count[row]
+                latency = gpu.shared_memory_latency - gpu.shared_wavefront_cycles
+                latency += turns[row] * cycles
+                conflicts = min((turns[row] - needed) * cycles / latency, 1)
+                waits[row] = {"shared_memory": 1 - conflicts, "bank_conflicts": conflicts}
+    return waits
+
+
+def stalls_of(profile, waits=()):
+    """Return the stalls of the representative warp, each by detail, as `waits` are for their rows."""
     columns = [profile.intervals[f"stall_{column}"] for column in ("dep", "l1", "l2", "dram")]
-    return [dict(zip(plain.CAUSES, row, strict=True)) for row in zip(*columns, strict=True)]
+    stalls = []
+    for cause, dep, *memory in zip(profile.intervals["cause_row"], *columns, strict=True):
+        stall = dict.fromkeys(plain.CAUSES, 0.0)
+        stall |= dict(zip(plain.CAUSES[1:], memory, strict=False))
+        shares = waits[cause] if cause in waits else {"arithmetic": 1.0}
+        stalls.append(stall | {detail: dep * share for detail, share in shares.items()})
+    return stalls
 
 
 def machine(**changes):
@@ -300,8 +341,9 @@ def test_equals_plain_definition(
         name: count / kernel.num_instructions
         for name, count in kernel._core.unit_instructions().items()
     }
-    cycles, stack = plain.predict(
-        expected, demands, stalls_of(profile), model_parameters(gpu), for_stores
+    stalls = stalls_of(profile, row_waits_of(kernel, gpu))
+    cycles, stack, details = plain.predict(
+        expected, demands, stalls, model_parameters(gpu), for_stores
     )
     prediction = ws.models.evaluate(profile, gpu, MODEL)
     assert prediction.cycles == pytest.approx(cycles, rel=1e-6)
@@ -309,11 +351,14 @@ def test_equals_plain_definition(
     assert prediction.cpi == pytest.approx(sum(stack.values()), rel=1e-6)
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=1e-9), part
+    for name in prediction.cpi_details:
+        value = details.get(name, 0)
+        assert prediction.cpi_details[name] == pytest.approx(value, rel=1e-6, abs=1e-9), name
     # The model alone, without the limits of all models: places are empty between two blocks, and
     # units take instructions now and then.
     slow = gpu.replace(block_replacement_ns=300.0, integer_interval=2, fp32_interval=4)
     parameters = model_parameters(slow)
-    cycles, _ = plain.predict(expected, demands, stalls_of(profile), parameters, for_stores)
+    cycles, *_ = plain.predict(expected, demands, stalls_of(profile), parameters, for_stores)
     alone = _core.evaluate(MODEL, profile._core_kernel(gpu, MODEL), slow._core)
     assert alone["cycles"] == pytest.approx(cycles, rel=1e-6)
 
@@ -341,6 +386,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "dram_imbalance": 1,
         "slice_turns": requests.sum() / n,
         "hottest_slice_turns": requests.sum() / n,
+        "crowded_slice_turns": requests.sum() / n,
     }
     moved = demands["read_bytes"] + demands["write_bytes"]
     demands["hit_bytes"] = max(moved - demands["dram_bytes"], 0)
@@ -368,7 +414,7 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
         "at_start": {(*population, wave.active_sms): 1},
         "instructions": n * wave.total_warps,
     }
-    cycles, stack = plain.predict(
+    cycles, stack, details = plain.predict(
         launch, demands | nothing, stalls_of(profile), model_parameters(gpu)
     )
     prediction = ws.models.evaluate(profile, gpu, MODEL)
@@ -378,6 +424,8 @@ def test_hand_made_profiles_equal_plain_definition(profile, gpu):
     for part, value in stack.items():
         assert prediction.cpi_stack[part] == pytest.approx(value, rel=1e-6, abs=rounding), part
     assert sum(prediction.cpi_stack.values()) == pytest.approx(prediction.cpi, rel=1e-9)
+    for name, value in details.items():
+        assert prediction.cpi_details[name] == pytest.approx(value, rel=1e-6, abs=rounding), name
 
 
 # --- by hand ------------------------------------------------------------------------------------

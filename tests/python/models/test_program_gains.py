@@ -28,7 +28,13 @@ def test_what_has_something_to_change(gpu):
     k.emit("STG.E", src=(2, 4), address=0x7100_0000 + k.thread_in_block * 4096)
     kernel = k.build()
     # 100 blocks of one at once on each of 4 SMs are whole waves.
-    expected = set(CHANGES) - {"full_last_wave"}
+    expected = set(CHANGES) - {
+        "full_last_wave",
+        "kept_in_block",
+        "kept_in_registers",
+        "cheap_division",
+        "register_tiles",
+    }
     assert set(ws.models.changes_that_apply(kernel, gpu)) == expected
     assert "full_last_wave" in ws.models.changes_that_apply(kernel, gpu.replace(num_sms=3))
     assert ws.models.changes_that_apply(kernel, gpu, rows=[1]) == [

@@ -10,6 +10,7 @@ from effort import rounds
 from warpstack.models.pipeline import Found, Pipeline
 from warpstack.models.prediction import prediction_of
 from warpstack.models.reasons.bounds import bounding_gpu
+from warpstack.models.reasons.pairs import best_pair
 from warpstack.models.reasons.resources import CHANGES, changed_fields, changed_gpus
 from warpstack.models.reasons.words import LEAST_GAIN, reason_of_sum, sentence
 
@@ -18,7 +19,10 @@ def table_of(app, gpu, models=("closed_network",), **how):
     """Return the speed-ups by model and change, in the words of the reasons."""
     found = ws.validation.what_if(app, gpu, models, simulate=False, **how)
     found = found[found["change"] != "baseline"]
-    words = [CHANGES[change].words for change in found["change"]]
+    words = [
+        " and ".join(CHANGES[one].words for one in change.split(" + "))
+        for change in found["change"]
+    ]
     return found.assign(words=words).set_index(["model", "words"])["speedup"]
 
 
@@ -131,6 +135,58 @@ def test_a_transpose_is_held_up_by_the_slices():
     assert gains[CHANGES["2 x NoC"].words] == pytest.approx(1, abs=0.03)
 
 
+class TestPairs:
+    @staticmethod
+    def gpu(share):
+        """Return a GPU whose NoC has this share of its DRAM's bandwidth."""
+        gpu = ws.gpu("pascal-mdm")
+        return gpu.replace(noc_bandwidth_gbs=share * gpu.dram_bandwidth_gbs, dram_row_bytes=0)
+
+    kernel = staticmethod(lambda: ws.patterns.stream(loads=4, blocks=1120, warps_per_block=8))
+
+    def test_resources_that_are_equally_busy_are_named_together(self):
+        """Reads alone keep the reply network at two thirds of DRAM's bandwidth as busy as DRAM."""
+        kernel, gpu = self.kernel(), self.gpu(0.68)
+        (row,) = ws.predict(kernel, gpu).to_dict("records")
+        words = [CHANGES[name].words for name in ("2 x DRAM bandwidth", "2 x NoC")]
+        assert row["reason"] == " and ".join(words)
+        gains = table_of(kernel, gpu)["closed_network"]
+        assert gains[row["reason"]] == pytest.approx(row["gain"], rel=1e-9)
+        assert row["gain"] > 1.8
+        assert gains.drop(row["reason"]).max() < 1.05
+        assert sentence(row["reason"], row["gain"], "noc").endswith(
+            f"{row['gain']:.2f} times faster, but neither alone gains more than 5 %"
+        )
+        changed = gpu.replace(
+            dram_bandwidth_gbs=2 * gpu.dram_bandwidth_gbs,
+            noc_bandwidth_gbs=2 * gpu.noc_bandwidth_gbs,
+            noc_sm_bytes_per_cycle=2 * gpu.noc_sm_bytes_per_cycle,
+        )
+        alone = ws.predict(kernel, changed)["cycles"][0]
+        assert row["cycles"] / alone == pytest.approx(row["gain"], rel=0.05)
+
+    def test_the_simulator_agrees(self):
+        table = ws.validation.what_if(self.kernel(), self.gpu(0.68))
+        pair = table[table["change"] == "2 x DRAM bandwidth + 2 x NoC"].set_index("model")[
+            "speedup"
+        ]
+        assert set(pair.index) == {"closed_network", "simulation"}
+        assert pair["simulation"] > 1.5
+
+    @pytest.mark.parametrize("share", [0.4, 1.5])
+    def test_where_one_change_gains_there_is_no_pair(self, share):
+        changes = ws.validation.what_if(self.kernel(), self.gpu(share), simulate=False)["change"]
+        assert not any(" + " in change for change in changes)
+
+    def test_changes_that_save_no_more_together_are_no_pair(self):
+        """Each saves 4 of 100 cycles alone."""
+        alone = {"a": 96.0, "b": 96.0}
+        assert best_pair(100, alone, {("a", "b"): 92.0}) is None
+        assert best_pair(100, alone, {("a", "b"): 97.0}) is None
+        assert best_pair(100, alone, {("a", "b"): 80.0}) == (("a", "b"), 1.25)
+        assert best_pair(100, {"a": 90.0, "b": 99.0}, {("a", "b"): 50.0}) is None
+
+
 class TestSentences:
     def test_nothing_gains(self):
         assert sentence("twice the SMs", 1.0, "base") == "nothing alone gains more than 3 %"
@@ -168,5 +224,9 @@ def test_no_change_of_the_caches_gains_more_than_its_bound(number):
         if CHANGES[name].moves_caches:
             bound = bounding_gpu(name, gpu, memory, is_first=True)
             (moved,) = pipeline.memory(changed)
+            if bound is None and name == "2 x SMs":
+                # L1 has nothing to gain: the hits are taken to stay as they are.
+                assert cycles(changed, memory) == pytest.approx(cycles(changed, moved), rel=0.03)
+                continue
             least = base if bound is None else cycles(bound, memory)
             assert least <= 1.001 * cycles(changed, moved), name

@@ -1,5 +1,7 @@
 """Predictions from a sample of the SMs against those from all."""
 
+import math
+
 import pytest
 
 import warpstack as ws
@@ -20,6 +22,32 @@ def test_the_rows_say_how_uncertain_ipc_is():
     exact = ws.predict(app, "pascal-mdm", MODELS)
     assert "ipc_low" not in exact
     assert rows["ipc"].tolist() == pytest.approx(exact["ipc"].tolist(), rel=0.02)
+
+
+def test_a_sample_has_the_reason_of_all_sms():
+    """Where that is not one of the caches, which may be the best of the strided one: a sample has none."""
+    app = ws.App([ws.patterns.stream(blocks=448), ws.patterns.strided(gs=32, blocks=112)])
+    rows = ws.predict(app, "pascal-mdm", MODELS, sample_sms=0.25)
+    assert rows["sampled_sms"].max() > 0
+    exact = ws.predict(app, "pascal-mdm", MODELS)
+    same = exact["reason"] != "twice the L1"
+    assert same.tolist() == [True, True, False, False]
+    assert rows["reason"][same].tolist() == exact["reason"][same].tolist()
+    assert rows["gain"][same].tolist() == pytest.approx(exact["gain"][same].tolist(), rel=0.05)
+    assert rows["gain"].isna().tolist() == [False, False, True, True]
+    assert rows["reason"][2] == ""
+
+
+def test_interval_simulation_has_its_reasons_from_what_if():
+    kernel = ws.patterns.strided(gs=32, iterations=2, blocks=28)
+    model = "interval_simulation"
+    (row,) = ws.predict(kernel, "pascal-mdm", model).to_dict("records")
+    assert row["reason"] == ""
+    assert math.isnan(row["gain"])
+    table = ws.validation.what_if(kernel, "pascal-mdm", model)
+    best = ws.validation.changes.best_changes(table)
+    assert best["best"].tolist() == ["2 x DRAM bandwidth"] == best["simulated_best"].tolist()
+    assert best["points"][0] == pytest.approx(best["simulated_points"][0], abs=5)
 
 
 def test_the_sample_grows_until_ipc_is_certain_enough():

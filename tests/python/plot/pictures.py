@@ -84,6 +84,22 @@ def samples():
 
 
 @functools.cache
+def programs():
+    """Return two kernels in two streams, each behind a copy."""
+    table = pd.DataFrame(
+        {
+            "operation": ["copy", "copy", "kernel", "kernel", "device_synchronize"],
+            "stream": [1, 2, 1, 2, -1],
+            "kernel": [-1, -1, 0, 1, -1],
+            "direction": ["HtoD", "HtoD", "", "", ""],
+            "bytes": [1 << 20, 1 << 20, 0, 0, 0],
+            "pinned": True,
+        }
+    )
+    return ws.timeline(ws.App(kernels()[:2]), "pascal-mdm", operations=table)
+
+
+@functools.cache
 def three_launches():
     """Return predictions whose panels leave a place empty in a column of a paper."""
     return ws.predict(ws.App([*kernels(), kernels()[0]][:3]), "pascal-mdm", MODELS[:2])
@@ -109,6 +125,7 @@ PICTURES = {
         distances(), capacities={"L1": 256}, **o
     ),
     "timeline": lambda **o: ws.plot.timeline(samples(), **o),
+    "operations": lambda **o: ws.plot.operations(programs(), **o),
     "errors": lambda **o: ws.plot.errors(validated(), **o),
     "agreement": lambda **o: ws.plot.agreement(validated(), **o),
     "agreement of many": lambda **o: ws.plot.agreement(validated_workloads(), **o),

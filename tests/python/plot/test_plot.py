@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.container import BarContainer
 
 import warpstack as ws
 
@@ -244,7 +245,8 @@ def test_times_are_the_lengths_of_their_bars():
     ax = ws.plot.time_stack(table)
     ends = np.zeros(len(table))
     for bars in ax.containers:
-        ends += [bar.get_width() for bar in bars]
+        if isinstance(bars, BarContainer):
+            ends += [bar.get_width() for bar in bars]
     np.testing.assert_allclose(ends, table["time_us"])
     shown = [text.get_text() for text in ax.texts]
     assert shown == [f"{time:.3g}" for time in table["time_us"]]
@@ -281,6 +283,7 @@ def test_samples_have_error_bars(predictions, style):
 @pytest.mark.parametrize("style", ["notebook", "paper", "dark"])
 def test_times_of_samples_have_error_bars(predictions, style):
     """A launch of 2 us takes as long in any case; only the rest of the time is inverse to the IPC."""
+    predictions = predictions.drop(columns=["time_us_low", "time_us_high"])
     ipc, time = predictions["ipc"], predictions["time_us"]
     sampled = predictions.assign(
         ipc_low=0.8 * ipc, ipc_high=1.25 * ipc, time_us=time + 2, launch_us=2.0
@@ -298,6 +301,21 @@ def test_times_of_samples_have_error_bars(predictions, style):
     for number, end in zip(numbers, found[:, 1], strict=True):
         assert number.xy[0] >= end - 1e-9
     assert not ws.plot.time_stack(predictions).collections
+
+
+@pytest.mark.parametrize("style", ["notebook", "paper", "dark"])
+def test_ranges_of_times_are_error_bars(predictions, style):
+    """What reaches beyond 2.5 times the longest time does not squeeze the others."""
+    time = predictions["time_us"]
+    ranged = predictions.assign(time_us_low=0.5 * time, time_us_high=1.5 * time)
+    ax = ws.plot.time_stack(ranged, style=style)
+    (lines,) = [c for c in ax.collections if len(c.get_segments()) == len(ranged)]
+    found = np.sort([segment[:, 0] for segment in lines.get_segments()], axis=1)
+    np.testing.assert_allclose(found, np.transpose([0.5 * time, 1.5 * time]))
+    ax.figure.canvas.draw()
+    assert found.max() < ax.get_xlim()[1]
+    far = ws.plot.time_stack(ranged.assign(time_us_high=40 * time), style=style)
+    assert far.get_xlim()[1] == pytest.approx(1.12 * 2.5 * time.max())
 
 
 def test_bars_of_launches_that_were_sampled():

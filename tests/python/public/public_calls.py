@@ -143,11 +143,17 @@ class Given:
         self.described = ws.models.mwp_cwp.describe_trace(self.kernel, self.gpu)
         self.machine = ws.models.mwp_cwp.machine("quadro-fx5600")
         self.estimate = ws.models.mwp_cwp.predict(self.described, self.machine)
+        self.timeline = ws.timeline(self.kernel, self.gpu)
+        self.operations = pd.DataFrame(
+            {"operation": ["kernel", "device_synchronize"], "kernel": [0, -1]}
+        )
         self.table = pd.DataFrame({"kernel": [1], "cycles": [100.0], "model": "closed_network"})
         self.csv = folder / "reference.csv"
         self.table.to_csv(self.csv, index=False)
         self.ncu_csv = folder / "ncu.csv"
         self.ncu_csv.write_text("ID,Kernel Name,sm__cycles_elapsed.max\n,,cycle\n0,k,5\n")
+        self.timeline_json = folder / "timeline.json"
+        self.timeline_json.write_text('{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}')
         self.yaml = folder / "g.yaml"
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"
@@ -282,6 +288,11 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.SimulationResult.hit_rates, self=g.result)
     add(ws.SimulationResult.to_frame, self=g.result)
     add(ws.SimulationResult.to_perfetto, self=g.result, path=g.folder / "timeline.json")
+    program = {"model": "closed_network", "operations": g.operations}
+    add(ws.timeline, app=g.app, gpu=g.gpu, **program, flush_l2=True)
+    add(ws.Timeline, app=g.app, gpu=g.gpu, **program, options=ws.Options())
+    add(ws.Timeline.what_if, self=g.timeline, names=["pinned"])
+    add(ws.Timeline.to_perfetto, self=g.timeline, path=g.folder / "program.json")
     add(ws.timing.Simulator, gpu=g.gpu, initial_l2=0.5)
     simulator = ws.timing.Simulator(g.gpu)
     add(
@@ -486,6 +497,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.models.evaluate, profile=g.profile, gpu=g.gpu, model="closed_network")
     add(ws.models.fields_used, models=["closed_network"])
     add(ws.models.names)
+    add(ws.models.stack_details, result=g.result)
     add(
         ws.predict,
         **app,
@@ -618,6 +630,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.plot.scatter, table=g.validated, **titled)
     add(ws.plot.agreement, table=g.validated, by=None, limit_percent=10.0, title="x")
     add(ws.plot.timeline, samples=g.result.timeline)
+    add(ws.plot.operations, timeline=g.timeline)
     base = {"num_sms": 1, "clock_ghz": 1.0}
     add(
         ws.plot.sensitivity,
@@ -642,6 +655,7 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.validation.reference.ncu_metrics)
     add(ws.validation.reference.read, path=g.csv)
     add(ws.validation.reference.read_ncu, path=g.ncu_csv)
+    add(ws.validation.reference.read_timeline, path=g.timeline_json)
     add(
         ws.lines,
         **app,

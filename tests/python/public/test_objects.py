@@ -62,6 +62,7 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
         lambda: ws.models.evaluate(ws.interval_profile(KERNEL, GPU), GPU, "mdm"),
         lambda prediction: (prediction.cycles, prediction.cpi_stack),
     ),
+    "timeline": (lambda: ws.timeline(KERNEL, GPU), lambda line: (line.time_us, repr(line))),
     "reuse": (lambda: ws.memory.reuse_profile(KERNEL, GPU), repr),
     "ppt_gpu_mem": (lambda: ws.memory.ppt_gpu_mem(KERNEL, GPU), repr),
     "samples": (lambda: ws.exploration.samples.sobol({"num_sms": (14, 28)}, 4), list),

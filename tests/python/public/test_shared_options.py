@@ -46,6 +46,10 @@ CALLS = {
         lambda app, **how: ws.models.roofline(app, GPU, "mdm", **how),
         {"sample_sms": "auto"},
     ),
+    "timeline": (
+        lambda app, **how: ws.timeline(app, GPU, "mdm", **how).table,
+        None,
+    ),
     "dvfs": (
         lambda app, **how: ws.models.dvfs(app, GPU, [1.0], "mdm", **how),
         {"sample_sms": 0.5},

@@ -101,6 +101,7 @@ BASE = {
     "dvfs": ["small", "--clocks", "1.0"],
     "caches": ["small"],
     "simulate": ["small"],
+    "timeline": ["small"],
     "trace": ["-o", "traced", "--overwrite", "--", "/bin/true"],
     "convert": ["small", "converted", "--overwrite"],
     "validate": ["p.csv", "r.csv"],

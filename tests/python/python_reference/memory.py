@@ -4,6 +4,7 @@ from collections import Counter
 
 from python_reference import timed
 from python_reference.access import store_masks
+from python_reference.crowding import crowding
 
 ALL_BYTES = 2**32 - 1
 #: First sector of local memory.
@@ -562,12 +563,13 @@ class PlainMemorySystem:
     def run(self, kernel, observe=None):
         """Return (totals, {row: counters}, accesses of the observed warp).
 
-        `slice_turns`, `slice_dram_sectors`, `place_wait_cycles` and `read_sectors` (by L1) are then of
-        this kernel.
+        `slice_turns`, `slice_crowding`, `slice_dram_sectors`, `place_wait_cycles` and `read_sectors` (by
+        L1) are then of this kernel.
         """
         totals, rows, observed = Counter(), {}, []
         self.now, self.under_way = None, {}  # of the turn that L2 serves; place -> fetches
         self.slice_turns = [0] * self.l2.slices
+        self.passed = []  # slice and turns of each request, in order
         self.slice_dram_sectors = [0] * self.l2.slices
         self.place_wait_cycles = [0, 0]
         self.read_sectors = Counter()
@@ -592,6 +594,7 @@ class PlainMemorySystem:
                     self.place_wait_cycles[level] += cycles
         else:
             self.run_in_turn(kernel, lists, l1s, slots, observe, (totals, rows, observed))
+        self.slice_crowding = self.crowding(sum(map(bool, lists)))
         for l1 in l1s:
             for written_back in l1.flush():
                 totals["l1_flush_sectors"] += len(written_back[1])
@@ -762,6 +765,12 @@ class PlainMemorySystem:
             if kind in ("write", "write_back"):
                 turns = store_turns(self.config["partial_write_turns"], touched)
             self.slice_turns[self.l2.place(l2_line)[0]] += turns
+            self.passed.append((self.l2.place(l2_line)[0], turns))
+
+    def crowding(self, working_sms):
+        """Return `slice_crowding` of the requests that have passed."""
+        window = max(working_sms * self.config["l1_mshrs"], 1)
+        return crowding(self.passed, self.l2.slices, window)
 
     def atomic_turns(self, touched):
         """Return how often a slice is busy with an atomic's line of {sector: bytes}."""

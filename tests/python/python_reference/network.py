@@ -3,7 +3,23 @@
 import itertools
 import math
 
-CAUSES = ("dep", "l1", "l2", "dram")
+#: What the stalls of a warp alone are for, by detail of the stack.
+CAUSES = (
+    *("arithmetic", "l1_latency", "l2_latency", "dram_latency"),
+    *("shared_memory", "bank_conflicts", "barriers"),
+)
+#: The components of stacks, with their details.
+COMPONENTS = {
+    "base": ["issue"],
+    "dep": ["arithmetic", "units", "shared_memory", "bank_conflicts", "barriers", "instruction_fetch"],
+    "l1": ["l1_latency", "load_store_unit", "tags"],
+    "l2": ["l2_latency"],
+    "dram": ["dram_latency"],
+    "mshr": ["mshrs", "places"],
+    "noc": ["send_port", "receive_port", "network", "slices", "atomics"],
+    "queue": ["dram_bandwidth", "dram_rows", "dram_turnarounds"],
+}
+DETAILS = [detail for details in COMPONENTS.values() for detail in details]
 
 #: Levels of memory, and cycles of their round trips on the reference machine.
 LEVELS = {"l1": 25, "l2": 120, "dram": 340}
@@ -244,16 +260,14 @@ def uncovered(stalls, share):
     }
 
 
-#: Where waiting shows in the stack.
+#: Where waiting shows in the stack, but for what `shown` divides.
 SHOWN = {
-    "tensor": "dep",
-    "unit": "dep",
-    "send": "noc",
-    "receive": "noc",
-    "request": "noc",
-    "reply": "noc",
-    "slice": "noc",
-    "dram": "queue",
+    "tensor": "units",
+    "unit": "units",
+    "send": "send_port",
+    "receive": "receive_port",
+    "request": "network",
+    "reply": "network",
 }
 #: Latencies of the reference machine: L2, and what DRAM adds.
 REFERENCE_L2, REFERENCE_DRAM = 120, 220
@@ -284,6 +298,48 @@ def services(d, gpu):
     return own, shared | {"slice": at_slice, "dram": at_dram}
 
 
+def turnarounds(d, gpu):
+    """Return the cycles of DRAM, of an instruction, for its turns between reads and writes."""
+    written = d["dram_write_bytes"]
+    read = d["dram_bytes"] - written
+    if not written * read:
+        return 0
+    requests = d["dram_bytes"] / gpu["l2_sector_bytes"]
+    return requests * read * written / d["dram_bytes"] ** 2 * gpu["dram_turnaround_cycles"]
+
+
+def shown(name, d, gpu):
+    """Return the share of each detail in the time at a station."""
+    if name == "lsu":
+        parts = {
+            "tags": d.get("tag_cycles", 0),
+            "shared_memory": d.get("shared_cycles", 0),
+            "bank_conflicts": d.get("conflict_cycles", 0),
+        }
+        all_, usual = d["lsu_cycles"], "load_store_unit"
+    elif name == "slice":
+        parts, all_, usual = {"atomics": d.get("atomic_turns", 0)}, d["slice_turns"], "slices"
+    elif name == "dram":
+        moving = d["dram_bytes"] * gpu["clock_ghz"] / gpu["dram_bandwidth_gbs"]
+        turning = turnarounds(d, gpu)
+        parts = {
+            "dram_turnarounds": turning,
+            "dram_rows": moving * (1 - gpu["dram_efficiency"]),
+        }
+        all_, usual = moving + turning, "dram_bandwidth"
+    else:
+        return {SHOWN[name]: 1}
+    shares = {detail: part / all_ if all_ else 0 for detail, part in parts.items()}
+    return shares | {usual: 1 - sum(shares.values())}
+
+
+def busy_times(d, gpu):
+    """Return the same of the capacity: together, slices serve what comes unevenly more slowly."""
+    return services(
+        d | {"hottest_slice_turns": max(d["hottest_slice_turns"], d["crowded_slice_turns"])}, gpu
+    )
+
+
 def awaited(d):
     """Return the demands without the writes whose warps go on."""
     kept = d["write_requests"] - d["posted_requests"]
@@ -307,7 +363,7 @@ def end_of_services(launch, d, gpu, places):
         _, before, after, for_stores, parts = off["lsu"]
         stored = min(for_stores, gpu["l2_latency"])
         after += stored
-        own, shared = services(d, gpu)
+        own, shared = busy_times(d, gpu)
         own = own | {"lsu": own["lsu"] + places}
         ends += [before + launch["instructions"] * s + after for s in shared.values() if s]
         for _, n, _, _, rounds, of_rounds in launch["sms"]:
@@ -339,7 +395,8 @@ def first_burst(first, d, gpu, accessing=1):
     fetched = d["dram_bytes"] - d["dram_write_bytes"] if d["read_misses"] else 0
     loads = {"dram_bytes": fetched}
     loads["lsu_cycles"] = max(d["lsu_cycles"] - d["write_requests"], 0)
-    loads |= dict.fromkeys(("slice_turns", "hottest_slice_turns"), d["read_misses"])
+    turns = ("slice_turns", "hottest_slice_turns", "crowded_slice_turns")
+    loads |= dict.fromkeys(turns, d["read_misses"])
     loads["hit_bytes"] = min(d["hit_bytes"], d["read_bytes"])
     own, shared = services(d | no_writes | loads, gpu)
     together = (min(d["warps_in_step"], max(first[0], 1)) + 1) / 2
@@ -364,7 +421,7 @@ def at_units(d, gpu):
 
 def one_after_another(launch, d, gpu, places):
     """Return the cycles of a launch if nothing happened at the same time as anything else."""
-    own, shared = services(d, gpu)
+    own, shared = busy_times(d, gpu)
     most = max(
         sum(deep * max(phase[0], 1) for phase, deep in sm[0].items()) for sm in launch["sms"]
     )
@@ -384,7 +441,7 @@ def one_after_another(launch, d, gpu, places):
 
 
 def predict(launch, demands, stalls, gpu, store_cycles=0.0):
-    """Return (cycles, stack per instruction of the mean SM).
+    """Return (cycles, stack per instruction of the mean SM, the same by detail).
 
     launch: as from `play`; demands: a dictionary per instruction; stalls: of the representative warp,
     [{cause: cycles}]; gpu: parameters by name; store_cycles: per instruction, of those alone, waiting for
@@ -392,6 +449,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
     """
     d = demands
     own, shared = services(d, gpu)
+    busy_with = busy_times(d, gpu)[1]
     holding = d["read_misses"] - d["misses_past_l1"]
     issue = 1 / gpu["issue_width"]
     schedulers = gpu["schedulers_per_sm"]
@@ -422,16 +480,16 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         parts = uncovered(stalls, share)
         stalled = max(think - for_stores, 0)
         time = {cause: stalled * parts[cause] for cause in CAUSES}
-        time["dep"] += stalled * max(1 - sum(parts.values()), 0)
-        time["l2"] += for_stores
+        time["arithmetic"] += stalled * max(1 - sum(parts.values()), 0)
+        time["l2_latency"] += for_stores
         return time
 
     def show(where, name, cycles):
         if name == "lsu":
-            where["mshr"] += cycles * of_places
-            where["l1"] += cycles * (1 - of_places)
-        else:
-            where[SHOWN[name]] += cycles
+            where["places"] += cycles * of_places
+            cycles *= 1 - of_places
+        for detail, share in shown(name, d, gpu).items():
+            where[detail] += cycles * share
 
     def trips(busy):
         """Return misses per cycle of an SM whose MSHRs are all taken, a trip's queues and latency."""
@@ -443,7 +501,9 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             for name, cycles in own.items()
             if name in ("send", "receive")
         }
-        inner |= {n: (cycles / m, cycles * busy / m, mshrs * busy) for n, cycles in shared.items()}
+        inner |= {
+            n: (cycles / m, busy_with[n] * busy / m, mshrs * busy) for n, cycles in shared.items()
+        }
         _, misses = network_rate(mshrs, latency, inner)
         return misses, {name: stay(station, misses) for name, station in inner.items()}, latency
 
@@ -477,7 +537,7 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         at_unit = at_units(d, gpu)
         stations["unit"] = (at_unit, at_unit / schedulers, max(warps / schedulers, 1), at_unit)
         ratio = all_warps / warps
-        stations |= {name: (s, s * ratio, all_warps) for name, s in shared.items()}
+        stations |= {name: (s, busy_with[name] * ratio, all_warps) for name, s in shared.items()}
         # Warps do not wait for their stores.
         for part in services(awaited(d), gpu):
             for name in part.keys() - {"lsu"}:
@@ -496,13 +556,13 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
         if holding > 0:
             misses, queues, latency = trips(busy)
             # No longer than all that the SMs share takes to serve everybody, and then alone.
-            everybody = max(s * ratio for s in shared.values())
+            everybody = max(s * ratio for s in busy_with.values())
             then_alone = holding / trips(1)[0]
             rate = min(free, max(misses / holding, 1 / (everybody + then_alone)))
-        where = dict.fromkeys((*CAUSES, "mshr", "noc", "queue"), 0.0)
+        where = dict.fromkeys(DETAILS, 0.0)
         visits = {name: stay(station, rate) for name, station in stations.items()}
         issuing = visits.pop("issue")
-        where["dep"] += visits.pop("tensor") + visits.pop("unit")
+        where["units"] += visits.pop("tensor") + visits.pop("unit")
         longest = max(visits, key=visits.get)
         for name, cycles in visits.items():
             show(where, name, cycles / (1 if name == longest else d["missing_lines"]))
@@ -510,8 +570,8 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
 
         def wait_for_mshr(cycles):
             """Others pass L1 meanwhile, at times."""
-            where["l1"] += cycles * passing
-            where["mshr"] += cycles * (1 - passing)
+            where["load_store_unit"] += cycles * passing
+            where["mshrs"] += cycles * (1 - passing)
 
         rest = max(warps / rate - own_time - sum(where.values()) - issuing, 0)
         if rate < free * (1 - 1e-9):
@@ -527,10 +587,11 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             # No more is on its way than there are MSHRs.
             held = gpu["l1_mshrs"] / holding / rate
             most = d["missing_loads"] * max(held - latency, 0)
-            waiting = where["noc"] + where["queue"]
+            queued = COMPONENTS["noc"] + COMPONENTS["queue"]
+            waiting = sum(where[name] for name in queued)
             if waiting > most:
                 wait_for_mshr(waiting - most)
-                where |= {name: where[name] * most / waiting for name in ("noc", "queue")}
+                where |= {name: where[name] * most / waiting for name in queued}
         lost, all_time = warps / rate - warps * issue, own_time + sum(where.values())
         for cause, cycles in alone(max(lost, 0) / all_time if all_time else 0, own_time).items():
             where[cause] += cycles
@@ -572,26 +633,29 @@ def predict(launch, demands, stalls, gpu, store_cycles=0.0):
             drain = max(alone_ + after_stores, min(most * pace, work))
             drained = n * issue + min(drain + at_burst, max(drain, work + longer))
             cycles = max(cycles, min(drained, latest + at_burst))
-    stack = dict.fromkeys(("base", *CAUSES, "mshr", "noc", "queue"), 0.0)
+    stack = dict.fromkeys(DETAILS, 0.0)
 
     def divide(value, where):
         for part, share in where.items():
             if sum(where.values()) > 0:
                 stack[part] += value * share / sum(where.values())
-            elif part == "dep":
+            elif part == "arithmetic":
                 stack[part] += value
 
     instructions = 0
     for phase, (time, _, where) in solved.items():
         depth = depths[phase]
-        stack["base"] += depth * phase[0] * issue
+        stack["issue"] += depth * phase[0] * issue
         divide(depth * shorter * max(time - phase[0] * issue, 0), where)
-        stack["dep"] += depth * (with_code(time) - time) * shorter
+        stack["instruction_fetch"] += depth * (with_code(time) - time) * shorter
         instructions += depth * phase[0]
     divide(cycles - in_phases, alone(1))
     if port := gpu["noc_sm_bytes_per_cycle"]:
         cycles = max(cycles, launch["instructions"] * d["most_read_bytes"] / port)
     if first_access:
         # No load waits for a place yet.
-        stack["l1" if slowest == "lsu" else SHOWN[slowest]] += of_burst * shorter
-    return cycles, {part: value / instructions for part, value in stack.items()}
+        for detail, share in shown(slowest, d, gpu).items():
+            stack[detail] += of_burst * shorter * share
+    found = {detail: value / instructions for detail, value in stack.items()}
+    parts = {part: sum(found[name] for name in names) for part, names in COMPONENTS.items()}
+    return cycles, parts, found

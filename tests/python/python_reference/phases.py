@@ -41,7 +41,7 @@ class Block:
         """Return until when a warp waits before an instruction, and for what."""
         step = step_of(instruction["opcode"])
         if step is None or step[1] is None:
-            return -1, "dep"
+            return -1, "phases"
         barrier, count = step
         needed = warp.get("passed", {}).get(barrier, 0) + count
         made, missing = [], []
@@ -52,5 +52,5 @@ class Block:
                     made.append(max([earliest, *(load["finished"][0] for load in loads)]))
         made.sort()
         if len(made) >= needed:
-            return (made[needed - 1] if needed else -1), "dep"
-        return NEVER, missing[0] if missing else "dep"
+            return (made[needed - 1] if needed else -1), "phases"
+        return NEVER, missing[0] if missing else "phases"

@@ -139,6 +139,118 @@ def no_barriers(kernel, chosen):
     ]
 
 
+def is_plain(row):
+    words = ("volatile", "acquire", "release", "relaxed", "mmio", "STRONG")
+    return (
+        row.kind in ("load", "store")
+        and row.space != "shared"
+        and is_of_lanes(row)
+        and not any(word in row.opcode for word in words)
+    )
+
+
+def kept_in_registers(kernel, chosen):
+    """Of a run of the same access by a warp, time after time, one stays; see the C++ header."""
+    rows, result = rows_of(kernel), []
+    for block in blocks_of(kernel):
+        executions = defaultdict(list)
+        for place, one in enumerate(block):
+            if one.sectors and is_plain(rows[one.row]):
+                executions[one.warp, one.row].append(place)
+        left_out = set()
+        for (_, row), places in executions.items():
+            runs = []
+            for place in places:
+                one = block[place]
+                key = (one.mask, one.sectors, one.bytes)
+                if runs and runs[-1][0] == key:
+                    runs[-1][1].append(place)
+                else:
+                    runs.append((key, [place]))
+            for _, run in runs:
+                if rows[row].kind == "store":
+                    left_out.update(run[:-1])
+                elif len(run) > ceil_div(32, rows[row].width):
+                    left_out.update(run[1:])
+        result.append(
+            [one for p, one in enumerate(block) if p not in left_out or one.row not in chosen]
+        )
+    return result
+
+
+def kept_in_block(kernel, chosen, shared_row):
+    """`shared_row` has the row of the same load of shared memory, by row."""
+    rows, result = rows_of(kernel), []
+    for block in blocks_of(kernel):
+        seen, changed = set(), []
+        for one in block:
+            row = rows[one.row]
+            is_load = row.kind == "load" and is_plain(row) and row.space != "local"
+            if not (is_load and one.sectors and one.row in chosen):
+                changed.append(one)
+                continue
+            fresh = [sector for sector in one.sectors if sector not in seen]
+            seen.update(fresh)
+            if len(fresh) == len(one.sectors):
+                changed.append(one)
+            elif fresh:
+                changed.append(replace(one, sectors=fresh, count=len(fresh), passes=0))
+            else:
+                passes = least_passes(row, one)
+                changed.append(Issued(one.warp, shared_row[one.row], one.mask, passes))
+        result.append(changed)
+    return result
+
+
+def register_tiles(kernel, chosen):
+    rows, result = rows_of(kernel), []
+    for block in blocks_of(kernel):
+        times, changed = Counter(), []
+        for one in block:
+            row = rows[one.row]
+            if (
+                row.space == "shared"
+                and row.kind == "load"
+                and one.row in chosen
+                and is_of_lanes(row)
+            ):
+                times[one.warp, one.row] += 1
+                if times[one.warp, one.row] % 4 != 1:
+                    continue
+            changed.append(one)
+        result.append(changed)
+    return result
+
+
+DIVISION = [
+    *("cvt.rp.f32.u32", "rcp.approx.ftz.f32", "cvt.rzi.u32.f32"),
+    *["mad.lo.u32"] * 3,
+    *["mul.hi.u32"] * 2,
+    *["setp.ge.u32"] * 3,
+]
+WIDE = [
+    *("cvt.rp.f32.u64", "rcp.approx.ftz.f32", "cvt.rzi.u64.f32"),
+    *["mad.wide.u32"] * 24,
+    *["add.cc.u32"] * 24,
+    *["setp.ge.u32"] * 8,
+    *["selp.u32"] * 8,
+]
+
+
+def cheap_division(kernel, chosen):
+    """The last of the rows of a quotient or remainder stays."""
+    opcodes = kernel.instructions["opcode"].to_list()
+    left_out = set()
+    for sequence in ([*DIVISION, *["add.u32"] * 5], [*DIVISION, *["sub.u32"] * 4], WIDE):
+        for first in range(len(opcodes)):
+            if opcodes[first : first + len(sequence)] == sequence:
+                left_out.update(range(first, first + len(sequence) - 1))
+    return [
+        [one for one in block if one.row not in left_out & set(chosen)]
+        for block in blocks_of(kernel)
+    ]
+
+
 def coalesced(kernel, chosen):
     """Each access keeps whole lines that accesses of its kind have kept least; see the C++ header."""
     rows, blocks = rows_of(kernel), blocks_of(kernel)

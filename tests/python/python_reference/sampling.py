@@ -166,6 +166,7 @@ class SampledMemorySystem(PlainMemorySystem):
         self.now, self.under_way = None, {}
         self.slice_turns, self.turns_of_all = [0] * self.l2.slices, 0
         self.slice_dram_sectors = [0] * self.l2.slices
+        self.passed = []
         self.read_sectors = Counter()
         pace, l1 = timed.paces(kernel, self.config["atomics_stop_warps"]), self.l1_config(kernel)
         self.weights = [1 + len(followers) for _, followers in chosen]
@@ -180,6 +181,7 @@ class SampledMemorySystem(PlainMemorySystem):
         ]
         self.of_followers, self.leaders = Counter(), leaders
         self.play(leaders)
+        self.slice_crowding = self.crowding(len(lists))
         for leader, weight in zip(leaders, self.weights, strict=True):
             for written_back in leader.l1.flush():
                 leader.totals["l1_flush_sectors"] += len(written_back[1])

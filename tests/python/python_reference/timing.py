@@ -9,6 +9,7 @@ from collections import Counter
 
 from python_reference import barriers, memory, phases, tensor
 from python_reference.instruction_cache import Code, InstructionCache, WarpCode
+from python_reference.lost_slots import PARTS, LostSlots, component_of, in_detail
 from python_reference.memory import ALL_BYTES, LOCAL, PlainCache, grouped, resident_blocks
 from python_reference.timing_control import ControlledWarp, unit_of
 from python_reference.timing_memory import TICKS, Channel, Link, Slice, ticks
@@ -17,7 +18,6 @@ from python_reference.timing_trace import instructions_of, parts_of
 NEVER = 2**62
 #: In which lost issue slots are shared.
 PARTS_PER_SLOT = 2**20
-PARTS = ("base", "dep", "l1", "l2", "dram", "mshr", "noc", "queue")
 
 
 def in_proportion(amount, shares):
@@ -49,7 +49,7 @@ class Machine:
         self.kernel = kernel
         self.table = kernel.instructions.to_dict("records")
         self.code = Code(kernel, config)
-        self.totals = Counter()
+        self.totals, self.waited = Counter(), Counter()
         self.waiting_blocks = [
             position
             for position, (_, warps) in enumerate(kernel.blocks())
@@ -94,7 +94,10 @@ class Machine:
             if now % self.l2_period == 0:
                 self.move_requests(now)
                 for one in self.slices:
+                    was_full = one.queue_is_full()
                     one.cycle(now)
+                    if was_full and not one.queue_is_full():
+                        one.room_since = now
             if now % self.dram_period == 0:
                 for channel in self.channels:
                     channel.cycle(now)
@@ -199,7 +202,7 @@ class Machine:
             count = self.config["noc_control_bytes"]
         target = self.slices[packet["slice"]]
         port_time = self.port_time(count)
-        if len(target.requests) >= self.config["l2_queue_entries"]:
+        if target.queue_is_full():
             return False
         if port_time and not port.is_free(now):
             return False
@@ -215,8 +218,22 @@ class Machine:
         packet["waited"]["noc"] += now - packet["mark"]
         packet["mark"] = now
         packet["marks"] = dict(target.waited)
+        self.count_request(sm, target, packet, port_time, now)
         target.requests.append(packet)
         return True
+
+    def count_request(self, sm, target, packet, port_time, now):
+        """Count what a request has waited for: the first of a queue for its port, then its slice."""
+        self.waited["requests"] += now - packet["entered"]
+        since = max(packet["entered"], sm.first_since)
+        waited = now - since
+        port = min(max(sm.port_free - since, 0), waited)
+        full = waited - port
+        if not self.is_crossbar():
+            full = min(max(target.room_since - since - port, 0), full)
+        self.waited.update(send_port=port, network=waited - port - full)
+        target.stats["waited_for"] += full
+        sm.first_since, sm.port_free = now, max(sm.port_free, now) + port_time
 
     def move_replies(self, now):
         def sm_of(source):
@@ -242,6 +259,8 @@ class Machine:
         self.totals.update(noc_reply_packets=1, noc_reply_bytes=count)
         sent = max(now, self.reply_ports[sm])
         self.reply_ports[sm] = sent + self.port_time(count)
+        self.waited.update(replies=now - packet["mark"], receive_port=sent - now)
+        self.waited["l2_latency"] += ticks(self.config["l2_latency"])
         packet["waited"]["noc"] += sent - packet["mark"]
         packet["sm"].arrivals.append((sent + self.way_back(), packet))
         return True
@@ -279,13 +298,14 @@ class Machine:
             ends += [(time + self.way_back()) // TICKS + 1 for time in stored]
         slots, miss_ticks = Counter(), Counter()
         for sm in self.sms:
-            slots.update(sm.slots)
+            slots.update(sm.slots.stack())
             miss_ticks.update(sm.miss_ticks)
         return {
             "cycles": max(*ends, 0),
             "instructions": sum(sm.instructions for sm in self.sms),
             "sm_cycles": sum(sm.end for sm in self.sms),
             "slots": {part: slots[part] / PARTS_PER_SLOT for part in PARTS},
+            "details": {name: n / PARTS_PER_SLOT for name, n in in_detail(self).items()},
             "store_slots": sum(sm.store_slots for sm in self.sms) / PARTS_PER_SLOT,
             "critical_ticks": sum(sm.critical_path for sm in self.sms),
             "misses": sum(sm.misses for sm in self.sms),
@@ -310,13 +330,14 @@ class PlainSm:
         self.units = {}
         self.next_warp_start = 0
         self.num_warps = self.instructions = self.end = self.age = 0
-        self.slots, self.miss_ticks, self.misses = Counter(), Counter(), 0
+        self.slots, self.miss_ticks, self.misses = LostSlots(), Counter(), 0
+        self.first_since = self.port_free = 0
         self.store_slots = self.critical_path = 0
         self.arrivals, self.outbox = [], []
         self.queue, self.pipeline, self.accepted, self.unit_free = [], [], -1, 0
         self.tags_wait_for, self.dispatch_waits_for = None, None
         self.at_tags = False
-        self.waited = {"mshr": 0, "noc": 0}
+        self.waited, self.turns = {"mshr": 0, "noc": 0}, Counter()
         self.mshrs, self.completed = [], []
 
     # Warps
@@ -344,11 +365,11 @@ class PlainSm:
                 "registers": {},
                 "at_barrier": None,
                 "barrier_until": start,
+                "barrier_detail": "starts",
                 "finish": start,
                 "loads": [],
                 "age": self.age,
-                "launched": start,
-                "control": ControlledWarp(start),
+                "control": ControlledWarp(),
                 "code": WarpCode(self.instruction_cache_of(position)),
                 "scheduler": slots[len(block["warps"])] % len(self.schedulers),
             }
@@ -402,7 +423,7 @@ class PlainSm:
                 scheduler["last"], scheduler["last_age"] = warp, warp["age"]
                 self.issue_one(warp, now)
                 left -= 1
-        self.slots["base"] += (available - left) * PARTS_PER_SLOT
+        self.slots.known["issue"] += (available - left) * PARTS_PER_SLOT
         if left:
             self.lose(left, now)
 
@@ -423,7 +444,7 @@ class PlainSm:
     def register_wait(self, warp):
         """Return when the next instruction may issue for its data, and what makes them late."""
         row = self.machine.table[warp["program"][warp["next"]][0]]
-        ready, cause = -1, "dep"
+        ready, cause = -1, "arithmetic"
         if self.machine.kernel.has_control_fields:
             ready, cause = warp["control"].wait(row)
             row = {"opcode": "", "sources": (), "destinations": ()}  # nobody looks them up
@@ -431,7 +452,7 @@ class PlainSm:
             others = set(row["sources"]) - set(row["destinations"])
             row = {**row, "sources": others, "destinations": ()}
         for register in [*row["sources"], *row["destinations"]]:
-            time, why = warp["registers"].get(register, (warp["launched"], "dep"))
+            time, why = warp["registers"].get(register, (0, "arithmetic"))
             if time > ready:
                 ready, cause = time, why
         if not self.machine.kernel.has_control_fields:
@@ -440,9 +461,9 @@ class PlainSm:
                 if time > ready:
                     ready, cause = time, why
         if warp["barrier_until"] > ready:
-            ready, cause = warp["barrier_until"], "dep"
+            ready, cause = warp["barrier_until"], warp["barrier_detail"]
         if warp["code"].ready > ready:
-            ready, cause = warp["code"].ready, "dep"
+            ready, cause = warp["code"].ready, "instruction_fetch"
         for load in warp["loads"]:
             if load["stops_warp"]:
                 ready, cause = NEVER, load
@@ -452,11 +473,11 @@ class PlainSm:
         return len(self.queue) < self.config["lsu_queue_entries"] and self.accepted < now
 
     def obstacle(self, warp, now):
-        """Return why a warp cannot issue: a part of the stack, a load, 'barrier', or None."""
+        """Return why a warp cannot issue: a detail of the stack, a load, 'barrier', or None."""
         if warp["at_barrier"] is not None:
             return "barrier"
         if warp["next"] == len(warp["program"]):
-            return warp["loads"][0] if warp["loads"] else "dep"
+            return warp["loads"][0] if warp["loads"] else "arithmetic"
         ready, cause = self.register_wait(warp)
         if ready > now:
             return self.what_the_unit_waits_for() if cause == "unit" else cause
@@ -466,26 +487,31 @@ class PlainSm:
             return self.what_the_unit_waits_for()
         unit = (warp["scheduler"], unit_of(instruction))
         if self.units.get(unit, 0) > now:
-            return "dep"
+            return "units"
         return None
 
     def what_the_unit_waits_for(self):
         if self.tags_wait_for or self.dispatch_waits_for:
             return self.tags_wait_for or self.dispatch_waits_for
-        return "dep" if self.queue and self.queue[0]["wavefronts"] else "l1"
+        if not self.queue:
+            return "load_store_unit"
+        first = self.queue[0]
+        if not first["wavefronts"]:
+            return "tags" if first["num_lines"] > 1 or first["passes"] > 1 else "load_store_unit"
+        return "bank_conflicts" if first["all_wavefronts"] > first["needed"] else "shared_memory"
 
     def lose(self, slots, now):
         """Share slots among all warps that wait, in parts; the oldest gets what is left over."""
         causes = [self.obstacle(warp, now) for warp in self.by_age]
-        causes = [cause for cause in causes if cause not in (None, "barrier")] or ["base"]
+        causes = [cause for cause in causes if cause not in (None, "barrier")] or ["idle"]
         each, left = divmod(PARTS_PER_SLOT, len(causes))
         for i, cause in enumerate(causes):
             parts = slots * (each + (left if i == 0 else 0))
             if not isinstance(cause, str):
                 cause["lost"] += parts
                 continue
-            self.slots[cause] += parts
-            if cause in ("mshr", "noc"):
+            self.slots.known[cause] += parts
+            if component_of(cause) in ("mshr", "noc"):
                 first = self.pipeline[0]["entry"] if self.tags_wait_for else self.queue[0]
                 self.store_slots += parts if first["kind"] in ("store", "reduction") else 0
 
@@ -535,7 +561,7 @@ class PlainSm:
                 warp["finish"] = max(warp["finish"], now + latency)
                 instruction = {**instruction, "destinations": ()}
             for register in instruction["destinations"]:
-                warp["registers"][register] = (now + latency, "dep")
+                warp["registers"][register] = (now + latency, "arithmetic")
                 warp["finish"] = max(warp["finish"], now + latency)
             barrier = warp["block"]["barriers"].step_of(instruction["opcode"])
         if self.machine.kernel.has_control_fields:
@@ -551,6 +577,7 @@ class PlainSm:
         for mate in mates:
             if mate["at_barrier"] in open_now:
                 mate["at_barrier"] = None
+                mate["barrier_detail"] = "barriers"
                 mate["barrier_until"] = now + max(math.ceil(self.config["latency"]["barrier"]), 1)
 
     # The load-store unit
@@ -593,6 +620,9 @@ class PlainSm:
                 "operator": operator,
                 "evict_first": operator == "evict_first",
                 "wavefronts": count if shared else 0,
+                "all_wavefronts": count if shared else 0,
+                "needed": max(-(-int(mask).bit_count() * instruction["width"] // 128), 1),
+                "num_lines": len(lines),
                 "passes": 0 if shared or atomic else self.passes(sectors),
                 "lines": lines,
                 "issued": now,
@@ -647,7 +677,8 @@ class PlainSm:
             self.dispatch(now)
         cause = self.tags_wait_for or self.dispatch_waits_for
         if cause:
-            self.waited[cause] += 1
+            self.waited[component_of(cause)] += 1
+            self.turns[cause] += 1
 
     def reaches_l1(self, entry, line):
         if entry["kind"] in ("atomic", "reduction", "store"):
@@ -666,9 +697,13 @@ class PlainSm:
         free = entry["begun"] + max(interval, entry["passes"])
         if of_shared:
             self.unit_free = now + self.config["shared_wavefront_cycles"]
+            is_needed = entry["all_wavefronts"] - entry["wavefronts"] < entry["needed"]
+            detail = "shared_memory" if is_needed else "bank_conflicts"
+            self.turns[detail] += self.unit_free - now
             entry["wavefronts"] -= 1
             if entry["wavefronts"]:
                 return
+            self.turns["shared_memory"] += max(free - self.unit_free, 0)
             self.unit_free = max(self.unit_free, free)
             if entry["load"]:
                 latency = math.ceil(self.config["latency"]["shared_memory"])
@@ -678,13 +713,19 @@ class PlainSm:
             self.queue.pop(0)["sent"] = now
             return
         tags = max(self.config["l1_tags_per_cycle"], 1)
+        is_first = len(entry["lines"]) == entry["num_lines"]
         for _ in range(tags if entry["passes"] else 1):
             if not self.send_line(entry, tags, now):
                 return
             if not entry["lines"]:
-                self.unit_free = max(now + 1, free)
-                self.queue.pop(0)["sent"] = now
-                return
+                break
+        self.turns["load_store_unit" if is_first else "tags"] += 1
+        if not entry["lines"]:
+            is_for_banks = entry["passes"] > self.config["lsu_interval"]
+            detail = "tags" if is_for_banks else "load_store_unit"
+            self.turns[detail] += max(free - now - 1, 0)
+            self.unit_free = max(now + 1, free)
+            self.queue.pop(0)["sent"] = now
 
     def send_line(self, entry, tags, now):
         """Look up the next line, or send it to the tags; return whether there was room for it."""
@@ -729,7 +770,7 @@ class PlainSm:
         is_local = line * l1.per_line >= LOCAL
         if kind in ("atomic", "reduction"):
             if self.noc_is_full():
-                return "noc"
+                return "room"
             l1.invalidate(line, wanted)
             fetch = self.fetch(entry, entry["load"], None, now) if entry["load"] else None
             self.send(line, touched, kind, entry["evict_first"], fetch, now)
@@ -741,7 +782,7 @@ class PlainSm:
             counts["l1_local_read_sectors"] = len(wanted)
         if not self.reaches_l1(entry, line):
             if self.noc_is_full():
-                return "noc"
+                return "room"
             totals.update(counts)
             fetch = self.fetch(entry, entry["load"], None, now)
             self.send(line, dict.fromkeys(wanted, 0), "read", entry["evict_first"], fetch, now)
@@ -752,13 +793,13 @@ class PlainSm:
             fetched -= {s for m in under_way for s in m["sectors"]}
         joined = [m for m in under_way if m["sectors"] & (wanted - fetched)]
         if any(len(m["targets"]) >= self.config["l1_mshr_targets"] for m in joined):
-            return "mshr"
+            return "mshr_targets"
         if fetched and self.mshrs_are_full():
-            return "mshr"
+            return "mshrs"
         if fetched and self.noc_is_full():
-            return "noc"
+            return "room"
         if fetched and not self.can_take(line):
-            return "mshr"
+            return "places"
         hits = wanted - fetched
         totals.update(counts)
         totals["l1_read_sector_hits"] += len(hits)
@@ -793,10 +834,10 @@ class PlainSm:
     def store(self, entry, line, touched, is_local, now):
         l1, totals = self.l1, self.machine.totals
         if self.noc_is_full():
-            return "noc"
+            return "room"
         fetches = set(l1.write_fetch(line, touched))
         if fetches and self.mshrs_are_full():
-            return "mshr"
+            return "mshrs"
         # What is on its way does not change by a store that writes beside it.
         joined, passed = [], {}
         if l1.write_miss == "write_and_fetch":
@@ -805,9 +846,9 @@ class PlainSm:
             under_way = {s for m in joined for s in m["sectors"]} - fetches
             passed = {s: mask for s, mask in touched.items() if s in under_way}
         if any(len(m["targets"]) >= self.config["l1_mshr_targets"] for m in joined):
-            return "mshr"
+            return "mshr_targets"
         if l1.write_miss != "no_allocate" and not self.can_take(line):
-            return "mshr"
+            return "places"
         for mshr in joined:
             mshr["targets"].append((None, {}))
         hits, fetch, forward, written_back = l1.write(
@@ -936,15 +977,15 @@ class PlainSm:
 
     def complete_loads(self, now):
         for load in self.completed:
-            warp, cause = load["warp"], "dep" if load["shared"] else "l1"
+            warp, cause = load["warp"], "shared_memory" if load["shared"] else "l1_latency"
             if load["lost"]:
                 if sum(load["latency"].values()):
                     latency = dict(load["latency"])
                     if latency.get("dram"):  # it waits for DRAM, on its way through L2, too
                         latency["dram"] += latency.pop("l2", 0)
-                    self.slots.update(in_proportion(load["lost"], latency))
+                    self.slots.of_loads.update(in_proportion(load["lost"], latency))
                 else:
-                    self.slots[cause] += load["lost"]
+                    self.slots.of_loads[component_of(cause)] += load["lost"]
             done = max(load["done"], now)
             load["finished"] = (done, cause)
             for register in load["instruction"]["destinations"]:

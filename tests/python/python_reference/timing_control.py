@@ -11,10 +11,10 @@ NO_BARRIER = 7
 class ControlledWarp:
     """The barriers that instructions of a warp hold, each with what it is held for."""
 
-    def __init__(self, launched):
+    def __init__(self):
         self.holds = {barrier: [] for barrier in range(6)}
         self.copies, self.products = [], []
-        self.stalls_until = launched
+        self.stalls_until = 0
 
     def hold(self, barrier, end):
         """Hold a barrier; `end` returns when that ends, NEVER if it is not known, and its reason."""
@@ -25,7 +25,7 @@ class ControlledWarp:
         """Hold barriers of a memory instruction that the load-store unit has taken."""
 
         def until_read():
-            return (NEVER, "unit") if entry["sent"] is None else (entry["sent"] + 1, "dep")
+            return (NEVER, "unit") if entry["sent"] is None else (entry["sent"] + 1, "arithmetic")
 
         def until_done():
             return load.get("finished") or (NEVER, load)
@@ -41,8 +41,8 @@ class ControlledWarp:
         if instruction["opcode"].startswith("LDGDEPBAR"):
             self.hold(instruction["write_barrier"], self.end_of_copies(now))
         else:
-            self.hold(instruction["write_barrier"], lambda: (written, "dep"))
-        self.hold(instruction["read_barrier"], lambda: (now + interval, "dep"))
+            self.hold(instruction["write_barrier"], lambda: (written, "arithmetic"))
+        self.hold(instruction["read_barrier"], lambda: (now + interval, "arithmetic"))
 
     def end_of_copies(self, now):
         """Return the end of a hold for all copies until now."""
@@ -52,7 +52,7 @@ class ControlledWarp:
             for copy in copies:
                 if "finished" not in copy:
                     return NEVER, copy
-            return max([now + 1, *(copy["finished"][0] for copy in copies)]), "l1"
+            return max([now + 1, *(copy["finished"][0] for copy in copies)]), "l1_latency"
 
         return end
 
@@ -67,21 +67,21 @@ class ControlledWarp:
             self.products.append(now + latency)
         elif opcode.startswith("wgmma.commit_group"):
             end = max([now + 1, *self.products])
-            self.holds[1].append(lambda: (end, "dep"))
+            self.holds[1].append(lambda: (end, "arithmetic"))
 
     def copy_wait(self, instruction):
         """Return until when such an instruction waits for groups, and for what."""
         opcode = instruction["opcode"]
         if opcode == "cp.async.wait_all":
-            return self.end_of_copies(-2)() if self.copies else (-1, "dep")
+            return self.end_of_copies(-2)() if self.copies else (-1, "arithmetic")
         last = opcode.rpartition(".")[2]
         if opcode.startswith(("cp.async.wait_group.", "wgmma.wait_group.")) and last.isdigit():
             most = int(last)
             groups = self.holds[opcode.startswith("wgmma")]
             groups = groups[: max(len(groups) - most, 0)]
             # The first that is not there is named; a group contains those before it.
-            return max((end() for end in groups), key=lambda end: end[0], default=(-1, "dep"))
-        return -1, "dep"
+            return max((end() for end in groups), key=lambda end: end[0], default=(-1, "arithmetic"))
+        return -1, "arithmetic"
 
     def issued(self, instruction, now):
         """Stall after an instruction."""
@@ -99,8 +99,8 @@ class ControlledWarp:
             found = [end() for end in self.holds[instruction["counted_barrier"]]]
             found.sort(key=lambda end: -end[0])
             ends += found[instruction["counted_most"] :][:1]
-        ready, cause = -1, "dep"
-        for time, why in [*ends, (self.stalls_until, "dep")]:
+        ready, cause = -1, "arithmetic"
+        for time, why in [*ends, (self.stalls_until, "arithmetic")]:
             if time > ready:
                 ready, cause = time, why
         return ready, cause

@@ -34,6 +34,7 @@ class Slice:
         self.channel = machine.channels[index // machine.sharers]
         self.requests, self.replies, self.mshrs, self.fills = [], [], [], []
         self.waited = {"dram": 0, "reply": 0}
+        self.stats, self.room_since = Counter(), 0
         self.port, self.fill_port = Link(machine.l2_period), Link(machine.l2_period)
         self.ready = []
         self.last_write = -1
@@ -46,11 +47,16 @@ class Slice:
         serve = self.write if packet["kind"] == "write" else self.read
         cause = serve(packet, now)
         if cause:
-            self.waited[cause] += self.machine.l2_period
+            self.waited["dram" if cause == "mshr" else cause] += self.machine.l2_period
+            self.stats[f"for_{cause}"] += self.machine.l2_period
         else:
             self.requests.pop(0)
-            packet["waited"]["queue"] += self.waited["dram"] - packet["marks"]["dram"]
-            packet["waited"]["noc"] += self.waited["reply"] - packet["marks"]["reply"]
+            for_dram = self.waited["dram"] - packet["marks"]["dram"]
+            late = self.waited["reply"] - packet["marks"]["reply"]
+            packet["waited"]["queue"] += for_dram
+            packet["waited"]["noc"] += late
+            queued = now - packet["mark"] - for_dram - late
+            self.stats.update(queued=queued, queued_for_dram=for_dram, late=late)
             packet["mark"] = now
             if packet["left"] == 0:
                 self.finish(packet)
@@ -63,7 +69,18 @@ class Slice:
         if self.config["l2_slice_bytes_per_cycle"]:
             count = 32 * len(sectors)
             cycles = max(cycles, count / self.config["l2_slice_bytes_per_cycle"])
-        self.port.take(now, math.floor(cycles * self.machine.l2_period + 0.5))
+        time = math.floor(cycles * self.machine.l2_period + 0.5)
+        self.port.take(now, time)
+        alone = self.config["l2_slice_request_cycles"]
+        if self.config["l2_slice_bytes_per_cycle"]:
+            alone = max(alone, count / self.config["l2_slice_bytes_per_cycle"])
+        further = 0
+        if not written and turns > 1:
+            further = time - math.floor(alone * self.machine.l2_period + 0.5)
+        self.stats.update(requests=time - further, atomics=further)
+
+    def queue_is_full(self):
+        return len(self.requests) >= self.config["l2_queue_entries"]
 
     def is_full(self):
         return len(self.replies) >= self.config["l2_queue_entries"]
@@ -98,6 +115,7 @@ class Slice:
         seen = max(-(-time // period), start // period + 1) * period
         queued = min(max(start - packet["mark"], 0), now - packet["mark"])
         late = max(now - max(packet["mark"], seen), 0)
+        self.stats.update(in_channel=queued, late=late)
         packet["waited"]["queue"] += queued
         packet["waited"]["noc"] += late
         packet["waited"]["dram"] += now - packet["mark"] - queued - late
@@ -138,9 +156,9 @@ class Slice:
             if m["line"] == packet["line"] and m["sectors"] & (wanted - fetched)
         ]
         if any(len(m["targets"]) >= self.config["l2_mshr_targets"] for m in joined):
-            return "dram"
+            return "mshr"
         if fetched and self.mshrs_are_full():
-            return "dram"
+            return "mshr"
         if (fetched or (modifies and l2.through)) and self.dram_is_full():
             return "dram"
         if not fetched and not joined and packet["fetch"] and self.is_full():
@@ -181,7 +199,7 @@ class Slice:
         line = packet["line"]
         fetches = l2.write_fetch(line, packet["sectors"])
         if fetches and self.mshrs_are_full():
-            return "dram"
+            return "mshr"
         # What is on its way does not change by a store that writes beside it.
         passed = {}
         joined = []
@@ -194,7 +212,7 @@ class Slice:
             under_way = {s for m in joined for s in m["sectors"]} - set(fetches)
             passed = {s: mask for s, mask in packet["sectors"].items() if s in under_way}
         if any(len(m["targets"]) >= self.config["l2_mshr_targets"] for m in joined):
-            return "dram"
+            return "mshr"
         needs_dram = (
             fetches
             or passed
@@ -282,12 +300,13 @@ class Channel:
         )
         self.last = None
         self.banks = [
-            {"row": None, "request": None, "left": 0, "free": Counter()}
+            {"row": None, "request": None, "left": 0, "free": Counter(), "changed": False}
             for _ in range(self.config["dram_banks"])
         ]
         self.groups = [0] * self.config["dram_bank_groups"]
         self.turn, self.free = 0, Counter()
         self.next_refresh = self.cycles("dram_trefi")
+        self.stats = Counter()
 
     def cycles(self, *names):
         return sum(self.config[name] for name in names) * self.machine.dram_period
@@ -326,7 +345,7 @@ class Channel:
                 end = self.next_refresh + self.cycles("dram_trfc")
                 bank["free"]["open"] = max(bank["free"]["open"], end)
             self.next_refresh += self.cycles("dram_trefi")
-        self.give_work()
+        self.give_work(now)
         has_changed_row = False
         for i in range(len(self.banks)):
             # A row command has moved the turn.
@@ -341,7 +360,7 @@ class Channel:
             elif not has_changed_row:
                 has_changed_row = self.change_row(b, now)
 
-    def give_work(self):
+    def give_work(self, now):
         queue = self.queue[: self.config["dram_queue_entries"]]
         for b in ((self.turn + i) % len(self.banks) for i in range(len(self.banks))):
             bank = self.banks[b]
@@ -350,6 +369,7 @@ class Channel:
                 hits = [request for request in waiting if request[4] == bank["row"]]
                 bank["request"] = (hits or waiting)[0]
                 bank["left"] = bank["request"][3]
+                bank["since"], bank["changed"] = now, False
                 self.queue = [other for other in self.queue if other is not bank["request"]]
                 self.turn = (self.turn + 1) % len(self.banks)
                 return
@@ -360,10 +380,11 @@ class Channel:
             if max(bank["free"]["open"], self.free["open"]) > now:
                 return False
             self.open(b, now)
+            bank["changed"] = True
             return True
         if bank["free"]["close"] > now:
             return False
-        bank["row"] = None
+        bank["row"], bank["changed"] = None, True
         closed = now + self.cycles("dram_trp")
         bank["free"]["open"] = max(bank["free"]["open"], closed)
         self.turn = (b + 1) % len(self.banks)
@@ -380,10 +401,12 @@ class Channel:
 
     def burst(self, b, now):
         bank, config = self.banks[b], self.config
+        self.count_wait(bank, now)
         count = min(bank["left"], config["dram_burst_bytes"])
         bank["left"] -= count
         time = self.time_of(count)
         self.bus.take(now, time)
+        self.stats["transfers"] += time
         self.last = self.bus.busy_until
         full = self.time_of(config["dram_burst_bytes"])
         self.groups[b % len(self.groups)] = now + full * config["dram_tccdl"] // config["dram_tccd"]
@@ -398,6 +421,18 @@ class Channel:
         if bank["left"] == 0:
             self.done(bank["request"], now)
             bank["request"] = None
+
+    def count_wait(self, bank, now):
+        """Count for what the bus has waited before a burst."""
+        kind = "write" if bank["request"][1] is None else "read"
+        waited = max(now - max(self.bus.busy_until, bank["since"]), 0)
+        if bank["changed"] and bank["free"][kind] >= self.free[kind]:
+            self.stats["rows"] += waited
+        elif self.free[kind] > self.bus.busy_until:
+            self.stats["turnarounds"] += waited
+        else:
+            self.stats["transfers"] += waited
+        bank["changed"] = False
 
     def open(self, b, now):
         bank = self.banks[b]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from python_reference.lost_slots import component_of
 from python_reference.timing import PARTS_PER_SLOT, Machine, PlainSm, in_proportion
 
 #: Row of the slots that nobody waited for.
@@ -35,7 +36,7 @@ class RowSm(PlainSm):
         for i, (warp, cause) in enumerate(waiting):
             parts = slots * (each + (left if i == 0 else 0))
             if isinstance(cause, str):
-                self.add(self.row_of(warp), cause, parts)
+                self.add(self.row_of(warp), component_of(cause), parts)
             else:
                 cause.setdefault("lost_at", Counter())[self.row_of(warp)] += parts
         if not waiting:

@@ -164,12 +164,12 @@ class TestClosedForms:
         gpu = plain_pascal(num_sms=8)
         kernels = [computing(1, length=50 * (1 + i % 2)) for i in range(6)]
         for most in (1, 2, 3, 6):
-            result = together(kernels, gpu.replace(max_concurrent_grids=most))
+            result = together(kernels, gpu.replace(concurrent_grids=most))
             table = result.to_frame()
             for start in table["start"]:
                 assert ((table["start"] <= start) & (table["end"] > start)).sum() <= most
         # Another SM gets the next grid in the cycle after the end of the one before.
-        one_by_one = together(kernels, gpu.replace(max_concurrent_grids=1)).cycles
+        one_by_one = together(kernels, gpu.replace(concurrent_grids=1)).cycles
         plain = sum(ws.simulate(kernel, gpu).cycles for kernel in kernels)
         assert plain <= one_by_one <= plain + len(kernels)
 
@@ -219,7 +219,7 @@ def test_streams_and_places_never_break_a_law():
     st.data(),
 )
 def test_equals_plain_definition(launches, gpu, starts, most, data):
-    gpu = gpu.replace(**starts, max_concurrent_grids=most)
+    gpu = gpu.replace(**starts, concurrent_grids=most)
     streams = [data.draw(st.integers(0, 2)) for _ in launches]
     priorities = [data.draw(st.integers(-1, 1)) for _ in launches]
     _, _, after = checked_streams(len(launches), streams, priorities)

@@ -112,6 +112,7 @@ def assert_same(result, plain):
     assert result.cycles == plain["cycles"]
     assert result.instructions == plain["instructions"]
     assert core.store_slots == plain["store_slots"]
+    assert core.details == plain["details"]
     assert core.critical_cycles == plain["critical_ticks"] / TICKS
     assert core.sm_cycles == plain["sm_cycles"]
     for name, value in result.totals.items():

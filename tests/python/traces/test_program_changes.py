@@ -78,6 +78,9 @@ def test_as_the_reference(data):
         "no_barriers",
         "coalesced",
         "padded_pitch",
+        "kept_in_registers",
+        "register_tiles",
+        "cheap_division",
     ):
         if change == "no_barriers" and chosen == set(range(len(kernel.instructions))):
             table = kernel.instructions
@@ -120,6 +123,93 @@ def test_private_atomics_as_the_reference(data):
     }
     expected = reference.private_atomics(kernel, chosen, shared_row)
     assert reference.blocks_of(changed) == expected
+
+
+@settings(max_examples=rounds(80), deadline=None)
+@given(st.data())
+def test_kept_in_block_as_the_reference(data):
+    kernel = data.draw(any_kernel)
+    rows, chosen = data.draw(choices(kernel))
+    changed = kernel.changed("kept_in_block", rows)
+    table = changed.instructions
+    # Rows of shared memory are added in the order of those that they stand for.
+    own = kernel.instructions
+    may = [
+        row.Index
+        for row in own.itertuples()
+        if row.kind == "load"
+        and row.space not in ("shared", "local")
+        and row.Index in chosen
+        and reference.is_of_lanes(row)
+    ]
+    shared_row = dict(zip(may, range(len(own), len(table)), strict=True))
+    expected = reference.kept_in_block(kernel, chosen, shared_row)
+    assert reference.blocks_of(changed) == expected
+
+
+@settings(max_examples=rounds(60), deadline=None)
+@given(st.data())
+def test_repeated_accesses_as_the_reference(data):
+    """Kernels whose warps come back to the same words many times."""
+    k = ws.patterns.KernelBuilder("k", grid=2, block=64)
+    declared = [
+        k.instruction(opcode, dst=2, src=4)
+        for opcode in ("LDG.E", "LDG.E.128", "STG.E", "LDG.E.STRONG.GPU", "LDS")
+    ]
+    place = 0
+    for _ in range(data.draw(st.integers(1, 60))):
+        one = data.draw(st.sampled_from(declared))
+        if data.draw(st.integers(0, 9)) == 0:
+            place += 1
+        address = place * 128 + k.thread_in_block * 4
+        k.issue(one, address=address % 4096 if one.opcode == "LDS" else BASE + address * 4)
+    kernel = k.build()
+    rows, chosen = data.draw(choices(kernel))
+    for change in ("kept_in_registers", "register_tiles"):
+        expected = getattr(reference, change)(kernel, chosen)
+        assert reference.blocks_of(kernel.changed(change, rows)) == expected, change
+
+
+def test_what_a_warp_accesses_time_after_time_is_kept():
+    k = ws.patterns.KernelBuilder("sum", grid=3, block=32)
+    load, store = k.instruction("LDG.E", dst=4, src=2), k.instruction("STG.E", src=(2, 4))
+    walk = k.instruction("LDG.E", dst=6, src=2)
+    for time in range(16):
+        k.issue(load, address=BASE + 4 * k.thread)
+        k.issue(walk, address=BASE + 4096 + 4 * time + 0 * k.thread)
+        k.issue(store, address=BASE + 4 * k.thread)
+    kernel = k.build()
+    changed = kernel.changed("kept_in_registers")
+    # One load, 16 that walk through two sectors, and the last store.
+    assert column(changed, "instruction").tolist() == 3 * [0, *[2] * 16, 1]
+    room = kernel._core.room_for_changes()
+    assert room["held"].tolist() == [45, 45, 0]
+    assert changed._core.room_for_changes()["held"].tolist() == [0, 0, 0]
+
+
+def test_data_of_a_block_are_loaded_once():
+    k = ws.patterns.KernelBuilder("again", grid=2, block=64)
+    load = k.instruction("LDG.E", dst=4, src=2)
+    for time in range(3):
+        k.issue(load, address=BASE + 4 * (k.thread_in_block % 32) + 64 * time)
+    kernel = k.build()
+    # Of four sectors each the first warp loads two new ones every time; the second finds all.
+    assert kernel._core.room_for_changes()["again"].tolist() == [2 * (24 - 8)]
+    changed = kernel.changed("kept_in_block")
+    assert changed.instructions["space"].tolist() == ["global", "shared"]
+    assert column(changed, "memory_count").tolist() == [4, 2, 2, 1, 1, 1] * 2
+    assert len(np.unique(column(changed, "sector"))) == 8
+
+
+def test_every_fourth_load_of_a_tile():
+    k = ws.patterns.KernelBuilder("tile", grid=2, block=64)
+    k.emit("STS", src=(2, 4), address=k.thread_in_block * 4)
+    load = k.instruction("LDS", dst=4, src=2)
+    for _ in range(6):
+        k.issue(load, address=k.thread_in_block * 4)
+    kernel = k.build()
+    assert kernel._core.room_for_changes()["tiled"].tolist() == [0, 16]
+    assert column(kernel.changed("register_tiles"), "instruction").tolist() == [0, 1, 1] * 4
 
 
 @settings(max_examples=rounds(60), deadline=None)
@@ -294,3 +384,39 @@ def test_errors(change, rows, message):
     kernel = ws.patterns.strided(gs=1, iterations=1, blocks=2)
     with pytest.raises(ws.InputError, match=message):
         kernel.changed(change, rows)
+
+
+DIVISIONS = """
+extern "C" __global__ void divide(unsigned* out, const unsigned* in, unsigned n, unsigned long long m) {
+  unsigned i = threadIdx.x;
+  out[i] = in[i] / n;
+  out[i + 64] = in[i] % n;
+  out[i + 128] = (((unsigned long long)in[i] << 33) + i) / m;
+  out[i + 192] = in[i] / 4;
+}
+"""
+
+
+@pytest.mark.skipif(not ws.cuda.compilers(), reason="no CUDA compiler is there")
+def test_a_division_becomes_one_instruction():
+    data = [ws.cuda.array(np.ones(size, np.uint32)) for size in (256, 64)]
+    kernel = ws.cuda.compile(DIVISIONS).kernel("divide")
+    launch = kernel.launch(1, 64, *data, np.uint32(3), np.uint64(5))
+    trace = getattr(launch, "trace", launch)
+    changed = trace.changed("cheap_division")
+    # Of 16, 15 and 67 instructions one stays; two warps execute each.
+    gone = 2 * (15 + 14 + 66)
+    assert trace.num_instructions - changed.num_instructions == gone
+    assert int(trace._core.room_for_changes()["divisions"].sum()) == gone
+    assert int(changed._core.room_for_changes()["divisions"].sum()) == 0
+    assert reference.blocks_of(changed) == reference.cheap_division(
+        trace, range(len(trace.instructions))
+    )
+    # What is left reads what the first read, not its own result.
+    first = trace.instructions["opcode"].to_list().index("cvt.rp.f32.u32")
+    last = first + len(reference.DIVISION) + 5 - 1
+    if trace.instructions["opcode"][last] != "add.u32":
+        last -= 1
+    now = changed.instructions
+    assert list(now["sources"][last]) == list(trace.instructions["sources"][first])
+    assert list(now["destinations"][last]) == list(trace.instructions["destinations"][last])

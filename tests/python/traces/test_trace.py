@@ -11,7 +11,7 @@ import warpstack as ws
 from effort import rounds
 from python_reference import access as plain
 from strategies import kernels
-from warpstack.traces.trace import launches_named
+from warpstack.traces.launches import launches_named
 
 OPCODES = [
     "LDG.E.U8",

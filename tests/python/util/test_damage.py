@@ -21,6 +21,7 @@ from warpstack._util.trace_budget import default_budget
 from warpstack.exploration.store import SweepStore
 from warpstack.figures import stages
 from warpstack.figures.study import Study
+from warpstack.traces import operations
 
 TRIALS = int(os.environ.get("WARPSTACK_DAMAGES", rounds(120)))
 SEED = int(os.environ.get("WARPSTACK_DAMAGE_SEED", secrets.randbits(32)))
@@ -142,7 +143,15 @@ class FigureCache:
 
 def app():
     kernels = (ws.patterns.gather(blocks=2), ws.patterns.stream(blocks=1))
-    return ws.App(kernels, "two")
+    two = ws.App(kernels, "two")
+    two._operations = operations.columns_of(
+        [
+            {"operation": "copy", "stream": 0, "direction": "HtoD", "bytes": 4096},
+            {"operation": "kernel", "name": "gather", "stream": 0, "kernel": 0},
+            {"operation": "kernel", "name": "stream", "stream": 0, "kernel": 1, "after": (1,)},
+        ]
+    )
+    return two
 
 
 def content(loaded):
@@ -153,17 +162,23 @@ def content(loaded):
     return loaded.name, kernels
 
 
+def calls(loaded):
+    """What the host does."""
+    return loaded.operations.to_dict("records")
+
+
 class Trace:
     """A trace folder."""
 
     def __init__(self):
-        self.content = content(app())
+        self.content = content(app()), calls(app())
 
     def write(self, folder):
         ws.save(app(), folder)
 
     def read(self, folder):
-        assert content(ws.load(folder)) == self.content
+        loaded = ws.load(folder)
+        assert (content(loaded), calls(loaded)) == self.content
 
 
 class Export:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from warpstack._util.headings import number
 from warpstack._util.lazy import pandas as pd
 from warpstack.cli.common.layout import Look, paragraph, text_table
-from warpstack.cli.common.stacks import least_parts
+from warpstack.cli.common.stacks import details_of_sum, least_parts, print_details
 from warpstack.hardware.doubt import RANGE, range_of_sum
 from warpstack.tables import STACK, STACK_COMPONENTS, add_up
 
@@ -168,6 +168,8 @@ def _added(
         if all(name in row for row in rows):
             found = sorted({row[name] for row in rows})
             values[name] = " to ".join(f"{end:g}" for end in dict.fromkeys((found[0], found[-1])))
+    if all("cpi_details" in row for row in rows):
+        values["cpi_details"] = details_of_sum(rows)
     if all("gain" in row for row in rows):
         from warpstack.models.reasons.words import reason_of_sum
 
@@ -317,3 +319,8 @@ def print_stack_table(by: Sequence[str], sums: Sequence[Sums], width: int | None
         least_parts([one.values for one in sums]),
     )
     print(text_table(columns, rows, look, width=width, marked=marked))
+    detailed = [one for one in sums if "cpi_details" in one.values]
+    if detailed:
+        titles = [", ".join((one.title, *one.key)) for one in detailed]
+        print("\nWhat the components consist of, from 1 % of the cycles on\n")
+        print_details(titles, [one.values["cpi_details"] for one in detailed], width)

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
     from warpstack.traces.trace import App
 
-__all__ = ["least_parts", "print_stacks"]
+__all__ = ["details_of_sum", "least_parts", "print_details", "print_stacks"]
+
+#: The share of the cycles that a detail has at least to be printed.
+_LEAST_SHARE = 0.01
 
 
 def print_stacks(
@@ -74,6 +77,50 @@ def _stack_table(rows: Sequence[Mapping[Any, Any]], of: Sequence[str], width: in
         ("instructions", "ipc", *least_parts(rows)),
     )
     return text_table([*shown, *parts], values, look, width=width)
+
+
+def details_of_sum(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the details of kernels that are added up: as for CPI, means weighted by instructions."""
+    total = sum(row["instructions"] for row in rows)
+    return {
+        name: sum(row["cpi_details"][name] * row["instructions"] for row in rows) / total
+        for name in rows[0]["cpi_details"]
+    }
+
+
+def print_details(
+    titles: Sequence[str], stacks: Sequence[Mapping[str, float]], width: int | None
+) -> None:
+    """Print what the components of CPI stacks consist of, as far as it has a hundredth of the cycles.
+
+    `stacks` has the details of each kernel of `titles`; empty where a model has none.
+    """
+    from warpstack.models.details import STACK_DETAILS
+
+    rows = []
+    for title, details in zip(titles, stacks, strict=True):
+        cpi = sum(details.values())
+        parts: dict[str, float] = {}
+        for name, cycles in details.items():
+            part = STACK_DETAILS[name].component
+            parts[part] = parts.get(part, 0.0) + cycles
+        for part, cycles in parts.items():
+            if cycles < _LEAST_SHARE * cpi or not cycles:
+                continue
+            rows.append([title, part, "", cycles, 100 * cycles / cpi, ""])
+            for name, of_it in sorted(details.items(), key=lambda item: -item[1]):
+                if STACK_DETAILS[name].component == part and of_it >= _LEAST_SHARE * cpi:
+                    share = 100 * of_it / cpi
+                    rows.append(["", "", name, of_it, share, STACK_DETAILS[name].words])
+            title = ""
+    columns = ["kernel", "component", "detail", "CPI", "share (%)", "the cycles go to"]
+    formats = {"CPI": "{:,.3f}", "share (%)": "{:,.1f}"}
+    left = ("kernel", "component", "detail", "the cycles go to")
+    if rows:
+        print(text_table(columns, rows, Look({}, formats, left, ("CPI",)), width=width))
+    if missing := [title for title, details in zip(titles, stacks, strict=True) if not details]:
+        names = ", ".join(missing)
+        print(paragraph(f"No details of {names}: the model tells only the components apart", width))
 
 
 def least_parts(rows: Sequence[Mapping[Any, Any]]) -> list[str]:

@@ -72,8 +72,6 @@ class Subject:
 
 def named_apart(subjects: Sequence[Subject], paths: Sequence[str]) -> list[Subject]:
     """Return subjects whose applications have different names: ends of their paths, or numbers."""
-    from warpstack.traces.trace import App
-
     names = [subject.app.name for subject in subjects]
     places = [_place(path) for path in paths]
     for depth in range(1, max(map(len, places), default=0) + 1):
@@ -86,9 +84,11 @@ def named_apart(subjects: Sequence[Subject], paths: Sequence[str]) -> list[Subje
         if names.count(name) > 1:  # it is given twice
             name = f"{subject.app.name} ({number})"
         if name != subject.app.name:
-            app = App(subject.app.kernels, name)
+            app = subject.app._part(range(len(subject.app)), name)
             whole = subject.ran is subject.app
-            subject = Subject(app, app if whole else App(subject.ran.kernels, name))
+            subject = Subject(
+                app, app if whole else subject.ran._part(range(len(subject.ran)), name)
+            )
         found.append(subject)
     return found
 

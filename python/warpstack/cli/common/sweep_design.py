@@ -32,7 +32,8 @@ from warpstack.hardware.profiler import PROFILERS, checked_profiler
 from warpstack.models.prediction import model_list
 from warpstack.plot.design_file import PlotRequest, plot_requests
 from warpstack.traces.io import load
-from warpstack.traces.trace import App, launches_named, launches_of_text
+from warpstack.traces.launches import launches_named, launches_of_text
+from warpstack.traces.trace import App
 
 __all__ = ["SweepDesign"]
 

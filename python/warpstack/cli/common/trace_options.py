@@ -25,7 +25,8 @@ from warpstack.cli.common.subject import Subject, named_apart
 
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
-    from warpstack.traces.trace import App, Launches
+    from warpstack.traces.launches import Launches
+    from warpstack.traces.trace import App
 
 __all__ = [
     "COLD_L2",
@@ -413,7 +414,7 @@ def _may_be_trace(path: str) -> bool:
 
 
 def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
-    from warpstack.traces.trace import Launches, launches_of_text
+    from warpstack.traces.launches import Launches, launches_of_text
 
     _refuse_others(path)
     launches = None
@@ -454,7 +455,7 @@ def _refuse_others(path: str) -> None:
 
 def _chosen(arguments: argparse.Namespace, app: App, earlier: bool) -> Subject:
     """Return the launches of an application that ``--kernels`` chooses."""
-    from warpstack.traces.trace import Launches, launches_named, launches_of_text
+    from warpstack.traces.launches import Launches, launches_named, launches_of_text
 
     text = arguments.kernels
     if text is None:
@@ -470,10 +471,10 @@ def _of(app: App, launches: Launches, earlier: bool) -> Subject:
     places = [place for place, k in enumerate(app) if launches.is_chosen(k.launch_id)]
     if not places:
         raise ws.InputError(f"{app.name}: the files of all chosen launches are missing")
-    chosen = ws.App([app[place] for place in places], app.name)
+    chosen = app._part(places)
     if not earlier or len(places) == places[-1] + 1:
         return Subject(chosen, chosen)
-    return Subject(chosen, ws.App(app.kernels[: places[-1] + 1], app.name))
+    return Subject(chosen, app._part(range(places[-1] + 1)))
 
 
 def _of_source(arguments: argparse.Namespace, path: str, gpu: Gpu | None, earlier: bool) -> Subject:

@@ -6,6 +6,7 @@ traffic and the latencies of those, whose caches do what they did, is at least a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -51,6 +52,16 @@ def bounding_gpu(change: str, gpu: Gpu, memory: MemoryProfile, *, is_first: bool
     cold = min(fills, int(_FILLED * gpu.l2_size_kib * 1024 / _SECTOR_BYTES))
     if change == "2 x atomics":
         return _faster(gpu, l2=float("inf")) if counts["atomic_instructions"] else None
+    if change == "2 x L2 slice requests":
+        # At best all slices, and all channels of DRAM behind them, get as much to do.
+        slices = memory._core.slice_turns
+        return _faster(
+            gpu, l2=2 * _unevenness(slices), dram=_unevenness(memory._core.slice_dram_sectors)
+        )
+    if change == "2 x SMs":
+        # Each new SM brings an L1.
+        larger = bounding_gpu("2 x L1 size", gpu, memory, is_first=is_first)
+        return None if larger is None else larger.replace(num_sms=2 * gpu.num_sms)
     if change == "2 x L2 size":
         written = counts["dram_write_sectors"]
         kept = cold if is_first else 0
@@ -71,6 +82,12 @@ def bounding_gpu(change: str, gpu: Gpu, memory: MemoryProfile, *, is_first: bool
         hits_l1=True,
         hits_l2=fills > cold,
     )
+
+
+def _unevenness(parts: Sequence[float]) -> float:
+    """Return what the largest of some parts is to their mean."""
+    total = sum(parts)
+    return max(parts) * len(parts) / total if total else 1.0
 
 
 def _ratio(before: float, after: float) -> float:

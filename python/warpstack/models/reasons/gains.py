@@ -13,41 +13,49 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.stages import values_of
-from warpstack.interval.profile import INTERVAL_FIELDS
 from warpstack.models import interval_simulation
 from warpstack.models.pipeline import Found, Needs, Pipeline
 from warpstack.models.reasons.bounds import bounding_gpu
-from warpstack.models.reasons.resources import CHANGES, changed_gpus
+from warpstack.models.reasons.pairs import MODEL, Pairs, best_pair, interval_values
+from warpstack.models.reasons.resources import (
+    CHANGES,
+    LEAST_OF_PAIR,
+    Pair,
+    changed_gpus,
+    pair_name,
+    pair_words,
+)
 
 __all__ = ["NO_BEST", "Best", "Evaluators", "Seeker", "launches_on"]
 
 #: Speed-ups that differ by less are the same: the first change of the table is the reason.
 _SAME = 1e-9
 #: Changes whose caches are simulated only where another one gains something, to save time: of an L1
-#: that is twice as large nearly every line has more places than of one with twice the ways.
-_ONLY_AFTER = {"2 x L1 ways": "2 x L1 size"}
+#: that is twice as large nearly every line has more places than of one with twice the ways, and as many
+#: as in twice the L1s of twice the SMs.
+_ONLY_AFTER = {"2 x L1 ways": "2 x L1 size", "2 x SMs": "2 x L1 size"}
 _SOMETHING = 0.01
+#: A change that gains beside what it does for caches: where these are not simulated, hits stay as they are.
+_HITS_AS_BEFORE = "2 x SMs"
 
 
 class Best(NamedTuple):
-    """The change that a launch, by a model, gains most from.
+    """The change, or pair of changes, that a launch, by a model, gains most from.
 
     Attributes
     ----------
     change
-        Its name in `CHANGES`; empty where no change gains anything, or none was tried.
+        Its name: of `CHANGES`, or that of `pair_name`; empty where no change gains anything, or none was
+        tried.
     gain
         Its speed-up; NaN where none was tried.
+    words
+        The change in words.
     """
 
     change: str
     gain: float
-
-    @property
-    def words(self) -> str:
-        """The change in words."""
-        return CHANGES[self.change].words if self.change else ""
+    words: str = ""
 
 
 #: Of a launch for which no change was tried.
@@ -92,10 +100,19 @@ class Seeker:
         The GPU as it is, and the models.
     evaluators
         What evaluates them.
+    with_caches
+        Whether to simulate changes of the caches. Where what these do is a sample, they are not: a launch has
+        no best change then if one of them may be it.
     """
 
     def __init__(
-        self, pipeline: Pipeline, gpu: Gpu, models: Sequence[str], evaluators: Evaluators
+        self,
+        pipeline: Pipeline,
+        gpu: Gpu,
+        models: Sequence[str],
+        evaluators: Evaluators,
+        *,
+        with_caches: bool = True,
     ) -> None:
         self._pipeline = pipeline
         self._gpu = gpu
@@ -106,10 +123,12 @@ class Seeker:
         self._intervals: dict[tuple[Any, ...], list[str]] = {}
         for name, one in self._changed.items():
             if not CHANGES[name].moves_caches:
-                self._intervals.setdefault(_profile_of(one), []).append(name)
+                self._intervals.setdefault(interval_values(one), []).append(name)
         # Those on which others depend come first.
+        self._with_caches = with_caches
         caches = [name for name in self._changed if CHANGES[name].moves_caches]
         self._caches = sorted(caches, key=lambda name: name in _ONLY_AFTER)
+        self._pairs: Pairs | None = None  # made when they are asked for
         self._known: dict[Any, dict[str, _Found]] = {}
         self._seen: list[dict[str, _Found]] = []
 
@@ -125,16 +144,20 @@ class Seeker:
 
     def _tried(self, number: int, found: Found, cycles: Mapping[str, float]) -> dict[str, _Found]:
         tried = {model: _Found(cycles[model]) for model in self._models}
-        own = _profile_of(self._gpu)
         assert found.memory is not None
+        profiles = {interval_values(self._gpu): found.profile}
         for values, names in self._intervals.items():
             gpus = [self._changed[name] for name in names]
-            profile = found.profile
-            if values != own:
-                profile = self._pipeline.interval(number, gpus[0], found.memory)
+            if values not in profiles:
+                profiles[values] = self._pipeline.interval(number, gpus[0], found.memory)
             for model, one in tried.items():
-                many = self._evaluators.many(profile, gpus, model)
+                many = self._evaluators.many(profiles[values], gpus, model)
                 one.cycles.update(zip(names, map(float, many), strict=True))
+        of_network = tried.get(MODEL)
+        if of_network is not None and of_network.base < LEAST_OF_PAIR * of_network.least:
+            if self._pairs is None:
+                self._pairs = Pairs(self._gpu, self._changed, self._evaluators.many)
+            of_network.pairs = self._pairs.cycles(lambda values, _: [profiles[values]])
         self._bound(number, found, tried)
         return tried
 
@@ -143,6 +166,8 @@ class Seeker:
         assert found.memory is not None
         is_first = not number or self._pipeline.options.flush_l2
         for name in self._caches:
+            if name == _HITS_AS_BEFORE:
+                self._keep_hits(name, number, found, tried)
             bound = bounding_gpu(name, self._gpu, found.memory, is_first=is_first)
             if bound is None:
                 continue
@@ -150,6 +175,17 @@ class Seeker:
             for model, one in tried.items():
                 at_least = self._evaluators.one(Found(found.kernel, profile=profile), bound, model)
                 one.at_least[name] = (number, at_least.cycles)
+
+    def _keep_hits(
+        self, name: str, number: int, found: Found, tried: Mapping[str, _Found]
+    ) -> None:
+        """Add the cycles that a change brings while the caches do what they did."""
+        assert found.memory is not None
+        changed = self._changed[name]
+        profile = self._pipeline.interval(number, changed, found.memory)
+        for model, one in tried.items():
+            on_it = self._evaluators.one(Found(found.kernel, profile=profile), changed, model)
+            one.cycles[name] = on_it.cycles
 
     def _simulate(self) -> None:
         """Simulate the caches of changes that may be the best ones of a launch, one change at a time."""
@@ -175,13 +211,9 @@ class Seeker:
 
     def best(self) -> list[dict[str, Best]]:
         """Return the best change of each launch that was seen, by model."""
-        self._simulate()
+        if self._with_caches:
+            self._simulate()
         return [{model: one.best() for model, one in tried.items()} for tried in self._seen]
-
-
-def _profile_of(gpu: Gpu) -> tuple[Any, ...]:
-    """Return what intervals and waves of a launch are made of, beside what its caches do."""
-    return (*values_of(gpu, INTERVAL_FIELDS), gpu.num_sms)
 
 
 @dataclass
@@ -192,6 +224,8 @@ class _Found:
     cycles: dict[str, float] = field(default_factory=dict)
     #: Number of the launch, and cycles below which the caches of a change cannot bring it.
     at_least: dict[str, tuple[int, float]] = field(default_factory=dict)
+    #: Cycles by pair of changes, where these were tried.
+    pairs: dict[Pair, float] = field(default_factory=dict)
 
     @property
     def least(self) -> float:
@@ -204,11 +238,24 @@ class _Found:
         return first is None or self.cycles.get(first, self.base) < self.base * (1 - _SOMETHING)
 
     def best(self) -> Best:
-        """Return the change with the fewest cycles, the first in the table of several."""
+        """Return the change with the fewest cycles, the first in the table of several.
+
+        Where none gains much, it is the pair that does.
+        """
+        if any(
+            cycles < self.least * (1 - _SAME)
+            for name, (_, cycles) in self.at_least.items()
+            if name not in self.cycles and self.may_follow(name)
+        ):
+            return NO_BEST
+        found = best_pair(self.base, self.cycles, self.pairs)
+        if found is not None:
+            pair, gain = found
+            return Best(pair_name(pair), gain, pair_words(pair))
         chosen = Best("", 1.0)
         for name in CHANGES:
             if name in self.cycles:
                 gain = self.base / self.cycles[name]
                 if gain > chosen.gain * (1 + _SAME):
-                    chosen = Best(name, gain)
+                    chosen = Best(name, gain, CHANGES[name].words)
         return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -9,7 +10,18 @@ from warpstack._core import GPU_FIELDS
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 
-__all__ = ["CHANGES", "Change", "changed_fields", "changed_gpus", "changed_values"]
+__all__ = [
+    "CHANGES",
+    "LEAST_OF_PAIR",
+    "Change",
+    "Pair",
+    "changed_fields",
+    "changed_gpus",
+    "changed_values",
+    "pair_gpu",
+    "pair_name",
+    "pair_words",
+]
 
 #: By which each resource is made better.
 _FACTOR = 2
@@ -53,7 +65,10 @@ CHANGES = {
         "twice the DRAM bandwidth", ("dram_bandwidth_gbs", "dram_clock_ghz"), parts=("queue",)
     ),
     "2 x L2 slice requests": Change(
-        "twice the requests per slice of L2 at once", ("l2_slices",), parts=("l2",)
+        "twice the requests per slice of L2 at once",
+        ("l2_slices",),
+        parts=("l2",),
+        moves_caches=True,
     ),
     "2 x NoC": Change(
         "twice the bandwidth of the NoC and its ports",
@@ -132,6 +147,7 @@ CHANGES = {
         "twice the SMs",
         ("num_sms",),
         parts=("base", "dep", "l1", "l2", "dram", "mshr"),
+        moves_caches=True,
     ),
 }
 #: Times of units: 0 cycles is not half of 1 but no limit.
@@ -185,6 +201,33 @@ def changed_gpus(gpu: Gpu) -> dict[str, Gpu]:
         except InputError:
             continue  # a GPU that cannot be: half of its sets, say
     return gpus
+
+
+#: Two of `CHANGES` at once, by their names.
+Pair = tuple[str, str]
+#: Pairs are tried where no change gains so much, and named where they do.
+LEAST_OF_PAIR = 1.05
+
+
+def pair_name(pair: Pair) -> str:
+    """Return the name of two changes at once."""
+    return " + ".join(pair)
+
+
+def pair_words(pair: Pair) -> str:
+    """Return two changes at once in words."""
+    return " and ".join(CHANGES[name].words for name in pair)
+
+
+def pair_gpu(gpu: Gpu, changed: Mapping[str, Gpu], pair: Pair) -> Gpu | None:
+    """Return the GPU with two of `CHANGES`, from those with each alone; None if there is none."""
+    fields: dict[str, Any] = {}
+    for name in pair:
+        fields |= changed_fields(gpu, changed[name], name)
+    try:
+        return gpu.replace(**fields)
+    except InputError:
+        return None
 
 
 def changed_fields(gpu: Gpu, changed: Gpu, change: str) -> dict[str, Any]:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from warpstack.models.reasons.resources import CHANGES
+from warpstack.models.reasons.resources import CHANGES, LEAST_OF_PAIR
 
 __all__ = ["LEAST_GAIN", "reason_of_sum", "sentence"]
 
 #: A change that gains less than this part says nothing.
 LEAST_GAIN = 0.03
 
-_BY_WORDS = {change.words: change for change in CHANGES.values()}
+_BY_WORDS = {change.words: change.parts for change in CHANGES.values()}
 
 
 def sentence(reason: str, gain: float, largest: str) -> str:
@@ -37,7 +37,9 @@ def sentence(reason: str, gain: float, largest: str) -> str:
         most = f" (the most: {reason}, {gain:.2f})" if gain >= 1.005 else ""
         return f"nothing alone gains more than {100 * LEAST_GAIN:.0f} %{most}"
     text = f"{reason}: {gain:.2f} times faster"
-    if largest not in _BY_WORDS[reason].parts:
+    if reason not in _BY_WORDS:
+        return f"{text}, but neither alone gains more than {100 * (LEAST_OF_PAIR - 1):.0f} %"
+    if largest not in _BY_WORDS[reason]:
         text += f"; the stack's largest part is {largest}, but half of that alone gains less"
     return text
 

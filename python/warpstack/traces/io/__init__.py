@@ -239,7 +239,8 @@ def save(
         The folder to write.
     format
         ``parquet``, quick to load; or ``accelsim``: ``kernelslist.g`` and ``kernel-N.traceg``, for
-        the trace-driven mode of Accel-Sim.
+        the trace-driven mode of Accel-Sim. Its list has the kernels alone, without the rest of
+        `App.operations`.
     binary_version
         For ``accelsim``: the version of the machine code that the files state, such as 75, 80, 86 or
         90. It decides how PTX operations are named; SASS names stay. By default the trace's own, or

@@ -23,9 +23,11 @@ from warpstack._util.input_file import read_input
 from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.progress import Progress, progress_bar
 from warpstack.errors import InputError, TraceWarning, warn
+from warpstack.traces import operations
 from warpstack.traces.io import packed, tracez
 from warpstack.traces.io.common import LoadOptions, block_ranges
-from warpstack.traces.trace import App, KernelTrace, Launches
+from warpstack.traces.launches import Launches
+from warpstack.traces.trace import App, KernelTrace
 
 _COMPRESSIONS = ("", ".xz", ".gz", ".zst")
 _KERNEL_FILE = re.compile(r"(?P<stem>.+\.trace)(?P<kind>z|g?(?P<compression>\.xz|\.gz|\.zst)?)")
@@ -56,13 +58,16 @@ def read(path: Path, options: LoadOptions) -> App:
             names = ", ".join(file.name for file in lists)
             raise InputError(f"{path}: several kernel lists ({names}); give one of them")
         name = Path(os.path.realpath(path)).name
-        files = _files_of_list(lists[0], options) if lists else _kernels_in(path)
+        listed = _read_list(lists[0]) if lists else None
+        files = _kernels_in(path) if listed is None else listed.files(options)
         if options.kernels is not None and not lists:
             files = _chosen(files, lambda file: file.name, options.kernels, printable(name))
     elif _is_list(path):
-        files = _files_of_list(path, options)
+        listed = _read_list(path)
+        files = listed.files(options)
         name = Path(os.path.realpath(path)).parent.name
     else:
+        listed = None
         files = [path]
         name = path.name.split(".trace")[0]
         if options.kernels is not None:
@@ -74,7 +79,16 @@ def read(path: Path, options: LoadOptions) -> App:
         notes = _Notes()
         kernels = [KernelTrace(_read_kernel(file, options.budget, bar, notes)) for file in files]
     notes.warn(name)
-    return options.select(App(kernels, name))
+    columns = None
+    if listed is not None:
+        columns = listed.operations(files, kernels)
+        if listed.passed_over:
+            first = listed.passed_over[0]
+            _warn(
+                f"{name}: {len(listed.passed_over)} lines of the list are neither kernels nor copies nor "
+                f"calls of NCCL and are passed over; the first is {first}"
+            )
+    return options.select(App._recorded(kernels, name, columns))
 
 
 @dataclass
@@ -151,16 +165,81 @@ def _kernels_in(folder: Path) -> list[Path]:
     return sorted(found.values(), key=order)
 
 
-def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
-    """Return the chosen kernel files that a list names; their compression may have changed since."""
+#: A line of a copy, with its address and its bytes: ``MemcpyHtoD,0x00007f2b4d400000,4096``.
+_COPY = re.compile(r"Memcpy(HtoD|DtoH|DtoD|HtoH),\s*(?:0x)?[0-9a-fA-F]{1,16},\s*([0-9]{1,18})")
+#: A line of a call of NCCL, in traces of several GPUs: ``ncclAllReduce,...``.
+_NCCL = re.compile(r"(nccl\w{1,60})\b.*")
+
+
+class _List:
+    """A list of kernels and of what the host did between them."""
+
+    def __init__(self, path: Path, lines: list[str]) -> None:
+        self._path = path
+        self._lines = lines
+        self._file_of: dict[int, Path] = {}
+        self.passed_over = [
+            f"{printable(line[:60])} in line {number}"
+            for number, line in enumerate(lines, start=1)
+            if line and not any(kind.fullmatch(line) for kind in (_KERNEL_FILE, _COPY, _NCCL))
+        ]
+
+    def files(self, options: LoadOptions) -> list[Path]:
+        """Return the chosen kernel files; their compression may have changed since."""
+        entries = [
+            (number, line)
+            for number, line in enumerate(self._lines, start=1)
+            if _KERNEL_FILE.fullmatch(line)
+        ]
+        found = _files_of_entries(self._path, entries, options)
+        self._file_of = dict(found)
+        return [file for _, file in found]
+
+    def operations(
+        self, files: Sequence[Path], kernels: Sequence[KernelTrace]
+    ) -> operations.Columns:
+        """Return what the host did; those kernels have files of their own that were read."""
+        places = iter(range(len(files)))
+        place_of = {number: next(places) for number in self._file_of}
+        streams = {0: operations.LEGACY_STREAM}
+        rows: list[dict[str, object]] = []
+        for number, line in enumerate(self._lines, start=1):
+            if _KERNEL_FILE.fullmatch(line):
+                place = place_of.get(number, -1)
+                name, stream = line.split(".trace")[0], 0
+                if place >= 0:
+                    name = kernels[place].short_name
+                    header = kernels[place]._core.header
+                    stream = streams.setdefault(header["stream"], len(streams))
+                rows.append(
+                    {"operation": "kernel", "kernel": place, "name": name, "stream": stream}
+                    | {"asynchronous": True, "blocking": True}
+                )
+            elif copy := _COPY.fullmatch(line):
+                rows.append(
+                    {"operation": "copy", "name": f"Memcpy{copy[1]}", "direction": copy[1]}
+                    | {"bytes": int(copy[2]), "stream": 0, "blocking": True}
+                )
+            elif nccl := _NCCL.fullmatch(line):
+                rows.append({"operation": "nccl", "name": nccl[1], "api": nccl[1]})
+        return operations.columns_of(rows)
+
+
+def _read_list(path: Path) -> _List:
+    """Read a list of kernels."""
     where = printable(path)
     try:
         lines = read_input(path, "kernel list", _MAX_LIST_BYTES).decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: cannot read the kernel list: {error}") from None
-    named = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
-    # Other lines are memory copies and commands without influence on kernels.
-    entries = [(n, entry) for n, entry in named if _KERNEL_FILE.fullmatch(entry)]
+    return _List(path, [line.strip() for line in lines])
+
+
+def _files_of_entries(
+    path: Path, entries: list[tuple[int, str]], options: LoadOptions
+) -> list[tuple[int, Path]]:
+    """Return the files of lines that name kernels, with the numbers of the lines."""
+    where = printable(path)
     if not entries:
         raise InputError(f"{where}: the list names no kernel (lines like kernel-1.traceg)")
     if options.kernels is not None:
@@ -178,7 +257,7 @@ def _files_of_list(path: Path, options: LoadOptions) -> list[Path]:
         places.append(path.parent / (match["stem"] + "z"))
         existing = next((file for file in places if file.exists()), None)
         if existing is not None:
-            files.append(existing)
+            files.append((number, existing))
             continue
         missing.append(
             f"{where}:{number}: {printable(entry)} is not there (nor .xz, .gz, .zst of it)"

@@ -12,7 +12,8 @@ from warpstack import _core
 from warpstack._util.arguments import printable
 from warpstack._util.trace_budget import default_budget, make_budget
 from warpstack.errors import InputError, not_one_of, shown
-from warpstack.traces.trace import App, Launches
+from warpstack.traces.launches import Launches
+from warpstack.traces.trace import App
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class LoadOptions:
         if self.kernels is None:
             return app
         if self.skip_missing:  # those that are missing were told
-            return App([k for k in app.kernels if k.launch_id in self.kernels], app.name)
+            return app._part([i for i, k in enumerate(app) if k.launch_id in self.kernels])
         return app.select(self.kernels)
 
 

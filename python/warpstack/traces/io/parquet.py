@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack import _core
-from warpstack._util.arguments import as_integer, printable
+from warpstack._util.arguments import as_integer, printable, printable_text
 from warpstack._util.files import (
     digest_of,
     file_digest,
@@ -30,17 +30,19 @@ from warpstack._util.lazy import pyarrow as pa
 from warpstack._util.lazy import pyarrow_parquet as pq
 from warpstack._util.progress import progress_bar
 from warpstack.errors import InputError, shown, with_article
+from warpstack.traces import operations
 from warpstack.traces.io.common import LoadOptions
 from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 8 may have files of source and inlined calls. Version 7 has steps of sectors, and equal files of
-#: kernels once. Version 6 has equal blocks once. Version 5 may have passes over the banks of L1. Version 4
-#: has the lanes of atomics. Version 3 may have control fields. Version 2 has digests of its files and of the
-#: manifest. Version 1 has the digest of what the stages read only.
-FORMAT_VERSION = 8
-_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8)
+#: Version 9 may have operations of the host. Version 8 may have files of source and inlined calls.
+#: Version 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once.
+#: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may have
+#: control fields. Version 2 has digests of its files and of the manifest. Version 1 has the digest of
+#: what the stages read only.
+FORMAT_VERSION = 9
+_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -53,6 +55,13 @@ _LEAST_COMPRESSED_BYTES = 1 << 14
 _LEVEL = 3
 
 _LIST = "list of uint16"
+_ROWS = "list of int64"
+#: What the host of the program did.
+_OPERATIONS_NAME = "operations.parquet"
+_OPERATIONS = {
+    name: {"text": "string", "integer": "int64", "bool": "bool", "rows": _ROWS}[kind]
+    for name, kind in operations.COLUMNS.items()
+}
 #: Columns of each file of a kernel, with their types in Arrow. Row group i of every file holds the
 #: same thread blocks.
 _FILES = {
@@ -129,10 +138,11 @@ def files_of(path: Path) -> list[str] | None:
     if not matches(path):
         return None
     try:
-        _, entries = _read_manifest(path / MANIFEST)
+        _, entries, recorded = _read_manifest(path / MANIFEST)
     except InputError:
         return None
-    return [MANIFEST, *(entry.place_of(name) for entry in entries for name in entry.own_files)]
+    own = [MANIFEST] if recorded is None else [MANIFEST, _OPERATIONS_NAME]
+    return [*own, *(entry.place_of(name) for entry in entries for name in entry.own_files)]
 
 
 def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
@@ -145,6 +155,8 @@ def write(app: App, path: Path, *, overwrite: bool, progress: bool) -> None:
         for kernel in app.kernels:
             folder.add(kernel)
             bar.update(kernel.nbytes)
+        if app._operations is not None:
+            folder.add_operations(app._operations)
 
 
 class Writer:
@@ -157,6 +169,7 @@ class Writer:
         self._folders: dict[tuple[str, str], str] = {}
         #: Files of source and inlined calls; launches of one kernel have the same.
         self._sources: list[dict[str, Any]] = []
+        self._operations: dict[str, str] = {}
 
     def add(self, kernel: KernelTrace) -> None:
         """Write a kernel, which need not be kept afterwards."""
@@ -175,10 +188,18 @@ class Writer:
             entry["sources"] = self._sources.index(sources)
         self._entries.append(entry)
 
+    def add_operations(self, columns: operations.Columns) -> None:
+        """Write what the host of the program did; `kernel` counts the kernels in the order of `add`."""
+        place = self._folder / _OPERATIONS_NAME
+        fields = tuple(_OPERATIONS.items())
+        with place.open("wb") as sink, _parquet_writer(sink, fields, "zstd") as writer:
+            _write_group(writer, columns, _OPERATIONS)
+        self._operations = {"operations": file_digest(place)}
+
     def _finish(self, name: str) -> None:
         manifest = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "name": name}
         sources = {"sources": self._sources} if self._sources else {}
-        text = sealed({**manifest, **sources, "kernels": self._entries})
+        text = sealed({**manifest, **self._operations, **sources, "kernels": self._entries})
         (self._folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
@@ -349,17 +370,74 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 
 def _read(path: Path, options: LoadOptions) -> App:
-    name, entries = _read_manifest(path / MANIFEST)
+    name, entries, recorded = _read_manifest(path / MANIFEST)
     if options.kernels is not None:
         options.kernels.check([entry.launch_id for entry in entries], name)
-    chosen = [entry for entry in entries if options.wants(entry.launch_id)]
+    places = [i for i, entry in enumerate(entries) if options.wants(entry.launch_id)]
+    chosen = [entries[place] for place in places]
+    columns = None
+    if recorded is not None:
+        columns = _read_operations(path, recorded, len(entries))
+        if len(places) < len(entries):
+            columns = operations.chosen(columns, places)
     sound: set[tuple[str, str]] = set()
     with progress_bar(options.progress, len(chosen), f"reading {name}", "kernel") as bar:
         kernels = []
         for entry in chosen:
             kernels.append(KernelTrace(_read_kernel(path, entry, options, sound)))
             bar.update(1)
-    return App(kernels, name)
+    return App._recorded(kernels, name, columns)
+
+
+def _read_operations(root: Path, digest: str, kernels: int) -> operations.Columns:
+    """Read what the host of the program did."""
+    path = root / _OPERATIONS_NAME
+    where = printable(path)
+    try:
+        found = file_digest(path)
+        if found != digest:
+            raise InputError(f"this file has digest {found}, the manifest says {shown(digest)}")
+        with open_input(path) as file, pq.ParquetFile(file) as table:
+            part = table.read(columns=list(_OPERATIONS))
+        arrays = _columns("operations", part, _OPERATIONS)
+        columns = {name: _values(name, array, _OPERATIONS[name]) for name, array in arrays.items()}
+    except FileNotFoundError:
+        raise InputError(
+            f"{where}: the saved trace is damaged: this file is not there; restore it or trace the program "
+            "again"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"{where}: the saved trace cannot be read: {error.strerror or error}"
+        ) from None
+    except (pa.ArrowException, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else repr(error)
+        reason = printable_text(reason.removeprefix(f"{_OPERATIONS_NAME}: "))
+        raise InputError(
+            f"{where}: the saved trace is damaged: {reason}; restore it or trace the program again"
+        ) from None
+    operations.check(columns, kernels, where)
+    return columns
+
+
+def _values(name: str, column: pa.ChunkedArray, kind: str) -> Any:
+    """Return a column of operations as the package has them."""
+    if kind == "int64":
+        return _in_place(column, kind)
+    if kind == "bool":
+        return np.array(column.to_pylist(), bool)
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if kind == "string":  # most texts come often
+        coded = array.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+        return [texts[place] for place in coded.indices.to_pylist()]
+    if array.flatten().null_count:
+        raise InputError(f"{_OPERATIONS_NAME}: {name} has empty entries in its lists")
+    rows: list[tuple[int, ...]] = [()] * len(array)  # most lists are empty
+    lengths = np.array(array.value_lengths().to_pylist(), np.int64)
+    for row in np.flatnonzero(lengths).tolist():
+        rows[row] = tuple(array[row].as_py())
+    return rows
 
 
 @dataclass(frozen=True)
@@ -406,8 +484,8 @@ class _Entry:
         return int(self.header["launch_id"])
 
 
-def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
-    """Return the name of the application and its kernels."""
+def _read_manifest(path: Path) -> tuple[str, list[_Entry], str | None]:
+    """Return the name of the application, its kernels, and the digest of the operations if there are any."""
     where = printable(path)
     try:
         manifest = json.loads(read_input(path, "list of kernels", MAX_TABLE_BYTES))
@@ -432,6 +510,9 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
             for i, kernel in enumerate(kernels)
         ]
         name = _member(manifest, "name", str)
+        recorded = None
+        if version >= 9 and "operations" in manifest:
+            recorded = _member(manifest, "operations", str)
     except InputError as error:
         raise InputError(f"{where}: not a list of kernels: {error}") from None
     if not entries:
@@ -441,7 +522,7 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry]]:
             f"{where}: the saved trace is damaged: this file is not as it was written; restore it or "
             "convert the original trace again"
         )
-    return name, entries
+    return name, entries, recorded
 
 
 def _member(mapping: Any, key: str, kind: type, where: str = "") -> Any:
@@ -648,7 +729,8 @@ def _in_place(column: pa.ChunkedArray, kind: str) -> npt.NDArray[Any]:
 
 @cache
 def _type(kind: str) -> pa.DataType:
-    return pa.list_(pa.uint16()) if kind == _LIST else pa.type_for_alias(kind)
+    lists = {_LIST: pa.uint16, _ROWS: pa.int64}
+    return pa.list_(lists[kind]()) if kind in lists else pa.type_for_alias(kind)
 
 
 @cache

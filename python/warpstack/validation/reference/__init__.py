@@ -12,9 +12,11 @@ Nsight Compute, ``attrs["metrics"]`` says by column which metrics it is made of 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +30,19 @@ from warpstack._util.foreign_file import foreign
 from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
 from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import reading
-from warpstack.validation.reference import ncu, ncu_report, nsys, nvprof, tables, torch
+from warpstack.validation.reference import (
+    ncu,
+    ncu_report,
+    nsys,
+    nvprof,
+    operations,
+    tables,
+    torch,
+)
 from warpstack.validation.reference.common import Line, Section
 from warpstack.validation.reference.ncu_names import ncu_metrics
 
-__all__ = ["ncu_metrics", "read", "read_ncu"]
+__all__ = ["ncu_metrics", "read", "read_ncu", "read_timeline"]
 
 
 #: Bytes at the start of a file by which those of other tools are recognised.
@@ -145,6 +155,63 @@ def read_ncu(path: str | os.PathLike[str]) -> pd.DataFrame:
         NCU,
         "not a report of Nsight Compute; expected a .ncu-rep file, or what ncu --csv writes",
     )
+
+
+@checked
+def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read what a profiler saw a GPU do, in the order of its starts.
+
+    Parameters
+    ----------
+    path
+        What ``nsys stats --report cuda_gpu_trace --format csv`` wrote, or ``nsys stats`` printed; or a trace
+        of PyTorch's profiler (``export_chrome_trace``: JSON, also compressed by gzip).
+
+    Returns
+    -------
+    DataFrame
+        A row per kernel, copy and fill: ``operation`` (``kernel``, ``copy``, ``memset``), ``name`` (a
+        function's own name), ``stream`` (as the profiler numbers them, -1 unknown), ``start_us`` and
+        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``, or empty),
+        ``bytes``, ``device``.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, is not of these kinds, or has a value that cannot be read; the
+        message names file and line.
+    """
+    place = as_path("reference", path)
+    where = printable(place)
+    with reading(place):
+        data = _unzipped(read_input(place, "reference", MAX_TABLE_BYTES), where)
+    text = _text(where, data)
+    if torch.is_json(text):
+        return operations.of_torch(text, where)
+    lines = nsys.lines_of_text(where, text) if nsys.is_text(text) else _lines(where, text)
+    for place_of_header, line in enumerate(lines):
+        if nsys.is_trace(line.cells):
+            report = _report_of(lines[place_of_header:])
+            dialect = next(d for d in DIALECTS if d.test is nsys.is_trace)
+            return operations.of_nsys(_sections(report, dialect, where))
+    raise InputError(
+        f"{where}: no timeline of a profiler; expected what nsys stats --report cuda_gpu_trace --format csv "
+        "writes, or a trace of PyTorch's profiler (export_chrome_trace)"
+    )
+
+
+def _unzipped(data: bytes, where: str) -> bytes:
+    """Return the content of a file that gzip compressed; others as they are."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            content = file.read(MAX_TABLE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{where}: damaged gzip: {error}") from None
+    if len(content) > MAX_TABLE_BYTES:
+        raise InputError(f"{where}: holds more than {MAX_TABLE_BYTES >> 20} MiB; profile fewer steps")
+    return content
 
 
 def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFrame:

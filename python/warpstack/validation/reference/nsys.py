@@ -21,6 +21,7 @@ __all__ = [
     "read_summary",
     "read_trace",
     "refuse",
+    "times_of",
 ]
 
 _TIME = re.compile(r"(?P<name>[A-Za-z ]+?) ?\((?P<unit>[a-z]+)\)")
@@ -78,14 +79,14 @@ def is_trace(header: Sequence[str]) -> bool:
     """Whether it is that of ``cuda_gpu_trace`` (once ``gputrace``): a row per kernel and copy."""
     names = {*_AXES, "Name"}
     return (
-        is_report(header) and names <= set(header) and {"Start", "Duration"} <= set(_times(header))
+        is_report(header) and names <= set(header) and {"Start", "Duration"} <= set(times_of(header))
     )
 
 
 def is_summary(header: Sequence[str]) -> bool:
     """Whether it is that of ``cuda_gpu_kern_sum`` (``gpukernsum``): a row per kernel."""
     names = {"Instances", "Name"}
-    return is_report(header) and names <= set(header) and "Total Time" in _times(header)
+    return is_report(header) and names <= set(header) and "Total Time" in times_of(header)
 
 
 def is_other(header: Sequence[str]) -> bool:
@@ -97,7 +98,7 @@ def read_trace(sections: list[Section]) -> pd.DataFrame:
     """Read ``cuda_gpu_trace``: kernels in the order of their starts, with their times."""
     rows: list[dict[str, Any]] = []
     for section in sections:
-        times = _times(section.header)
+        times = times_of(section.header)
         start, duration = times["Start"], times["Duration"]
         for line, row in section.rows():
             if not row["GrdX"]:
@@ -127,7 +128,7 @@ def read_summary(sections: list[Section]) -> pd.DataFrame:
     """
     rows: dict[str, dict[str, Any]] = {}
     for section in sections:
-        times = _times(section.header)
+        times = times_of(section.header)
         column, unit = times["Total Time"]
         for line, row in section.rows():
             launches = whole_number(line, "Instances", row["Instances"])
@@ -151,7 +152,7 @@ def refuse(sections: list[Section]) -> pd.DataFrame:
     )
 
 
-def _times(header: Sequence[str]) -> dict[str, tuple[str, str]]:
+def times_of(header: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return the columns that are times, by their names without unit, with the unit."""
     matches = [match for cell in header if (match := _TIME.fullmatch(cell))]
     return {match["name"]: (match[0], match["unit"]) for match in matches}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -13,7 +14,7 @@ from warpstack._util.arguments import printable
 from warpstack.errors import InputError
 from warpstack.validation.reference.common import plain_name
 
-__all__ = ["is_json", "read_json"]
+__all__ = ["GpuEvent", "gpu_events", "is_json", "read_json"]
 
 
 def is_json(text: str) -> bool:
@@ -21,15 +22,24 @@ def is_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def read_json(text: str, path: Path) -> pd.DataFrame:
-    """Read a trace of PyTorch's profiler: kernels in the order of their starts, with their times.
+class GpuEvent(NamedTuple):
+    """What a GPU did: a kernel, a copy or a fill."""
+
+    kind: str
+    name: str
+    start_us: float
+    duration_us: float
+    arguments: Mapping[str, Any]
+
+
+def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
+    """Return the events of a trace of PyTorch's profiler that are of some categories, in the order of their starts.
 
     Raises
     ------
     InputError
-        If the file is damaged, is other JSON, or has no kernel of a GPU.
+        If the file is damaged, is other JSON, or has none of them.
     """
-    where = printable(path)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -46,9 +56,10 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
             f"{where}: JSON, but without events of PyTorch's profiler; give what a profiler wrote as CSV "
             "(predictions are the other argument)"
         )
-    rows: list[tuple[float, dict[str, Any]]] = []
+    found = []
     for number, event in enumerate(events, 1):
-        if not isinstance(event, dict) or str(event.get("cat", "")).lower() != "kernel":
+        kind = str(event.get("cat", "")).lower() if isinstance(event, dict) else ""
+        if kind not in kinds:
             continue
         times = {"ts": math.nan, "dur": math.nan}
         for name in times:
@@ -58,19 +69,33 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
             if not 0 <= value < 2**63:  # microseconds
                 raise InputError(f"{where}: traceEvents[{number}]: {name} is not a time")
             times[name] = float(value)
-        row: dict[str, Any] = {"source": "torch", "name": plain_name(str(event.get("name", "")))}
-        arguments = event.get("args")
-        for size in ("grid", "block"):
-            value = arguments.get(size) if isinstance(arguments, dict) else None
-            if isinstance(value, list) and len(value) == 3:
-                row[size] = tuple(value)
-        rows.append((times["ts"], {**row, "time_s": times["dur"] * 1e-6}))
-    if not rows:
+        given = event.get("args")
+        arguments = given if isinstance(given, dict) else {}
+        found.append(GpuEvent(kind, str(event.get("name", "")), *times.values(), arguments))
+    if not found:
         raise InputError(
             f"{where}: a trace of PyTorch's profiler without a kernel of a GPU; profile with "
             "activities=[ProfilerActivity.CUDA]"
         )
-    ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
-    table = pd.DataFrame(ordered)
-    table.insert(1, "kernel", range(1, len(ordered) + 1))
+    return sorted(found, key=lambda event: event.start_us)
+
+
+def read_json(text: str, path: Path) -> pd.DataFrame:
+    """Read a trace of PyTorch's profiler: kernels in the order of their starts, with their times.
+
+    Raises
+    ------
+    InputError
+        As for `gpu_events`.
+    """
+    rows = []
+    for event in gpu_events(text, printable(path), ("kernel",)):
+        row: dict[str, Any] = {"source": "torch", "name": plain_name(event.name)}
+        for size in ("grid", "block"):
+            value = event.arguments.get(size)
+            if isinstance(value, list) and len(value) == 3:
+                row[size] = tuple(value)
+        rows.append({**row, "time_s": event.duration_us * 1e-6})
+    table = pd.DataFrame(rows)
+    table.insert(1, "kernel", range(1, len(rows) + 1))
     return table

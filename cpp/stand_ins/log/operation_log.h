@@ -1,0 +1,180 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+namespace warpstack::cudart {
+
+/// What the host of a program does, call by call, for `App.operations`. Numbers are places in
+/// OPERATIONS of python/warpstack/traces/operations.py.
+enum class OperationKind : std::uint8_t {
+  kernel,
+  copy,
+  fill,
+  event_record,
+  event_wait,
+  event_synchronize,
+  stream_synchronize,
+  device_synchronize,
+  allocate,
+  free,
+  graph_launch,
+  host_function,
+  range_push,
+  range_pop,
+  stream_create,
+  stream_destroy,
+};
+
+/// Places in DIRECTIONS of the same file.
+enum class Direction : std::uint8_t {
+  none,
+  host_to_device,
+  device_to_host,
+  device_to_device,
+  host_to_host,
+};
+
+/// A stream as operations name it.
+struct StreamOfOperation {
+  std::int64_t number = -1;  ///< 0: the legacy default stream; -1: none
+  bool blocking = false;     ///< it and the legacy default stream wait for each other
+  std::int32_t priority = 0;
+};
+
+struct Operation {
+  OperationKind kind = OperationKind::kernel;
+  std::string name;  ///< empty: that of the API function
+  StreamOfOperation stream;
+  std::uint64_t launch = 0;  ///< number of a kernel's launch; 0: it is none
+  std::int64_t event = -1;
+  Direction direction = Direction::none;
+  std::uint64_t bytes = 0;
+  bool pinned = false;
+  bool asynchronous = false;
+};
+
+/// What operations of a thread have in common, because they belong to one call of the program.
+struct CallContext {
+  const char* function = "";  ///< the API function that the program called
+  /// The stream in whose order the call's work is; without one the call waits for its work.
+  std::uintptr_t stream = 0;
+  bool in_order = false;
+  /// Of the launch of a graph that runs, and the numbers of the rows which its next node waits for.
+  std::int64_t graph = -1;
+  const std::vector<std::int64_t>* after = nullptr;
+  std::int64_t first_row = -1;  ///< of those that were added since it was set to -1
+  std::uint64_t parent = 0;  ///< launch of the kernel whose threads ask for the work; 0: the host
+};
+
+/// The log's state of a thread. Nothing of it is destroyed: programs still call at exit.
+struct LogThread {
+  std::uint32_t depth = 0;  ///< of API functions that call each other
+  bool per_thread_default = false;
+  CallContext call;
+  std::int64_t number = -1;          ///< -1: it has no operation yet
+  std::int64_t process = 0;          ///< in which it has this number
+  std::int64_t default_stream = -1;  ///< number of its own default stream, once it has one
+  std::uint64_t host_ns = 0;
+  bool has_returned = false;
+  std::chrono::steady_clock::time_point returned;
+};
+static_assert(std::is_trivially_destructible_v<LogThread>);
+LogThread& log_thread();
+
+/// While it exists, the program is in an API function: what passes then is no time of the host, and
+/// operations are those of the outermost function.
+class ApiCall {
+ public:
+  explicit ApiCall(const char* function) noexcept;
+  ~ApiCall();
+  ApiCall(const ApiCall&) = delete;
+  ApiCall& operator=(const ApiCall&) = delete;
+};
+
+/// While it exists, the default stream is that of the thread: functions whose names end in _ptsz or
+/// _ptds, which programs of `nvcc --default-stream per-thread` call.
+class PerThreadDefault {
+ public:
+  PerThreadDefault() noexcept : before_(log_thread().per_thread_default) {
+    log_thread().per_thread_default = true;
+  }
+  ~PerThreadDefault() { log_thread().per_thread_default = before_; }
+  PerThreadDefault(const PerThreadDefault&) = delete;
+  PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Writes operations into the folder of `warpstack trace`:
+///
+///     operations       rows of LogRow, in the order of the calls of all processes
+///     operation-names  texts, each behind its process, its number and its length (64 bits each)
+///
+/// Processes that a traced program starts share the files: each row is appended by one call of the
+/// operating system. Without a folder nothing is written.
+class OperationLog {
+ public:
+  /// `measures` says whether the host's time is measured or 0.
+  OperationLog(const std::string& folder, bool measures);
+  ~OperationLog();
+  OperationLog(const OperationLog&) = delete;
+  OperationLog& operator=(const OperationLog&) = delete;
+
+  [[nodiscard]] bool is_on() const { return rows_ >= 0; }
+  /// Appends an operation of the calling thread's call. Returns its number in this process, or -1
+  /// where none is written.
+  std::int64_t add(const Operation& operation);
+  /// The number of a launch of a graph.
+  std::int64_t next_graph() { return next_graph_++; }
+
+ private:
+  [[nodiscard]] std::uint64_t name(const std::string& text);
+  void begin_process();
+
+  int rows_ = -1;  ///< file descriptors
+  int names_ = -1;
+  bool measures_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::uint64_t> known_;
+  int pid_ = 0;
+  std::int64_t process_ = 0;
+  std::int64_t next_row_ = 0;
+  std::int64_t next_graph_ = 0;
+  std::int64_t next_thread_ = 0;
+};
+
+/// A row of the file; python/warpstack/cuda/operation_log.py reads it.
+struct LogRow {
+  std::uint8_t kind = 0;  ///< an OperationKind, or `edge`
+  std::uint8_t direction = 0;
+  std::uint8_t blocking = 0;
+  std::uint8_t pinned = 0;
+  std::uint8_t asynchronous = 0;
+  std::uint8_t reserved[3] = {};
+  std::int32_t priority = 0;
+  std::int32_t reserved_too = 0;
+  std::int64_t process = 0;
+  std::int64_t number = 0;  ///< within the process; of an edge: that of the row that waits
+  std::int64_t thread = 0;
+  std::int64_t stream = -1;
+  std::int64_t event = -1;
+  std::int64_t graph = -1;
+  std::uint64_t bytes = 0;  ///< of an edge: the number of the row that it waits for
+  std::uint64_t launch = 0;
+  std::uint64_t parent = 0;  ///< a launch
+  std::uint64_t host_ns = 0;
+  std::uint64_t name = 0;
+  std::uint64_t api = 0;
+
+  static constexpr std::uint8_t edge = 255;
+};
+static_assert(sizeof(LogRow) == 112);
+
+}  // namespace warpstack::cudart

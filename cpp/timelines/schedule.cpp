@@ -1,0 +1,446 @@
+#include "timelines/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "common/error.h"
+
+namespace warpstack::timelines {
+namespace {
+
+/// Places are shares of a GPU: sums of them that are less apart than this are equal.
+constexpr double share_slack = 1e-9;
+
+/// What happens at a time; of those at the same time the first kind comes first, then the first
+/// row.
+enum class Happens : std::uint8_t { end, blocks_end, call, ready };
+
+struct Event {
+  double time;
+  Happens what;
+  std::int32_t row;  ///< or the thread of a call
+  double share;      ///< of the GPU that blocks leave
+  bool operator>(const Event& other) const {
+    return std::tie(time, what, row) > std::tie(other.time, other.what, other.row);
+  }
+};
+
+/// An operation in the queue of its engine; the smallest goes first.
+struct Turn {
+  std::int32_t priority;
+  double ready;
+  std::int32_t row;
+  bool operator>(const Turn& other) const {
+    return std::tie(priority, ready, row) > std::tie(other.priority, other.ready, other.row);
+  }
+};
+
+template <typename T>
+using LeastFirst = std::priority_queue<T, std::vector<T>, std::greater<T>>;
+
+/// The rows that wait for each row: lists the other way round.
+struct Followers {
+  std::vector<std::int64_t> first;
+  std::vector<std::int32_t> rows;
+
+  Followers(const RowLists& lists, std::size_t count) : first(count + 1, 0) {
+    for (const std::int32_t row : lists.rows) ++first[static_cast<std::size_t>(row) + 1];
+    for (std::size_t i = 0; i < count; ++i) first[i + 1] += first[i];
+    rows.resize(lists.rows.size());
+    std::vector<std::int64_t> next(first.begin(), first.end() - 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const std::int32_t row : lists.of(i)) {
+        rows[static_cast<std::size_t>(next[static_cast<std::size_t>(row)]++)] =
+            static_cast<std::int32_t>(i);
+      }
+    }
+  }
+  std::span<const std::int32_t> of(std::size_t i) const {
+    return std::span(rows).subspan(static_cast<std::size_t>(first[i]),
+                                   static_cast<std::size_t>(first[i + 1] - first[i]));
+  }
+};
+
+void check_lists(const RowLists& lists, std::size_t count, const char* name) {
+  bool fits = lists.first.size() == count + 1 && lists.first.front() == 0 &&
+              lists.first.back() == static_cast<std::int64_t>(lists.rows.size());
+  for (std::size_t i = 0; fits && i < count; ++i) fits = lists.first[i] <= lists.first[i + 1];
+  if (!fits) throw InputError(std::string(name) + ": the lists do not belong to the operations");
+  for (const std::int32_t row : lists.rows) {
+    if (row < 0 || static_cast<std::size_t>(row) >= count) {
+      throw InputError(std::string(name) + ": there is no operation " + std::to_string(row));
+    }
+  }
+}
+
+class Player {
+ public:
+  Player(const Operations& operations, const Device& device)
+      : op_(operations),
+        device_(device),
+        count_(operations.thread.size()),
+        followers_(operations.after, count_),
+        waiting_hosts_(operations.waits, count_),
+        pending_(count_),
+        host_pending_(count_, 0),
+        ended_(count_, 0),
+        is_ready_(count_, 0),
+        blocks_left_(operations.blocks.begin(), operations.blocks.end()),
+        chunks_(count_, 0),
+        waited_(count_, 0.0) {
+    for (auto* times :
+         {&made_.host_start, &made_.host_end, &made_.ready, &made_.start, &made_.end}) {
+      times->assign(count_, -1.0);
+    }
+    made_.why.assign(count_, static_cast<std::uint8_t>(Why::nothing));
+    made_.released_by.assign(count_, nobody);
+    made_.host_waited_for.assign(count_, nobody);
+    last_on_.fill(nobody);
+    for (std::size_t i = 0; i < count_; ++i) {
+      // Its call is what it waits for beside those.
+      pending_[i] =
+          static_cast<std::int32_t>(op_.after.of(i).size()) + (op_.thread[i] >= 0 ? 1 : 0);
+      if (op_.thread[i] >= 0) add_call(i);
+      if (device_.in_order && has_turn(i)) order_[op_.engine[i]].push_back(row_of(i));
+    }
+  }
+
+  Schedule run(const InterruptCheck& interrupt) {
+    for (std::size_t t = 0; t < calls_.size(); ++t) call_next(t, 0.0);
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (op_.has_device[i] && pending_[i] == 0) become_ready(i, 0.0);
+    }
+    std::size_t steps = 0;
+    while (!events_.empty()) {
+      const double now = events_.top().time;
+      // All that happens now, and what follows from it without time, before engines choose.
+      while (!events_.empty() && events_.top().time <= now) {
+        const Event event = events_.top();
+        events_.pop();
+        happen(event);
+        if (interrupt && (++steps & 0xffff) == 0) interrupt();
+      }
+      for (std::size_t engine = 0; engine < num_engines; ++engine) {
+        if (touched_[engine]) dispatch(engine, now);
+      }
+    }
+    check_all_ended();
+    return std::move(made_);
+  }
+
+ private:
+  static constexpr auto kernels = static_cast<std::size_t>(Engine::kernels);
+
+  static std::int32_t row_of(std::size_t i) { return static_cast<std::int32_t>(i); }
+  bool has_turn(std::size_t i) const {
+    const auto engine = static_cast<Engine>(op_.engine[i]);
+    return op_.has_device[i] && engine != Engine::none && engine != Engine::callback;
+  }
+
+  void add_call(std::size_t i) {
+    const auto thread = static_cast<std::size_t>(op_.thread[i]);
+    if (thread >= calls_.size()) {
+      calls_.resize(thread + 1);
+      next_call_.resize(thread + 1, 0);
+    }
+    calls_[thread].push_back(row_of(i));
+  }
+
+  /// The next call of a thread whose last one returned at a time.
+  void call_next(std::size_t thread, double returned) {
+    if (next_call_[thread] == calls_[thread].size()) return;
+    const auto i = static_cast<std::size_t>(calls_[thread][next_call_[thread]]);
+    made_.host_start[i] = returned + op_.host_before[i];
+    push(made_.host_start[i] + op_.host_call[i], Happens::call, static_cast<std::int32_t>(thread));
+  }
+
+  void push(double time, Happens what, std::int32_t row, double share = 0) {
+    events_.push({time, what, row, share});
+  }
+
+  void happen(const Event& event) {
+    const auto i = static_cast<std::size_t>(event.row);
+    switch (event.what) {
+      case Happens::call:
+        make_call(i, event.time);
+        break;
+      case Happens::ready:
+        enter_queue(i, event.time);
+        break;
+      case Happens::blocks_end:
+        free_ += event.share;
+        if (--num_chunks_ == 0) free_ = 1;  // no rounding is carried on
+        last_on_[kernels] = event.row;
+        touched_[kernels] = true;
+        if (--chunks_[i] == 0 && blocks_left_[i] <= 0) {
+          --num_grids_;
+          finish(i, event.time);
+        }
+        break;
+      case Happens::end: {
+        const std::size_t engine = op_.engine[i];
+        if (has_turn(i)) {
+          busy_[engine] = false;
+          last_on_[engine] = event.row;
+          touched_[engine] = true;
+        }
+        finish(i, event.time);
+        break;
+      }
+    }
+  }
+
+  /// The call of a thread is made: its work is on its way, and the host returns or waits.
+  void make_call(std::size_t thread, double now) {
+    const auto i = static_cast<std::size_t>(calls_[thread][next_call_[thread]]);
+    if (op_.has_device[i]) {
+      note_release(i, now + op_.delay[i], Why::host, nobody);
+      if (--pending_[i] == 0) become_ready(i, now);
+    }
+    std::int32_t left = 0;
+    waited_[i] = now;
+    double latest = now;
+    for (const std::int32_t row : op_.waits.of(i)) {
+      const auto other = static_cast<std::size_t>(row);
+      if (!ended_[other]) {
+        ++left;
+      } else if (made_.end[other] + op_.host_return[i] > latest) {
+        latest = made_.end[other] + op_.host_return[i];  // word of it is on its way
+        made_.host_waited_for[i] = row;
+      }
+    }
+    host_pending_[i] = left;
+    if (left == 0) return_from(i, latest);
+  }
+
+  void return_from(std::size_t i, double at) {
+    const auto thread = static_cast<std::size_t>(op_.thread[i]);
+    made_.host_end[i] = at;
+    ++next_call_[thread];
+    if (!op_.has_device[i]) {
+      made_.start[i] = made_.host_start[i];
+      made_.end[i] = at;
+      ended_[i] = 1;
+      // Nothing on the device follows a call without work, but other lists may name it.
+      for (const std::int32_t row : followers_.of(i)) release(row, at, row_of(i));
+    }
+    call_next(thread, at);
+  }
+
+  /// Notes what kept an operation from being ready until a time; the last of these counts.
+  void note_release(std::size_t i, double at, Why why, std::int32_t by) {
+    if (at > made_.ready[i] || made_.ready[i] < 0) {
+      made_.ready[i] = at;
+      made_.why[i] = static_cast<std::uint8_t>(why);
+      made_.released_by[i] = by;
+    }
+  }
+
+  void release(std::int32_t row, double at, std::int32_t by) {
+    const auto i = static_cast<std::size_t>(row);
+    note_release(i, at + op_.gap[i], Why::dependence, by);
+    if (--pending_[i] == 0) become_ready(i, at);
+  }
+
+  void become_ready(std::size_t i, double now) {
+    made_.ready[i] = std::max(made_.ready[i], now);
+    push(made_.ready[i], Happens::ready, row_of(i));
+  }
+
+  void enter_queue(std::size_t i, double now) {
+    const std::size_t engine = op_.engine[i];
+    if (!has_turn(i)) {  // as many as there are at a time
+      made_.start[i] = now;
+      if (op_.duration[i] > 0) {
+        push(now + op_.duration[i], Happens::end, row_of(i));
+      } else {
+        finish(i, now);
+      }
+      return;
+    }
+    is_ready_[i] = 1;
+    touched_[engine] = true;
+    if (device_.in_order) return;
+    queues_[engine].push({engine == kernels ? op_.priority[i] : 0, now, row_of(i)});
+  }
+
+  void finish(std::size_t i, double now) {
+    made_.end[i] = now;
+    ended_[i] = 1;
+    for (const std::int32_t row : followers_.of(i)) release(row, now, row_of(i));
+    for (const std::int32_t row : waiting_hosts_.of(i)) {
+      const auto caller = static_cast<std::size_t>(row);
+      if (host_pending_[caller] == 0 || --host_pending_[caller] > 0) continue;
+      made_.host_waited_for[caller] = row_of(i);
+      return_from(caller, std::max(waited_[caller], now) + op_.host_return[caller]);
+    }
+  }
+
+  /// The operation whose turn it is on an engine, or nobody.
+  std::int32_t first_of(std::size_t engine) const {
+    if (!device_.in_order) return queues_[engine].empty() ? nobody : queues_[engine].top().row;
+    if (place_[engine] == order_[engine].size()) return nobody;
+    const std::int32_t row = order_[engine][place_[engine]];
+    return is_ready_[static_cast<std::size_t>(row)] ? row : nobody;
+  }
+
+  void dispatch(std::size_t engine, double now) {
+    touched_[engine] = false;
+    if (engine == kernels) {
+      dispatch_kernels(now);
+      return;
+    }
+    const std::int32_t row = busy_[engine] ? nobody : first_of(engine);
+    if (row == nobody) return;
+    const auto i = static_cast<std::size_t>(row);
+    if (device_.in_order) {
+      ++place_[engine];
+    } else {
+      queues_[engine].pop();
+    }
+    busy_[engine] = true;
+    begin(i, now, Why::engine);
+    push(now + op_.duration[i], Happens::end, row);
+  }
+
+  void begin(std::size_t i, double now, Why why) {
+    made_.start[i] = now;
+    if (now > made_.ready[i]) {
+      made_.why[i] = static_cast<std::uint8_t>(why);
+      made_.released_by[i] = last_on_[op_.engine[i]];
+    }
+  }
+
+  /// The kernel whose blocks go next, or nobody. One that runs goes on where no other grid may
+  /// start.
+  std::int32_t first_kernel() {
+    if (device_.in_order) {
+      const std::int32_t row = first_of(kernels);
+      const bool is_new = row != nobody && made_.start[static_cast<std::size_t>(row)] < 0;
+      return is_new && num_grids_ >= device_.concurrent_grids ? nobody : row;
+    }
+    const auto& newcomers = queues_[kernels];
+    const bool may_start = !newcomers.empty() && num_grids_ < device_.concurrent_grids;
+    if (residents_.empty()) return may_start ? newcomers.top().row : nobody;
+    if (may_start && residents_.top() > newcomers.top()) return newcomers.top().row;
+    return residents_.top().row;
+  }
+
+  void dispatch_kernels(double now) {
+    for (std::int32_t row = first_kernel(); row != nobody; row = first_kernel()) {
+      const auto i = static_cast<std::size_t>(row);
+      const bool is_new = made_.start[i] < 0;
+      const double places = op_.places[i];
+      const double left = blocks_left_[i];
+      const double taken = std::min(left, std::floor(free_ * places + places * share_slack));
+      if (taken < 1) return;
+      double waves = 1;
+      if (left > taken) {
+        waves = taken >= places ? std::floor(left / places)
+                                : std::max(1.0, std::floor(left / places / 2));
+      }
+      blocks_left_[i] = std::max(left - taken * waves, 0.0);
+      if (is_new) {
+        begin(i, now, Why::places);
+        ++num_grids_;
+      }
+      const double share = taken / places;
+      free_ = std::max(free_ - share, 0.0);
+      ++chunks_[i];
+      ++num_chunks_;
+      const double all_waves = std::ceil(op_.blocks[i] / places);
+      push(now + op_.duration[i] * (waves / all_waves), Happens::blocks_end, row, share);
+      const bool has_left = blocks_left_[i] > 0;
+      if (device_.in_order) {
+        if (!has_left) ++place_[kernels];
+      } else if (is_new) {
+        if (has_left) residents_.push(queues_[kernels].top());
+        queues_[kernels].pop();
+      } else if (!has_left) {
+        residents_.pop();
+      }
+    }
+  }
+
+  void check_all_ended() const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (!ended_[i] || (op_.thread[i] >= 0 && made_.host_end[i] < 0)) {
+        throw InputError(
+            "operation " + std::to_string(i) +
+            " waits for operations that wait for it, or for a call that is never made");
+      }
+    }
+  }
+
+  const Operations& op_;
+  const Device& device_;
+  std::size_t count_;
+  Followers followers_;
+  Followers waiting_hosts_;
+  std::vector<std::int32_t> pending_;       ///< what keeps an operation from being ready
+  std::vector<std::int32_t> host_pending_;  ///< what keeps a call from returning
+  std::vector<char> ended_;
+  std::vector<char> is_ready_;
+  std::vector<double> blocks_left_;   ///< without a place yet
+  std::vector<std::int32_t> chunks_;  ///< groups of blocks that run
+  std::vector<double> waited_;        ///< since when a call waits
+  std::vector<std::vector<std::int32_t>> calls_;
+  std::vector<std::size_t> next_call_;
+  LeastFirst<Event> events_;
+  std::array<LeastFirst<Turn>, num_engines> queues_;
+  LeastFirst<Turn> residents_;  ///< kernels that have started and have blocks without a place
+  std::array<std::vector<std::int32_t>, num_engines> order_;  ///< where there is one queue
+  std::array<std::size_t, num_engines> place_{};
+  std::array<bool, num_engines> busy_{};
+  std::array<bool, num_engines> touched_{};
+  std::array<std::int32_t, num_engines> last_on_{};
+  double free_ = 1;  ///< share of the GPU's places
+  std::size_t num_chunks_ = 0;
+  std::uint32_t num_grids_ = 0;
+  Schedule made_;
+};
+
+void check_operations(const Operations& operations) {
+  const std::size_t count = operations.thread.size();
+  const std::size_t sizes[] = {
+      operations.host_before.size(), operations.host_call.size(), operations.host_return.size(),
+      operations.delay.size(),       operations.engine.size(),    operations.has_device.size(),
+      operations.duration.size(),    operations.gap.size(),       operations.blocks.size(),
+      operations.places.size(),      operations.priority.size()};
+  for (const std::size_t size : sizes) {
+    if (size != count) throw InputError("the columns of operations differ in length");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const double time :
+         {operations.host_before[i], operations.host_call[i], operations.host_return[i],
+          operations.delay[i], operations.duration[i], operations.gap[i]}) {
+      if (!(time >= 0) || std::isinf(time)) {
+        throw InputError("operation " + std::to_string(i) +
+                         ": a time is negative or not a finite number");
+      }
+    }
+    if (operations.engine[i] >= num_engines) {
+      throw InputError("operation " + std::to_string(i) + ": there is no such engine");
+    }
+    const bool is_kernel = static_cast<Engine>(operations.engine[i]) == Engine::kernels;
+    if (is_kernel && !(operations.blocks[i] >= 1 && operations.places[i] >= 1)) {
+      throw InputError("operation " + std::to_string(i) + ": a kernel without blocks or places");
+    }
+  }
+  check_lists(operations.after, count, "after");
+  check_lists(operations.waits, count, "waits");
+}
+
+}  // namespace
+
+Schedule play(const Operations& operations, const Device& device, const InterruptCheck& interrupt) {
+  check_operations(operations);
+  return Player(operations, device).run(interrupt);
+}
+
+}  // namespace warpstack::timelines

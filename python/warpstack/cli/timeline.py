@@ -1,0 +1,109 @@
+"""``warpstack timeline``."""
+
+from __future__ import annotations
+
+import argparse
+
+import warpstack as ws
+from warpstack._util.choices import DEFAULT_MODEL
+from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
+from warpstack.cli.common.layout import Look
+from warpstack.cli.common.option_values import add_option_values
+from warpstack.cli.common.output import (
+    add_output,
+    print_about,
+    print_table,
+    short_floats,
+)
+from warpstack.cli.common.outputs import output_file
+from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
+from warpstack.cli.common.settings_text import options_given
+from warpstack.cli.common.stage_options import add_l2
+from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
+
+SUMMARY = "a program's time line: its calls, copies and kernels on host and GPU"
+
+_LEFT = ("operation", "name", "part", "what_if", "total")
+_HEADS = {"time_us": "time (us)", "value": "time (us)"}
+_OPERATIONS = Look(
+    least=("thread", "returned_us", "estimated", "queued_us"), left=("operation", "name")
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_trace(parser, about_l2=WARM_L2)
+    add_gpu(parser)
+    parser.add_argument(
+        "--model",
+        default=DEFAULT_MODEL,
+        metavar="NAME",
+        help=f"the model that predicts the kernels (default: {DEFAULT_MODEL})",
+    )
+    parser.add_argument(
+        "--operations",
+        action="store_true",
+        help="print one row per operation instead of the totals",
+    )
+    parser.add_argument(
+        "--what-if",
+        action="store_true",
+        help="print how long it would take without copies, in one stream, as one graph, with pinned memory",
+    )
+    parser.add_argument(
+        "--perfetto", metavar="FILE", help="write it for ui.perfetto.dev (.json, .json.gz)"
+    )
+    add_plot(parser, "draw it (.png, .pdf, .svg)")
+    add_l2(parser)
+    add_option_values(parser)
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the totals and the critical path of a program, its operations, or what-ifs."""
+    from warpstack.models.prediction import model_list
+    from warpstack.timelines import result
+
+    (model,) = model_list(arguments.model)
+    if arguments.operations and arguments.what_if:
+        raise ws.InputError("--operations and --what-if are two tables; give one of them")
+    target = read_gpu(arguments)
+    report_unused(arguments, target, result.fields_used(model), "the time line")
+    picture = check_picture(arguments)
+    trace = None if arguments.perfetto is None else output_file(arguments, "perfetto")
+    if trace is not None:
+        trace.check()
+    subject = load_subject(arguments, target)
+    found = ws.timeline(subject.app, target, model, options=options_given(arguments), progress=True)
+    if trace is not None:
+        trace.write(found.to_perfetto)
+    _print(arguments, found)
+    if picture is not None:
+        figure = ws.plot.operations(found, **look_options(arguments)).figure
+        save_picture(figure, picture, "time line")
+
+
+def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
+    for_programs = arguments.json or arguments.csv
+    if arguments.operations or (for_programs and not arguments.what_if):
+        print_table(arguments, found.table, _OPERATIONS)
+        return
+    if arguments.what_if:
+        table = found.what_if()
+        print_table(arguments, table, Look(_HEADS, short_floats(table), _LEFT))
+        return
+    from warpstack._util.lazy import pandas as pd
+
+    totals = found.totals
+    share = totals.pop("copies_hidden")
+    print_about(arguments, f"{found.name} on {found.gpu.title}: {len(found)} operations")
+    rows = [(name.removesuffix("_us").replace("_", " "), value) for name, value in totals.items()]
+    table = pd.DataFrame(rows, columns=["total", "value"])
+    print_table(arguments, table, Look(_HEADS, short_floats(table), _LEFT))
+    hidden = (
+        "" if share != share else f"; {100 * share:.0f} % of the copies' time is behind kernels"
+    )
+    print()
+    print_about(arguments, f"Critical path: what decides the end{hidden}")
+    path = found.critical_path
+    print_table(arguments, path, Look(_HEADS, short_floats(path), _LEFT))

@@ -1,0 +1,152 @@
+"""Reads what the stand-ins write down of a program's calls: cpp/stand_ins/log/operation_log.h."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from warpstack._util.arguments import printable_text
+from warpstack.traces.operations import DIRECTIONS, OPERATIONS, Columns
+from warpstack.traces.trace import short_name
+
+#: LogRow.
+_ROW = np.dtype(
+    [
+        ("kind", "u1"),
+        ("direction", "u1"),
+        ("blocking", "u1"),
+        ("pinned", "u1"),
+        ("asynchronous", "u1"),
+        ("reserved", "u1", 3),
+        ("priority", "i4"),
+        ("reserved_too", "i4"),
+        ("process", "i8"),
+        ("number", "i8"),
+        ("thread", "i8"),
+        ("stream", "i8"),
+        ("event", "i8"),
+        ("graph", "i8"),
+        ("bytes", "u8"),
+        ("launch", "u8"),
+        ("parent", "u8"),
+        ("host_ns", "u8"),
+        ("name", "u8"),
+        ("api", "u8"),
+    ]
+)
+#: The kind of a row that says what another one waits for.
+_EDGE = 255
+_HEAD = struct.Struct("=qQQ")
+_LARGEST = np.iinfo(np.int64).max
+
+
+def read(folder: Path, launches: Sequence[int]) -> Columns | None:
+    """Return the operations of a program that has ended; None if it has written none.
+
+    Parameters
+    ----------
+    folder
+        The folder that the program wrote to. What a killed program has not finished is left out.
+    launches
+        The launches that have a trace, in its order.
+    """
+    data = _content(folder / "operations")
+    found = np.frombuffer(data[: len(data) // _ROW.itemsize * _ROW.itemsize], _ROW)
+    rows = found[found["kind"] != _EDGE]
+    if not len(rows):
+        return None
+    names = _names(_content(folder / "operation-names"))
+    processes = rows["process"].tolist()
+    kinds = rows["kind"].tolist()
+    known: dict[tuple[int, int, bool], str] = {}
+
+    def text(process: int, number: int, is_kernel: bool) -> str:
+        key = process, number, is_kernel
+        if key not in known:
+            name = names.get((process, number), "")
+            known[key] = short_name(name) if is_kernel else printable_text(name)
+        return known[key]
+
+    kernels = {launch: place for place, launch in enumerate(launches)}
+    row_of_launch = {launch: row for row, launch in enumerate(rows["launch"].tolist()) if launch}
+    return {
+        "operation": [OPERATIONS[kind] for kind in kinds],
+        "name": [
+            text(process, number, kind == 0)
+            for process, number, kind in zip(processes, rows["name"].tolist(), kinds, strict=True)
+        ],
+        "api": [
+            text(process, number, False)
+            for process, number in zip(processes, rows["api"].tolist(), strict=True)
+        ],
+        "thread": rows["thread"].astype(np.int64),
+        "process": _in_order(processes),
+        "stream": rows["stream"].astype(np.int64),
+        "blocking": rows["blocking"].astype(bool),
+        "priority": rows["priority"].astype(np.int64),
+        "kernel": np.array([kernels.get(n, -1) for n in rows["launch"].tolist()], np.int64),
+        "event": rows["event"].astype(np.int64),
+        "direction": [DIRECTIONS[number] for number in rows["direction"].tolist()],
+        "bytes": np.minimum(rows["bytes"], _LARGEST).astype(np.int64),
+        "pinned": rows["pinned"].astype(bool),
+        "asynchronous": rows["asynchronous"].astype(bool),
+        "graph": _graphs(processes, rows["graph"].tolist()),
+        "after": _dependencies(rows, found[found["kind"] == _EDGE]),
+        "parent": np.array([row_of_launch.get(n, -1) for n in rows["parent"].tolist()], np.int64),
+        "host_ns": np.minimum(rows["host_ns"], _LARGEST).astype(np.int64),
+    }
+
+
+def _content(path: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _names(data: bytes) -> dict[tuple[int, int], str]:
+    """Return the texts by process and number."""
+    names = {}
+    place = 0
+    while place + _HEAD.size <= len(data):
+        process, number, length = _HEAD.unpack_from(data, place)
+        place += _HEAD.size
+        names[process, number] = data[place : place + length].decode("utf-8", "replace")
+        place += length
+    return names
+
+
+def _in_order(values: Sequence[object]) -> np.ndarray:
+    """Return values as numbers, from 0 in the order in which they come."""
+    places: dict[object, int] = {}
+    return np.array([places.setdefault(value, len(places)) for value in values], np.int64)
+
+
+def _graphs(processes: Sequence[int], graphs: Sequence[int]) -> np.ndarray:
+    """Return launches of graphs, which each process counts, as numbers over all processes."""
+    places: dict[tuple[int, int], int] = {}
+    return np.array(
+        [
+            -1 if graph < 0 else places.setdefault((process, graph), len(places))
+            for process, graph in zip(processes, graphs, strict=True)
+        ],
+        np.int64,
+    )
+
+
+def _dependencies(rows: np.ndarray, edges: np.ndarray) -> list[tuple[int, ...]]:
+    """Return of each row the rows that must end before it."""
+    after: list[tuple[int, ...]] = [()] * len(rows)
+    if not len(edges):
+        return after
+    pairs = zip(rows["process"].tolist(), rows["number"].tolist(), strict=True)
+    row_of = {pair: row for row, pair in enumerate(pairs)}
+    ends = (edges[name].tolist() for name in ("process", "number", "bytes"))
+    for process, number, before in zip(*ends, strict=True):
+        row, other = row_of.get((process, number)), row_of.get((process, before))
+        if row is not None and other is not None:
+            after[row] = (*after[row], other)
+    return after

@@ -1,0 +1,5 @@
+"""The time line of a program on a GPU: Nsight Systems without one."""
+
+from warpstack.timelines.result import Timeline, timeline
+
+__all__ = ["Timeline", "timeline"]

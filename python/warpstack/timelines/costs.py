@@ -1,0 +1,195 @@
+"""What operations take: kernels as a model predicts them, copies by the link, calls of the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack import _core
+from warpstack._util.options import Options
+from warpstack.errors import InputError
+from warpstack.hardware.description import Gpu
+from warpstack.hardware.profiler import launch_us
+from warpstack.models.prediction import predicted_rows
+from warpstack.timelines.operations import Columns
+from warpstack.traces.trace import App, KernelTrace
+
+__all__ = ["Costs", "Kernels", "costs_of", "kernels_of"]
+
+_Numbers = npt.NDArray[np.float64]
+
+#: Operations whose launches nobody has traced.
+_LIBRARIES = ("library", "nccl")
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The launches of an application on a GPU, one value each.
+
+    Attributes
+    ----------
+    time_us, low_us, high_us
+        Time as Nsight Systems reports it, launch included, and between which ends it is.
+    blocks, places
+        Thread blocks of the launch, and how many of them the GPU holds at once.
+    """
+
+    time_us: _Numbers
+    low_us: _Numbers
+    high_us: _Numbers
+    blocks: _Numbers
+    places: _Numbers
+
+
+def kernels_of(app: App, gpu: Gpu, model: str, options: Options, *, progress: bool) -> Kernels:
+    """Predict the launches of an application; those that are alike once.
+
+    Launches are alike if they have the same instructions and accesses, on the same grid. Those that are
+    predicted share an L2 in their order.
+    """
+    first: dict[str, int] = {}
+    place_of = np.array(
+        [first.setdefault(kernel.digest, len(first)) for kernel in app.kernels], np.int64
+    )
+    chosen: dict[str, KernelTrace] = {}
+    for kernel in app.kernels:
+        chosen.setdefault(kernel.digest, kernel)
+    if not chosen:
+        return Kernels(*(np.empty(0) for _ in range(5)))
+    one_each = App(list(chosen.values()), app.name)
+    rows = predicted_rows(one_each, gpu, [model], options, progress=progress)
+
+    def of_all(values: list[float]) -> _Numbers:
+        return np.array(values, np.float64)[place_of]
+
+    return Kernels(
+        of_all([row["time_us"] for row in rows]),
+        of_all([row.get("time_us_low", row["time_us"]) for row in rows]),
+        of_all([row.get("time_us_high", row["time_us"]) for row in rows]),
+        of_all([float(np.prod(kernel.grid, dtype=np.float64)) for kernel in one_each]),
+        of_all([_places(kernel, gpu) for kernel in one_each]),
+    )
+
+
+def _places(kernel: KernelTrace, gpu: Gpu) -> float:
+    return float(gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"])
+
+
+@dataclass
+class Costs:
+    """What each operation takes, one value a row, in us.
+
+    Attributes
+    ----------
+    duration, low, high
+        On the device, alone; of kernels between which ends, too.
+    blocks, places
+        Of kernels; 1 and 1 of a kernel that is not in the trace, which then has the GPU to itself.
+    call
+        Of the host's time, without waits.
+    estimated
+        Whether the duration is no prediction: of kernels that are not in the trace and of libraries.
+    """
+
+    duration: _Numbers
+    low: _Numbers
+    high: _Numbers
+    blocks: _Numbers
+    places: _Numbers
+    call: _Numbers
+    estimated: npt.NDArray[np.bool_]
+
+
+def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
+    """Return what the rows of a table take on a GPU."""
+    operation = np.array(columns["operation"], object)
+    direction = np.array(columns["direction"], object)
+    count = len(operation)
+    size = columns["bytes"].astype(np.float64)
+    duration = np.zeros(count)
+    blocks, places = np.ones(count), np.ones(count)
+    link = np.where(columns["pinned"], gpu.host_link_gbs, gpu.pageable_copy_gbs)
+    is_copy, is_memset = operation == "copy", operation == "memset"
+    rate = np.where(
+        (direction == "HtoD") | (direction == "DtoH"),
+        link,
+        np.where(
+            direction == "PtoP",
+            gpu.host_link_gbs,
+            np.where(
+                direction == "HtoH", gpu.pageable_copy_gbs, gpu.sustained_dram_bandwidth_gbs / 2
+            ),
+        ),
+    )
+    # 1 GB/s are 1e3 bytes per us.
+    duration[is_copy] = (gpu.copy_start_us + size / (rate * 1e3))[is_copy]
+    of_dram = size / (gpu.sustained_dram_bandwidth_gbs * 1e3)
+    duration[is_memset] = (gpu.copy_start_us + of_dram)[is_memset]
+    low, high = duration.copy(), duration.copy()
+
+    is_kernel = operation == "kernel"
+    traced = is_kernel & (columns["kernel"] >= 0)
+    of = columns["kernel"][traced]
+    for values, found in (
+        (duration, kernels.time_us),
+        (low, kernels.low_us),
+        (high, kernels.high_us),
+        (blocks, kernels.blocks),
+        (places, kernels.places),
+    ):
+        values[traced] = found[of]
+    unknown = (is_kernel & ~traced) | np.isin(operation, _LIBRARIES)
+    # A call of a library whose launches are rows of their own, or that has no stream, has no work itself.
+    unknown &= (columns["stream"] >= 0) & ~np.isin(np.arange(count), columns["parent"])
+    if unknown.any():
+        means = _means(columns["name"], traced, duration)
+        for row in np.flatnonzero(unknown):
+            duration[row] = _estimate(columns, int(row), means, float(of_dram[row]), gpu)
+        low[unknown] = high[unknown] = duration[unknown]
+
+    call = np.full(count, gpu.host_call_us)
+    starts = is_kernel | is_copy | is_memset | np.isin(operation, _LIBRARIES)
+    call[starts] = gpu.host_launch_us
+    call[np.isin(operation, ("range_push", "range_pop"))] = 0
+    launches = operation == "graph_launch"
+    nodes = _nodes(columns, launches)
+    call[launches] = (gpu.graph_launch_us + gpu.graph_node_us * nodes)[launches]
+    for values in (duration, low, high, call):
+        if not np.isfinite(values).all():
+            raise InputError("operations: a time is not finite; expected fewer bytes")
+    return Costs(duration, low, high, blocks, places, call, unknown)
+
+
+def _nodes(columns: Columns, launches: npt.NDArray[np.bool_]) -> _Numbers:
+    """Return how many nodes the graph of each row has; graphs are those of a process."""
+    graphs = columns["graph"]
+    _, of_graph = np.unique(
+        columns["process"] * (graphs.max(initial=0) + 2) + graphs, return_inverse=True
+    )
+    is_node = (columns["graph"] >= 0) & ~launches
+    sizes = np.bincount(of_graph[is_node], minlength=len(is_node))
+    return np.where(columns["graph"] >= 0, sizes[of_graph], 0).astype(np.float64)
+
+
+def _means(names: list[str], traced: Any, duration: _Numbers) -> dict[str, float]:
+    """Return the mean time of the traced launches of each name."""
+    found: dict[str, list[float]] = {}
+    for row in np.flatnonzero(traced):
+        found.setdefault(names[row], []).append(float(duration[row]))
+    return {name: float(np.mean(times)) for name, times in found.items()}
+
+
+def _estimate(
+    columns: Columns, row: int, means: dict[str, float], of_dram: float, gpu: Gpu
+) -> float:
+    """Return the time of work that nobody traced: of its bytes, or of launches of its name."""
+    kind, launch = columns["operation"][row], launch_us(gpu, "nsys")
+    size = float(columns["bytes"][row])
+    if kind == "kernel":
+        return means.get(columns["name"][row], launch)
+    if kind == "nccl":
+        return launch + size / (gpu.host_link_gbs * 1e3)
+    return launch + of_dram

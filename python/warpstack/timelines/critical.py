@@ -1,0 +1,104 @@
+"""The critical path: the chain of operations that decides when a program ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warpstack.timelines.order import Order
+from warpstack.timelines.schedule import CALL, WORDS, Schedule
+
+__all__ = ["Step", "critical_path"]
+
+
+class Step(NamedTuple):
+    """A part of the critical path.
+
+    Attributes
+    ----------
+    row
+        The operation.
+    part
+        ``device``; ``launch`` (from the call, or from the end of what it follows, to the start); ``call``
+        (the host's time in it); ``return`` (from the end of what the host waits for); ``program`` (the
+        host's time before the call).
+    start, end
+        In us. Steps follow one another without gaps.
+    """
+
+    row: int
+    part: str
+    start: float
+    end: float
+
+
+def critical_path(order: Order, schedule: Schedule) -> list[Step]:
+    """Return the chain of what waited for what, from the end of the program back to its start.
+
+    The durations of its steps sum to the time of the program.
+    """
+    if not len(schedule.end):
+        return []
+    before = _calls_before(order.columns["thread"])
+    has_device = order.columns["has_device"]
+    start, end = schedule.start.tolist(), schedule.end.tolist()
+    host_start, host_end = schedule.host_start.tolist(), schedule.host_end.tolist()
+    why, released_by = schedule.why.tolist(), schedule.released_by.tolist()
+    waited_for = schedule.host_waited_for.tolist()
+    issued = (schedule.host_start + order.columns["host_call"]).tolist()
+    host = WORDS.index(CALL)
+    steps: list[Step] = []
+    on_device = np.where(has_device.astype(bool), schedule.end, -1.0)
+    row, last_call = int(np.argmax(on_device)), int(np.argmax(schedule.host_end))
+    at, time = "device", float(on_device[row])
+    if host_end[last_call] >= time:
+        row, at, time = last_call, "return", host_end[last_call]
+
+    def step(part: str, begin: float) -> None:
+        nonlocal time
+        if begin < time:
+            steps.append(Step(row, part, begin, time))
+            time = begin
+
+    while True:
+        if at == "device":
+            step("device", start[row])
+            if why[row] == host:
+                step("launch", issued[row])
+                at = "call"
+            elif released_by[row] < 0:
+                break
+            else:
+                step("launch", min(end[released_by[row]], time))
+                row = released_by[row]
+                if not has_device[row]:
+                    at = "return"
+        elif at == "return":
+            other = waited_for[row]
+            if other >= 0 and end[other] >= issued[row]:
+                step("return", end[other])
+                row, at = other, "device"
+            else:
+                if other >= 0:
+                    step("return", issued[row])
+                at = "call"
+        else:
+            step("call", host_start[row])
+            previous = before[row]
+            step("program", 0.0 if previous < 0 else host_end[previous])
+            if previous < 0:
+                break
+            row, at = previous, "return"
+    return steps[::-1]
+
+
+def _calls_before(thread: npt.NDArray[np.int32]) -> list[int]:
+    """Return the call before that of each row in its thread, -1 for the first."""
+    found = np.full(len(thread), -1, np.int64)
+    rows = np.flatnonzero(thread >= 0)
+    rows = rows[np.argsort(thread[rows], kind="stable")]
+    same = thread[rows[1:]] == thread[rows[:-1]]
+    found[rows[1:][same]] = rows[:-1][same]
+    return found.tolist()

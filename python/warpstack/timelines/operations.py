@@ -1,0 +1,88 @@
+"""What a program's host does, as time lines read it: the table of an application, or one that is given."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from warpstack._util.lazy import pandas as pd
+from warpstack.errors import InputError, shown
+from warpstack.traces.operations import ABSENT, COLUMNS, Columns, check
+from warpstack.traces.trace import App
+
+__all__ = ["Columns", "operations_of"]
+
+#: What rows have where a table leaves a column out; it cannot leave out the operation.
+_USUAL = {**ABSENT, "operation": None, "stream": 0, "blocking": True, "asynchronous": True}
+
+
+def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
+    """Return the operations of an application: those given, its own, or its kernels in one stream.
+
+    Raises
+    ------
+    InputError
+        If a row names an operation, a direction, a kernel or a row that there is not.
+    """
+    if table is None:
+        table = app.operations
+    given = {str(name): table[name] for name in table.columns if name in COLUMNS}
+    return _columns(given, len(table), len(app.kernels))
+
+
+def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:
+    if "operation" not in given:
+        raise InputError(
+            "operations: there is no column operation; expected the columns of App.operations"
+        )
+    columns: Columns = {}
+    for name, kind in COLUMNS.items():
+        values, usual = given.get(name), _USUAL[name]
+        if kind in ("text", "rows"):
+            columns[name] = [usual] * rows if values is None else _texts_or_lists(values, usual)
+        else:
+            columns[name] = _numbers(name, values, usual, rows)
+    columns["after"] = [
+        _whole(row, before) if before else () for row, before in enumerate(columns["after"])
+    ]
+    for name in ("operation", "direction"):
+        for row, value in enumerate(columns[name]):
+            if not isinstance(value, str):
+                raise InputError(f"operations: row {row}: {name} = {shown(value)}: expected a text")
+    check(columns, kernels, "operations", remedy="")
+    return columns
+
+
+def _texts_or_lists(values: Any, usual: Any) -> list[Any]:
+    """Return the values of a column; a value that a table of unlike rows lacks (NaN) is the usual one."""
+    found: list[Any] = np.asarray(values, object).tolist()
+    if usual is None:
+        return found
+    return [usual if value is None or value != value else value for value in found]
+
+
+def _whole(row: int, before: Any) -> tuple[int, ...]:
+    """Return the rows that one follows as whole numbers."""
+    try:
+        return tuple(operator.index(other) for other in before)
+    except TypeError:
+        raise InputError(
+            f"operations: row {row}: after = {shown(before)}: expected earlier rows"
+        ) from None
+
+
+def _numbers(name: str, values: Any, usual: Any, rows: int) -> Any:
+    kind = bool if COLUMNS[name] == "bool" else np.float64 if name == "host_ns" else np.int64
+    if values is None:
+        return np.full(rows, usual, kind)
+    try:
+        found = np.asarray(values, np.float64)
+        # A table of unlike rows has NaN where a row lacks a value.
+        found = np.where(np.isnan(found), usual, found)
+        if not np.isfinite(found).all():
+            raise ValueError
+        return found.astype(kind)
+    except (TypeError, ValueError):
+        raise InputError(f"operations: the column {name} has values that are not numbers") from None

@@ -1,0 +1,251 @@
+"""What the host of a program does, call by call: the columns of `App.operations`.
+
+Within the package a table is a dictionary of columns, so that programs that only predict load no pandas:
+numbers are NumPy arrays, texts are lists, and `after` is a list of tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from warpstack._util.lazy import pandas as pd
+from warpstack.errors import InputError, not_one_of, shown
+
+#: A table: its columns by name.
+Columns = dict[str, Any]
+
+#: The columns in their order, with their types: `text`, `integer`, `bool` or `rows` (tuples of row numbers).
+COLUMNS = {
+    "operation": "text",
+    "name": "text",
+    "api": "text",
+    "thread": "integer",
+    "process": "integer",
+    "stream": "integer",
+    "blocking": "bool",
+    "priority": "integer",
+    "kernel": "integer",
+    "event": "integer",
+    "direction": "text",
+    "bytes": "integer",
+    "pinned": "bool",
+    "asynchronous": "bool",
+    "graph": "integer",
+    "after": "rows",
+    "parent": "integer",
+    "host_ns": "integer",
+}
+#: The values of the column `operation`. Their places are numbers of cpp/stand_ins/log/operation_log.h.
+OPERATIONS = (
+    "kernel",
+    "copy",
+    "memset",
+    "event_record",
+    "event_wait",
+    "event_synchronize",
+    "stream_synchronize",
+    "device_synchronize",
+    "allocate",
+    "free",
+    "graph_launch",
+    "host_function",
+    "range_push",
+    "range_pop",
+    "stream_create",
+    "stream_destroy",
+    "nccl",
+    "library",
+)
+#: The values of the column `direction`; likewise.
+DIRECTIONS = ("", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP")
+#: Values of rows that a column does not concern.
+ABSENT: dict[str, Any] = {
+    "name": "",
+    "api": "",
+    "thread": 0,
+    "process": 0,
+    "stream": -1,
+    "blocking": False,
+    "priority": 0,
+    "kernel": -1,
+    "event": -1,
+    "direction": "",
+    "bytes": 0,
+    "pinned": False,
+    "asynchronous": False,
+    "graph": -1,
+    "after": (),
+    "parent": -1,
+    "host_ns": 0,
+}
+#: The streams that have no calls that make them.
+LEGACY_STREAM = 0
+NO_STREAM = -1
+#: The least value of columns of numbers; `priority` has none.
+_LEAST = {
+    "thread": 0,
+    "process": 0,
+    "stream": -1,
+    "kernel": -1,
+    "event": -1,
+    "bytes": 0,
+    "graph": -1,
+    "parent": -1,
+    "host_ns": 0,
+}
+#: Operations that need an event, and those that are in a stream.
+_WITH_EVENT = ("event_record", "event_wait", "event_synchronize")
+_IN_STREAM = ("kernel", "copy", "memset", "event_record", "event_wait", "graph_launch")
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Return rows as a table; what a row lacks is absent."""
+    return {
+        name: _column(kind, [row.get(name, ABSENT.get(name)) for row in rows])
+        for name, kind in COLUMNS.items()
+    }
+
+
+def _column(kind: str, values: list[Any]) -> Any:
+    if kind == "integer":
+        return np.array(values, np.int64)
+    return np.array(values, bool) if kind == "bool" else values
+
+
+def derived(names: Sequence[str]) -> Columns:
+    """Return the table of a trace without one: kernels of these names, in the default stream."""
+    return columns_of(
+        [
+            {
+                "operation": "kernel",
+                "name": name,
+                "stream": LEGACY_STREAM,
+                "blocking": True,
+                "kernel": place,
+                "asynchronous": True,
+            }
+            for place, name in enumerate(names)
+        ]
+    )
+
+
+def count(columns: Columns) -> int:
+    """Return the number of rows."""
+    return len(columns["operation"])
+
+
+def check(
+    columns: Columns, kernels: int, where: str, remedy: str = "; trace the program again"
+) -> None:
+    """Raise `InputError` unless the values of a table with the right types are possible.
+
+    Parameters
+    ----------
+    columns
+        The table.
+    kernels
+        How many kernels the trace has.
+    where
+        What messages begin with: the file.
+    remedy
+        What they end with.
+    """
+    rows = count(columns)
+
+    def refuse(row: int, column: str, value: object, expected: str) -> InputError:
+        return InputError(
+            f"{where}: row {row}: {column} = {shown(value)}: expected {expected}{remedy}"
+        )
+
+    for column, choices in (("operation", OPERATIONS), ("direction", DIRECTIONS)):
+        values = columns[column]
+        if wrong := set(values).difference(choices):
+            row = next(i for i, value in enumerate(values) if value in wrong)
+            error = not_one_of(f"{where}: row {row}: {column}", values[row], filter(None, choices))
+            raise InputError(f"{error}{remedy}")
+    for column, least in _LEAST.items():
+        below = np.flatnonzero(columns[column] < least)
+        if len(below):
+            row = int(below[0])
+            raise refuse(row, column, int(columns[column][row]), f"at least {least}")
+    operations = np.array(columns["operation"], object) if rows else np.empty(0, object)
+    beyond = np.flatnonzero(columns["kernel"] >= kernels)
+    if len(beyond):
+        row = int(beyond[0])
+        value = int(columns["kernel"][row])
+        raise refuse(row, "kernel", value, f"-1 or one of the {kernels} kernels")
+    stray = np.flatnonzero((columns["kernel"] >= 0) & (operations != "kernel"))
+    if len(stray):
+        row = int(stray[0])
+        raise refuse(
+            row, "kernel", int(columns["kernel"][row]), f"-1 in a row of {operations[row]}"
+        )
+    for column, names in (("event", _WITH_EVENT), ("stream", _IN_STREAM)):
+        lacking = np.flatnonzero(np.isin(operations, names) & (columns[column] < 0))
+        if len(lacking):
+            row = int(lacking[0])
+            raise refuse(row, column, -1, f"a number in a row of {operations[row]}")
+    late = np.flatnonzero(columns["parent"] >= np.arange(rows))
+    if len(late):
+        row = int(late[0])
+        raise refuse(row, "parent", int(columns["parent"][row]), "an earlier row")
+    for row, before in enumerate(columns["after"]):
+        if before and not all(0 <= other < row for other in before):
+            raise refuse(row, "after", before, "earlier rows")
+
+
+def chosen(columns: Columns, kept: Sequence[int]) -> Columns:
+    """Return the table of a trace with some of the kernels, named by their places in this one."""
+    places = {old: new for new, old in enumerate(kept)}
+    kernels = [places.get(kernel, -1) for kernel in columns["kernel"].tolist()]
+    return {**columns, "kernel": np.array(kernels, np.int64)}
+
+
+def frame(columns: Columns) -> pd.DataFrame:
+    """Return the table as a DataFrame."""
+    return pd.DataFrame({name: columns[name] for name in COLUMNS}, columns=list(COLUMNS))
+
+
+def summary(columns: Columns) -> str:
+    """Return how many operations of which kinds there are, in one line."""
+    kinds: dict[str, int] = {}
+    for kind in columns["operation"]:
+        kinds[kind] = kinds.get(kind, 0) + 1
+    copied = sum(
+        number
+        for kind, number in zip(columns["operation"], columns["bytes"].tolist(), strict=True)
+        if kind == "copy"
+    )
+    waits = sum(kinds.get(kind, 0) for kind in _WAITS)
+    parts = [
+        _counted(kinds.get("kernel", 0), "launch", "launches"),
+        _counted(kinds.get("copy", 0), "copy", "copies")
+        + (f" ({copied / 2**20:,.1f} MiB)" if copied else ""),
+        _counted(kinds.get("memset", 0), "memset", "memsets"),
+        _counted(kinds.get("graph_launch", 0), "launch of a graph", "launches of graphs"),
+        _counted(kinds.get("event_record", 0), "event recorded", "events recorded"),
+        _counted(waits, "wait of the host", "waits of the host"),
+    ]
+    used = {
+        pair
+        for pair in zip(columns["process"].tolist(), columns["stream"].tolist(), strict=True)
+        if pair[1] >= 0
+    }
+    parts.append(_counted(len(used), "stream", "streams"))
+    total = _counted(count(columns), "operation", "operations")
+    told = ", ".join(part for part in parts if not part.startswith("0 "))
+    if not _MANAGED.isdisjoint(columns["api"]):
+        told += "; managed memory that moves by itself is not among them"
+    return f"{total}: {told}" if told else total
+
+
+#: Functions that allocate managed memory.
+_MANAGED = frozenset(("cudaMallocManaged", "cuMemAllocManaged"))
+_WAITS = ("event_synchronize", "stream_synchronize", "device_synchronize")
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,205 @@
+#include "stand_ins/log/operation_log.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+namespace warpstack::cudart {
+namespace {
+
+class OperationLogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string place = testing::TempDir() + "warpstack-log-XXXXXX";
+    ASSERT_NE(::mkdtemp(place.data()), nullptr);
+    folder_ = place;
+    log_thread() = {};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string content(const char* name) const {
+    std::ifstream file(folder_ + "/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  [[nodiscard]] std::vector<LogRow> rows() const {
+    const std::string bytes = content("operations");
+    EXPECT_EQ(bytes.size() % sizeof(LogRow), 0U);
+    std::vector<LogRow> result(bytes.size() / sizeof(LogRow));
+    std::memcpy(result.data(), bytes.data(), result.size() * sizeof(LogRow));
+    return result;
+  }
+
+  [[nodiscard]] std::map<std::pair<std::int64_t, std::uint64_t>, std::string> names() const {
+    std::map<std::pair<std::int64_t, std::uint64_t>, std::string> result;
+    const std::string bytes = content("operation-names");
+    for (std::size_t place = 0; place < bytes.size();) {
+      std::uint64_t head[3];
+      std::memcpy(head, bytes.data() + place, sizeof head);
+      place += sizeof head;
+      result[{static_cast<std::int64_t>(head[0]), head[1]}] = bytes.substr(place, head[2]);
+      place += head[2];
+    }
+    return result;
+  }
+
+  std::string folder_;
+};
+
+Operation allocation(std::uint64_t bytes) {
+  Operation operation;
+  operation.kind = OperationKind::allocate;
+  operation.bytes = bytes;
+  return operation;
+}
+
+TEST_F(OperationLogTest, WritesWhatTheOutermostFunctionDoes) {
+  OperationLog log(folder_, true);
+  const ApiCall outer("cuMemAlloc");
+  {
+    const ApiCall inner("cudaMalloc");
+    Operation kernel;
+    kernel.name = "_Z4workPf";
+    kernel.stream = {3, true, -2};
+    kernel.launch = 7;
+    kernel.asynchronous = true;
+    EXPECT_EQ(log.add(kernel), 0);
+  }
+  EXPECT_EQ(log.add(allocation(64)), 1);
+  const auto found = rows();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].stream, 3);
+  EXPECT_EQ(found[0].priority, -2);
+  EXPECT_EQ(found[0].launch, 7U);
+  EXPECT_EQ(found[0].blocking + found[0].asynchronous, 2);
+  EXPECT_EQ(found[1].kind, static_cast<std::uint8_t>(OperationKind::allocate));
+  EXPECT_EQ(found[1].bytes, 64U);
+  EXPECT_EQ(found[1].stream, -1);
+  const auto texts = names();
+  EXPECT_EQ(texts.size(), 2U);  // each once
+  EXPECT_EQ(texts.at({found[0].process, found[0].name}), "_Z4workPf");
+  for (const LogRow& row : found) EXPECT_EQ(texts.at({row.process, row.api}), "cuMemAlloc");
+  EXPECT_EQ(found[1].name, found[1].api);
+}
+
+TEST_F(OperationLogTest, CountsTheTimeBetweenCallsAndNotWithinThem) {
+  const auto nap = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  for (const bool measures : {true, false}) {
+    std::filesystem::remove(folder_ + "/operations");
+    log_thread() = {};
+    OperationLog log(folder_, measures);
+    nap();  // before the first call: not known since when
+    {
+      const ApiCall call("first");
+      nap();
+      log.add(allocation(1));
+    }
+    nap();
+    {
+      const ApiCall call("without a row");
+    }
+    nap();
+    {
+      const ApiCall call("second");
+      log.add(allocation(2));
+      log.add(allocation(3));
+    }
+    const auto found = rows();
+    ASSERT_EQ(found.size(), 3U);
+    EXPECT_EQ(found[0].host_ns, 0U);
+    EXPECT_EQ(found[2].host_ns, 0U);  // it belongs to the same call
+    if (measures) {
+      EXPECT_GE(found[1].host_ns, 40'000'000U);
+    } else {
+      EXPECT_EQ(found[1].host_ns, 0U);
+    }
+  }
+}
+
+TEST_F(OperationLogTest, WritesWhatANodeWaitsForOnce) {
+  OperationLog log(folder_, true);
+  const ApiCall call("cudaGraphLaunch");
+  log.add(allocation(1));
+  log.add(allocation(2));
+  const std::vector<std::int64_t> after{0, 1};
+  CallContext& context = log_thread().call;
+  context.graph = log.next_graph();
+  context.after = &after;
+  context.first_row = -1;
+  EXPECT_EQ(log.add(allocation(3)), 2);
+  EXPECT_EQ(log.add(allocation(4)), 3);
+  EXPECT_EQ(context.first_row, 2);
+  const auto found = rows();
+  ASSERT_EQ(found.size(), 6U);
+  EXPECT_EQ(found[2].graph, 0);
+  for (const std::size_t i : {3, 4}) {
+    EXPECT_EQ(found[i].kind, LogRow::edge);
+    EXPECT_EQ(found[i].number, 2);
+    EXPECT_EQ(found[i].bytes, i - 3);
+  }
+  EXPECT_EQ(found[5].number, 3);
+}
+
+TEST_F(OperationLogTest, NumbersThreadsAndProcesses) {
+  OperationLog log(folder_, true);
+  const auto work = [&log] {
+    const ApiCall call("work");
+    for (int i = 0; i < 500; ++i) log.add(allocation(1));
+  };
+  std::thread first(work), second(work);
+  first.join();
+  second.join();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    std::_Exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  work();
+  std::map<std::int64_t, std::map<std::int64_t, int>> counts;
+  std::map<std::int64_t, std::int64_t> next;
+  for (const LogRow& row : rows()) {
+    ++counts[row.process][row.thread];
+    EXPECT_EQ(row.number, next[row.process]++);  // in the order of the file
+  }
+  EXPECT_EQ(names().size(), 2U);
+  ASSERT_EQ(counts.size(), 2U);
+  int threads = 0;
+  for (const auto& [process, of_threads] : counts) {
+    threads += static_cast<int>(of_threads.size());
+    for (const auto& [thread, count] : of_threads) EXPECT_EQ(count, 500) << thread;
+  }
+  EXPECT_EQ(threads, 4);
+}
+
+TEST_F(OperationLogTest, WritesNothingWithoutAFolder) {
+  OperationLog log("", true);
+  EXPECT_FALSE(log.is_on());
+  EXPECT_EQ(log.add(allocation(1)), -1);
+}
+
+TEST(PerThreadDefault, EndsWithItsFunction) {
+  EXPECT_FALSE(log_thread().per_thread_default);
+  {
+    const PerThreadDefault outer;
+    {
+      const PerThreadDefault inner;
+    }
+    EXPECT_TRUE(log_thread().per_thread_default);
+  }
+  EXPECT_FALSE(log_thread().per_thread_default);
+}
+
+}  // namespace
+}  // namespace warpstack::cudart

@@ -1,0 +1,294 @@
+"""A program's time line, tick by tick: the slow, obvious form of `warpstack.timelines`.
+
+Times are whole numbers. Which operations one follows is asked of each pair of rows; at each tick everything
+that can happen does.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+
+ON_DEVICE = {
+    "kernel",
+    "copy",
+    "memset",
+    "event_record",
+    "event_wait",
+    "graph_launch",
+    "host_function",
+}
+
+
+@dataclass
+class Row:
+    """An operation with its costs; `waves` of a kernel divide its duration."""
+
+    operation: str
+    stream: int = -1
+    blocking: bool = True
+    thread: int = 0
+    process: int = 0
+    priority: int = 0
+    event: int = -1
+    direction: str = ""
+    pinned: bool = True
+    asynchronous: bool = True
+    graph: int = -1
+    after: tuple = ()
+    parent: int = -1
+    host_before: int = 0
+    call: int = 0
+    duration: int = 0
+    blocks: int = 1
+    places: int = 1
+
+
+@dataclass
+class Rules:
+    """What holds of the whole machine."""
+
+    delay: int = 0
+    gap: int = 0
+    graph_gap: int = 0
+    synchronize: int = 0
+    grids: int = 128
+    in_order: bool = False
+    copy_engines: int = 2
+
+
+@dataclass
+class Times:
+    """When each row was where; None: never."""
+
+    host_start: list = field(default_factory=list)
+    host_end: list = field(default_factory=list)
+    start: list = field(default_factory=list)
+    end: list = field(default_factory=list)
+
+
+def is_on_device(row):
+    return row.operation in ON_DEVICE and row.stream >= 0
+
+
+def source_of(rows, r):
+    """Return the row that starts this one in the place of a call: a launch of its graph, or a kernel."""
+    row = rows[r]
+    if not is_on_device(row):
+        return None
+    if row.graph >= 0 and row.operation != "graph_launch":
+        launches = [q for q in range(r) if rows[q].operation == "graph_launch"]
+        launches = [
+            q for q in launches if rows[q].graph == row.graph and rows[q].process == row.process
+        ]
+        if launches:
+            return launches[-1]
+    if row.parent >= 0 and rows[row.parent].operation == "kernel":
+        return row.parent
+    return None
+
+
+def called_for(rows, r):
+    """Return the called row that this one belongs to."""
+    while (source := source_of(rows, r)) is not None:
+        r = source
+    return r
+
+
+def last_record(rows, r):
+    records = [
+        q
+        for q in range(r)
+        if rows[q].operation == "event_record"
+        and is_on_device(rows[q])
+        and (rows[q].event, rows[q].process) == (rows[r].event, rows[r].process)
+    ]
+    return records[-1:]
+
+
+def ordered(rows, q, stream, blocking, process):
+    """Return whether an operation that is called now in a stream follows row q."""
+    if not is_on_device(rows[q]) or rows[q].process != process:
+        return False
+    before = rows[called_for(rows, q)]
+    if before.stream == stream:
+        return True
+    if stream == 0:
+        return before.blocking
+    return before.stream == 0 and blocking
+
+
+def follows(rows, r):
+    """Return all rows that must end before a row of the device starts."""
+    row, source = rows[r], source_of(rows, r)
+    found = set(row.after)
+    if source is not None:
+        return found | {source}
+    found |= {q for q in range(r) if ordered(rows, q, row.stream, row.blocking, row.process)}
+    if row.operation == "event_wait":
+        found |= set(last_record(rows, r))
+    return found
+
+
+def waits(rows, r):
+    """Return the rows that the host waits for in a call."""
+    row = rows[r]
+    earlier = [q for q in range(r) if is_on_device(rows[q]) and rows[q].process == row.process]
+    if is_on_device(row):
+        staged = row.direction in ("HtoD", "DtoH") and not row.pinned
+        waits_for_copy = row.operation == "copy" and (
+            staged or (not row.asynchronous and row.direction != "DtoD")
+        )
+        return [r] if waits_for_copy or (row.operation == "kernel" and not row.asynchronous) else []
+    if row.operation == "event_synchronize":
+        return last_record(rows, r)
+    if row.operation == "stream_synchronize" and row.stream >= 0:
+        # Streams have one kind.
+        blocking = [rows[q].blocking for q in earlier if rows[q].stream == row.stream]
+        if row.stream == 0:
+            return [q for q in earlier if ordered(rows, q, 0, True, row.process)]
+        return [q for q in earlier if blocking and rows[called_for(rows, q)].stream == row.stream]
+    if row.operation in ("device_synchronize", "stream_synchronize", "free"):
+        return earlier
+    return []
+
+
+def engine_of(row, rules):
+    if row.operation == "copy":
+        if row.direction == "HtoH":
+            return None
+        if row.direction in ("DtoH", "PtoP"):
+            return "to_gpu" if rules.copy_engines == 1 else "to_host"
+        return "to_gpu" if row.direction == "HtoD" else "on_gpu"
+    return {"kernel": "kernels", "memset": "memset"}.get(row.operation)
+
+
+def play(rows, rules):
+    """Return the times of rows."""
+    n = len(rows)
+    made = Times([None] * n, [None] * n, [None] * n, [None] * n)
+    device = [is_on_device(row) for row in rows]
+    engine = [engine_of(row, rules) if device[r] else None for r, row in enumerate(rows)]
+    before = [follows(rows, r) if device[r] else set() for r in range(n)]
+    host_waits = [waits(rows, r) if source_of(rows, r) is None else [] for r in range(n)]
+    called = [source_of(rows, r) is None for r in range(n)]
+    issued, ready = [None] * n, [None] * n
+    is_node = [
+        device[r]
+        and rows[r].graph >= 0
+        and not called[r]
+        and rows[source_of(rows, r)].operation == "graph_launch"
+        for r in range(n)
+    ]
+    threads = sorted({(row.process, row.thread) for r, row in enumerate(rows) if called[r]})
+    calls = {
+        t: [r for r in range(n) if called[r] and (rows[r].process, rows[r].thread) == t]
+        for t in threads
+    }
+    left = [row.blocks for row in rows]
+    chunks = []  # end, row, share
+
+    def ended(q, t):
+        return made.end[q] is not None and made.end[q] <= t
+
+    def advance(t):
+        """Let happen what happens without anybody's choice; return whether anything did."""
+        changed = False
+        for chunk in [c for c in chunks if c[0] <= t]:
+            chunks.remove(chunk)
+            changed = True
+            r = chunk[1]
+            if left[r] == 0 and not any(c[1] == r for c in chunks):
+                made.end[r] = t
+        for t_calls in calls.values():
+            for place, r in enumerate(t_calls):
+                if made.host_end[r] is not None and made.host_end[r] <= t:
+                    continue
+                if made.host_start[r] is None:
+                    returned = made.host_end[t_calls[place - 1]] if place else 0
+                    made.host_start[r] = returned + rows[r].host_before
+                    changed = True
+                if issued[r] is None and made.host_start[r] + rows[r].call <= t:
+                    issued[r] = t
+                    changed = True
+                if issued[r] is not None and made.host_end[r] is None:
+                    if not host_waits[r]:
+                        made.host_end[r] = t
+                    elif all(ended(q, t) for q in host_waits[r]):
+                        latest = max(made.end[q] for q in host_waits[r])
+                        made.host_end[r] = max(t, latest + rules.synchronize)
+                    changed |= made.host_end[r] is not None
+                    if made.host_end[r] is not None and not device[r]:
+                        made.start[r], made.end[r] = made.host_start[r], made.host_end[r]
+                if made.host_end[r] is None or made.host_end[r] > t:
+                    break
+        for r in range(n):
+            if not device[r] or ready[r] is not None:
+                continue
+            gap = rules.graph_gap if is_node[r] else rules.gap
+            gap = gap if engine[r] == "kernels" else 0
+            if called[r] and (issued[r] is None or issued[r] + rules.delay > t):
+                continue
+            if all(made.end[q] is not None and made.end[q] + gap <= t for q in before[r]):
+                ready[r] = t
+                changed = True
+                if engine[r] is None:
+                    made.start[r], made.end[r] = t, t + rows[r].duration
+        return changed
+
+    def started():
+        """Return the kernels that have started and not ended."""
+        mine = [q for q in range(n) if engine[q] == "kernels" and made.start[q] is not None]
+        return [q for q in mine if made.end[q] is None]
+
+    def first_of(name):
+        mine = [r for r in range(n) if engine[r] == name]
+        waiting = [r for r in mine if (left[r] > 0 if name == "kernels" else made.start[r] is None)]
+        if rules.in_order:
+            waiting = waiting[:1]
+        waiting = [r for r in waiting if ready[r] is not None]
+        if name == "kernels" and len(started()) >= rules.grids:
+            waiting = [r for r in waiting if made.start[r] is not None]
+        key = lambda r: (rows[r].priority if name == "kernels" else 0, ready[r], r)  # noqa: E731
+        return min(waiting, key=key, default=None)
+
+    def dispatch(t):
+        changed = False
+        for name in ("to_gpu", "to_host", "on_gpu", "memset"):
+            busy = any(
+                engine[r] == name and made.start[r] is not None and not ended(r, t)
+                for r in range(n)
+            )
+            r = first_of(name)
+            if not busy and r is not None:
+                made.start[r], made.end[r] = t, t + rows[r].duration
+                changed = True
+        while (r := first_of("kernels")) is not None:
+            places = rows[r].places
+            free = 1 - sum(c[2] for c in chunks)
+            taken = min(left[r], floor(free * places))
+            if taken < 1:
+                break
+            waves = 1
+            if left[r] > taken:
+                waves = left[r] // places if taken == places else max(1, left[r] // places // 2)
+            all_waves = ceil(Fraction(rows[r].blocks, places))
+            assert rows[r].duration % all_waves == 0
+            left[r] -= taken * waves
+            if made.start[r] is None:
+                made.start[r] = t
+            chunks.append((t + rows[r].duration // all_waves * waves, r, Fraction(taken, places)))
+            changed = True
+        return changed
+
+    t = 0
+    while any(made.end[r] is None or made.end[r] > t for r in range(n)) or any(
+        called[r] and (made.host_end[r] is None or made.host_end[r] > t) for r in range(n)
+    ):
+        changed = True
+        while changed:
+            while advance(t):
+                pass
+            changed = dispatch(t)
+        t += 1
+        assert t < 100_000, "it does not end"
+    return made

@@ -1,0 +1,357 @@
+"""Operations in time against the tick-by-tick form, on random tables, and laws that hold of all."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import rounds
+from python_reference import program_timeline as slow
+from warpstack.errors import InputError
+from warpstack.timelines.costs import Costs
+from warpstack.timelines.critical import critical_path
+from warpstack.timelines.operations import operations_of
+from warpstack.timelines.order import order_of
+from warpstack.timelines.schedule import WORDS, play
+
+STREAMS = {0: True, 1: True, 2: True, 3: False}
+
+
+@st.composite
+def tables(draw, most=24):
+    """Return rows of a program: streams of both kinds, events, graphs, waits, threads and processes."""
+    rows, graphs = [], 0
+    while len(rows) < most:
+        kind = draw(
+            st.sampled_from(
+                ["kernel"] * 6
+                + ["copy"] * 4
+                + [
+                    "memset",
+                    "event_record",
+                    "event_wait",
+                    "event_synchronize",
+                    "stream_synchronize",
+                ]
+                + [
+                    "device_synchronize",
+                    "free",
+                    "allocate",
+                    "host_function",
+                    "graph",
+                    "child",
+                    "stop",
+                ]
+            )
+        )
+        stream = draw(st.sampled_from([0, 1, 1, 2, 2, 3]))
+        common = {
+            "stream": stream,
+            "blocking": STREAMS[stream],
+            "priority": draw(st.sampled_from([0, 0, -1])),
+            "thread": draw(st.sampled_from([0, 0, 1])),
+            "process": draw(st.sampled_from([0, 0, 0, 1])),
+            "host_before": draw(st.integers(0, 3)),
+            "call": draw(st.integers(0, 3)),
+        }
+        if kind == "stop":
+            break
+        if kind == "graph":
+            rows.append(slow.Row("graph_launch", graph=graphs, **common))
+            launch = len(rows) - 1
+            for _ in range(draw(st.integers(0, 4))):
+                nodes = range(launch + 1, len(rows))
+                after = draw(st.sets(st.sampled_from(list(nodes)), max_size=2)) if nodes else ()
+                node = {**common, "graph": graphs, "after": tuple(sorted(after)), "parent": launch}
+                rows.append(_worker(draw, draw(st.sampled_from(["kernel", "copy"])), node))
+            graphs += 1
+            continue
+        parents = [r for r, row in enumerate(rows) if row.operation == "kernel"]
+        if kind == "child":
+            if parents:
+                parent = draw(st.sampled_from(parents))
+                common["process"] = rows[parent].process
+                rows.append(_worker(draw, "kernel", {**common, "parent": parent}))
+            continue
+        if kind in ("kernel", "copy", "memset", "host_function"):
+            rows.append(_worker(draw, kind, common))
+            continue
+        if kind in ("free", "allocate", "event_synchronize", "device_synchronize"):
+            common["stream"] = -1
+        event = draw(st.integers(0, 1)) if kind.startswith("event") else -1
+        rows.append(slow.Row(kind, event=event, **common))
+    return rows
+
+
+def _worker(draw, kind, common):
+    blocks, places = 1, 1
+    if kind == "kernel":
+        places = draw(st.sampled_from([1, 4, 6]))
+        blocks = draw(st.integers(1, 40))
+    waves = -(-blocks // places)
+    return slow.Row(
+        kind,
+        direction=draw(st.sampled_from(["HtoD", "DtoH", "DtoD", "HtoH"])) if kind == "copy" else "",
+        pinned=draw(st.booleans()),
+        asynchronous=kind not in ("kernel", "copy") or draw(st.sampled_from([True, True, False])),
+        duration=waves * draw(st.integers(0, 4)),
+        blocks=blocks,
+        places=places,
+        **common,
+    )
+
+
+@st.composite
+def rules(draw):
+    return slow.Rules(
+        delay=draw(st.integers(0, 2)),
+        gap=draw(st.integers(0, 2)),
+        graph_gap=draw(st.integers(0, 1)),
+        synchronize=draw(st.integers(0, 2)),
+        grids=draw(st.sampled_from([1, 2, 128])),
+        in_order=draw(st.sampled_from([False, False, True])),
+        copy_engines=draw(st.sampled_from([1, 2])),
+    )
+
+
+def ordered(rows, how):
+    """Return the order of rows as the package makes it, with these costs."""
+    names = ("operation", "stream", "blocking", "thread", "process", "priority", "event")
+    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent")
+    table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
+    table["host_ns"] = [1000 * row.host_before for row in rows]
+    gpu = gpu_of(how)
+    columns = operations_of(SimpleNamespace(kernels=()), table)
+
+    def of(name):
+        return np.array([getattr(row, name) for row in rows], float)
+
+    duration = of("duration")
+    estimated = np.zeros(len(rows), bool)
+    costs = Costs(duration, duration, duration, of("blocks"), of("places"), of("call"), estimated)
+    return order_of(columns, costs, gpu), gpu
+
+
+def gpu_of(how):
+    return SimpleNamespace(
+        copy_engines=how.copy_engines,
+        graph_gap_us=how.graph_gap,
+        launch_us_batch=how.gap,
+        synchronize_us=how.synchronize,
+        launch_delay_us=how.delay,
+        concurrent_grids=how.grids,
+        hardware_queues=1 if how.in_order else 32,
+    )
+
+
+class TestSlowForm:
+    @given(tables(), rules())
+    @settings(max_examples=rounds(300), deadline=None)
+    def test_times_are_equal(self, rows, how):
+        if not rows:
+            return
+        order, gpu = ordered(rows, how)
+        made, expected = play(order, gpu), slow.play(rows, how)
+        called = order.columns["thread"] >= 0
+        for name in ("host_start", "host_end", "start", "end"):
+            found = getattr(made, name).tolist()
+            wanted = getattr(expected, name)
+            for row in range(len(rows)):
+                if called[row] or not name.startswith("host"):
+                    assert found[row] == pytest.approx(wanted[row]), (name, row)
+
+
+class TestLaws:
+    @given(tables(60), rules())
+    @settings(max_examples=rounds(200), deadline=None)
+    def test_nothing_starts_before_what_it_follows(self, rows, how):
+        order, gpu = ordered(rows, how)
+        made = play(order, gpu)
+        first, before = order.columns["after_first"], order.columns["after_rows"]
+        owner = np.repeat(np.arange(len(rows)), np.diff(first))
+        on_device = order.columns["has_device"].astype(bool)[owner]
+        assert (made.start[owner][on_device] >= made.end[before][on_device] - 1e-9).all()
+        assert (
+            made.end - made.start >= order.columns["duration"] * on_device_of(order) - 1e-9
+        ).all()
+
+    @given(tables(60), rules())
+    @settings(max_examples=rounds(200), deadline=None)
+    def test_an_engine_does_one_at_a_time(self, rows, how):
+        order, gpu = ordered(rows, how)
+        made = play(order, gpu)
+        for engine in range(2, 6):  # but none, kernels and functions of the host
+            mine = on_device_of(order) & (order.columns["engine"] == engine)
+            lasts = mine & (made.end > made.start)
+            place = np.argsort(made.start[lasts])
+            assert (made.start[lasts][place][1:] >= made.end[lasts][place][:-1]).all()
+
+    @given(tables(60), rules())
+    @settings(max_examples=rounds(200), deadline=None)
+    def test_the_steps_of_the_critical_path_follow_one_another(self, rows, how):
+        order, gpu = ordered(rows, how)
+        made = play(order, gpu)
+        steps = critical_path(order, made)
+        time = 0.0
+        for step in steps:
+            assert step.start == pytest.approx(time)
+            time = step.end
+        assert time == pytest.approx(made.time_us)
+
+    @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1, max_size=20))
+    def test_one_stream_takes_the_sum(self, kernels):
+        rows = [
+            slow.Row("kernel", stream=1, blocks=b, places=4, duration=-(-b // 4) * d)
+            for b, d in kernels
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        assert play(order, gpu).time_us == pytest.approx(sum(row.duration for row in rows))
+
+    @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1, max_size=20))
+    def test_streams_take_no_longer_than_one_and_do_no_less_work(self, kernels):
+        rows = [
+            slow.Row("kernel", stream=s, blocks=b, places=8, duration=-(-b // 8) * d)
+            for s, (b, d) in enumerate(kernels, 1)
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        time = play(order, gpu).time_us
+        assert time <= sum(row.duration for row in rows) + 1e-9
+        places_in_time = sum(b / 8 * d for b, d in kernels)
+        assert time >= max(places_in_time, max(row.duration for row in rows)) - 1e-9
+
+
+def on_device_of(order):
+    return order.columns["has_device"].astype(bool)
+
+
+class TestByHand:
+    def why(self, made, row):
+        return WORDS[made.why[row]], int(made.released_by[row])
+
+    def test_eight_kernels_of_one_block_take_the_time_of_one(self):
+        # concurrentKernels: one block in each of eight streams.
+        rows = [
+            slow.Row("kernel", stream=s, blocks=1, places=108, duration=10) for s in range(1, 9)
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        assert play(order, gpu).time_us == 10
+
+    def test_a_later_grid_takes_what_the_last_wave_leaves(self):
+        # 12 blocks on 8 places: 8 until 5, 4 until 10, and 4 of 8 places from 5 on for the other's 4.
+        rows = [
+            slow.Row("kernel", stream=1, blocks=12, places=8, duration=10),
+            slow.Row("kernel", stream=2, blocks=4, places=8, duration=6),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 5]
+        assert made.end.tolist() == [10, 11]
+        assert self.why(made, 1) == ("places", 0)
+
+    def test_priority_goes_first_where_a_wave_ends(self):
+        rows = [
+            slow.Row("kernel", stream=1, blocks=12, places=8, duration=10),
+            slow.Row("kernel", stream=2, blocks=8, places=8, duration=6),
+            slow.Row("kernel", stream=3, priority=-1, blocks=8, places=8, duration=3, call=1),
+        ]
+        # At 5 the first one's last wave waits for the stream of high priority, which has all places
+        # until 8; then the last wave has 4 of them until 13, and the second kernel the others.
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 8, 5]
+        assert made.end[0] == 13
+
+    def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(self):
+        rows = [
+            slow.Row("kernel", stream=1, duration=4, places=8),
+            slow.Row("kernel", stream=3, blocking=False, duration=9, places=8),
+            slow.Row("kernel", stream=0, duration=2, places=8),
+            slow.Row("kernel", stream=2, duration=1, places=8),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 0, 4, 6]
+        assert self.why(made, 2) == ("default stream", 0)
+        assert self.why(made, 3) == ("default stream", 2)
+
+    def test_an_event_is_what_was_recorded_when_the_wait_was_called(self):
+        rows = [
+            slow.Row("kernel", stream=1, duration=5, places=8),
+            slow.Row("event_record", stream=1, event=7),
+            slow.Row("event_wait", stream=2, event=7),
+            slow.Row("kernel", stream=1, duration=5, places=8),
+            slow.Row("event_record", stream=1, event=7),
+            slow.Row("kernel", stream=2, duration=1, places=8),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start[5] == 5
+        assert self.why(made, 2) == ("event", 1)
+
+    @pytest.mark.parametrize(
+        ("engines", "in_order", "version", "expected"),
+        [
+            # The example of "How to Overlap Data Transfers in CUDA C/C++": four streams, each of which
+            # copies 4 units to the GPU, computes 3 and copies 4 back; one after the other 44.
+            # One engine and one queue (C1060): copies wait for the copies before them, in both orders;
+            # version 1 has no overlap, version 2 hides all kernels but none of the copies.
+            (1, True, 1, 44),
+            (1, True, 2, 32),
+            # Two engines: the last stream's copy to the GPU ends at 16, its kernel at 19.
+            (2, False, 1, 23),
+            (2, False, 2, 23),
+            # One engine that takes what is ready: 32 units of copies, at no time idle.
+            (1, False, 1, 32),
+            (1, False, 2, 32),
+        ],
+    )
+    def test_overlap_of_copies(self, engines, in_order, version, expected):
+        def steps(stream):
+            return [
+                slow.Row("copy", stream=stream, direction="HtoD", duration=4),
+                slow.Row("kernel", stream=stream, duration=3),
+                slow.Row("copy", stream=stream, direction="DtoH", duration=4),
+            ]
+
+        streams = [steps(stream) for stream in range(1, 5)]
+        rows = [row for stream in streams for row in stream]
+        if version == 2:
+            rows = [row for step in zip(*streams, strict=True) for row in step]
+        order, gpu = ordered(rows, slow.Rules(copy_engines=engines, in_order=in_order))
+        assert play(order, gpu).time_us == expected
+
+    def test_the_host_waits_for_copies_that_are_not_pinned(self):
+        rows = [
+            slow.Row("copy", stream=1, direction="HtoD", pinned=False, duration=8, call=1),
+            slow.Row("kernel", stream=2, duration=2, call=1),
+        ]
+        order, gpu = ordered(rows, slow.Rules(synchronize=1))
+        made = play(order, gpu)
+        assert made.host_end.tolist() == [10, 11]
+        assert made.start.tolist() == [1, 11]
+
+    def test_nodes_of_a_graph_go_by_their_dependences(self):
+        rows = [
+            slow.Row("graph_launch", stream=1, graph=0, call=2),
+            slow.Row("kernel", stream=1, graph=0, places=8, duration=3),
+            slow.Row("kernel", stream=1, graph=0, places=8, duration=5),
+            slow.Row("kernel", stream=1, graph=0, after=(1, 2), places=8, duration=1),
+            slow.Row("kernel", stream=1, places=8, duration=1),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [2, 2, 2, 7, 8]
+        assert self.why(made, 3) == ("graph", 2)
+
+    def test_circles_are_refused(self):
+        # A row whose call is behind a wait for it: only after= of later rows could make one.
+        order, gpu = ordered(
+            [slow.Row("kernel", stream=1), slow.Row("kernel", stream=1)], slow.Rules()
+        )
+        order.columns["after_rows"] = np.array([1], np.int32)
+        order.columns["after_first"] = np.array([0, 0, 1], np.int64)
+        with pytest.raises(InputError, match="operation 1 waits for operations that wait for it"):
+            play(order, gpu)

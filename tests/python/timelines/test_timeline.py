@@ -1,0 +1,309 @@
+"""`ws.timeline`: its table, totals, what-ifs, file and command, against sums by hand."""
+
+import gzip
+import json
+from collections import defaultdict
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import warpstack as ws
+from warpstack.cli import main
+from warpstack.timelines import spans
+
+MIB = 1 << 20
+#: A GPU whose calls and links have round numbers: 1 MiB takes 2^20 / 1e3 us = 1048.576 us over the link.
+GPU = ws.gpu("a100").replace(
+    host_launch_us=2,
+    host_call_us=1,
+    launch_delay_us=3,
+    synchronize_us=4,
+    launch_us_batch=0.5,
+    copy_start_us=1,
+    host_link_gbs=1,
+    pageable_copy_gbs=0.5,
+    graph_launch_us=5,
+    graph_node_us=0.25,
+    graph_gap_us=0.125,
+)
+COPY_US = 1 + MIB / 1e3
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def app():
+    kernel = ws.patterns.strided(gs=32, iterations=4, blocks=64)
+    return ws.App([kernel] * 2, "two")
+
+
+@pytest.fixture(scope="module")
+def kernel_us(app):
+    return float(ws.predict(app[0], GPU)["time_us"].iloc[0])
+
+
+def rows(*operations):
+    return pd.DataFrame(list(operations))
+
+
+def copy(direction, stream=1, **more):
+    how = {"direction": direction, "bytes": MIB, "pinned": True, "asynchronous": True}
+    return {"operation": "copy", "stream": stream, **how, **more}
+
+
+def kernel(number=0, stream=1, **more):
+    return {"operation": "kernel", "name": "k", "stream": stream, "kernel": number, **more}
+
+
+WAIT = {"operation": "device_synchronize", "stream": -1}
+
+
+class TestByHand:
+    def test_a_copy_a_kernel_and_a_wait(self, app, kernel_us):
+        line = ws.timeline(app, GPU, operations=rows(copy("HtoD"), kernel(), WAIT))
+        table = line.table
+        begins = 2 + 3  # the call, and its delay
+        ends = begins + COPY_US + 0.5 + kernel_us
+        assert table["start_us"].tolist()[:2] == pytest.approx([begins, begins + COPY_US + 0.5])
+        assert table["end_us"].tolist()[1] == pytest.approx(ends)
+        assert table["why"].tolist()[:2] == ["host", "stream order"]
+        assert table["waited_for"].tolist() == [-1, 0, 1]
+        assert line.time_us == pytest.approx(ends + 4)
+        totals = line.totals
+        assert totals["copies_us"] == pytest.approx(COPY_US)
+        assert totals["kernels_us"] == pytest.approx(kernel_us)
+        assert totals["gpu_busy_us"] == pytest.approx(COPY_US + kernel_us)
+        assert totals["gpu_idle_us"] == pytest.approx(line.time_us - COPY_US - kernel_us)
+        assert totals["copies_hidden"] == 0
+        assert totals["host_busy_us"] == pytest.approx(2 + 2 + 1)
+        assert totals["host_waiting_us"] == pytest.approx(line.time_us - 5)
+        assert totals["time_us_low"] < line.time_us < totals["time_us_high"]
+
+    def test_the_critical_path_sums_to_the_time(self, app, kernel_us):
+        line = ws.timeline(app, GPU, operations=rows(copy("HtoD"), kernel(), WAIT))
+        path = line.critical_path.set_index(["operation", "part"])["time_us"]
+        assert path.sum() == pytest.approx(line.time_us)
+        assert path["copy", "device"] == pytest.approx(COPY_US)
+        assert path["kernel", "device"] == pytest.approx(kernel_us)
+        assert path["copy", "call"] == 2
+        assert path["copy", "launch"] == 3
+        assert path["kernel", "launch"] == 0.5
+        assert path["device_synchronize", "return"] == 4
+
+    def test_a_trace_without_operations_is_one_stream(self, app, kernel_us):
+        line = ws.timeline(app, GPU)
+        assert line.table["stream"].tolist() == [0, 0]
+        assert line.time_us == pytest.approx(2 + 3 + kernel_us + 0.5 + kernel_us)
+
+    def test_the_operations_of_the_application_are_taken(self, app):
+        class Recorded(ws.App):
+            operations = rows(kernel(0), WAIT)
+
+        line = ws.timeline(Recorded(app.kernels), GPU)
+        assert line.table["operation"].tolist() == ["kernel", "device_synchronize"]
+
+    def test_what_ifs(self, app, kernel_us):
+        table = rows(copy("HtoD", 1), kernel(0, 1), copy("HtoD", 2), kernel(1, 2), WAIT)
+        line = ws.timeline(app, GPU, operations=table)
+        found = line.what_if().set_index("what_if")["time_us"]
+        # The second copy follows the first on its engine, and hides the first kernel.
+        assert line.time_us == pytest.approx(5 + 2 * COPY_US + 0.5 + kernel_us + 4)
+        assert found["one stream"] == pytest.approx(5 + 2 * (COPY_US + 0.5 + kernel_us) + 4)
+        # The last call is at 8; its kernel can start 3 later, 0.5 after its copy of no time.
+        assert found["no copies"] < 11 + 2 * kernel_us + 5
+        assert found["pinned"] == line.time_us
+        assert line.what_if("one stream")["speedup"].iloc[0] < 1
+        with pytest.raises(ws.InputError, match=r"what-if"):
+            line.what_if("no kernels")
+
+    def test_pinned_memory_lets_asynchronous_copies_be_so(self, app):
+        table = rows(copy("HtoD", 1, pinned=False), copy("DtoH", 2, pinned=False), WAIT)
+        line = ws.timeline(app, GPU, operations=table)
+        slow = 1 + MIB / 500
+        assert line.time_us == pytest.approx(2 * (2 + 3 + slow + 4) + 1)
+        pinned = float(line.what_if("pinned")["time_us"].iloc[0])
+        # Both at once, each on its engine; the second call is at 4.
+        assert pinned == pytest.approx(4 + 3 + COPY_US + 4)
+
+    def test_kernels_as_one_graph(self, app, kernel_us):
+        line = ws.timeline(app, GPU, operations=rows(kernel(0), kernel(1), WAIT))
+        graph = float(line.what_if("graph")["time_us"].iloc[0])
+        assert graph == pytest.approx(5 + 2 * 0.25 + 3 + 2 * kernel_us + 0.125 + 4)
+
+    def test_work_that_was_not_traced_is_marked(self, app, kernel_us):
+        table = rows(kernel(0), kernel(-1), {"operation": "library", "stream": 1, "bytes": 10**6})
+        line = ws.timeline(app, GPU, operations=table)
+        found = line.table
+        assert found["estimated"].tolist() == [False, True, True]
+        lasts = (found["end_us"] - found["start_us"]).tolist()
+        assert lasts[1] == pytest.approx(kernel_us)  # as the traced one of its name
+        of_bytes = 1e6 / (GPU.sustained_dram_bandwidth_gbs * 1e3)
+        assert lasts[2] == pytest.approx(GPU.launch_us_nsys + of_bytes)
+        assert line.totals["estimated_us"] == pytest.approx(lasts[1] + lasts[2])
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"operation": "kernle"}, "row 1: operation"),
+            ({"direction": "up"}, "row 1: direction"),
+            ({"kernel": 2}, "row 1: kernel = 2: expected -1 or one of 2 kernels"),
+            ({"stream": -2}, "row 1: stream = -2: expected at least -1"),
+            ({"after": (1,)}, r"row 1: after = \(1,\): expected earlier rows"),
+            ({"parent": 1}, "row 1: parent = 1: expected an earlier row"),
+            ({"host_ns": -1}, "row 1: host_ns = -1"),
+            ({"bytes": "many"}, "the column bytes has values that are not numbers"),
+        ],
+    )
+    def test_rows_that_cannot_be(self, app, change, message):
+        with pytest.raises(ws.InputError, match=f"operations: .*{message}"):
+            ws.timeline(app, GPU, operations=rows(kernel(), {**kernel(), "bytes": 0, **change}))
+
+    def test_tables_without_operations(self, app):
+        with pytest.raises(ws.InputError, match="there is no column operation"):
+            ws.timeline(app, GPU, operations=pd.DataFrame({"stream": [1]}))
+
+    def test_other_profilers(self, app):
+        with pytest.raises(
+            ws.InputError, match="profiler = ncu: a time line has the times of nsys"
+        ):
+            ws.timeline(app, GPU, profiler="ncu")
+
+
+@pytest.fixture(scope="module")
+def document(app, tmp_path_factory):
+    table = rows(
+        {"operation": "range_push", "name": "step", "stream": -1},
+        copy("HtoD", 1, api="cudaMemcpyAsync"),
+        kernel(0, 1, api="cudaLaunchKernel"),
+        kernel(1, 2, api="cudaLaunchKernel"),
+        {"operation": "event_record", "stream": 2, "event": 0},
+        {"operation": "range_pop", "stream": -1},
+        WAIT,
+    )
+    path = tmp_path_factory.mktemp("perfetto") / "program.json.gz"
+    ws.timeline(app, GPU, operations=table).to_perfetto(path)
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+class TestPerfetto:
+    def test_events_have_what_the_format_asks_for(self, document):
+        named = {(e["pid"], e.get("tid")) for e in document["traceEvents"] if e["ph"] == "M"}
+        for event in document["traceEvents"]:
+            assert event["ph"] in "MXisf"
+            assert isinstance(event["name"], str)
+            if event["ph"] != "M":
+                assert (event["pid"], event["tid"]) in named
+                assert event["ts"] >= 0
+            if event["ph"] == "X":
+                assert event["dur"] >= 0
+
+    def test_slices_of_a_track_lie_within_each_other_or_apart(self, document):
+        tracks = defaultdict(list)
+        for event in document["traceEvents"]:
+            if event["ph"] == "X":
+                times = (event["ts"], event["ts"] + event["dur"])
+                tracks[event["pid"], event["tid"]].append(times)
+        assert len(tracks) == 1 + 2 + 2  # a thread, two streams, two engines
+        for times in tracks.values():
+            stack = []
+            for start, end in sorted(times, key=lambda span: (span[0], -span[1])):
+                while stack and stack[-1] <= start + 1e-9:
+                    stack.pop()
+                assert not stack or end <= stack[-1] + 1e-9
+                stack.append(end)
+
+    def test_kernels_at_the_same_time_have_tracks_beside_each_other(self, app, tmp_path):
+        table = rows({**kernel(0, 1), "host_ns": 0}, kernel(1, 2))
+        eager = GPU.replace(host_launch_us=0)
+        ws.timeline(app, eager, operations=table).to_perfetto(tmp_path / "two.json")
+        events = json.loads((tmp_path / "two.json").read_text())["traceEvents"]
+        names = [e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 3]
+        assert names == ["kernels", "kernels (2)"]
+
+    def test_arrows_go_from_calls_to_their_work(self, document):
+        arrows = defaultdict(list)
+        for event in document["traceEvents"]:
+            if event["ph"] in "sf":
+                arrows[event["id"]].append(event)
+        assert sorted(arrows) == [1, 2, 3]
+        for start, finish in arrows.values():
+            assert (start["ph"], finish["ph"], finish["bp"]) == ("s", "f", "e")
+            assert start["ts"] <= finish["ts"]
+
+    def test_ranges_are_around_their_calls(self, document):
+        slices = {e["name"]: e for e in document["traceEvents"] if e["ph"] == "X"}
+        outer, inner = slices["step"], slices["cudaMemcpyAsync"]
+        assert outer["ts"] <= inner["ts"]
+        assert outer["ts"] + outer["dur"] >= inner["ts"] + inner["dur"]
+
+
+class TestSpans:
+    def test_unions_and_what_is_common(self):
+        first = spans.union(np.array([0.0, 5, 1]), np.array([2.0, 6, 3]))
+        assert [edge.tolist() for edge in first] == [[0, 5], [3, 6]]
+        second = spans.union(np.array([2.0]), np.array([5.5]))
+        assert spans.length(spans.common(first, second)) == 1 + 0.5
+        nothing = spans.union(np.empty(0), np.empty(0))
+        assert spans.length(spans.common(first, nothing)) == 0
+
+
+class TestCommand:
+    @pytest.fixture
+    def trace(self, app, tmp_path):
+        ws.save(app, tmp_path / "app")
+        return str(tmp_path / "app")
+
+    def test_totals_and_path(self, trace, capsys):
+        assert main(["timeline", trace, "--gpu", "a100"]) == 0
+        text = capsys.readouterr().out
+        assert "two on a100: 2 operations" in text
+        assert "Critical path" in text
+
+    def test_tables_and_files(self, trace, tmp_path, capsys):
+        where = tmp_path / "t.json"
+        picture = tmp_path / "t.png"
+        more = ["--perfetto", str(where), "--plot", str(picture), "--csv"]
+        assert main(["timeline", trace, "--gpu", "a100", *more]) == 0
+        assert capsys.readouterr().out.startswith("operation,name,thread,stream,engine")
+        assert json.loads(where.read_text())["traceEvents"]
+        assert picture.stat().st_size > 0
+        assert main(["timeline", trace, "--what-if", "--json"]) == 0
+        names = [row["what_if"] for row in json.loads(capsys.readouterr().out)]
+        assert names == ["no copies", "one stream", "graph", "pinned"]
+
+    def test_two_tables_are_refused(self, trace, capsys):
+        assert main(["timeline", trace, "--what-if", "--operations"]) == 2
+        assert "two tables" in capsys.readouterr().err
+
+
+class TestMemory:
+    def test_what_frees_memory_waits_for_all_unless_it_is_in_order(self, app, kernel_us):
+        def returned(free):
+            line = ws.timeline(app, GPU, operations=rows(kernel(0), free))
+            return line.table["returned_us"].tolist()[1]
+
+        waits = returned({"operation": "free", "stream": -1, "api": "cudaFree"})
+        assert waits == pytest.approx(2 + 3 + kernel_us + 4)
+        assert returned({"operation": "free", "stream": 1, "api": "cudaFreeAsync"}) == 2 + 1
+
+    def test_nodes_of_a_graph_that_free_memory_are_no_calls(self, app):
+        node = {"stream": 1, "graph": 0, "api": "cudaGraphLaunch"}
+        table = rows(
+            {"operation": "graph_launch", **node},
+            {"operation": "allocate", **node},
+            {"operation": "kernel", "kernel": 0, **node, "after": (1,)},
+            {"operation": "free", **node, "after": (2,)},
+        )
+        found = ws.timeline(app, GPU, operations=table).table
+        assert found["thread"].tolist() == [0, -1, -1, -1]
+        assert found["start_us"][3] == found["end_us"][2]
+        # Its launch has three nodes.
+        assert found["returned_us"][0] == 5 + 3 * 0.25
