@@ -41,7 +41,8 @@ GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const Timin
       ended_(launches.size(), false),
       rooms_(num_sms),
       since_(num_sms),
-      earliest_(num_sms, -1) {
+      earliest_(num_sms, -1),
+      num_blocks_(num_sms) {
   constexpr std::int64_t without_limit = std::numeric_limits<std::int64_t>::max() / 4;
   const gpu::SmLimits& sm = config.memory.sm;
   Room whole{sm.blocks, sm.warps, sm.threads, without_limit, without_limit};
@@ -84,8 +85,10 @@ void GridDispatcher::find_first() {
   is_place_known_ = false;
   std::ranges::fill(earliest_, -1);
   waits_for_end_ = num_held_ > 0 && !is_at_rest_;
+  has_new_ = false;
   for (std::uint32_t g = 0; g < grids_.size(); ++g) {
     if (ended_[g] || grids_[g].is_held || !has_blocks(g)) continue;
+    has_new_ = has_new_ || grids_[g].start == never;
     if (grids_[g].start == never && most_grids_ > 0 && num_running_ >= most_grids_) {
       waits_for_end_ = true;
       continue;
@@ -142,8 +145,9 @@ Cycle GridDispatcher::next() {
 }
 
 Cycle GridDispatcher::earliest_start(std::uint32_t sm) {
-  // The end of a grid anywhere lets another one start, whatever this SM has done meanwhile.
-  if (waits_for_end_) return 0;
+  // The end of a grid anywhere lets another one start, whatever this SM has done meanwhile. Where
+  // a grid has not started yet, the end of the last block anywhere gives it all places at once.
+  if (waits_for_end_ || (has_new_ && num_blocks_[sm] == 0)) return 0;
   Cycle& earliest = earliest_[sm];
   if (earliest < 0) {
     earliest = never;
@@ -158,13 +162,16 @@ Cycle GridDispatcher::earliest_start(std::uint32_t sm) {
 std::optional<BlockStart> GridDispatcher::start(Cycle now) {
   if (next() > now) return {};
   Grid& grid = grids_[first_];
-  const BlockStart start{place_, grid.next_block++, first_};
-  take(place_, grid.need);
-  earliest_[place_] = -1;
-  since_[place_] = room_since(place_, grid.need);
+  const std::uint32_t sm = place_;
+  const BlockStart start{sm, grid.next_block++, first_};
+  take(sm, grid.need);
+  earliest_[sm] = -1;
+  since_[sm] = room_since(sm, grid.need);
   is_place_known_ = false;
   skip(first_);
   ++grid.unfinished;
+  ++num_blocks_[sm];
+  ++num_blocks_in_all_;
   const bool is_new = grid.start == never;
   if (is_new) {
     grid.start = now;
@@ -184,7 +191,15 @@ void GridDispatcher::free_place(std::uint32_t sm, std::uint32_t grid, Cycle now)
   earliest_[sm] = -1;
   is_place_known_ = false;
   if (first_ != nobody) since_[sm] = room_since(sm, grids_[first_].need);
+  --num_blocks_[sm];
+  --num_blocks_in_all_;
   if (--grids_[grid].unfinished == 0 && !has_blocks(grid)) end(grid);
+  // Nobody's place is replaced where a grid finds an empty machine: it starts as any launch does.
+  if (num_blocks_in_all_ > 0 || first_ == nobody || grids_[first_].start != never) return;
+  for (std::vector<FreeRoom>& rooms : rooms_) {
+    for (FreeRoom& room : rooms) room.cycle = std::min(room.cycle, now);
+  }
+  find_first();
 }
 
 void GridDispatcher::end(std::uint32_t grid) {

@@ -25,12 +25,13 @@ struct GridLaunch {
 /// Gives the blocks of several grids to the SMs. Only the first grid in line gets places: that of
 /// the highest priority, and among these the one that was launched first, until its last block has
 /// one (Amert et al., "GPU Scheduling on the NVIDIA TX2: Hidden Details Revealed", RTSS 2017,
-/// rules X1 and A1; Gilman and Walls, "Demystifying the Placement Policies of the NVIDIA GPU Thread
-/// Block Scheduler for Concurrent Kernels", 2020: what is left over goes to the next grid). At most
-/// so many grids are under way at a time (`concurrent_grids`).
+/// rules X1 and A2; Gilman et al., "Demystifying the Placement Policies of the NVIDIA GPU Thread
+/// Block Scheduler for Concurrent Kernels", 2021, call it the leftover policy). At most so many
+/// grids are under way at a time (`concurrent_grids`).
 ///
 /// A block needs room on one SM: of warps, threads, block slots, registers and shared memory. It
-/// goes where such room got free first. With one grid this is what Dispatcher does.
+/// goes where such room got free first. With one grid this is what Dispatcher does. A grid whose
+/// first block finds no other block on the machine starts without replacement, as it would alone.
 ///
 /// When a grid has ended, that behind it in its stream may start. Where no other grid is under way
 /// or may start, it is left to another run, because the machine is at rest then: is_at_rest().
@@ -130,6 +131,9 @@ class GridDispatcher final : public BlockSource {
   std::uint32_t place_ = nobody;              ///< the SM of its next block
   bool is_place_known_ = false;
   bool waits_for_end_ = false;  ///< a grid starts only when another one has ended
+  bool has_new_ = false;        ///< a grid that may start has not
+  std::vector<std::uint64_t> num_blocks_;  ///< that run, by SM
+  std::uint64_t num_blocks_in_all_ = 0;
   std::uint64_t num_left_ = 0;  ///< grids that may start, with blocks that have not
   std::uint64_t num_held_ = 0;
   std::uint64_t num_running_ = 0;  ///< grids that have started

@@ -185,6 +185,12 @@ class ConcurrentMachine(Machine):
             if not others:
                 self.grids = [one for one in self.grids if one in self.ended]
             self.end_those_without_blocks()
+        # A grid that finds an empty machine starts as any launch does.
+        if not any(self.running.values()) and self.ready() and self.ready()[0] not in self.started:
+            self.rooms = {
+                one: [(min(cycle, now), number, room) for cycle, number, room in rooms]
+                for one, rooms in self.rooms.items()
+            }
 
     def end_those_without_blocks(self):
         for g in self.grids:
