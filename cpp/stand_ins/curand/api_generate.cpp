@@ -19,8 +19,7 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
   if (count == 0) return;
   require(target != nullptr, Status::launch_failure, "the memory for the results is null");
   const Settings& settings = context.settings;
-  require(!is_quasi(settings.kind) || count % settings.dimensions == 0,
-          Status::length_not_multiple,
+  require(!is_quasi(settings.kind) || count % settings.dimensions == 0, Status::length_not_multiple,
           "num = " + std::to_string(count) + " is no multiple of the " +
               std::to_string(settings.dimensions) + " dimensions");
   Generator& generator = generator_of(context);
@@ -30,8 +29,8 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
   }
   std::vector<T> numbers(count);
   make(numbers.data(), generator);
-  require_success(warpstack_cudart_write("cuRAND", target, numbers.data(), count * sizeof(T),
-                                         context.stream));
+  require_success(
+      warpstack_cudart_write("cuRAND", target, numbers.data(), count * sizeof(T), context.stream));
 }
 
 template <typename T>

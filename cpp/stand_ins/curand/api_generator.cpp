@@ -17,9 +17,9 @@ constexpr std::array<int, 3> library_version{10, 4, 0};
 Kind kind_of(int type) {
   if (type == pseudo_default) return Kind::xorwow;
   if (type == quasi_default) return Kind::sobol32;
-  for (const Kind kind : {Kind::xorwow, Kind::mrg32k3a, Kind::mtgp32, Kind::mt19937, Kind::philox,
-                          Kind::sobol32, Kind::scrambled_sobol32, Kind::sobol64,
-                          Kind::scrambled_sobol64}) {
+  for (const Kind kind :
+       {Kind::xorwow, Kind::mrg32k3a, Kind::mtgp32, Kind::mt19937, Kind::philox, Kind::sobol32,
+        Kind::scrambled_sobol32, Kind::sobol64, Kind::scrambled_sobol64}) {
     if (type == static_cast<int>(kind)) return kind;
   }
   throw Failure(Status::type_error,

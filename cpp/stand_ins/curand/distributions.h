@@ -22,9 +22,7 @@ inline double middle_of(std::uint32_t x) { return x * unit32 + unit32 / 2; }
 /// Its upper end.
 inline double upper_of(std::uint32_t x) { return x * unit32 + unit32; }
 /// The middle of one of 2^53 intervals.
-inline double middle53(std::uint64_t x) {
-  return static_cast<double>(x) * unit53 + unit53 / 2;
-}
+inline double middle53(std::uint64_t x) { return static_cast<double>(x) * unit53 + unit53 / 2; }
 
 /// 53 bits of two draws.
 inline std::uint64_t bits53(std::uint32_t low, std::uint32_t high) {
@@ -41,7 +39,8 @@ std::pair<double, double> box_muller(double u, double angle);
 std::pair<double, double> box_muller(const std::uint32_t* draws);
 
 /// The number below which a standard normal one lies with probability p, 0 < p < 1, within a few
-/// units of its last place. Source: Wichura, Algorithm AS 241, PPND16 (Applied Statistics 37, 1988).
+/// units of its last place. Source: Wichura, Algorithm AS 241, PPND16 (Applied Statistics 37,
+/// 1988).
 double normal_quantile(double p);
 /// A normal number of one draw by the quantile, from the nearer tail, which is exact.
 float normal_of(std::uint32_t x);

@@ -10,8 +10,8 @@
 
 namespace warpstack::curand {
 
-/// Results of `width` lanes in turn, each of which goes on by as many draws as its result takes: XORWOW
-/// and MRG32k3a. A pair of normal numbers is one turn. Lanes are made when first needed.
+/// Results of `width` lanes in turn, each of which goes on by as many draws as its result takes:
+/// XORWOW and MRG32k3a. A pair of normal numbers is one turn. Lanes are made when first needed.
 ///
 /// A Lane has next_bits, next_uniform<T> and next_normal<T>, which gives a pair.
 template <typename Lane, typename MakeLane>

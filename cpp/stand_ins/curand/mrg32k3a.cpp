@@ -34,8 +34,7 @@ Vector product(const Matrix& matrix, const Vector& vector, std::uint64_t modulus
 Matrix squared(const Matrix& matrix, std::uint64_t modulus) {
   Matrix result{};
   for (std::size_t j = 0; j < 3; ++j) {
-    const Vector column =
-        product(matrix, {matrix[0][j], matrix[1][j], matrix[2][j]}, modulus);
+    const Vector column = product(matrix, {matrix[0][j], matrix[1][j], matrix[2][j]}, modulus);
     for (std::size_t i = 0; i < 3; ++i) result[i][j] = column[i];
   }
   return result;

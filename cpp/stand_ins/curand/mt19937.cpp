@@ -1,6 +1,6 @@
 // Matsumoto and Nishimura's MT19937 (Mersenne twister, ACM TOMACS 8, 1998). Generator i of 8192
-// starts i * 2^2048 draws into the sequence and gives eight results in turn. Of the 624 draws that a
-// generator makes at once, the first turn takes eight that lie apart; the runs of 56 between them
+// starts i * 2^2048 draws into the sequence and gives eight results in turn. Of the 624 draws that
+// a generator makes at once, the first turn takes eight that lie apart; the runs of 56 between them
 // follow, one after the other, in seven turns each.
 
 #include <array>
@@ -15,8 +15,7 @@ constexpr std::size_t twister_words = 624, twister_middle = 397;
 constexpr std::size_t twister_width = 8192, twister_turn = 8;
 constexpr std::size_t turns_of_run = 7, turns_of_state = twister_words / twister_turn;
 constexpr std::array<std::size_t, twister_turn> first_turn{0, 113, 170, 283, 340, 397, 510, 567};
-constexpr std::array<std::size_t, 11> runs{1,   57,  114, 171, 227, 284,
-                                           341, 398, 454, 511, 568};
+constexpr std::array<std::size_t, 11> runs{1, 57, 114, 171, 227, 284, 341, 398, 454, 511, 568};
 /// x^(2^2048) modulo the characteristic polynomial of the sequence: coefficients, lowest first.
 constexpr std::array<std::uint64_t, 312> jump_polynomial{
 #include "stand_ins/curand/mt19937_jump.inc"
@@ -52,8 +51,7 @@ TwisterState jumped(const TwisterState& start) {
   std::vector<std::uint32_t> sequence(start.begin(), start.end());
   sequence.resize(jump_degree + wide + group);
   for (std::size_t i = 0; i + twister_words < sequence.size(); ++i) {
-    sequence[i + twister_words] =
-        twist(sequence[i], sequence[i + 1], sequence[i + twister_middle]);
+    sequence[i + twister_words] = twist(sequence[i], sequence[i + 1], sequence[i + twister_middle]);
   }
   std::vector<std::uint32_t> sums(patterns * wide);
   for (std::size_t power = 0; power <= jump_degree; power += group) {

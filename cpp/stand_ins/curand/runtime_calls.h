@@ -16,8 +16,8 @@ void warpstack_cudart_note(const char* message);
 /// Reports an error that makes results or traces incomplete; `warpstack trace` repeats it at the
 /// end.
 void warpstack_cudart_report(const char* message);
-/// Copies `bytes` of the host to memory that kernels can write, in place of the kernels of a library
-/// of NVIDIA's. A capturing stream is refused.
+/// Copies `bytes` of the host to memory that kernels can write, in place of the kernels of a
+/// library of NVIDIA's. A capturing stream is refused.
 warpstack::cudart::Error warpstack_cudart_write(const char* library, void* target,
                                                 const void* source, std::size_t bytes,
                                                 warpstack::cudart::StreamHandle stream);

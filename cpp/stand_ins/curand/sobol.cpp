@@ -27,9 +27,8 @@ class Sobol : public Generator {
     each(out, count, [](Word x) { return std::uint64_t{x}; });
   }
   void uniform(float* out, std::size_t count) override {
-    each(out, count, [](Word x) {
-      return uniform_of(static_cast<std::uint32_t>(x >> (word_bits - 32)));
-    });
+    each(out, count,
+         [](Word x) { return uniform_of(static_cast<std::uint32_t>(x >> (word_bits - 32))); });
   }
   void uniform(double* out, std::size_t count) override {
     each(out, count, [](Word x) {

@@ -104,7 +104,7 @@ struct XorwowLane {
 template <typename MakeLane>
 std::unique_ptr<Generator> interleaved(const Settings& settings, MakeLane make) {
   return std::make_unique<Interleaved<XorwowLane, MakeLane>>(xorwow_width, settings.offset,
-                                                            std::move(make));
+                                                             std::move(make));
 }
 
 }  // namespace
@@ -118,13 +118,13 @@ std::unique_ptr<Generator> make_xorwow(const Settings& settings) {
       return lane;
     });
   }
-  return interleaved(settings, [start = XorwowLane(settings.seed)](std::size_t,
-                                                                   std::uint64_t steps) mutable {
-    XorwowLane lane = start;
-    lane.skip(steps);
-    start.v = product(powers()[xorwow_spacing], start.v);  // 2^67 steps leave d as it is
-    return lane;
-  });
+  return interleaved(
+      settings, [start = XorwowLane(settings.seed)](std::size_t, std::uint64_t steps) mutable {
+        XorwowLane lane = start;
+        lane.skip(steps);
+        start.v = product(powers()[xorwow_spacing], start.v);  // 2^67 steps leave d as it is
+        return lane;
+      });
 }
 
 }  // namespace warpstack::curand

@@ -12,8 +12,9 @@ LibraryCalls note_library_call(const std::string& library, std::uint64_t bytes_w
   LibraryCalls& counts = (*all)[library];
   counts.bytes_written += bytes_written;
   if (++counts.calls == 1) {
-    say("note", library + ": warpstack computes on the host what NVIDIA's kernels would; these are "
-                          "not known, and no trace has them or their time");
+    say("note", library +
+                    ": warpstack computes on the host what NVIDIA's kernels would; these are "
+                    "not known, and no trace has them or their time");
   }
   return counts;
 }

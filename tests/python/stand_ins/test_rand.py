@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import compiler_cache
+import warpstack as ws
 from warpstack import _core
+from warpstack.cuda import host
 
 HERE = Path(__file__).parent
 CLIENT = HERE / "rand_client.py"
@@ -306,3 +310,24 @@ def test_the_twisters_first_generator_is_numpys(tmp_path):
     results, _ = run_client(tmp_path, plan, "host")
     sequence = np.random.RandomState(5).randint(0, 2**32, 600, dtype=np.uint32)
     assert (results["0.0"] == sequence[[0, 113, 170, 283, 340, 397, 510, 567]]).all()
+
+
+def test_generators_in_kernels(tmp_path, capfd):
+    """Kernels of curand_kernel.h run, and draw what the library's generators give."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    header = Path(nvcc or "/none/nvcc").resolve().parents[1] / "include" / "curand_kernel.h"
+    if nvcc is None or not header.exists():
+        pytest.skip("nvcc and cuRAND are not installed")
+    program = tmp_path / "rand"
+    words = [nvcc, "-std=c++17", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75"]
+    source = HERE / "host_programs" / "rand.cu"
+    compiler_cache.nvcc([*words, "-o", program, source, "-lcurand"])
+    assert not host.trace_program([str(program)], tmp_path / "out").problem()
+    said = capfd.readouterr()
+    names = ("XORWOW", "MRG32k3a", "Philox", "Sobol32", "MTGP32")
+    assert said.out.splitlines() == [
+        *(f"{name}: 0, 0 wrong" for name in names),
+        *["Poisson: 0, right"] * 2,
+    ]
+    assert said.err.count("no trace has them") == 1
+    assert len(ws.load(tmp_path / "out")) == 7  # the program's own kernels
