@@ -14,6 +14,7 @@ import pytest
 
 import compiler_cache
 import warpstack as ws
+from python_reference import random_numbers
 from warpstack import _core
 from warpstack.cuda import host
 
@@ -29,8 +30,7 @@ NVIDIA = [
     for path in [Path(folder, "libcurand.so.10")]
     if path.exists()
 ]
-#: Where normal numbers are made by the quantile: units of the last place that another algorithm for
-#: it may differ by, before the mean is added.
+#: Where normal numbers are made by the quantile, whose last bits depend on the algorithm for it.
 BY_QUANTILE = ("mtgp32", "mt19937", "sobol32", "sobol64")
 
 pytestmark = pytest.mark.skipif(
@@ -331,3 +331,25 @@ def test_generators_in_kernels(tmp_path, capfd):
     ]
     assert said.err.count("no trace has them") == 1
     assert len(ws.load(tmp_path / "out")) == 7  # the program's own kernels
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lanes_are_those_of_a_plain_reading(tmp_path, seed):
+    rng = random.Random(seed)
+    number = rng.choice([0, rng.getrandbits(32), rng.getrandbits(64)])
+    plan = [
+        {"settings": {"kind": kind, "seed": number, "ordering": "legacy"}, "calls": [["bits", count]]}
+        for kind, count in (("xorwow", 3 * 4096), ("mrg32k3a", 3 * 4096), ("philox", 3 * 2**18),
+                            ("mtgp32", 3 * 64 * 256))
+    ]  # fmt: skip
+    results, _ = run_client(tmp_path, plan, "host")
+    lanes = [0, 1, rng.randrange(60)]
+    for lane in lanes:
+        xorwow = results["0.0"].reshape(3, 4096)[:, lane].tolist()
+        assert xorwow == random_numbers.xorwow(number, lane, 3)
+        mrg = results["1.0"].reshape(3, 4096)[:, lane].tolist()
+        assert mrg == random_numbers.mrg32k3a(number, lane, 3)
+        blocks = results["2.0"].reshape(3, 2**16, 4)[:, lane].tolist()
+        assert blocks == [random_numbers.philox(number, lane, block) for block in range(3)]
+        mtgp = results["3.0"].reshape(3, 64, 256)[:, lane].ravel().tolist()
+        assert mtgp == random_numbers.mtgp32(number, lane, 768)
