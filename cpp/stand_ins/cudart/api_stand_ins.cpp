@@ -1,6 +1,10 @@
 // Functions for the stand-ins of libraries above the runtime, besides CUDA's own.
 
 #include "stand_ins/state/abi.h"
+#include "stand_ins/state/capture.h"
+#include "stand_ins/state/library_calls.h"
+#include "stand_ins/state/recording.h"
+#include "stand_ins/state/runtime.h"
 #include "stand_ins/state/spool.h"
 
 CUDART_EXPORT void warpstack_cudart_note(const char* message) {
@@ -9,4 +13,18 @@ CUDART_EXPORT void warpstack_cudart_note(const char* message) {
 
 CUDART_EXPORT void warpstack_cudart_report(const char* message) {
   warpstack::cudart::report(message);
+}
+
+CUDART_EXPORT warpstack::cudart::Error warpstack_cudart_write(
+    const char* library, void* target, const void* source, std::size_t bytes,
+    warpstack::cudart::StreamHandle stream) {
+  namespace cudart = warpstack::cudart;
+  return cudart::call(library, [&](cudart::Runtime& runtime) {
+    if (cudart::capture_of(runtime, stream) != nullptr) {
+      throw cudart::Failure(cudart::Error::capture_unsupported,
+                            "warpstack's stand-in cannot be captured in a graph", true);
+    }
+    cudart::write_for_library(runtime, library, target, source, bytes);
+    cudart::record_library(runtime, library, stream, bytes);
+  });
 }

@@ -29,6 +29,8 @@ enum class OperationKind : std::uint8_t {
   range_pop,
   stream_create,
   stream_destroy,
+  nccl,
+  library,
 };
 
 /// Places in DIRECTIONS of the same file.

@@ -106,6 +106,17 @@ void record_fill(Runtime& runtime, std::uint64_t target, std::uint64_t bytes) {
   runtime.log().add(operation);
 }
 
+void record_library(Runtime& runtime, const std::string& library, StreamHandle stream,
+                    std::uint64_t bytes) {
+  Operation operation;
+  operation.kind = OperationKind::library;
+  operation.name = library;
+  operation.stream = runtime.stream_of_operation(stream);
+  operation.bytes = bytes;
+  operation.asynchronous = true;
+  runtime.log().add(operation);
+}
+
 void record_stream(Runtime& runtime, OperationKind kind, StreamHandle stream) {
   Operation operation;
   operation.kind = kind;

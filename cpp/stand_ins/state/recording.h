@@ -17,6 +17,9 @@ void record_copy(Runtime& runtime, std::uint64_t target, std::uint64_t source, s
 /// cudaMemPrefetchAsync.
 void record_prefetch(Runtime& runtime, StreamHandle stream, std::uint64_t bytes, bool to_device);
 void record_fill(Runtime& runtime, std::uint64_t target, std::uint64_t bytes);
+/// What a library does in place of kernels that are not known.
+void record_library(Runtime& runtime, const std::string& library, StreamHandle stream,
+                    std::uint64_t bytes);
 /// Operations of a stream without further properties.
 void record_stream(Runtime& runtime, OperationKind kind, StreamHandle stream);
 /// In a stream, or (event_synchronize) in none.
