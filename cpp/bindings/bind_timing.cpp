@@ -206,6 +206,8 @@ void bind_timing(py::module_& module) {
                 result.grids, [](const timing::GridTime& grid) { return grid.end; });
             columns["instructions"] = column_of<std::uint64_t>(
                 result.grids, [](const timing::GridTime& grid) { return grid.instructions; });
+            columns["sms"] = column_of<std::uint32_t>(
+                result.grids, [](const timing::GridTime& grid) { return grid.sms; });
             return py::make_tuple(std::move(result.whole), columns);
           },
           py::arg("traces"), py::arg("after"), py::arg("priorities"), py::arg("sample_cycles") = 0,

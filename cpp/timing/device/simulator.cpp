@@ -198,6 +198,11 @@ class SimulatedGpu {
     for (const Sm& sm : sms_) end = std::max(end, sm.end_of_grid(grid));
     return end;
   }
+  /// How many SMs had blocks of a grid.
+  [[nodiscard]] std::uint32_t sms_of_grid(std::uint32_t grid) const {
+    return static_cast<std::uint32_t>(
+        std::ranges::count_if(sms_, [&](const Sm& sm) { return sm.end_of_grid(grid) > 0; }));
+  }
 
  private:
   static constexpr std::uint64_t steps_between_checks = 1 << 16;
@@ -772,6 +777,7 @@ ConcurrentResult Simulator::run_concurrently(std::span<const GridLaunch> launche
       ended[which[g]] = true;
       GridTime& time = result.grids[which[g]];
       const Cycle start = gpu.dispatcher().start_of(g);
+      time.sms = gpu.sms_of_grid(g);
       time.start = begin + (start == never ? last : start);
       time.end = begin + (start == never ? last : gpu.end_of_grid(g));
       // L2 has the last stores when the last grid has ended.

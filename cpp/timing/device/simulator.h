@@ -65,6 +65,7 @@ struct GridTime {
   Cycle start = 0;  ///< of its first block
   Cycle end = 0;    ///< its last warp was done; of the last of all, L2 has the stores, too
   std::uint64_t instructions = 0;
+  std::uint32_t sms = 0;  ///< that had blocks of it
 };
 
 /// What launches did that ran at the same time.

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from warpstack import _core
 from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
@@ -95,7 +97,8 @@ class ConcurrentResult:
 
         Columns ``kernel`` (its number in the program), ``name``, ``gpu``, ``stream``, ``start`` and
         ``end`` (SM cycles since the first launch: its first block starts, its last warp is done),
-        ``cycles`` between these, its own ``instructions``, and ``ipc`` in these cycles.
+        ``cycles`` between these, the number of ``sms`` that had blocks of it, its own
+        ``instructions``, and ``ipc`` in these cycles.
         """
         starts, ends = self._grids["start"], self._grids["end"]
         rows = []
@@ -111,6 +114,7 @@ class ConcurrentResult:
                     "start": start,
                     "end": end,
                     "cycles": end - start,
+                    "sms": int(self._grids["sms"][number]),
                     "instructions": count,
                     "ipc": count / (end - start) if end > start else 0.0,
                 }
@@ -135,18 +139,21 @@ def streams_of(app: App | KernelTrace) -> tuple[list[int], list[int]]:
     """
     number = 1 if isinstance(app, KernelTrace) else len(app.kernels)
     own = list(range(number)), [0] * number
-    operations = getattr(app, "operations", None)
-    if operations is None or getattr(app, "_operations", operations) is None:
+    columns = None if isinstance(app, KernelTrace) else app._operations
+    if columns is None:
         return own
-    rows = operations[(operations["operation"] == "kernel") & (operations["kernel"] >= 0)]
-    if sorted(rows["kernel"]) != list(range(number)):
+    rows = np.flatnonzero(columns["kernel"] >= 0)
+    rows = rows[np.argsort(columns["kernel"][rows])]
+    if columns["kernel"][rows].tolist() != list(range(number)):
         return own
-    rows = rows.sort_values("kernel")
-    streams = [int(stream) for stream in rows["stream"]]
-    if "priority" not in rows:
-        return streams, own[1]
+    # Each process counts its streams from 0.
+    numbers: dict[tuple[int, int], int] = {}
+    streams = []
+    for row in rows:
+        name = (int(columns["process"][row]), int(columns["stream"][row]))
+        streams.append(numbers.setdefault(name, len(numbers)))
     # CUDA's least number is the highest priority.
-    return streams, [-int(one) if one == one else 0 for one in rows["priority"]]
+    return streams, (-columns["priority"][rows]).tolist()
 
 
 def checked_streams(

@@ -75,7 +75,7 @@ class ConcurrentMachine(Machine):
         self.codes = {g: Code(self.kernels[g], config) for g in self.grids}
         for g in self.grids:
             self.codes[g].of_row = [None] * self.first_row[g] + self.codes[g].of_row
-        self.totals = Counter()
+        self.totals, self.waited = Counter(), Counter()
         counts = {g: sum(1 for _ in self.kernels[g].blocks()) for g in self.grids}
         num_sms = min(config["memory"]["num_sms"], sum(counts.values()))
         most = {g: resident_blocks(limits, self.kernels[g]) for g in self.grids}
