@@ -33,6 +33,7 @@ FIELDS = (
     "miss_cycles",
     "totals",
     "occupancy",
+    "details",
 )
 MISSES = ("dram_read_sectors", "dram_write_sectors")
 
@@ -90,28 +91,43 @@ def test_one_stream_is_the_plain_sum(number):
     )
 
 
+def reasons(both, alone):
+    """Return why launches may take longer together than one after the other, each with its measure."""
+
+    def more(*names):
+        return sum(both.totals[name] for name in names) > 1.01 * sum(
+            result.totals[name] for result in alone for name in names
+        )
+
+    spread = [result._core.active_sms for result in alone]
+    named = {
+        "blocks share SMs that they had alone": any(both.to_frame()["sms"] < spread),
+        "L1 holds less of each": more("l2_read_sectors"),
+        "L2 holds less of each": more(*MISSES),
+    }
+    return [name for name, holds in named.items() if holds]
+
+
 def test_a_pair_takes_no_longer_than_its_sum_and_no_less_than_its_larger_part():
-    overlapped = 0
+    overlapped = unnamed = 0
     for one, other, gpu in pairs(8103, 40):
         alone = [ws.simulate(kernel, gpu) for kernel in (one, other)]
         plain = [result.cycles for result in ws.simulate(ws.App([one, other]), gpu)]
         both = ws.simulate(ws.App([one, other]), gpu, concurrent=True)
         assert both.instructions == sum(result.instructions for result in alone)
-        more_misses = sum(both.totals[name] for name in MISSES) > sum(
-            result.totals[name] for result in alone for name in MISSES
-        )
-        # A launch after another finds free places; here the last place may have to be replaced.
-        replaced = gpu.block_replacement_ns * gpu.clock_ghz + gpu.block_interval_cycles
-        assert both.cycles <= sum(plain) * 1.02 + replaced + 50 or more_misses
-        # What one fetches into L2 the other may find there.
-        shares = sum(both.totals[name] for name in MISSES) < sum(
-            result.totals[name] for result in alone for name in MISSES
-        )
+        named = reasons(both, alone)
+        unnamed += not named
+        assert both.cycles <= sum(plain) * 1.02 or named
+        # What one fetches into L2 the other finds there.
+        moved = [sum(r.totals[name] for name in MISSES) for r in (both, *alone)]
+        shares = moved[0] < 0.99 * sum(moved[1:])
         assert both.cycles >= max(result.cycles for result in alone) * 0.98 or shares
         overlapped += both.cycles < 0.95 * sum(plain)
         stack = sum(both.cpi_stack.values())
         assert stack == pytest.approx(both.cpi)
-    assert overlapped >= 10
+    # Most pairs overlap, and most have no excuse.
+    assert overlapped >= 25
+    assert unnamed >= 20
 
 
 class TestClosedForms:
@@ -132,6 +148,31 @@ class TestClosedForms:
         both = together([computing(blocks), computing(blocks)], gpu)
         assert both.cycles <= one * 1.05
         assert (both.to_frame()["start"] == 0).all()
+
+    def test_a_grid_on_an_empty_machine_pays_no_replacement(self):
+        # One place: the second grid starts when the first one has ended, as in a plain run.
+        gpu = plain_pascal(num_sms=1, blocks_per_sm=1).replace(block_replacement_ns=100)
+        one, two = computing(3, length=50), computing(2, length=70)
+        alone = [ws.simulate(kernel, gpu).cycles for kernel in (one, two)]
+        table = together([one, two], gpu).to_frame()
+        assert list(table["end"]) == [alone[0], sum(alone)]
+
+    def test_a_grid_behind_a_running_block_waits_for_the_replacement(self):
+        # Two places: one of the first grid's blocks still runs when the second grid gets the other.
+        gpu = plain_pascal(num_sms=2, blocks_per_sm=1)
+        first, second = computing(3, length=200), computing(1, length=50)
+        slow = gpu.replace(block_replacement_ns=100)
+        fast, paid = (together([first, second], g).to_frame()["start"][1] for g in (gpu, slow))
+        # The third block of the first grid pays as well, on the other SM.
+        assert paid == fast + np.ceil(100 * gpu.clock_ghz)
+
+    def test_blocks_crowd_where_there_is_room(self):
+        # Alone each block has an SM; beside the other grid both go where there is room.
+        gpu = plain_pascal(num_sms=2, blocks_per_sm=2, warps_per_sm=32)
+        first = computing(1, warps=32, length=2000)
+        second = computing(2, length=200)
+        assert ws.simulate(second, gpu)._core.active_sms == 2
+        assert list(together([first, second], gpu).to_frame()["sms"]) == [1, 1]
 
     def test_older_grids_get_places_first(self):
         # One place: blocks in the order of the grids, whatever there is of the second one.
@@ -212,7 +253,7 @@ def test_streams_and_places_never_break_a_law():
 @pytest.mark.slow
 @settings(max_examples=rounds(40, costly=True))
 @given(
-    st.lists(st.one_of(kernels(max_blocks=4), copying_kernels()), min_size=1, max_size=4),
+    st.lists(st.one_of(kernels(max_blocks=4), copying_kernels()), min_size=1, max_size=3),
     timed_gpus(),
     BLOCK_STARTS,
     st.integers(1, 4),
@@ -232,6 +273,8 @@ def test_equals_plain_definition(launches, gpu, starts, most, data):
     assert found.cycles == cycles
     for part in PARTS:
         assert found._core.slots[part] == pytest.approx(sum(r["slots"][part] for r in results))
+    for name, count in found._core.details.items():
+        assert count == pytest.approx(sum(r["details"][name] for r in results), abs=1e-6)
     for name in ("noc_request_packets", "noc_reply_bytes", "l1_read_sector_hits", *MISSES):
         assert found.totals[name] == sum(r["totals"][name] for r in results)
 
@@ -239,7 +282,7 @@ def test_equals_plain_definition(launches, gpu, starts, most, data):
 class TestErrors:
     def test_what_does_not_go_together(self):
         kernel = computing(1)
-        for name, value in (("per_instruction", True), ("sample_blocks", 0.5)):
+        for name, value in (("per_instruction", True), ("sample_blocks", 2)):
             with pytest.raises(ws.InputError, match=f"^{name}: not with concurrent=True"):
                 ws.simulate(kernel, "a100", concurrent=True, **{name: value})
 
@@ -259,7 +302,7 @@ class TestErrors:
 
 def test_command(capsys, tmp_path):
     trace = tmp_path / "app.parquet"
-    ws.App([computing(2, name="one"), computing(2, name="two")], "both").save(trace)
+    ws.save(ws.App([computing(2, name="one"), computing(2, name="two")], "both"), trace)
     main(["simulate", str(trace), "--gpu", "a100", "--concurrent", "--csv"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(",")[:4] == ["kernel", "name", "gpu", "stream"]
