@@ -92,7 +92,10 @@ def damaged():
     yield gzip.compress(b"{}")[:-5], "damaged gzip"
     yield b'{"traceEvents": [', "damaged JSON"
     yield b'{"traceEvents": []}', "without a kernel of a GPU"
-    yield json.dumps({"traceEvents": [{"cat": "kernel", "ts": "now"}]}).encode(), "ts is not a number"
+    yield (
+        json.dumps({"traceEvents": [{"cat": "kernel", "ts": "now"}]}).encode(),
+        "ts is not a number",
+    )
 
 
 @pytest.mark.parametrize(("content", "said"), list(damaged()))
