@@ -33,7 +33,7 @@ class GpuEvent(NamedTuple):
 
 
 def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
-    """Return the events of a trace of PyTorch's profiler that are of some categories, in the order of their starts.
+    """Return the events of some categories in a trace of PyTorch's profiler, in the order of their starts.
 
     Raises
     ------
