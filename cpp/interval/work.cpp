@@ -638,14 +638,30 @@ ResourceDemands demands_of(const IntervalColumns& intervals, double l1_bytes, do
 ResourceDemands ResourceDemands::per(double instructions) const {
   if (!(instructions > 0)) return {};
   ResourceDemands result = *this;
-  for (double* sum :
-       {&result.loads, &result.lsu_cycles, &result.tag_cycles, &result.shared_cycles,
-        &result.conflict_cycles, &result.atomic_turns, &result.read_misses, &result.misses_past_l1,
-        &result.read_bytes, &result.write_requests, &result.write_bytes, &result.posted_requests,
-        &result.posted_bytes, &result.dram_read_requests, &result.dram_bytes,
-        &result.dram_write_bytes, &result.missing_loads, &result.hit_bytes, &result.slice_turns,
-        &result.hottest_slice_turns, &result.crowded_slice_turns, &result.most_read_bytes, &result.place_wait_l2,
-        &result.place_wait_dram}) {
+  for (double* sum : {&result.loads,
+                      &result.lsu_cycles,
+                      &result.tag_cycles,
+                      &result.shared_cycles,
+                      &result.conflict_cycles,
+                      &result.atomic_turns,
+                      &result.read_misses,
+                      &result.misses_past_l1,
+                      &result.read_bytes,
+                      &result.write_requests,
+                      &result.write_bytes,
+                      &result.posted_requests,
+                      &result.posted_bytes,
+                      &result.dram_read_requests,
+                      &result.dram_bytes,
+                      &result.dram_write_bytes,
+                      &result.missing_loads,
+                      &result.hit_bytes,
+                      &result.slice_turns,
+                      &result.hottest_slice_turns,
+                      &result.crowded_slice_turns,
+                      &result.most_read_bytes,
+                      &result.place_wait_l2,
+                      &result.place_wait_dram}) {
     *sum /= instructions;
   }
   return result;

@@ -40,7 +40,9 @@ using Stations = std::array<Station, num_resources>;
 
 using Details = DetailedStack<double>;
 
-double total_of(const Details& details) { return std::accumulate(details.begin(), details.end(), 0.0); }
+double total_of(const Details& details) {
+  return std::accumulate(details.begin(), details.end(), 0.0);
+}
 
 using Services = std::array<double, num_resources>;
 
@@ -379,9 +381,9 @@ Details lost_to(const interval::ResourceDemands& demands, const Solution& soluti
   };
   // What a bound adds is waiting at the station that sets it; of a bound by MSHRs, in the queues of
   // the trips that hold them, or for the MSHRs alone.
-  const double rest = std::max(
-      warps / solution.rate - alone.sum() - total_of(time) - residence(stations[issue], solution.rate),
-      0.0);
+  const double rest = std::max(warps / solution.rate - alone.sum() - total_of(time) -
+                                   residence(stations[issue], solution.rate),
+                               0.0);
   // Both may be the capacity of one station; rounding does not decide.
   if (solution.trip_rate < solution.of_warps.bounded() * (1 - 1e-9)) {
     if (total_of(solution.trips.queues) > 0) {

@@ -29,7 +29,7 @@ struct ModelParameters {
   double dram_latency = 0;  ///< beyond L2
   double noc_bandwidth_gbs = 1;
   double dram_bandwidth_gbs = 1;
-  double dram_efficiency = 1;  ///< what rows and refreshes leave of the channels' bandwidth
+  double dram_efficiency = 1;         ///< what rows and refreshes leave of the channels' bandwidth
   double noc_sm_bytes_per_cycle = 0;  ///< each way between an SM and the NoC; 0: no limit
   double noc_control_bytes = 0;       ///< of a read request on its way to L2
   double l2_requests_per_cycle = 1;   ///< of all slices
@@ -64,7 +64,7 @@ struct ModelResult {
   CpiStack<double> stack;        ///< cycles per instruction of the fullest SM
   /// The same by detail, which sum to the stack; only of the closed network model.
   std::optional<DetailedStack<double>> details;
-  double cpi = 0;                ///< the stack's sum: cycles / sm_instructions
+  double cpi = 0;  ///< the stack's sum: cycles / sm_instructions
 };
 
 /// One row of the model family (MDM, Table V; GPUMech, Table II).

@@ -15,7 +15,7 @@ constexpr std::size_t of_barriers = of_shared + 2;
 
 /// Cycles of a stall by detail.
 DetailShares stall_details_of(const interval::IntervalColumns& intervals, std::size_t i,
-                        const std::vector<interval::RowWait>* row_waits) {
+                              const std::vector<interval::RowWait>* row_waits) {
   DetailShares cycles{};
   for (std::size_t c = 0; c < interval::num_stall_causes; ++c) {
     cycles[c] = intervals.stall_by_cause[c][i];

@@ -16,8 +16,8 @@ using StallShares = std::array<double, interval::num_stall_causes>;
 /// Parts of stall cycles by detail: of `dep` only what is not arithmetic, of memory its latencies.
 using DetailShares = std::array<double, interval::num_stall_causes + 3>;
 inline constexpr std::array<StackDetail, std::tuple_size_v<DetailShares>> stall_details = {
-    StackDetail::arithmetic,    StackDetail::l1_latency,     StackDetail::l2_latency,
-    StackDetail::dram_latency,  StackDetail::shared_memory,  StackDetail::bank_conflicts,
+    StackDetail::arithmetic,   StackDetail::l1_latency,    StackDetail::l2_latency,
+    StackDetail::dram_latency, StackDetail::shared_memory, StackDetail::bank_conflicts,
     StackDetail::barriers};
 
 /// The stalls of a warp by their lengths. Where warps run side by side, others cover the first

@@ -8,9 +8,9 @@ namespace {
 
 /// What slots of a component are lost to where nothing was seen to wait.
 constexpr std::array<StackDetail, num_values<StackComponent>> usual_detail = {
-    StackDetail::idle,         StackDetail::shared_memory, StackDetail::load_store_unit,
-    StackDetail::l2_latency,   StackDetail::dram_latency,  StackDetail::mshrs,
-    StackDetail::network,      StackDetail::dram_bandwidth};
+    StackDetail::idle,       StackDetail::shared_memory, StackDetail::load_store_unit,
+    StackDetail::l2_latency, StackDetail::dram_latency,  StackDetail::mshrs,
+    StackDetail::network,    StackDetail::dram_bandwidth};
 
 /// Divides slots of a component among its details as `waited` is, in whole numbers.
 void divide(StackComponent component, std::int64_t slots, const WaitedFor& waited,

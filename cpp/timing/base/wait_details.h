@@ -36,10 +36,10 @@ struct SliceWaits {
   Ticks for_channel = 0;
   Ticks for_reply = 0;
   // Sums over the requests:
-  Ticks queued = 0;          ///< in its queue, not counting
+  Ticks queued = 0;           ///< in its queue, not counting
   Ticks queued_for_dram = 0;  ///< behind one that waited for MSHR or channel
-  Ticks in_channel = 0;      ///< in the queue of DRAM
-  Ticks late = 0;            ///< until there was room among the replies
+  Ticks in_channel = 0;       ///< in the queue of DRAM
+  Ticks late = 0;             ///< until there was room among the replies
 };
 
 /// How long the bus of a DRAM channel with work was busy or waited.

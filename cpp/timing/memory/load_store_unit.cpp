@@ -228,8 +228,8 @@ void LoadStoreUnit::dispatch(Cycle now) {
 }
 
 StackDetail LoadStoreUnit::look_up(const Origin& origin, const memory::LineAccess& access,
-                                   const memory::ByteMasks* bytes,
-                                   const memory::SectorLanes* lanes, Cycle now) {
+                                   const memory::ByteMasks* bytes, const memory::SectorLanes* lanes,
+                                   Cycle now) {
   if (origin.kind == trace::MemoryKind::store) return look_up_store(origin, access, *bytes, now);
   if (origin.is_atomic()) return look_up_atomic(origin, access, *bytes, *lanes, now);
   return look_up_load(origin, access, now);

@@ -395,11 +395,11 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
     if (row.is_memory) {
       if (warp.stream.memory_count() > 0) {
         const trace::StaticInstruction& instruction = rows_.instruction(row_number);
-        load = row.uses_caches ? lsu_.issue(instruction, warp.stream.access(), slot, now,
-                                            row.awaits_write || row.stops_warp)
-                               : lsu_.issue_shared(instruction, row_number,
-                                                   warp.stream.memory_count(),
-                                                   std::popcount(warp.stream.mask()), slot, now);
+        load = row.uses_caches
+                   ? lsu_.issue(instruction, warp.stream.access(), slot, now,
+                                row.awaits_write || row.stops_warp)
+                   : lsu_.issue_shared(instruction, row_number, warp.stream.memory_count(),
+                                       std::popcount(warp.stream.mask()), slot, now);
         if (row.stops_warp) warp.atomic = load;
         if (has_control_) hold_for_access(slot, row_number, load, now);
         if ((has_control_ || has_copy_groups_) && row.is_async_copy) {

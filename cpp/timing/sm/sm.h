@@ -228,8 +228,8 @@ class Sm {
     Cycle finish = 0;          ///< when what it has issued is done, without its loads
     Cycle barrier_until = 0;
     StackDetail barrier_detail = StackDetail::starts;  ///< what it waits for until then
-    std::uint32_t atomic = LoadStoreUnit::no_load;  ///< that it waits for, whatever comes next
-    std::uint32_t number = 0;                       ///< among all that have had the slot
+    std::uint32_t atomic = LoadStoreUnit::no_load;     ///< that it waits for, whatever comes next
+    std::uint32_t number = 0;                          ///< among all that have had the slot
     InstructionStream stream;
     std::vector<std::uint32_t> loads;  ///< in flight, oldest first
     Cycle code_ready = -1;             ///< since when its next instruction is there

@@ -43,7 +43,11 @@ _QUEUED = "long_scoreboard, lg_throttle"
 
 _WORDS = {
     "issue": ("issuing instructions", "selected", "fewer instructions: wider loads, less indexing"),
-    "idle": ("slots that no warp can use", "", "more warps per scheduler, even work for all blocks"),
+    "idle": (
+        "slots that no warp can use",
+        "",
+        "more warps per scheduler, even work for all blocks",
+    ),
     "arithmetic": (
         "results of other instructions",
         "wait, short_scoreboard",
@@ -92,7 +96,11 @@ _WORDS = {
         "coalesced accesses",
     ),
     "l2_latency": ("the latency of L2", _DATA, "more warps or independent loads, hits in L1"),
-    "l2_queue": ("requests before it in a slice of L2", _DATA, "fewer requests, spread over slices"),
+    "l2_queue": (
+        "requests before it in a slice of L2",
+        _DATA,
+        "fewer requests, spread over slices",
+    ),
     "l2_atomics": (
         "atomics before it in a slice of L2",
         _DATA,

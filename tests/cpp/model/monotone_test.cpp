@@ -32,9 +32,12 @@ class Random {
     return std::uniform_int_distribution(from, to)(engine_);
   }
   bool chance(double p) { return real(0, 1) < p; }
+  /// In half of the cases none. Drawn apart, so that the other draws do not depend on it.
+  double crowding() { return std::max(std::uniform_real_distribution(0.0, 2.0)(crowding_), 1.0); }
 
  private:
   std::mt19937_64 engine_;
+  std::mt19937_64 crowding_{1};
 };
 
 struct Kernel {
@@ -153,7 +156,7 @@ memory::MemoryProfile random_memory(Random& random, const trace::KernelTrace& tr
   }
   memory.totals[memory::Total::dram_write_sectors] = random.whole(0, 500);
   memory.slice_turns = {random.real(0, 1000), random.real(0, 1000)};
-  memory.slice_crowding = random.chance(0.5) ? 1 : random.real(1, 2);
+  memory.slice_crowding = random.crowding();
   if (random.chance(0.3)) memory.place_wait_cycles = {random.whole(0, 5000), random.whole(0, 5000)};
   return memory;
 }

@@ -73,7 +73,8 @@ TEST(ControlBarriers, SourcesAreReadInOrder) {
   EXPECT_EQ(barriers.wait(0, {.counted_barrier = 2, .counted_most = 1}).until, 5);
   barriers.sources_are_read(0, 2, 9);
   EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).until, 9);
-  EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).cause, dep);
+  EXPECT_EQ(barriers.wait(0, {.wait_mask = 4}).cause,
+            static_cast<std::uint32_t>(StackDetail::arithmetic));
 }
 
 TEST(ControlBarriers, GroupsOfCopiesEndInOrder) {

@@ -152,7 +152,7 @@ def stalls_of(profile, waits=()):
     for cause, dep, *memory in zip(profile.intervals["cause_row"], *columns, strict=True):
         stall = dict.fromkeys(plain.CAUSES, 0.0)
         stall |= dict(zip(plain.CAUSES[1:], memory, strict=False))
-        shares = waits[cause] if cause in waits else {"arithmetic": 1.0}
+        shares = waits[cause] if cause in waits else {"arithmetic": 1.0}  # noqa: SIM401 - a tuple if there are none
         stalls.append(stall | {detail: dep * share for detail, share in shares.items()})
     return stalls
 

@@ -153,7 +153,9 @@ class Given:
         self.ncu_csv = folder / "ncu.csv"
         self.ncu_csv.write_text("ID,Kernel Name,sm__cycles_elapsed.max\n,,cycle\n0,k,5\n")
         self.timeline_json = folder / "timeline.json"
-        self.timeline_json.write_text('{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}')
+        self.timeline_json.write_text(
+            '{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}'
+        )
         self.yaml = folder / "g.yaml"
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"

@@ -83,9 +83,7 @@ def waited_below(machine):
     bus = sum((channel.stats for channel in machine.channels), Counter())
     rows = of(in_channels, bus["rows"], sum(bus.values()))
     turns = of(in_channels, bus["turnarounds"], sum(bus.values()))
-    waited.update(
-        dram_rows=rows, dram_turnarounds=turns, dram_bandwidth=in_channels - rows - turns
-    )
+    waited.update(dram_rows=rows, dram_turnarounds=turns, dram_bandwidth=in_channels - rows - turns)
     for name, time in heads.items():
         waited[name] += of(seen["requests"], time, sum(heads.values()))
     waited["receive_port"] += seen["receive_port"]

@@ -11,7 +11,14 @@ CAUSES = (
 #: The components of stacks, with their details.
 COMPONENTS = {
     "base": ["issue"],
-    "dep": ["arithmetic", "units", "shared_memory", "bank_conflicts", "barriers", "instruction_fetch"],
+    "dep": [
+        "arithmetic",
+        "units",
+        "shared_memory",
+        "bank_conflicts",
+        "barriers",
+        "instruction_fetch",
+    ],
     "l1": ["l1_latency", "load_store_unit", "tags"],
     "l2": ["l2_latency"],
     "dram": ["dram_latency"],

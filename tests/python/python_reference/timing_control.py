@@ -80,7 +80,9 @@ class ControlledWarp:
             groups = self.holds[opcode.startswith("wgmma")]
             groups = groups[: max(len(groups) - most, 0)]
             # The first that is not there is named; a group contains those before it.
-            return max((end() for end in groups), key=lambda end: end[0], default=(-1, "arithmetic"))
+            return max(
+                (end() for end in groups), key=lambda end: end[0], default=(-1, "arithmetic")
+            )
         return -1, "arithmetic"
 
     def issued(self, instruction, now):

@@ -284,7 +284,7 @@ def test_the_command_counts_them(build, tmp_path, capfd):
         "4 streams" in err
     )
     again = tmp_path / "again"
-    assert main(["convert", str(out), "-o", str(again)]) == 0
+    assert main(["convert", str(out), str(again)]) == 0
     before, after = (ws.load(place).operations for place in (out, again))
     assert before.equals(after)
 

@@ -154,7 +154,7 @@ class TestErrors:
         [
             ({"operation": "kernle"}, "row 1: operation"),
             ({"direction": "up"}, "row 1: direction"),
-            ({"kernel": 2}, "row 1: kernel = 2: expected -1 or one of 2 kernels"),
+            ({"kernel": 2}, "row 1: kernel = 2: expected -1 or one of the 2 kernels"),
             ({"stream": -2}, "row 1: stream = -2: expected at least -1"),
             ({"after": (1,)}, r"row 1: after = \(1,\): expected earlier rows"),
             ({"parent": 1}, "row 1: parent = 1: expected an earlier row"),

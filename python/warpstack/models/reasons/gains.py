@@ -176,9 +176,7 @@ class Seeker:
                 at_least = self._evaluators.one(Found(found.kernel, profile=profile), bound, model)
                 one.at_least[name] = (number, at_least.cycles)
 
-    def _keep_hits(
-        self, name: str, number: int, found: Found, tried: Mapping[str, _Found]
-    ) -> None:
+    def _keep_hits(self, name: str, number: int, found: Found, tried: Mapping[str, _Found]) -> None:
         """Add the cycles that a change brings while the caches do what they did."""
         assert found.memory is not None
         changed = self._changed[name]

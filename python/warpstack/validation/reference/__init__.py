@@ -210,7 +210,9 @@ def _unzipped(data: bytes, where: str) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{where}: damaged gzip: {error}") from None
     if len(content) > MAX_TABLE_BYTES:
-        raise InputError(f"{where}: holds more than {MAX_TABLE_BYTES >> 20} MiB; profile fewer steps")
+        raise InputError(
+            f"{where}: holds more than {MAX_TABLE_BYTES >> 20} MiB; profile fewer steps"
+        )
     return content
 
 

@@ -79,7 +79,9 @@ def is_trace(header: Sequence[str]) -> bool:
     """Whether it is that of ``cuda_gpu_trace`` (once ``gputrace``): a row per kernel and copy."""
     names = {*_AXES, "Name"}
     return (
-        is_report(header) and names <= set(header) and {"Start", "Duration"} <= set(times_of(header))
+        is_report(header)
+        and names <= set(header)
+        and {"Start", "Duration"} <= set(times_of(header))
     )
 
 

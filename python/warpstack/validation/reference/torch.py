@@ -33,7 +33,7 @@ class GpuEvent(NamedTuple):
 
 
 def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
-    """Return the events of a trace of PyTorch's profiler that are of some categories, in the order of their starts.
+    """Return the events of some categories in a trace of PyTorch's profiler, in the order of their starts.
 
     Raises
     ------
@@ -71,7 +71,9 @@ def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
             times[name] = float(value)
         given = event.get("args")
         arguments = given if isinstance(given, dict) else {}
-        found.append(GpuEvent(kind, str(event.get("name", "")), *times.values(), arguments))
+        found.append(
+            GpuEvent(kind, str(event.get("name", "")), times["ts"], times["dur"], arguments)
+        )
     if not found:
         raise InputError(
             f"{where}: a trace of PyTorch's profiler without a kernel of a GPU; profile with "
