@@ -130,8 +130,8 @@ class GridDispatcher final : public BlockSource {
   std::uint32_t first_ = nobody;              ///< the grid in line
   std::uint32_t place_ = nobody;              ///< the SM of its next block
   bool is_place_known_ = false;
-  bool waits_for_end_ = false;  ///< a grid starts only when another one has ended
-  bool has_new_ = false;        ///< a grid that may start has not
+  bool waits_for_end_ = false;             ///< a grid starts only when another one has ended
+  bool has_new_ = false;                   ///< a grid that may start has not
   std::vector<std::uint64_t> num_blocks_;  ///< that run, by SM
   std::uint64_t num_blocks_in_all_ = 0;
   std::uint64_t num_left_ = 0;  ///< grids that may start, with blocks that have not

@@ -16,7 +16,9 @@ from python_reference.timing import PARTS
 from python_reference.timing_concurrent import ConcurrentMachine
 from strategies import copying_kernels, kernels
 from warpstack.cli import main
-from warpstack.timing.concurrent import checked_streams
+from warpstack.timing.concurrent import checked_streams, streams_of
+from warpstack.traces.operations import columns_of
+from warpstack.traces.trace import App
 
 #: What a single run and a run of one grid among several have in common.
 FIELDS = (
@@ -248,6 +250,38 @@ def test_streams_and_places_never_break_a_law():
         assert result.instructions == sum(kernel.num_instructions for kernel in kernels)
         again = together(kernels, gpu, streams=streams, priorities=priorities)
         assert values(again._core) == values(result._core)
+
+
+@pytest.mark.parametrize("streams", [1, 8])
+def test_recorded_streams_decide(tmp_path, streams):
+    # As cuda-samples' concurrentKernels: eight kernels of one block, each in a stream of its own.
+    gpu = ws.gpu("a100")
+    rows = [
+        {"operation": "kernel", "name": "clock_block", "stream": 1 + n % streams, "kernel": n}
+        for n in range(8)
+    ]
+    recorded = App._recorded([computing(1) for _ in range(8)], "samples", columns_of(rows))
+    ws.save(recorded, tmp_path / "app")
+    app = ws.load(tmp_path / "app")
+    one = ws.simulate(computing(1), gpu).cycles
+    result = ws.simulate(app, gpu, concurrent=True)
+    assert len(set(result.streams)) == streams
+    if streams == 1:
+        assert result.cycles == 8 * one
+    else:
+        assert one <= result.cycles <= one * 1.02
+    # A copy of one process's stream is another one.
+    other = columns_of([{**row, "process": n % 2} for n, row in enumerate(rows)])
+    found, _ = streams_of(App._recorded(recorded.kernels, "two", other))
+    assert len(set(found)) == max(streams, 2)
+
+
+def test_high_priorities_are_the_least_numbers():
+    rows = [
+        {"operation": "kernel", "stream": n, "kernel": n, "priority": -3 * n} for n in range(2)
+    ]
+    app = App._recorded([computing(1), computing(1)], "both", columns_of(rows))
+    assert streams_of(app) == ([0, 1], [0, 3])
 
 
 @pytest.mark.slow
