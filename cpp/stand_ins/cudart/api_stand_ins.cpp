@@ -1,8 +1,8 @@
 // Functions for the stand-ins of libraries above the runtime, besides CUDA's own.
 
+#include "stand_ins/cudart/library_calls.h"
 #include "stand_ins/state/abi.h"
 #include "stand_ins/state/capture.h"
-#include "stand_ins/state/library_calls.h"
 #include "stand_ins/state/recording.h"
 #include "stand_ins/state/runtime.h"
 #include "stand_ins/state/spool.h"

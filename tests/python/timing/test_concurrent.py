@@ -277,9 +277,7 @@ def test_recorded_streams_decide(tmp_path, streams):
 
 
 def test_high_priorities_are_the_least_numbers():
-    rows = [
-        {"operation": "kernel", "stream": n, "kernel": n, "priority": -3 * n} for n in range(2)
-    ]
+    rows = [{"operation": "kernel", "stream": n, "kernel": n, "priority": -3 * n} for n in range(2)]
     app = App._recorded([computing(1), computing(1)], "both", columns_of(rows))
     assert streams_of(app) == ([0, 1], [0, 3])
 

@@ -1,4 +1,4 @@
-#include "stand_ins/state/library_calls.h"
+#include "stand_ins/cudart/library_calls.h"
 
 #include <map>
 
