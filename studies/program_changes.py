@@ -27,6 +27,7 @@ PAGE = pages.DOCS / "explanation" / "program-changes.md"
 SOURCES = [Path(__file__).with_name(f"program_pairs{part}.cu") for part in ("", "_later")]
 GPU = "a100"
 SIZE = 512
+ENGINES = ("closed_network", "interval", "simulator")
 THREADS = 256
 
 
@@ -502,10 +503,11 @@ def third_pairs() -> list[Pair]:
     ]
 
 
-def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, float]:
-    """Return what `closed_network` and the simulator say."""
-    predicted = float(ws.predict(kernel, gpu)["cycles"].iloc[0])
-    return predicted, float(ws.simulate(kernel, gpu).cycles)
+def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, ...]:
+    """Return what `closed_network`, the engine that prices advice and the simulator say."""
+    models = [ENGINES[0], program_changes.PRICED_BY]
+    predicted = ws.predict(kernel, gpu, models).set_index("model")["cycles"]
+    return *(float(predicted[model]) for model in models), float(ws.simulate(kernel, gpu).cycles)
 
 
 def advised(kernel: ws.KernelTrace, gpu: ws.Gpu) -> dict[str, list[int]]:
@@ -535,17 +537,17 @@ def row_of(name: str) -> dict[str, str]:
         else:
             promised = promised.changed(change, given.get(change) or None)
     times = [cycles(kernel, gpu) for kernel in (before, promised, done)]
-    times[1] = (times[1][0] * times_more, times[1][1] * times_more)
+    times[1] = tuple(one * times_more for one in times[1])
     row = {"pair": name, "changes": " and ".join(f"`{change}`" for change in pair.changes)}
     row["given"] = " and ".join(f"`{change}`" for change in follows) or "no"
     row["given besides"] = " and ".join(f"`{one}`" for one in given if one not in pair.changes)
     row["still given"] = " and ".join(f"`{one}`" for one in pair.changes if one in still)
-    for place, engine in enumerate(("closed_network", "simulator")):
+    for place, engine in enumerate(ENGINES):
         start, said, real = (time[place] for time in times)
         row[f"`{engine}` promised"] = f"{start / said:.2f}"
         row[f"`{engine}` done"] = f"{start / real:.2f}"
     row["promise / done"] = (
-        f"{times[0][0] / times[1][0] / (times[0][1] / times[2][1]):.2f}" if follows else ""
+        f"{times[0][1] / times[1][1] / (times[0][2] / times[2][2]):.2f}" if follows else ""
     )
     return row
 
