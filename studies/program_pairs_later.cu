@@ -1,6 +1,6 @@
 // Pairs that were written before the costs of changes were priced: the third part of the study.
-// Reductions of two words per thread (Harris's 4), unrolled without the barriers of the last warp (6),
-// and of many words per thread (7).
+// Reductions of two words per thread (Harris's 4), unrolled without the barriers of the last warp
+// (6), and of many words per thread (7).
 extern "C" __global__ void reduce_one(float* out, const float* in, int n) {
   __shared__ float s[256];
   int t = threadIdx.x;
@@ -84,10 +84,10 @@ extern "C" __global__ void words_each(float* out, const float* in) {
 extern "C" __global__ void words_four(float4* out, const float4* in) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float4 v = in[i];
-  out[i] =
-      make_float4(v.x * 2.0f + 1.0f, v.y * 2.0f + 1.0f, v.z * 2.0f + 1.0f, v.w * 2.0f + 1.0f);
+  out[i] = make_float4(v.x * 2.0f + 1.0f, v.y * 2.0f + 1.0f, v.z * 2.0f + 1.0f, v.w * 2.0f + 1.0f);
 }
-// Softmax of rows of 1024 words, a warp each: in three passes, and with greatest value and sum in one.
+// Softmax of rows of 1024 words, a warp each: in three passes, and with greatest value and sum in
+// one.
 __device__ float warp_max(float v) {
   for (int d = 16; d > 0; d /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, d));
   return v;

@@ -86,10 +86,10 @@ std::vector<std::uint64_t> pitches_of(const BlockChange& padded);
 
 /// Threads of a block that execute an instruction for the n-th time are gathered in as few warps as
 /// they fill. Of warps that execute it with a part of their lanes those stay that have kept the
-/// fewest such instructions so far, and of these the next after one that the block's number scatters;
-/// they get the lanes and the accesses of the others, whose
-/// sectors are put together and whose passes through shared memory are added up. Barriers,
-/// atomics, matrix products and instructions without an active lane stay.
+/// fewest such instructions so far, and of these the next after one that the block's number
+/// scatters; they get the lanes and the accesses of the others, whose sectors are put together and
+/// whose passes through shared memory are added up. Barriers, atomics, matrix products and
+/// instructions without an active lane stay.
 std::unique_ptr<BlockChange> divergence_change(const ChosenRows& rows);
 
 /// A quotient or remainder of integers takes one instruction, as of a power of two: the last of its

@@ -137,11 +137,11 @@ class PrivateAtomics final : public BlockChange {
   /// Sectors of a line, which a warp clears and adds up at once.
   static constexpr std::size_t at_once = 4;
 
-  std::vector<std::uint32_t> shared_row_;          ///< the same atomic on shared memory
-  std::vector<std::uint32_t> store_row_;           ///< by row, what clears its words
-  std::vector<std::uint32_t> barrier_row_;         ///< by row
-  std::map<std::uint64_t, std::uint32_t> bytes_;   ///< of the block's sectors
-  std::uint32_t lead_ = 0;                         ///< the row of the block's first atomic
+  std::vector<std::uint32_t> shared_row_;         ///< the same atomic on shared memory
+  std::vector<std::uint32_t> store_row_;          ///< by row, what clears its words
+  std::vector<std::uint32_t> barrier_row_;        ///< by row
+  std::map<std::uint64_t, std::uint32_t> bytes_;  ///< of the block's sectors
+  std::uint32_t lead_ = 0;                        ///< the row of the block's first atomic
   std::size_t num_warps_ = 0;
   std::vector<std::uint64_t> sums_;  ///< sectors that the block adds to, with bytes and lanes
   std::vector<std::uint32_t> masks_;
