@@ -24,9 +24,10 @@ from warpstack.models import program_changes
 from warpstack.reporting.advice import LEAST_GAIN
 
 PAGE = pages.DOCS / "explanation" / "program-changes.md"
-SOURCE = Path(__file__).with_name("program_pairs.cu")
+SOURCES = [Path(__file__).with_name(f"program_pairs{part}.cu") for part in ("", "_later")]
 GPU = "a100"
 SIZE = 512
+ENGINES = ("closed_network", "interval", "simulator")
 THREADS = 256
 
 
@@ -41,9 +42,16 @@ class Pair:
 
 
 @cache
-def module() -> Any:
-    """Return the compiled kernels."""
-    return ws.cuda.compile(SOURCE.read_text())
+def kernel_named(name: str) -> Any:
+    """Return a compiled kernel."""
+    return next(found[name] for found in map(kernels_of, SOURCES) if name in found)
+
+
+@cache
+def kernels_of(source: Path) -> dict[str, Any]:
+    """Return the compiled kernels of a file."""
+    module = ws.cuda.compile(source.read_text())
+    return {name: module.kernel(name) for name in module.kernels}
 
 
 def launch(
@@ -53,7 +61,7 @@ def launch(
 
     def run() -> ws.KernelTrace:
         given = [ws.cuda.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        trace: ws.KernelTrace = module().kernel(name).launch(grid, block, *given, **more)
+        trace: ws.KernelTrace = kernel_named(name).launch(grid, block, *given, **more)
         return trace
 
     return run
@@ -128,7 +136,7 @@ def through(
 
 def pairs() -> list[Pair]:
     """Return the pairs of the table."""
-    return [*first_pairs(), *second_pairs()]
+    return [*first_pairs(), *second_pairs(), *third_pairs()]
 
 
 def first_pairs() -> list[Pair]:
@@ -410,10 +418,96 @@ def second_pairs() -> list[Pair]:
     ]
 
 
-def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, float]:
-    """Return what `closed_network` and the simulator say."""
-    predicted = float(ws.predict(kernel, gpu)["cycles"].iloc[0])
-    return predicted, float(ws.simulate(kernel, gpu).cycles)
+def third_pairs() -> list[Pair]:
+    """Return the pairs that were written, and kept, before the costs of changes were priced."""
+    rng = np.random.default_rng(5)
+    conflicts, coalesced, barriers = ("no_bank_conflicts",), ("coalesced",), ("no_barriers",)
+    number = np.int32
+    size = 1728 * THREADS
+    words, out = np.ones(size, np.float32), np.zeros(size, np.float32)
+    sums = {
+        kind: launch(f"reduce_{kind}", blocks, THREADS, out, words, number(size))
+        for kind, blocks in (("one", 1728), ("two", 864), ("unrolled", 864), ("many", 216))
+    }
+    data = rng.integers(0, 64, 216 * THREADS * 64).astype(np.uint32)
+    bins = [
+        launch(f"bins_of_{kind}", 216, THREADS, np.zeros(64, np.uint32), data, number(data.size))
+        for kind in ("block", "warps")
+    ]
+    rows = np.ones(432 * 8 * 1024, np.float32)
+    space = np.ones(18 * 258 * 258, np.float32)
+    entries = rng.integers(0, 65536, 65536 * 16).astype(np.int32)
+    ell = [
+        launch(
+            f"ell_{kind}",
+            256,
+            THREADS,
+            np.zeros(65536, np.float32),
+            np.ones(65536 * 16, np.float32),
+            entries,
+            number(65536),
+            number(16),
+            np.ones(65536, np.float32),
+        )
+        for kind in ("rows", "columns")
+    ]
+
+    def both(name: str, *kinds: str, blocks: int, arguments: Any) -> list[Any]:
+        return [launch(f"{name}_{kind}", blocks, THREADS, *arguments) for kind in kinds]
+
+    return [
+        Pair("reduction 4: two words of a thread", sums["one"], sums["two"], barriers),
+        Pair("reduction 6: last warp unrolled", sums["two"], sums["unrolled"], barriers),
+        Pair("reduction 7: many words of a thread", sums["unrolled"], sums["many"], barriers),
+        Pair(
+            "transpose: diagonal",
+            matrix("transpose_straight"),
+            matrix("transpose_diagonal"),
+            ("padded_pitch",),
+        ),
+        Pair(
+            "four words at once",
+            *both("words", "each", "four", blocks=432, arguments=(out, words)),
+            coalesced,
+        ),
+        Pair(
+            "softmax: online",
+            *both("softmax", "passes", "online", blocks=432, arguments=(rows.copy(), rows)),
+            ("kept_in_block",),
+        ),
+        Pair("histogram: copies of warps", *bins, ("combined_atomics",)),
+        Pair(
+            "seven points: column in registers",
+            *(
+                launch(f"space_{kind}", (8, 32), (32, 8), space, space, number(258), number(18))
+                for kind in ("memory", "registers")
+            ),
+            ("kept_in_block",),
+        ),
+        Pair("ELL: entries column by column", *ell, coalesced),
+        Pair(
+            "shared structures: fields apart",
+            *both("fields", "together", "apart", blocks=432, arguments=(out, rows)),
+            conflicts,
+        ),
+        Pair(
+            "ring: counted along",
+            *both("ring", "modulo", "counted", blocks=864, arguments=(out, words, np.uint32(5000))),
+            ("cheap_division",),
+        ),
+        Pair(
+            "sums of columns: in a register",
+            *both("columns", "atomic", "summed", blocks=216, arguments=(out, rows, number(4096))),
+            ("kept_in_registers",),
+        ),
+    ]
+
+
+def cycles(kernel: ws.KernelTrace, gpu: ws.Gpu) -> tuple[float, ...]:
+    """Return what `closed_network`, the engine that prices advice and the simulator say."""
+    models = [ENGINES[0], program_changes.PRICED_BY]
+    predicted = ws.predict(kernel, gpu, models).set_index("model")["cycles"]
+    return *(float(predicted[model]) for model in models), float(ws.simulate(kernel, gpu).cycles)
 
 
 def advised(kernel: ws.KernelTrace, gpu: ws.Gpu) -> dict[str, list[int]]:
@@ -443,17 +537,17 @@ def row_of(name: str) -> dict[str, str]:
         else:
             promised = promised.changed(change, given.get(change) or None)
     times = [cycles(kernel, gpu) for kernel in (before, promised, done)]
-    times[1] = (times[1][0] * times_more, times[1][1] * times_more)
+    times[1] = tuple(one * times_more for one in times[1])
     row = {"pair": name, "changes": " and ".join(f"`{change}`" for change in pair.changes)}
     row["given"] = " and ".join(f"`{change}`" for change in follows) or "no"
     row["given besides"] = " and ".join(f"`{one}`" for one in given if one not in pair.changes)
     row["still given"] = " and ".join(f"`{one}`" for one in pair.changes if one in still)
-    for place, engine in enumerate(("closed_network", "simulator")):
+    for place, engine in enumerate(ENGINES):
         start, said, real = (time[place] for time in times)
         row[f"`{engine}` promised"] = f"{start / said:.2f}"
         row[f"`{engine}` done"] = f"{start / real:.2f}"
     row["promise / done"] = (
-        f"{times[0][0] / times[1][0] / (times[0][1] / times[2][1]):.2f}" if follows else ""
+        f"{times[0][1] / times[1][1] / (times[0][2] / times[2][2]):.2f}" if follows else ""
     )
     return row
 
@@ -489,12 +583,13 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.only or [pair.name for pair in pairs()]
     rows = pages.in_processes(row_of, names, arguments.processes)
-    halves = {pair.name: "first" for pair in first_pairs()}
+    parts = {"first": first_pairs(), "second": second_pairs(), "third": third_pairs()}
+    part_of = {pair.name: part for part, found in parts.items() for pair in found}
     for row in rows:
-        row["half"] = halves.get(row["pair"], "second")
+        row["part"] = part_of[row["pair"]]
     tables = {"pairs": pd.DataFrame(rows), "summary": summary(rows)}
-    for half in ("first", "second"):
-        print(half, summary([row for row in rows if row["half"] == half]), sep="\n")
+    for part in parts:
+        print(part, summary([row for row in rows if row["part"] == part]), sep="\n")
     pages.publish(PAGE, tables, arguments.write and not arguments.only)
 
 

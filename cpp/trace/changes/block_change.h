@@ -86,9 +86,10 @@ std::vector<std::uint64_t> pitches_of(const BlockChange& padded);
 
 /// Threads of a block that execute an instruction for the n-th time are gathered in as few warps as
 /// they fill. Of warps that execute it with a part of their lanes those stay that have kept the
-/// fewest such instructions so far; they get the lanes and the accesses of the others, whose
-/// sectors are put together and whose passes through shared memory are added up. Barriers,
-/// atomics, matrix products and instructions without an active lane stay.
+/// fewest such instructions so far, and of these the next after one that the block's number
+/// scatters; they get the lanes and the accesses of the others, whose sectors are put together and
+/// whose passes through shared memory are added up. Barriers, atomics, matrix products and
+/// instructions without an active lane stay.
 std::unique_ptr<BlockChange> divergence_change(const ChosenRows& rows);
 
 /// A quotient or remainder of integers takes one instruction, as of a power of two: the last of its
@@ -125,15 +126,20 @@ class HeldAccesses {
   std::vector<Run> runs_;  ///< by row
 };
 
-/// Sectors that the block has loaded before come from shared memory: the others of the access stay,
-/// and where none does, it is a load of shared memory without bank conflicts.
+/// What a block loads more than once goes through a tile in shared memory. Accesses all of whose
+/// sectors the block loads twice or more become loads of shared memory without bank conflicts. The
+/// n-th of each warp are taken together; as many as touch no more than a tile of 8 KiB are a phase
+/// (of 48 KiB where that loads less than three quarters). Before a phase the block's warps load its
+/// sectors in turn, so many as a warp's lanes take at once, store them to shared memory and meet at
+/// a barrier; before each phase but the first they meet once more, as the tile is written anew.
 std::unique_ptr<BlockChange> kept_in_block_change(const ChosenRows& rows);
 
 /// Whether its sectors may be kept in shared memory.
 bool may_keep_in_block(const StaticInstruction& row);
 
-/// Each block adds up in shared memory first: the first atomic of a block on a word stays, without
-/// the lanes that meet there, and the others go to shared memory.
+/// Each block adds up in shared memory: its warps first clear the words in turn and meet at a
+/// barrier, atomics go to shared memory, and at the end the warps meet again and add each word of
+/// the block to that of the caches, in turn, a line at once.
 std::unique_ptr<BlockChange> private_atomics_change(const ChosenRows& rows);
 
 }  // namespace warpstack::trace

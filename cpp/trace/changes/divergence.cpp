@@ -1,5 +1,6 @@
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "trace/changes/block_change.h"
 
@@ -92,9 +93,16 @@ class NoDivergence final : public BlockChange {
     });
   }
 
+  /// Sorted work is in any of a block's warps: blocks begin with different ones, so that together
+  /// they load the schedulers of an SM evenly.
+  static std::size_t warp_of_first_choice(std::uint64_t block, std::size_t num_warps) {
+    return (block * 0x9e3779b97f4a7c15u >> 32) % num_warps;
+  }
+
   void choose(const Block& block) {
     keepers_.clear();
     std::vector<std::uint64_t> load(block.warps.size());
+    const std::size_t first_warp = warp_of_first_choice(block.linear_index, load.size());
     std::vector<std::size_t> chosen;  // positions in `places`
     const Gathering* last = nullptr;
     for (const Gathering& each : gatherings_) {
@@ -102,8 +110,10 @@ class NoDivergence final : public BlockChange {
       if (last == nullptr || !are_alike(*last, each)) {
         chosen.resize(each.places.size());
         for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
-        std::ranges::stable_sort(
-            chosen, {}, [&](std::size_t i) { return load[partial_[each.places[i]].warp]; });
+        std::ranges::stable_sort(chosen, {}, [&](std::size_t i) {
+          const std::size_t warp = partial_[each.places[i]].warp;
+          return std::pair{load[warp], (warp + load.size() - first_warp) % load.size()};
+        });
         chosen.resize(fewest);
         std::ranges::sort(chosen);
         last = &each;

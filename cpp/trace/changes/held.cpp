@@ -1,17 +1,7 @@
-#include <unordered_set>
-
 #include "trace/changes/block_change.h"
 
 namespace warpstack::trace {
 namespace {
-
-/// Whether others may change or await what the row accesses.
-bool is_seen_by_others(const StaticInstruction& row) {
-  for (const char* word : {"volatile", "acquire", "release", "relaxed", "mmio", "STRONG"}) {
-    if (row.opcode.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
 
 /// A plain load or store of lanes through the caches.
 bool is_plain(const StaticInstruction& row) {
@@ -33,52 +23,6 @@ class KeptInRegisters final : public BlockChange {
 
  private:
   HeldAccesses held_;
-};
-
-/// A load of what its block has loaded before becomes one of shared memory.
-class KeptInBlock final : public BlockChange {
- public:
-  using BlockChange::BlockChange;
-  [[nodiscard]] bool keeps_classes() const override { return false; }
-
-  void add_rows(TraceBuilder& builder) override {
-    shared_row_.resize(rows_.trace.instructions().size());
-    for (std::uint32_t row = 0; row < shared_row_.size(); ++row) {
-      if (!may_keep_in_block(rows_[row]) || !rows_.contains(row)) continue;
-      StaticInstruction shared = rows_[row];
-      shared.space = MemorySpace::shared;
-      shared.cache_operator = CacheOperator::none;
-      shared_row_[row] = builder.intern(std::move(shared));
-    }
-  }
-
-  void write(const Block& block, BlockWriter& writer) override {
-    seen_.clear();
-    write_each(block, writer, [this](Issued& one) {
-      if (one.row >= shared_row_.size() || shared_row_[one.row] == 0) return true;
-      fresh_.clear();
-      for (const std::uint64_t sector : one.sectors) {
-        if (seen_.insert(sector).second) fresh_.push_back(sector);
-      }
-      if (fresh_.size() == one.sectors.size()) return true;
-      const std::uint16_t passes = least_passes(rows_[one.row], one);
-      one.passes = 0;
-      if (fresh_.empty()) {
-        one.count = passes;
-        one.row = shared_row_[one.row];
-        one.sectors = {};
-        return true;
-      }
-      one.sectors = fresh_;
-      one.count = static_cast<std::uint16_t>(fresh_.size());
-      return true;
-    });
-  }
-
- private:
-  std::vector<std::uint32_t> shared_row_;   ///< the same load of shared memory; 0: none
-  std::unordered_set<std::uint64_t> seen_;  ///< sectors that the block has loaded
-  std::vector<std::uint64_t> fresh_;
 };
 
 }  // namespace
@@ -122,17 +66,8 @@ void HeldAccesses::find(const Block& block, const ChosenRows& rows) {
   });
 }
 
-bool may_keep_in_block(const StaticInstruction& row) {
-  return row.kind == MemoryKind::load && row.uses_caches() && row.space != MemorySpace::local &&
-         is_of_lanes(row) && !is_seen_by_others(row);
-}
-
 std::unique_ptr<BlockChange> kept_in_registers_change(const ChosenRows& rows) {
   return std::make_unique<KeptInRegisters>(rows);
-}
-
-std::unique_ptr<BlockChange> kept_in_block_change(const ChosenRows& rows) {
-  return std::make_unique<KeptInBlock>(rows);
 }
 
 }  // namespace warpstack::trace

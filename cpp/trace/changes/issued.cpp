@@ -39,6 +39,13 @@ bool is_of_lanes(const StaticInstruction& row) {
          row.opcode.find(".bulk") == std::string::npos;
 }
 
+bool is_seen_by_others(const StaticInstruction& row) {
+  for (const char* word : {"volatile", "acquire", "release", "relaxed", "mmio", "STRONG"}) {
+    if (row.opcode.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
 std::uint32_t least_sectors(const StaticInstruction& row, const Issued& one) {
   std::uint32_t bytes = one.active() * row.width;
   if (!one.bytes.empty()) {
@@ -52,10 +59,52 @@ std::uint32_t least_sectors(const StaticInstruction& row, const Issued& one) {
 }
 
 std::uint16_t least_passes(const StaticInstruction& row, const Issued& one) {
-  constexpr std::uint32_t bytes_of_pass = 128;
   if (one.count == 0 || !is_of_lanes(row)) return one.count;
   const std::uint32_t least = std::max(least_of(one.active() * row.width, bytes_of_pass), 1u);
   return static_cast<std::uint16_t>(std::min<std::uint32_t>(one.count, least));
+}
+
+namespace {
+
+bool is_ptx(const StaticInstruction& row) {
+  return !row.opcode.empty() && row.opcode.front() >= 'a' && row.opcode.front() <= 'z';
+}
+
+/// A row at the place of another, without its access and registers.
+StaticInstruction plain_beside(const StaticInstruction& row, const char* ptx, const char* sass) {
+  StaticInstruction result = row;
+  result.opcode = is_ptx(row) ? ptx : sass;
+  result.known_opcode = true;
+  result.cache_operator = CacheOperator::none;
+  result.destinations.clear();
+  result.sources.clear();
+  if (row.control) {
+    result.control = Control{.stall = 1};
+    // What the row loads must be there.
+    if (row.control->write_barrier != no_control_barrier) {
+      result.control->wait_mask = static_cast<std::uint8_t>(1u << row.control->write_barrier);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+StaticInstruction barrier_beside(const StaticInstruction& row) {
+  StaticInstruction result = plain_beside(row, "bar.sync", "BAR.SYNC");
+  result.op_class = OpClass::barrier;
+  result.space = MemorySpace::none;
+  result.kind = MemoryKind::none;
+  result.width = 0;
+  return result;
+}
+
+StaticInstruction shared_store_beside(const StaticInstruction& row) {
+  StaticInstruction result = plain_beside(row, "st.shared.b32", "STS");
+  result.space = MemorySpace::shared;
+  result.kind = MemoryKind::store;
+  if (row.kind == MemoryKind::load) result.sources = row.destinations;
+  return result;
 }
 
 AtomicLanes combined(const AtomicLanes& lanes, std::uint32_t bytes, std::uint32_t width) {

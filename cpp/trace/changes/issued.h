@@ -8,6 +8,7 @@
 
 #include "trace/columns/block_columns.h"
 #include "trace/columns/kernel_trace.h"
+#include "trace/instructions/coalescing.h"
 
 namespace warpstack::trace {
 
@@ -103,12 +104,30 @@ constexpr std::uint32_t least_of(std::uint32_t bytes, std::uint32_t size) {
 /// copies and matrices.
 bool is_of_lanes(const StaticInstruction& row);
 
+/// Whether others may change or await what the row accesses.
+bool is_seen_by_others(const StaticInstruction& row);
+
 /// The fewest sectors that hold what an access to them moves.
 std::uint32_t least_sectors(const StaticInstruction& row, const Issued& one);
+
+/// Bytes of shared memory that a warp moves at once.
+inline constexpr std::uint32_t bytes_of_pass = 128;
 
 /// The fewest passes through shared memory that move the bytes of an access, at most those that it
 /// takes.
 std::uint16_t least_passes(const StaticInstruction& row, const Issued& one);
+
+/// A barrier of the block at the place of a row.
+StaticInstruction barrier_beside(const StaticInstruction& row);
+
+/// A store to shared memory, at the place of a row of the caches, of what the row loads; of a
+/// constant where the row loads nothing.
+StaticInstruction shared_store_beside(const StaticInstruction& row);
+
+/// The first `count` lanes of a warp, at most all.
+constexpr std::uint32_t first_lanes(std::uint32_t count) {
+  return count >= warp_size ? ~std::uint32_t{0} : (std::uint32_t{1} << count) - 1;
+}
 
 /// The lanes of a sector if those at one word were added up before.
 AtomicLanes combined(const AtomicLanes& lanes, std::uint32_t bytes, std::uint32_t width);

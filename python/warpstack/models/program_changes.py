@@ -37,6 +37,9 @@ PROGRAM_CHANGES = {
     "full_last_wave": "the last thread blocks fill all SMs, as those before them do",
 }
 
+#: What prices advice, and up to how many warp instructions: each million takes about a second.
+PRICED_BY = "interval_simulation"
+MOST_PRICED = 10_000_000
 #: The one that depends on the GPU.
 _LAST_WAVE = "full_last_wave"
 #: Below this share of what there is a change has nothing to change.
@@ -170,10 +173,15 @@ def gains_of(
     tried: Iterable[tuple[str, list[int] | None]],
     before: float | None = None,
 ) -> list[float]:
-    """Return the speed-ups of changes of some rows each, as `program_gains` finds them with a model.
+    """Return the speed-ups of changes of some rows each.
 
+    They are those of `interval_simulation`, which sees what limits each access, or of the model where the
+    launch is too large for that: it would execute more than `MOST_PRICED` warp instructions for all changes.
     `before` are the model's cycles of the kernel alone, where they are known.
     """
+    tried = list(tried)
+    if kernel.num_instructions * (1 + len(tried)) <= MOST_PRICED and model != PRICED_BY:
+        model, before = PRICED_BY, None
 
     def cycles_of(variant: _Variant) -> float:
         (row,) = predicted_rows(variant.kernel, gpu, [model], Options())

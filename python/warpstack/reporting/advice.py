@@ -73,7 +73,8 @@ class Advice(NamedTuple):
     change
         The key of `warpstack.models.PROGRAM_CHANGES` that stands for it.
     gain
-        Cycles of the launch without the change over those with it, by a model.
+        Cycles of the launch without the change over those with it, by `interval_simulation`; of a large
+        launch by the model.
     """
 
     text: str
@@ -295,7 +296,7 @@ def advise(
     Parameters
     ----------
     kernel, gpu, model
-        What is predicted, and by which model.
+        What is predicted, and by which model, which prices what is too large for `interval_simulation`.
     room
         What `room_of` says of the kernel.
     wanted

@@ -178,26 +178,78 @@ def kept_in_registers(kernel, chosen):
     return result
 
 
-def kept_in_block(kernel, chosen, shared_row):
-    """`shared_row` has the row of the same load of shared memory, by row."""
+def phases_of(accesses, tile):
+    """Return (end, sectors) of phases of `accesses`, lists of sectors by warp, that fit in a tile."""
+    phases, held, most = [], set(), max(map(len, accesses))
+    for n in range(most):
+        step = {sector for of_warp in accesses for part in of_warp[n : n + 1] for sector in part}
+        if held and len(held | step) > tile:
+            phases.append((n, sorted(held)))
+            held = set()
+        held |= step
+    return [*phases, (most, sorted(held))] if most else []
+
+
+def kept_in_block(kernel, chosen, shared_row, store_row, barrier_row):
+    """What a block loads twice goes through tiles; the rows that are added are given by row."""
     rows, result = rows_of(kernel), []
-    for block in blocks_of(kernel):
-        seen, changed = set(), []
-        for one in block:
+    every = (1 << 32) - 1
+    numbers = [len(warps) for _, warps in kernel.blocks()]
+    for block, num_warps in zip(blocks_of(kernel), numbers, strict=True):
+        times = Counter()
+
+        def is_load(one):
             row = rows[one.row]
-            is_load = row.kind == "load" and is_plain(row) and row.space != "local"
-            if not (is_load and one.sectors and one.row in chosen):
-                changed.append(one)
-                continue
-            fresh = [sector for sector in one.sectors if sector not in seen]
-            seen.update(fresh)
-            if len(fresh) == len(one.sectors):
-                changed.append(one)
-            elif fresh:
-                changed.append(replace(one, sectors=fresh, count=len(fresh), passes=0))
-            else:
-                passes = least_passes(row, one)
-                changed.append(Issued(one.warp, shared_row[one.row], one.mask, passes))
+            can_be = row.kind == "load" and is_plain(row) and row.space != "local"
+            return can_be and bool(one.sectors) and one.row in chosen
+
+        for one in filter(is_load, block):
+            times.update(one.sectors)
+        kept = [
+            is_load(one) and all(times[sector] > 1 for sector in one.sectors) for one in block
+        ]
+        accesses = [[] for _ in range(num_warps)]
+        for one, is_kept in zip(block, kept, strict=True):
+            if is_kept:
+                accesses[one.warp].append(one.sectors)
+        phases, large = (phases_of(accesses, kib * 32) for kib in (8, 48))
+        if 4 * sum(len(s) for _, s in large) < 3 * sum(len(s) for _, s in phases):
+            phases = large
+        lead = next((one.row for one, is_kept in zip(block, kept, strict=True) if is_kept), None)
+
+        def copies(warp, number):
+            barrier = Issued(warp, barrier_row[lead], every)
+            at_once = min(rows[lead].width, 32)
+            parts = [barrier] if number else []
+            sectors = phases[number][1]
+            for first in range(warp * at_once, len(sectors), num_warps * at_once):
+                here = sectors[first : first + at_once]
+                mask = (1 << ceil_div(32 * len(here), rows[lead].width)) - 1 & every
+                parts.append(Issued(warp, lead, mask, len(here), 0, here))
+                parts.append(Issued(warp, store_row[lead], mask, ceil_div(32 * len(here), 128)))
+            return [*parts, barrier]
+
+        changed = []
+        for warp in range(num_warps):
+            phase = done = 0
+            if not accesses[warp]:
+                for number in range(len(phases)):
+                    changed += copies(warp, number)
+            for one, is_kept in zip(block, kept, strict=True):
+                if one.warp != warp:
+                    continue
+                if not is_kept:
+                    changed.append(one)
+                    continue
+                if phase == 0 or done == phases[phase - 1][0]:
+                    changed += copies(warp, phase)
+                    phase += 1
+                passes = least_passes(rows[one.row], one)
+                changed.append(Issued(warp, shared_row[one.row], one.mask, passes))
+                done += 1
+                if done == len(accesses[warp]):
+                    for number in range(phase, len(phases)):
+                        changed += copies(warp, number)
         result.append(changed)
     return result
 
@@ -304,31 +356,48 @@ def coalesced(kernel, chosen):
     return [[change(one) for one in block] for block in blocks]
 
 
-def private_atomics(kernel, chosen, shared_row):
-    """`shared_row` has the row of the same atomic on shared memory, by row."""
+def private_atomics(kernel, chosen, shared_row, store_row, barrier_row):
+    """Blocks clear, add up in shared memory, and add each word once; added rows are given by row."""
     rows, result = rows_of(kernel), []
-    for block in blocks_of(kernel):
-        seen, changed = defaultdict(int), []
-        for one in block:
+    every = (1 << 32) - 1
+    numbers = [len(warps) for _, warps in kernel.blocks()]
+    for block, num_warps in zip(blocks_of(kernel), numbers, strict=True):
+
+        def is_atomic(one):
             row = rows[one.row]
-            is_atomic = row.kind in ("atomic", "reduction") and row.space != "shared"
-            if not (is_atomic and one.count and is_of_lanes(row) and one.row in chosen):
-                changed.append(one)
-                continue
-            kept = []
-            for sector, mask, lanes in zip(one.sectors, one.bytes, one.lanes, strict=True):
-                fresh = mask & ~seen[sector]
-                seen[sector] |= mask
-                if fresh:
-                    kept.append((sector, fresh, combined(lanes, fresh, row.width)))
-            if kept:
-                sectors, masks, lanes = (list(column) for column in zip(*kept, strict=True))
-                changed.append(
-                    replace(one, sectors=sectors, bytes=masks, lanes=lanes, count=len(kept))
-                )
-            else:
-                turns = max(1, *(word for _, word in one.lanes))
-                changed.append(Issued(one.warp, shared_row[one.row], one.mask, turns))
+            is_cached = row.kind in ("atomic", "reduction") and row.space != "shared"
+            return is_cached and bool(one.count) and is_of_lanes(row) and one.row in chosen
+
+        found, lead = defaultdict(int), None
+        for one in filter(is_atomic, block):
+            lead = one.row if lead is None else lead
+            for sector, mask in zip(one.sectors, one.bytes, strict=True):
+                found[sector] |= mask
+        sums = sorted(found)
+        changed = []
+        for warp in range(num_warps):
+            shares = [sums[first : first + 4] for first in range(4 * warp, len(sums), 4 * num_warps)]
+            own = [one for one in block if one.warp == warp]
+            clears, ends = [], []
+            if sums:
+                barrier = Issued(warp, barrier_row[lead], every)
+                for share in shares:
+                    words = [ceil_div(bits(found[s]), rows[lead].width) for s in share]
+                    mask = (1 << min(sum(words), 32)) - 1
+                    clears.append(Issued(warp, store_row[lead], mask, 1))
+                    lanes = [(count, 1) for count in words]
+                    masks = [found[s] for s in share]
+                    ends.append(Issued(warp, lead, mask, len(share), 0, share, masks, lanes))
+                clears.append(barrier)
+                ends.insert(0, barrier)
+            body = [
+                Issued(warp, shared_row[o.row], o.mask, max([1, *(w for _, w in o.lanes)]))
+                if is_atomic(o)
+                else o
+                for o in own
+            ]
+            place = len(body) - (1 if own and not is_atomic(own[-1]) else 0)
+            changed += [*clears, *body[:place], *ends, *body[place:]]
         result.append(changed)
     return result
 
@@ -338,7 +407,9 @@ def no_divergence(kernel, chosen, may_gather):
     rows, result = rows_of(kernel), []
     threads = int(np.prod(kernel.block))
     numbers = [warps for _, warps in kernel.blocks()]
-    for block, warps in zip(blocks_of(kernel), numbers, strict=True):
+    indices = [index for index, _ in kernel.blocks()]
+    for index, block, warps in zip(indices, blocks_of(kernel), numbers, strict=True):
+        first = (index * 0x9E3779B97F4A7C15 % (1 << 64) >> 32) % len(warps)
         groups, times = {}, Counter()
         for place, one in enumerate(block):
             time = times[one.warp, one.row]
@@ -352,7 +423,9 @@ def no_divergence(kernel, chosen, may_gather):
             total = sum(block[place].active for place in places)
             alike = [(block[place].warp, block[place].mask) for place in places]
             if alike != last:
-                by_load = sorted(range(len(places)), key=lambda i: load[block[places[i]].warp])
+                warp_of = [block[place].warp for place in places]
+                order = [(load[warp], (warp - first) % len(warps)) for warp in warp_of]
+                by_load = sorted(range(len(places)), key=order.__getitem__)
                 positions, last = sorted(by_load[: ceil_div(total, 32)]), alike
             taken, lanes = defaultdict(list), 0
             for place in places:

@@ -7,6 +7,7 @@ import pytest
 
 import warpstack as ws
 from warpstack.cli import main
+from warpstack.models import program_changes
 from warpstack.reporting import advice
 from warpstack.reporting.lines import LAUNCH
 from warpstack.reporting.listing import listing
@@ -209,7 +210,7 @@ RULES = [
 
 @pytest.mark.parametrize(("fault", "mended", "change", "words"), RULES)
 def test_is_given_where_there_is_something_to_mend(launch, gpu, fault, mended, change, words):
-    small = ws.gpu("pascal-mdm").replace(num_sms=8) if fault == "again" else gpu
+    small = ws.gpu("pascal-mdm").replace(num_sms=8, l2_slices=2) if fault == "again" else gpu
     kernel = launch(fault)
     table = ws.lines(kernel, small, simulate=False)
     given = table[table["changes"].str.contains(change)]
@@ -244,7 +245,9 @@ def test_the_gain_is_that_of_the_change_of_these_rows(launch, gpu, fault):
                 rows = [one for line in lines for one in rows_of[line]]
                 if len(lines) > 1:
                     continue  # lines without a gain of their own may be among them
-            gain = ws.models.program_gains(kernel, gpu, changes=[change], rows=rows)["speedup"][0]
+            gain = ws.models.program_gains(
+                kernel, gpu, program_changes.PRICED_BY, changes=[change], rows=rows
+            )["speedup"][0]
             assert text.endswith(f": {gain:.3g} times faster")
             if place == 0:
                 assert row["gain"] == pytest.approx(gain)
@@ -290,7 +293,7 @@ def test_commands_print_the_gain(launch, capsys, tmp_path):
 
 
 def test_what_is_read_once_stored_or_counted_is_not_used_again(launch, gpu):
-    small = ws.gpu("pascal-mdm").replace(num_sms=8)
+    small = ws.gpu("pascal-mdm").replace(num_sms=8, l2_slices=2)
     for name in ("straight", "once", "straight_atomics", "count", "shuffles"):
         kernel = launch(name)
         # The second launch finds all in L2.

@@ -28,6 +28,16 @@ def lanes_of(kernel):
     return kernel.num_thread_instructions
 
 
+def added_rows(may, first):
+    """Return the added rows by row: those of shared memory in order, then a store and a barrier each."""
+    behind = first + len(may)
+    return (
+        {row: first + i for i, row in enumerate(may)},
+        {row: behind + 2 * i for i, row in enumerate(may)},
+        {row: behind + 2 * i + 1 for i, row in enumerate(may)},
+    )
+
+
 @st.composite
 def choices(draw, kernel):
     """Return rows, or None for all, and the set that they mean."""
@@ -113,15 +123,17 @@ def test_private_atomics_as_the_reference(data):
     kernel = data.draw(branching())
     rows, chosen = data.draw(choices(kernel))
     changed = kernel.changed("private_atomics", rows)
-    table = changed.instructions
-    shared_row = {
-        row: int(
-            np.flatnonzero((table["pc"] == table["pc"][row]) & (table["space"] == "shared"))[0]
-        )
-        for row in chosen
-        if table["kind"][row] in ("atomic", "reduction") and table["space"][row] != "shared"
-    }
-    expected = reference.private_atomics(kernel, chosen, shared_row)
+    own = kernel.instructions
+    may = [
+        row.Index
+        for row in own.itertuples()
+        if row.kind in ("atomic", "reduction")
+        and row.space != "shared"
+        and row.Index in chosen
+        and reference.is_of_lanes(row)
+    ]
+    added = added_rows(may, len(own))
+    expected = reference.private_atomics(kernel, chosen, *added)
     assert reference.blocks_of(changed) == expected
 
 
@@ -131,7 +143,6 @@ def test_kept_in_block_as_the_reference(data):
     kernel = data.draw(any_kernel)
     rows, chosen = data.draw(choices(kernel))
     changed = kernel.changed("kept_in_block", rows)
-    table = changed.instructions
     # Rows of shared memory are added in the order of those that they stand for.
     own = kernel.instructions
     may = [
@@ -142,8 +153,8 @@ def test_kept_in_block_as_the_reference(data):
         and row.Index in chosen
         and reference.is_of_lanes(row)
     ]
-    shared_row = dict(zip(may, range(len(own), len(table)), strict=True))
-    expected = reference.kept_in_block(kernel, chosen, shared_row)
+    added = added_rows(may, len(own))
+    expected = reference.kept_in_block(kernel, chosen, *added)
     assert reference.blocks_of(changed) == expected
 
 
@@ -193,12 +204,16 @@ def test_data_of_a_block_are_loaded_once():
     for time in range(3):
         k.issue(load, address=BASE + 4 * (k.thread_in_block % 32) + 64 * time)
     kernel = k.build()
-    # Of four sectors each the first warp loads two new ones every time; the second finds all.
+    # Of four sectors each the first warp loads two new ones every time; the second finds all. They
+    # fit in a tile, of which each warp loads and stores four sectors.
     assert kernel._core.room_for_changes()["again"].tolist() == [2 * (24 - 8)]
     changed = kernel.changed("kept_in_block")
-    assert changed.instructions["space"].tolist() == ["global", "shared"]
-    assert column(changed, "memory_count").tolist() == [4, 2, 2, 1, 1, 1] * 2
+    assert changed.instructions["space"].tolist() == ["global", "shared", "shared", "none"]
+    assert changed.instructions["op_class"].tolist() == ["memory"] * 3 + ["barrier"]
+    assert column(changed, "instruction").tolist() == [0, 2, 3, 1, 1, 1] * 4
+    assert column(changed, "memory_count").tolist() == [4, 1, 1, 1, 1] * 4
     assert len(np.unique(column(changed, "sector"))) == 8
+    assert changed.shared_memory_bytes == kernel.shared_memory_bytes + 8 * 32
 
 
 def test_every_fourth_load_of_a_tile():
@@ -322,10 +337,11 @@ def test_atomics():
     assert column(combined, "sector_lanes").tolist() == [2] * 4
     assert column(combined, "word_lanes").tolist() == [1] * 4
     private = kernel.changed("private_atomics")
-    assert column(private, "sector_lanes").tolist() == [2] * 2
-    assert private.instructions["space"].tolist() == ["global", "shared"]
-    # The second warp of each block adds 16 lanes to each of two words of shared memory.
-    assert column(private, "memory_count").tolist() == [1, 16] * 2
+    assert private.instructions["space"].tolist() == ["global", "shared", "shared", "none"]
+    # The first warp of each block clears two words and adds them up; both add 16 lanes to each.
+    assert column(private, "instruction").tolist() == [2, 3, 1, 3, 0, 3, 1, 3] * 2
+    assert column(private, "memory_count").tolist() == [1, 16, 1, 16] * 2
+    assert max(column(private, "sector_lanes")) == 2
 
 
 def test_rows_of_a_matrix_are_padded():
