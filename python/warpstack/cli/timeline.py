@@ -13,6 +13,7 @@ from warpstack.cli.common.output import (
     add_output,
     print_about,
     print_table,
+    say_text,
     short_floats,
 )
 from warpstack.cli.common.outputs import output_file
@@ -24,6 +25,11 @@ from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 SUMMARY = "a program's time line: its calls, copies and kernels on host and GPU"
 
 _LEFT = ("operation", "name", "part", "what_if", "total")
+#: What the column `part` of the critical path says.
+_PARTS = (
+    "Parts: program is the host's own work before the call, call the call itself, launch what passes "
+    "until its work begins, device that work, return the end of a wait."
+)
 _HEADS = {"time_us": "time (us)", "value": "time (us)"}
 _OPERATIONS = Look(
     least=("thread", "returned_us", "estimated", "queued_us"), left=("operation", "name")
@@ -61,10 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the totals and the critical path of a program, its operations, or what-ifs."""
-    from warpstack.models.prediction import model_list
     from warpstack.timelines import result
 
-    (model,) = model_list(arguments.model)
+    model = _model(arguments.model)
     if arguments.operations and arguments.what_if:
         raise ws.InputError("--operations and --what-if are two tables; give one of them")
     target = read_gpu(arguments)
@@ -83,10 +88,23 @@ def run(arguments: argparse.Namespace) -> None:
         save_picture(figure, picture, "time line")
 
 
+def _model(name: str) -> str:
+    """Return the one model that predicts the kernels."""
+    from warpstack.models.prediction import model_list
+
+    models = model_list(name)
+    if len(models) > 1:
+        raise ws.InputError(
+            f"--model {name}: a time line takes one model; give one of {', '.join(models)}"
+        )
+    return models[0]
+
+
 def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
     for_programs = arguments.json or arguments.csv
     if arguments.operations or (for_programs and not arguments.what_if):
-        print_table(arguments, found.table, _OPERATIONS)
+        # The column waited_for has numbers of rows.
+        print_table(arguments, found.table.rename_axis("row").reset_index(), _OPERATIONS)
         return
     if arguments.what_if:
         table = found.what_if()
@@ -97,7 +115,7 @@ def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
     totals = found.totals
     share = totals.pop("copies_hidden")
     print_about(arguments, f"{found.name} on {found.gpu.title}: {len(found)} operations")
-    rows = [(name.removesuffix("_us").replace("_", " "), value) for name, value in totals.items()]
+    rows = [(name.replace("_us", "").replace("_", " "), value) for name, value in totals.items()]
     table = pd.DataFrame(rows, columns=["total", "value"])
     print_table(arguments, table, Look(_HEADS, short_floats(table), _LEFT))
     hidden = (
@@ -106,4 +124,8 @@ def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
     print()
     print_about(arguments, f"Critical path: what decides the end{hidden}")
     path = found.critical_path
-    print_table(arguments, path, Look(_HEADS, short_floats(path), _LEFT))
+    path["share"] *= 100
+    formats = {**short_floats(path), "share": "{:.1f}"}
+    print_table(arguments, path, Look({**_HEADS, "share": "share (%)"}, formats, _LEFT))
+    print()
+    say_text(arguments, _PARTS)

@@ -34,7 +34,7 @@ class _Kind(NamedTuple):
     hatch: str
 
 
-_CALL = _Kind("call of the host", COLOURS[7], HATCHES[0])
+_CALL = _Kind("host at work", COLOURS[7], HATCHES[0])
 _WAIT = _Kind("host waits", COLOURS[4], HATCHES[1])
 _OF_ENGINES = {
     "kernels": _Kind("kernel", COLOURS[0], HATCHES[0]),
@@ -74,7 +74,8 @@ def operations(
     Returns
     -------
     matplotlib.axes.Axes
-        What is on the critical path has a line below it. Of many streams the busiest have rows. Operations
+        What is on the critical path has a line below it. Of many streams the busiest have rows, and the
+        label below counts the others. Operations
         that are closer to each other than can be seen are drawn as one.
 
     Raises
@@ -93,7 +94,10 @@ def operations(
     rows += [
         (ENGINE_NAMES[e], ("engine", e)) for e in ENGINE_NAMES if (on_device["engine"] == e).any()
     ]
-    rows += [(_stream(s), ("stream", s)) for s in _streams(on_device)]
+    drawn = _streams(on_device)
+    rows += [(_stream(s), ("stream", s)) for s in drawn]
+    hidden = on_device["stream"].nunique() - len(drawn)
+    others = f"; {hidden} more streams are not drawn" if hidden else ""
     axes = sheet.new_axes(8, 0.9 + 0.33 * len(rows)) if ax is None else ax
     end = timeline.time_us / unit
     for place, (_, which) in enumerate(rows):
@@ -107,7 +111,7 @@ def operations(
             _draw(axes, place, these["start_us"], these["end_us"], kind, unit, end)
         critical = chosen[chosen["critical"]]
         _underline(axes, place, critical, unit, end)
-    axes.set(xlabel=f"time ({name})", xlim=(0, end), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=f"time ({name}){others}", xlim=(0, end), ylim=(len(rows) - 0.5, -0.5))
     axes.set_yticks(range(len(rows)), [text for text, _ in rows])
     axes.tick_params(axis="y", length=0)
     sheet.open_frame(axes)

@@ -81,8 +81,14 @@ def _numbers(name: str, values: Any, usual: Any, rows: int) -> Any:
         found = np.asarray(values, np.float64)
         # A table of unlike rows has NaN where a row lacks a value.
         found = np.where(np.isnan(found), usual, found)
-        if not np.isfinite(found).all():
-            raise ValueError
-        return found.astype(kind)
     except (TypeError, ValueError):
         raise InputError(f"operations: the column {name} has values that are not numbers") from None
+    wrong, expected = ~np.isfinite(found) | (np.abs(found) >= 2.0**63), "a number below 2^63"
+    if kind is np.int64 and not wrong.any():
+        wrong, expected = found != np.floor(found), "a whole number"
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"operations: row {row}: {name} = {shown(found[row].item())}: expected {expected}"
+        )
+    return found.astype(kind)

@@ -451,7 +451,7 @@ sys.exit(main(["info", missing]))
     with child("-c", source, *names) as process:
         out, err = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "c\\xff: 1 kernels" in out
+    assert "c\\xff: 1 kernel," in out
     assert err == f"warpstack: error: {tmp_path}/no\\xff: no such file or folder\n"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import warpstack as ws
 from warpstack.cli import main
+from warpstack.cli.common import second_opinion
 from warpstack.cli.common.second_opinion import why
 from warpstack.tables import STACK_COMPONENTS
 
@@ -65,6 +66,16 @@ OWN = answer(102.0, base=30.0, l1=20.0, mshr=50.0)  # and 2 us of launch
 )
 def test_reasons(model, other, said):
     assert why("closed_network", OWN, model, other) == said
+
+
+def test_a_part_that_is_many_times_as_large_is_said_in_time():
+    own, other = answer(50.0, base=48.0, queue=2.0), answer(80.0, base=48.0, queue=32.0)
+    assert why("closed_network", own, "mdm", other) == "it has 30.00 us more of queue"
+
+
+def test_no_minus_before_a_zero():
+    change = second_opinion._percent({"time_us": 100.0}, {"time_us": 99.9})
+    assert f"{change:+,.0f}" == "+0"
 
 
 def test_a_part_that_only_the_other_model_knows():

@@ -160,6 +160,9 @@ class TestErrors:
             ({"parent": 1}, "row 1: parent = 1: expected an earlier row"),
             ({"host_ns": -1}, "row 1: host_ns = -1"),
             ({"bytes": "many"}, "the column bytes has values that are not numbers"),
+            ({"bytes": 1.5}, "row 1: bytes = 1.5: expected a whole number"),
+            ({"bytes": 2.0**70}, r"row 1: bytes = .*: expected a number below 2\^63"),
+            ({"host_ns": np.inf}, r"row 1: host_ns = inf: expected a number below 2\^63"),
         ],
     )
     def test_rows_that_cannot_be(self, app, change, message):
@@ -266,22 +269,46 @@ class TestCommand:
         text = capsys.readouterr().out
         assert "two on a100: 2 operations" in text
         assert "Critical path" in text
+        assert "time low" in text
+        assert "us low" not in text
+        shares = [line.split()[-1] for line in text.splitlines() if line.startswith("kernel ")]
+        assert max(map(float, shares)) > 10
+        assert "Parts: program is the host's own work" in text
 
     def test_tables_and_files(self, trace, tmp_path, capsys):
         where = tmp_path / "t.json"
         picture = tmp_path / "t.png"
         more = ["--perfetto", str(where), "--plot", str(picture), "--csv"]
         assert main(["timeline", trace, "--gpu", "a100", *more]) == 0
-        assert capsys.readouterr().out.startswith("operation,name,thread,stream,engine")
+        assert capsys.readouterr().out.startswith("row,operation,name,thread,stream,engine")
         assert json.loads(where.read_text())["traceEvents"]
         assert picture.stat().st_size > 0
         assert main(["timeline", trace, "--what-if", "--json"]) == 0
         names = [row["what_if"] for row in json.loads(capsys.readouterr().out)]
         assert names == ["no copies", "one stream", "graph", "pinned"]
 
+    def test_rows_have_the_numbers_that_others_wait_for(self, trace, capsys):
+        assert main(["timeline", trace, "--operations", "--json"]) == 0
+        first, second = json.loads(capsys.readouterr().out)
+        assert second["waited_for"] == first["row"] == 0
+
+    def test_several_models_are_refused(self, trace, capsys):
+        assert main(["timeline", trace, "--model", "all"]) == 2
+        assert "--model all: a time line takes one model" in capsys.readouterr().err
+
     def test_two_tables_are_refused(self, trace, capsys):
         assert main(["timeline", trace, "--what-if", "--operations"]) == 2
         assert "two tables" in capsys.readouterr().err
+
+
+class TestPicture:
+    @pytest.mark.parametrize(
+        ("streams", "label"), [(12, "time (us)"), (14, "time (us); 2 more streams are not drawn")]
+    )
+    def test_says_how_many_streams_it_leaves_out(self, app, streams, label):
+        table = rows(*(kernel(0, stream) for stream in range(1, streams + 1)))
+        axes = ws.plot.operations(ws.timeline(app, GPU, operations=table))
+        assert axes.get_xlabel() == label
 
 
 class TestMemory:

@@ -298,7 +298,7 @@ def test_command_traces_a_workload(capsys, tmp_path):
         capsys, "trace", "--workload", "ray-tracing", "--seed", 2, "-o", tmp_path / "ray"
     )
     assert err == ""
-    assert "ray: 1 kernels" in out
+    assert "ray: 1 kernel," in out
     saved = ws.load(tmp_path / "ray")
     assert saved.name == "ray-tracing"
     assert saved.digest == ws.workloads.load("ray-tracing", seed=2).digest

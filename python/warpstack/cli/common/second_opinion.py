@@ -20,6 +20,8 @@ _SAME_PART = 0.05
 _NONE = 0.001
 #: A part has to make up this much of a difference to be its cause; one that offsets this much is named, too.
 _MOST, _OFFSET = 0.5, 0.25
+#: A part that grows by more than this share of itself was small: its percents would mislead.
+_MANY_TIMES = 4.0
 
 #: The field of the GPU that a model with a mechanism reads, and what the mechanism is; all models know
 #: the other parts.
@@ -65,13 +67,13 @@ def print_opinions(
     ]
     if len(sums) == 1:
         for one, name, values, reason in found:
-            change = f"{100 * difference(one.values, values):+,.0f} %"
+            change = f"{_percent(one.values, values):+,.0f} %"
             line = f"{name}: {values['time_us']:,.2f} us ({change}): {reason}"
             print(paragraph(line, width, indent="  "))
         return
     columns = ["kernel", *(HEADS[key] for key in by), "by", "time (us)", "difference (%)", "why"]
     rows = [
-        [one.title, *one.key, name, values["time_us"], 100 * difference(one.values, values), reason]
+        [one.title, *one.key, name, values["time_us"], _percent(one.values, values), reason]
         for one, name, values, reason in found
     ]
     formats = {"time (us)": "{:,.2f}", "difference (%)": "{:+,.0f}"}
@@ -81,6 +83,11 @@ def print_opinions(
 def difference(own: Mapping[str, Any], other: Mapping[str, Any]) -> float:
     """Return the other time over the own one, less 1."""
     return float(other["time_us"] / own["time_us"] - 1)
+
+
+def _percent(own: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    """Return the difference in whole percents; adding 0 leaves no minus before a zero."""
+    return round(100 * difference(own, other)) + 0.0
 
 
 def why(own_name: str, own: Mapping[str, Any], other_name: str, other: Mapping[str, Any]) -> str:
@@ -142,6 +149,8 @@ def _of_part(
         text = f"it {reason}" if reason else f"it has no {part}"
         return f"{text} ({part}: {ours:,.2f} us in {own_name})"
     change = theirs / ours - 1
+    if change > _MANY_TIMES:
+        return f"it has {_amount(theirs - ours)} of {part}"
     return f"it has {100 * abs(change):,.0f} % {'more' if change > 0 else 'less'} of {part}"
 
 

@@ -619,7 +619,8 @@ def save_trace(
         progress=True,
     )
     size = sum(file.stat().st_size for file in Path(output).rglob("*") if file.is_file())
+    launches = "kernel" if len(app) == 1 else "kernels"
     print(
-        f"{printable(output)}: {len(app)} kernels, {sum(k.num_instructions for k in app):,} warp "
+        f"{printable(output)}: {len(app)} {launches}, {sum(k.num_instructions for k in app):,} warp "
         f"instructions, {size / 2**20:.2f} MiB"
     )
