@@ -1,6 +1,9 @@
 // Functions for the stand-ins of libraries above the runtime, besides CUDA's own.
 
+#include <memory>
+
 #include "stand_ins/cudart/library_calls.h"
+#include "stand_ins/log/operation_log.h"
 #include "stand_ins/state/abi.h"
 #include "stand_ins/state/capture.h"
 #include "stand_ins/state/recording.h"
@@ -13,6 +16,15 @@ CUDART_EXPORT void warpstack_cudart_note(const char* message) {
 
 CUDART_EXPORT void warpstack_cudart_report(const char* message) {
   warpstack::cudart::report(message);
+}
+
+CUDART_EXPORT void* warpstack_cudart_begin_work(const char* library) {
+  return std::make_unique<warpstack::cudart::ApiCall>(library).release();
+}
+
+CUDART_EXPORT void warpstack_cudart_end_work(void* work) {
+  const std::unique_ptr<warpstack::cudart::ApiCall> ended(
+      static_cast<warpstack::cudart::ApiCall*>(work));
 }
 
 CUDART_EXPORT warpstack::cudart::Error warpstack_cudart_write(

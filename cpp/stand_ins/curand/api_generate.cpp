@@ -13,6 +13,18 @@ namespace {
 
 constexpr double largest_poisson_mean = 400000;
 
+/// While it exists, the thread makes numbers in place of a GPU.
+class WorkOfTheGpu {
+ public:
+  WorkOfTheGpu() : work_(warpstack_cudart_begin_work("cuRAND")) {}
+  ~WorkOfTheGpu() { warpstack_cudart_end_work(work_); }
+  WorkOfTheGpu(const WorkOfTheGpu&) = delete;
+  WorkOfTheGpu& operator=(const WorkOfTheGpu&) = delete;
+
+ private:
+  void* work_;
+};
+
 /// Hands `count` numbers, which make(out, generator) makes, to the program.
 template <typename T, typename Make>
 void deliver(Context& context, T* target, std::size_t count, Make make) {
@@ -22,11 +34,12 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
   require(!is_quasi(settings.kind) || count % settings.dimensions == 0, Status::length_not_multiple,
           "num = " + std::to_string(count) + " is no multiple of the " +
               std::to_string(settings.dimensions) + " dimensions");
-  Generator& generator = generator_of(context);
   if (context.on_host) {
-    make(target, generator);
+    make(target, generator_of(context));
     return;
   }
+  const WorkOfTheGpu work;
+  Generator& generator = generator_of(context);
   std::vector<T> numbers(count);
   make(numbers.data(), generator);
   require_success(

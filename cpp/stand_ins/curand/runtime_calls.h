@@ -21,4 +21,8 @@ void warpstack_cudart_report(const char* message);
 warpstack::cudart::Error warpstack_cudart_write(const char* library, void* target,
                                                 const void* source, std::size_t bytes,
                                                 warpstack::cudart::StreamHandle stream);
+/// Between the two, the thread does what a GPU would: that is no time of the host. The second takes
+/// what the first returns; `library` has to stay.
+void* warpstack_cudart_begin_work(const char* library);
+void warpstack_cudart_end_work(void* work);
 }

@@ -194,6 +194,38 @@ def test_what_is_said_of_kernels(tmp_path):
     assert "no trace" not in said  # no kernel would have run
 
 
+TIMED = """
+#include <cuda_runtime.h>
+#include <curand.h>
+
+__global__ void twice(float* x) { x[threadIdx.x] *= 2; }
+
+int main() {
+  const size_t count = 1 << 22;
+  float* x;
+  curandGenerator_t generator;
+  cudaMalloc(&x, count * sizeof(float));
+  curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_PHILOX4_32_10);
+  cudaDeviceSynchronize();
+  curandGenerateUniform(generator, x, count);
+  twice<<<1, 32>>>(x);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_making_numbers_is_no_time_of_the_host(tmp_path):
+    source = tmp_path / "timed.cu"
+    source.write_text(TIMED)
+    program = compiled(tmp_path, source)
+    assert not host.trace_program([str(program)], tmp_path / "out").problem()
+    table = ws.load(tmp_path / "out").operations.set_index("operation")
+    assert table.loc["library", "bytes"] == 4 << 22
+    # Numbers of 16 MiB take tens of milliseconds, which a GPU's kernel would.
+    assert table.loc["library", "host_ns"] < 5_000_000
+    assert table.loc["kernel", "host_ns"] < 5_000_000
+
+
 MISTAKES = """
 import ctypes, sys
 lib = ctypes.CDLL("libcurand.so.10")
@@ -314,16 +346,21 @@ def test_the_twisters_first_generator_is_numpys(tmp_path):
     assert (results["0.0"] == sequence[[0, 113, 170, 283, 340, 397, 510, 567]]).all()
 
 
-def test_generators_in_kernels(tmp_path, capfd):
-    """Kernels of curand_kernel.h run, and draw what the library's generators give."""
+def compiled(tmp_path, source):
+    """Return the program of a source, or skip the test."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     header = Path(nvcc or "/none/nvcc").resolve().parents[1] / "include" / "curand_kernel.h"
     if nvcc is None or not header.exists():
         pytest.skip("nvcc and cuRAND are not installed")
     program = tmp_path / "rand"
     words = [nvcc, "-std=c++17", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75"]
-    source = HERE / "host_programs" / "rand.cu"
     compiler_cache.nvcc([*words, "-o", program, source, "-lcurand"])
+    return program
+
+
+def test_generators_in_kernels(tmp_path, capfd):
+    """Kernels of curand_kernel.h run, and draw what the library's generators give."""
+    program = compiled(tmp_path, HERE / "host_programs" / "rand.cu")
     assert not host.trace_program([str(program)], tmp_path / "out").problem()
     said = capfd.readouterr()
     names = ("XORWOW", "MRG32k3a", "Philox", "Sobol32", "MTGP32")
