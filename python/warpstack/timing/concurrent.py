@@ -12,10 +12,12 @@ from warpstack import _core
 from warpstack._util.checked import checked
 from warpstack._util.choices import Profiler
 from warpstack._util.lazy import pandas as pd
+from warpstack._util.same import same
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import checked_profiler, times
 from warpstack.memory.caches import hit_rates
+from warpstack.timing.apart import ResultValues
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["ConcurrentResult", "checked_streams", "streams_of"]
@@ -32,7 +34,7 @@ class ConcurrentResult:
     @checked
     def __init__(
         self,
-        core: _core.SimulationResult,
+        core: _core.SimulationResult | ResultValues,
         grids: dict[str, Any],
         kernels: Sequence[KernelTrace],
         streams: Sequence[int],
@@ -120,6 +122,31 @@ class ConcurrentResult:
                 }
             )
         return pd.DataFrame(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        core = self._core
+        values = core if isinstance(core, ResultValues) else ResultValues.of(core)
+        return {**self.__dict__, "_core": values}
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are of equal launches and GPUs and have the same statistics."""
+        if not isinstance(other, ConcurrentResult):
+            return NotImplemented
+        mine, theirs = (
+            (
+                one.kernels,
+                one.streams,
+                one.gpu,
+                one.profiler,
+                one._grids,
+                one.__getstate__()["_core"],
+            )
+            for one in (self, other)
+        )
+        return same(mine, theirs)
+
+    def __hash__(self) -> int:
+        return hash((self.kernels, self.streams))
 
     def __repr__(self) -> str:
         return (

@@ -86,6 +86,7 @@ def test_names_are_those_of_python(commands):
     with_option = {name for name, parser in commands.items() if option_flags(parser)} - {"trace"}
     assert with_option == {
         "predict",
+        "timeline",
         "caches",
         "simulate",
         "lines",

@@ -106,9 +106,10 @@ class TestAccelSim:
         if not (CONFIGURATIONS / folder).is_dir():
             pytest.skip(f"no Accel-Sim configuration at {CONFIGURATIONS / folder}")
         shipped, described = gpu(name).values(), Gpu.from_gpgpusim(CONFIGURATIONS / folder).values()
-        # Accel-Sim has no options for how long a launch takes, nor for what cards reach of DRAM and
-        # how long L2 is busy with the lanes of an atomic.
-        of_product = fields_of(Stage.LAUNCH) | {"dram_efficiency", "l2_atomic_lane_turns"}
+        # Accel-Sim has no options for how long a launch takes, for the host and
+        # its link, nor for what cards reach of DRAM and how long L2 is busy with the lanes of an atomic.
+        of_product = fields_of(Stage.LAUNCH) | fields_of(Stage.TIMELINE)
+        of_product |= {"dram_efficiency", "l2_atomic_lane_turns"}
         # Its latencies of arithmetic are too short by two, and its cards differ in others, too.
         of_product |= MEASURED | {"l2_slice_index"}
         if name != "qv100":
@@ -128,6 +129,7 @@ class TestAccelSim:
         simulator |= {"store_acknowledgement", "l1_miss_queue_entries", "lsu_queue_entries"}
         simulator |= {"l1_tags_per_cycle", "l2_partial_write_turns"}
         simulator |= {"l2_slice_bytes_per_cycle", "dram_clock_ghz", "dram_efficiency"}
+        simulator |= fields_of(Stage.TIMELINE)
         simulator |= fields_of(Stage.LAUNCH) | {"l2_atomic_lane_turns"} | MEASURED
         banks = {k for k in shipped if k.startswith("dram_t")} | {"dram_cl", "dram_wl"}
         simulator |= banks | {"dram_row_bytes"}

@@ -18,8 +18,10 @@ from gpgpusim_files import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpstack._core import GPU_FIELDS
 from warpstack.errors import InputError, UnusedOptionWarning
 from warpstack.hardware.description import Gpu
+from warpstack.hardware.stages import Stage, fields_of
 
 
 @pytest.fixture
@@ -46,6 +48,12 @@ class TestValues:
             **dict.fromkeys(("block_interval_cycles", "block_replacement_ns"), 0),
             **dict.fromkeys((f for f in Gpu.__dataclass_fields__ if f.endswith("_rate")), 0),
             "warp_start_cycles": 0,
+            # Nor for the host and its link.
+            **{
+                field.name: field.default
+                for field in GPU_FIELDS
+                if field.name in fields_of(Stage.TIMELINE)
+            },
             **dict.fromkeys(("lsu_interval", "shared_wavefront_cycles"), 1),
             "instruction_cache_kib": 0.0,
             "instruction_fetch_cycles": 0,

@@ -62,6 +62,10 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
         lambda: ws.models.evaluate(ws.interval_profile(KERNEL, GPU), GPU, "mdm"),
         lambda prediction: (prediction.cycles, prediction.cpi_stack),
     ),
+    "concurrent": (
+        lambda: ws.simulate(KERNEL, GPU, concurrent=True),
+        lambda result: (result.to_frame().to_dict("list"), result.totals),
+    ),
     "timeline": (lambda: ws.timeline(KERNEL, GPU), lambda line: (line.time_us, repr(line))),
     "reuse": (lambda: ws.memory.reuse_profile(KERNEL, GPU), repr),
     "ppt_gpu_mem": (lambda: ws.memory.ppt_gpu_mem(KERNEL, GPU), repr),

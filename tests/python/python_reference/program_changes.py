@@ -205,9 +205,7 @@ def kept_in_block(kernel, chosen, shared_row, store_row, barrier_row):
 
         for one in filter(is_load, block):
             times.update(one.sectors)
-        kept = [
-            is_load(one) and all(times[sector] > 1 for sector in one.sectors) for one in block
-        ]
+        kept = [is_load(one) and all(times[sector] > 1 for sector in one.sectors) for one in block]
         accesses = [[] for _ in range(num_warps)]
         for one, is_kept in zip(block, kept, strict=True):
             if is_kept:
@@ -376,7 +374,9 @@ def private_atomics(kernel, chosen, shared_row, store_row, barrier_row):
         sums = sorted(found)
         changed = []
         for warp in range(num_warps):
-            shares = [sums[first : first + 4] for first in range(4 * warp, len(sums), 4 * num_warps)]
+            shares = [
+                sums[first : first + 4] for first in range(4 * warp, len(sums), 4 * num_warps)
+            ]
             own = [one for one in block if one.warp == warp]
             clears, ends = [], []
             if sums:
