@@ -132,8 +132,8 @@ def lines(
         is empty; ``changes`` has the key of `warpstack.models.PROGRAM_CHANGES` that each stands for,
         and ``gain`` is the largest of these speed-ups, or NaN: what `interval_simulation` (of a large
         launch `model`) says of the change of this line alone, as `warpstack.models.program_gains` does,
-        1.05 at least. Asked are lines with 5 % of the cycles, instructions or sectors. ``initial_l2`` is the share of
-        L2's lines that strangers had written before the first launch.
+        1.05 at least. Asked are lines with 5 % of the cycles, instructions or sectors. ``initial_l2`` is
+        the share of L2's lines that strangers had written before the first launch.
 
     Raises
     ------

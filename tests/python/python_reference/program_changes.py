@@ -215,7 +215,7 @@ def kept_in_block(kernel, chosen, shared_row, store_row, barrier_row):
             phases = large
         lead = next((one.row for one, is_kept in zip(block, kept, strict=True) if is_kept), None)
 
-        def copies(warp, number):
+        def copies(warp, number, lead=lead, phases=phases, num_warps=num_warps):
             barrier = Issued(warp, barrier_row[lead], every)
             at_once = min(rows[lead].width, 32)
             parts = [barrier] if number else []
