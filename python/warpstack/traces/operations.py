@@ -228,6 +228,7 @@ def summary(columns: Columns) -> str:
         _counted(kinds.get("graph_launch", 0), "launch of a graph", "launches of graphs"),
         _counted(kinds.get("event_record", 0), "event recorded", "events recorded"),
         _counted(waits, "wait of the host", "waits of the host"),
+        _counted(kinds.get("library", 0), "call of a library", "calls of libraries"),
     ]
     used = {
         pair
