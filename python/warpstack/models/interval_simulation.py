@@ -20,7 +20,7 @@ __all__ = ["FIELDS", "NAME", "IntervalSimulator", "SimulatedLaunch"]
 NAME = "interval_simulation"
 #: Fields of `Gpu` that it reads: all that the cycle-level simulator reads. A new field of the simulator
 #: that it does not read is left out here.
-FIELDS = fields_of(Stage.TIMING)
+FIELDS = fields_of(Stage.TIMING) - {"concurrent_grids"}
 
 
 @dataclass(frozen=True)
