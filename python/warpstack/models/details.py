@@ -106,7 +106,11 @@ _WORDS = {
         _DATA,
         "add up in registers or shared memory first",
     ),
-    "dram_latency": ("the way to DRAM and back, through L2", _DATA, "more warps or independent loads, hits in L2"),
+    "dram_latency": (
+        "the way to DRAM and back, through L2",
+        _DATA,
+        "more warps or independent loads, hits in L2",
+    ),
     "mshrs": ("a free MSHR", _QUEUED, "coalesced loads, hits in L1"),
     "mshr_targets": (
         "a place at an MSHR, for a line that is on its way",

@@ -119,7 +119,10 @@ class TestWhatIf:
     def test_the_table_has_what_pays_and_a_line_the_rest(self, run, small):
         rows = json.loads(run("predict", small, "--what-if", "--json")[0])["what_if"]
         out, _ = run("predict", small, "--what-if", "--wide")
-        title = "What other hardware would do: pascal-mdm, one change at a time, by closed_network; launches included"
+        title = (
+            "What other hardware would do: pascal-mdm, one change at a time, by closed_network; "
+        )
+        title += "launches included"
         _, table = out.split(title)
         lines = table.strip().splitlines()
         pays = [row for row in rows if abs(row["speedup"] - 1) >= 0.01]

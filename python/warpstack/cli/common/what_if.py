@@ -51,7 +51,8 @@ def print_changes(rows: Sequence[Mapping[str, Any]], title: str, width: int | No
     """
     print(
         paragraph(
-            f"What other hardware would do: {title}, one change at a time, by {rows[0]['model']}; launches included",
+            f"What other hardware would do: {title}, one change at a time, by {rows[0]['model']}; "
+            "launches included",
             width,
         )
     )
