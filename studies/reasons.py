@@ -83,7 +83,8 @@ def stacks_table(compared: pd.DataFrame) -> pd.DataFrame:
 def stacks_summary(compared: pd.DataFrame) -> pd.DataFrame:
     """Return how far each model's stacks are from the simulator's, over the applications."""
     rows = []
-    for kind, part in (("all", compared), *compared.groupby("class")):
+    workloads = compared[compared["class"] != "fresh"]
+    for kind, part in (("all", workloads), *compared.groupby("class")):
         for row in ws.validation.validation_errors(part, pairs="app").to_dict("records"):
             apps = row["pairs"]
             rows.append(
