@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,21 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.same import same
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.profiler import checked_profiler, times
-from warpstack.memory.caches import hit_rates
+from warpstack.hardware.profiler import checked_profiler
 from warpstack.timing.apart import ResultValues
+from warpstack.timing.statistics import Statistics
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["ConcurrentResult", "checked_streams", "streams_of"]
 
 
-class ConcurrentResult:
+class ConcurrentResult(Statistics):
     """What launches did that ran at the same time.
 
     Made by `warpstack.simulate` with ``concurrent=True``; ``docs/explanation/concurrent-kernels.md``
-    gives the rules. Counters and stacks are those of the whole machine: a launch's own part of the
-    traffic of a shared cache is not told apart.
+    gives the rules. `cycles` are those from the start of the first launch until the last one has ended, and
+    `time_us` has one launch. Counters and stacks are those of the whole machine: a launch's own part of
+    the traffic of a shared cache is not told apart.
     """
 
     @checked
@@ -47,52 +47,6 @@ class ConcurrentResult:
         self.streams = tuple(streams)
         self.gpu = gpu
         self.profiler = checked_profiler(profiler)
-
-    @property
-    def cycles(self) -> int:
-        """SM cycles from the start of the first launch until the last one has ended."""
-        return self._core.cycles
-
-    @property
-    def time_us(self) -> float:
-        """These cycles with one launch, as a profiler would report them, in microseconds."""
-        return float(times(float(self.cycles), self.gpu, self.profiler)["time_us"])
-
-    @property
-    def instructions(self) -> int:
-        """Issued warp instructions of all launches."""
-        return self._core.instructions
-
-    @property
-    def ipc(self) -> float:
-        """Warp instructions per cycle of the whole GPU; 0 without instructions."""
-        return self.instructions / self.cycles if self.cycles else 0.0
-
-    @property
-    def cpi(self) -> float:
-        """Cycles per warp instruction of an SM, as `SimulationResult.cpi`."""
-        return self._core.sm_cycles / self.instructions if self.instructions else 0.0
-
-    @cached_property
-    def cpi_stack(self) -> dict[str, float]:
-        """`cpi` by what issue slots were used for (``base``) or lost to; sums to `cpi`."""
-        slots = self._core.slots
-        total = sum(slots.values())
-        return {part: count / total * self.cpi if total else 0.0 for part, count in slots.items()}
-
-    @cached_property
-    def totals(self) -> dict[str, int]:
-        """Counters by name, as `SimulationResult.totals`, of all launches together."""
-        return self._core.totals
-
-    def hit_rates(self) -> dict[str, float]:
-        """Return the hit rates of sectors, as `MemoryProfile.hit_rates`."""
-        return hit_rates(self.totals)
-
-    @cached_property
-    def timeline(self) -> pd.DataFrame:
-        """State of the GPU at even distances in time, as `SimulationResult.timeline`."""
-        return pd.DataFrame(self._core.samples)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per launch, in the order of the application.
@@ -122,11 +76,6 @@ class ConcurrentResult:
                 }
             )
         return pd.DataFrame(rows)
-
-    def __getstate__(self) -> dict[str, Any]:
-        core = self._core
-        values = core if isinstance(core, ResultValues) else ResultValues.of(core)
-        return {**self.__dict__, "_core": values}
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are of equal launches and GPUs and have the same statistics."""

@@ -24,7 +24,7 @@ from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.doubt import card_doubt, time_doubt, widened_by_sample, with_range
 from warpstack.hardware.profiler import checked_profiler, profiled, times
 from warpstack.hardware.stages import Stage, fields_of
-from warpstack.memory.caches import MOST_THREADS, hit_rates, named_memory_error
+from warpstack.memory.caches import MOST_THREADS, named_memory_error
 from warpstack.tables import PROVENANCE, SETTINGS, row
 from warpstack.tables import as_records as records_of
 from warpstack.timing.apart import ResultValues, simulated_apart
@@ -32,6 +32,7 @@ from warpstack.timing.at_once import run_kernels
 from warpstack.timing.block_sampling import simulated_from_blocks
 from warpstack.timing.concurrent import ConcurrentResult, checked_streams, streams_of
 from warpstack.timing.perfetto import write_timeline
+from warpstack.timing.statistics import Statistics
 from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ MOST_SAMPLES = 4096
 _MOST_CYCLES = 2**40
 
 
-class SimulationResult:
+class SimulationResult(Statistics):
     """The result of one kernel on the simulated GPU.
 
     Made by `warpstack.simulate`. ``docs/explanation/timing.md`` defines every resource and statistic.
@@ -98,11 +99,6 @@ class SimulationResult:
         self._sample = sample
 
     @property
-    def cycles(self) -> int:
-        """SM cycles from the start of the first block until the last warp is done, and L2 has all stores."""
-        return self._core.cycles
-
-    @property
     def sampled_blocks(self) -> int:
         """How many thread blocks ran for all of the launch; 0: all of them, or those of the trace."""
         return self._sample[0] if self._sample else 0
@@ -111,44 +107,6 @@ class SimulationResult:
     def ipc_bounds(self) -> tuple[float, float]:
         """Between which `ipc` of all blocks lies with a confidence of 95 %; `ipc` twice where all ran."""
         return self._sample[1:] if self._sample else (self.ipc, self.ipc)
-
-    @property
-    def time_us(self) -> float:
-        """The time that a profiler would report, launch included, in microseconds."""
-        return float(times(float(self.cycles), self.gpu, self.profiler)["time_us"])
-
-    @property
-    def instructions(self) -> int:
-        """Issued warp instructions: those of the trace, or of the launch that a sample stands for."""
-        return self._core.instructions
-
-    @property
-    def ipc(self) -> float:
-        """Warp instructions per cycle of the whole GPU; 0 for a kernel without instructions."""
-        return self.instructions / self.cycles if self.cycles else 0.0
-
-    @property
-    def cpi(self) -> float:
-        """Cycles per warp instruction of an SM.
-
-        The cycles of each SM until its last warp is done, summed over the SMs, over the
-        instructions: ``ipc * cpi`` is the mean number of busy SMs.
-        """
-        return self._core.sm_cycles / self.instructions if self.instructions else 0.0
-
-    @cached_property
-    def cpi_stack(self) -> dict[str, float]:
-        """`cpi` by what issue slots were used for (``base``) or lost to; sums to `cpi`."""
-        slots = self._core.slots
-        total = sum(slots.values())
-        return {part: count / total * self.cpi if total else 0.0 for part, count in slots.items()}
-
-    @cached_property
-    def cpi_details(self) -> dict[str, float]:
-        """`cpi_stack` one level below (`warpstack.models.STACK_DETAILS`); sums to `cpi`."""
-        slots = self._core.details
-        total = sum(slots.values())
-        return {name: count / total * self.cpi if total else 0.0 for name, count in slots.items()}
 
     @cached_property
     def miss_latency(self) -> pd.DataFrame:
@@ -193,28 +151,6 @@ class SimulationResult:
         """
         available = self.cycles * self.gpu.num_sms * self.gpu.num_schedulers
         return self._core.tensor_cycles / available if available else 0.0
-
-    @cached_property
-    def totals(self) -> dict[str, int]:
-        """Counters by name: those of `MemoryProfile.totals`, and those of the NoC and DRAM."""
-        return self._core.totals
-
-    def hit_rates(self) -> dict[str, float]:
-        """Return the hit rates of sectors, as `MemoryProfile.hit_rates`."""
-        return hit_rates(self.totals)
-
-    @cached_property
-    def timeline(self) -> pd.DataFrame:
-        """State of the GPU at even distances in time; without rows when none were asked for.
-
-        Columns ``cycle``, ``instructions`` (issued so far), ``resident_warps``, and over all SMs,
-        slices and channels ``l1_mshrs`` and ``l2_mshrs`` in use, and the entries of ``noc_queue``,
-        ``l2_queue``, ``dram_queue`` and ``reply_queue``; ``slots_base`` to ``slots_queue``, the issue
-        slots of all SMs so far by what they were used for or lost to, where those lost to a load
-        count once it is done; and of the first SM ``scheduler_warps_0`` and so on, the resident
-        warps of each of its schedulers.
-        """
-        return pd.DataFrame(self._core.samples)
 
     @cached_property
     def per_pc(self) -> pd.DataFrame:
@@ -313,11 +249,6 @@ class SimulationResult:
         if not self._sample:
             return {}
         return dict(zip(("sampled_blocks", "ipc_low", "ipc_high"), self._sample, strict=True))
-
-    def __getstate__(self) -> dict[str, Any]:
-        core = self._core
-        values = core if isinstance(core, ResultValues) else ResultValues.of(core)
-        return {**self.__dict__, "_core": values}
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are of equal kernels and GPUs and have the same statistics."""
