@@ -16,15 +16,13 @@ constexpr auto names_of(StackComponent) {
                     "queue");
 }
 
-/// An amount per component: cycles per instruction, cycles or issue slots.
-template <typename T>
-class CpiStack {
+/// An amount per value of an enumeration, from the first one up.
+template <typename Part, typename T>
+class StackOf {
  public:
-  T& operator[](StackComponent component) { return values_[static_cast<std::size_t>(component)]; }
-  const T& operator[](StackComponent component) const {
-    return values_[static_cast<std::size_t>(component)];
-  }
-  CpiStack& operator+=(const CpiStack& other) {
+  T& operator[](Part part) { return values_[static_cast<std::size_t>(part)]; }
+  const T& operator[](Part part) const { return values_[static_cast<std::size_t>(part)]; }
+  StackOf& operator+=(const StackOf& other) {
     for (std::size_t i = 0; i < values_.size(); ++i) values_[i] += other.values_[i];
     return *this;
   }
@@ -40,8 +38,12 @@ class CpiStack {
   [[nodiscard]] auto end() const { return values_.end(); }
 
  private:
-  std::array<T, num_values<StackComponent>> values_{};
+  std::array<T, num_values<Part>> values_{};
 };
+
+/// An amount per component: cycles per instruction, cycles or issue slots.
+template <typename T>
+using CpiStack = StackOf<StackComponent, T>;
 
 /// What an engineer can act on, one level below: each belongs to one component
 /// (docs/explanation/stack-details.md).
@@ -107,31 +109,16 @@ constexpr StackComponent component_of(StackDetail detail) {
 
 /// An amount per detail.
 template <typename T>
-class DetailedStack {
- public:
-  T& operator[](StackDetail detail) { return values_[static_cast<std::size_t>(detail)]; }
-  const T& operator[](StackDetail detail) const {
-    return values_[static_cast<std::size_t>(detail)];
-  }
-  DetailedStack& operator+=(const DetailedStack& other) {
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] += other.values_[i];
-    return *this;
-  }
-  /// The sums of the components.
-  [[nodiscard]] CpiStack<T> stack() const {
-    CpiStack<T> result;
-    for (const StackDetail detail : values_of<StackDetail>) {
-      result[component_of(detail)] += (*this)[detail];
-    }
-    return result;
-  }
-  [[nodiscard]] auto begin() { return values_.begin(); }
-  [[nodiscard]] auto end() { return values_.end(); }
-  [[nodiscard]] auto begin() const { return values_.begin(); }
-  [[nodiscard]] auto end() const { return values_.end(); }
+using DetailedStack = StackOf<StackDetail, T>;
 
- private:
-  std::array<T, num_values<StackDetail>> values_{};
-};
+/// The sums of the components.
+template <typename T>
+CpiStack<T> components_of(const DetailedStack<T>& details) {
+  CpiStack<T> result;
+  for (const StackDetail detail : values_of<StackDetail>) {
+    result[component_of(detail)] += details[detail];
+  }
+  return result;
+}
 
 }  // namespace warpstack

@@ -40,10 +40,6 @@ using Stations = std::array<Station, num_resources>;
 
 using Details = DetailedStack<double>;
 
-double total_of(const Details& details) {
-  return std::accumulate(details.begin(), details.end(), 0.0);
-}
-
 using Services = std::array<double, num_resources>;
 
 /// Where the time at a station shows in the stack: each station has a detail of which its time is,
@@ -301,7 +297,7 @@ double place_waits(const interval::ResourceDemands& demands, const ModelParamete
 
 /// Adds `cycles` to the parts of a stack as `shares` are.
 void divide(double cycles, const Details& shares, Details& stack) {
-  const double total = total_of(shares);
+  const double total = shares.sum();
   if (total <= 0) {
     stack[StackDetail::arithmetic] += cycles;
     return;
@@ -381,12 +377,12 @@ Details lost_to(const interval::ResourceDemands& demands, const Solution& soluti
   };
   // What a bound adds is waiting at the station that sets it; of a bound by MSHRs, in the queues of
   // the trips that hold them, or for the MSHRs alone.
-  const double rest = std::max(warps / solution.rate - alone.sum() - total_of(time) -
-                                   residence(stations[issue], solution.rate),
-                               0.0);
+  const double rest = std::max(
+      warps / solution.rate - alone.sum() - time.sum() - residence(stations[issue], solution.rate),
+      0.0);
   // Both may be the capacity of one station; rounding does not decide.
   if (solution.trip_rate < solution.of_warps.bounded() * (1 - 1e-9)) {
-    if (total_of(solution.trips.queues) > 0) {
+    if (solution.trips.queues.sum() > 0) {
       divide(rest, solution.trips.queues, time);
     } else {
       wait_for_mshr(rest);
@@ -415,7 +411,7 @@ Details lost_to(const interval::ResourceDemands& demands, const Solution& soluti
     }
   }
   // A warp loses the same share of its time alone as of the rest.
-  const double all = alone.sum() + total_of(time);
+  const double all = alone.sum() + time.sum();
   const double lost = std::max(1 / solution.rate - issue_cycles, 0.0) * warps;
   time += alone.by_cause(all > 0 ? lost / all : 0);
   return time;
@@ -763,7 +759,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   result.cycles = cycles;
   result.warp_instructions = launch.instructions;
   for (double& detail : details) detail /= result.sm_instructions;
-  result.stack = details.stack();
+  result.stack = components_of(details);
   result.details = details;
   result.cpi = result.stack.sum();
   return result;

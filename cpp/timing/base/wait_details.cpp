@@ -43,7 +43,7 @@ Ticks share(Ticks amount, Ticks part, Ticks whole) {
 }  // namespace
 
 CpiStack<std::int64_t> LostSlots::stack() const {
-  CpiStack<std::int64_t> result = known.stack();
+  CpiStack<std::int64_t> result = components_of(known);
   result[StackComponent::noc] += of_requests;
   result += of_loads;
   return result;

@@ -44,7 +44,7 @@ TEST(DetailedStack, SumsToTheComponents) {
     expected[component_of(detail)] += next;
     next *= 2;
   }
-  const CpiStack<std::int64_t> stack = details.stack();
+  const CpiStack<std::int64_t> stack = components_of(details);
   for (const StackComponent component : values_of<StackComponent>) {
     EXPECT_EQ(stack[component], expected[component]);
     EXPECT_GT(stack[component], 0);

@@ -20,7 +20,7 @@ TEST(WaitDetails, SlotsOfLoadsAreDividedAsWasWaited) {
   EXPECT_EQ(details[StackDetail::places], 7);
   // Nothing was seen to wait for DRAM.
   EXPECT_EQ(details[StackDetail::dram_bandwidth], 7);
-  EXPECT_EQ(details.stack().sum(), slots.stack().sum());
+  EXPECT_EQ(components_of(details).sum(), slots.stack().sum());
 }
 
 TEST(WaitDetails, TheFirstRequestWaitsForItsPortThenForItsSliceThenForTheNetwork) {
@@ -38,7 +38,7 @@ TEST(WaitDetails, TheFirstRequestWaitsForItsPortThenForItsSliceThenForTheNetwork
   EXPECT_EQ(requests[StackDetail::slices], 2);
   EXPECT_EQ(requests[StackDetail::atomics], 1);
   EXPECT_EQ(requests[StackDetail::network], 3);
-  EXPECT_EQ(waited.stack()[StackComponent::noc], 10);
+  EXPECT_EQ(components_of(waited)[StackComponent::noc], 10);
 }
 
 TEST(WaitDetails, InACrossbarRequestsWaitForTheTurnsOfTheSlice) {
