@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 import warpstack as ws
 from warpstack._util.choices import DEFAULT_MODEL
@@ -22,6 +23,9 @@ from warpstack.cli.common.settings_text import options_given
 from warpstack.cli.common.stage_options import add_l2
 from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
 
+if TYPE_CHECKING:
+    from warpstack.timelines import TimelineComparison
+
 SUMMARY = "a program's time line: its calls, copies and kernels on host and GPU"
 
 _LEFT = ("operation", "name", "part", "what_if", "total")
@@ -30,9 +34,19 @@ _PARTS = (
     "Parts: program is the host's own work before the call, call the call itself, launch what passes "
     "until its work begins, device that work, return the end of a wait."
 )
+#: What stands below a comparison.
+_OF_COMPARISON = (
+    "Times and ratios are of pairs: the k-th call of a name with the k-th measured one, copies by "
+    "direction and size. Operations without a partner, only predicted or only measured, are in the totals "
+    "alone; --operations lists each."
+)
 _HEADS = {"time_us": "time (us)", "value": "time (us)"}
 _OPERATIONS = Look(
     least=("thread", "returned_us", "estimated", "queued_us"), left=("operation", "name")
+)
+_COMPARED = Look(
+    least=("bytes", "row", "runs", "direction", "predicted_stream", "measured_stream"),
+    left=("operation", "name", "direction"),
 )
 
 
@@ -59,6 +73,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--perfetto", metavar="FILE", help="write it for ui.perfetto.dev (.json, .json.gz)"
     )
+    measured = parser.add_argument_group("beside a measured time line")
+    measured.add_argument(
+        "--measured",
+        metavar="FILE",
+        help="a profile of the program: of nsys export --type sqlite, of nsys stats --report cuda_gpu_trace "
+        "--format csv, or of PyTorch's profiler (.json, .json.gz)",
+    )
+    measured.add_argument(
+        "--iterations",
+        type=int,
+        default=None,
+        metavar="N",
+        help="the profile holds the program N times (default: once); times are means",
+    )
+    measured.add_argument(
+        "--iteration", type=int, default=None, metavar="I", help="compare the I-th of these alone"
+    )
+    measured.add_argument(
+        "--between",
+        nargs=2,
+        type=float,
+        default=None,
+        metavar=("FROM", "TO"),
+        help="compare what starts in this part of the profile alone (us since its first operation)",
+    )
     add_plot(parser, "draw it (.png, .pdf, .svg)")
     add_l2(parser)
     add_option_values(parser)
@@ -66,25 +105,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the totals and the critical path of a program, its operations, or what-ifs."""
+    """Print the totals and the critical path of a program, its operations, what-ifs, or a comparison."""
     from warpstack.timelines import result
 
     model = _model(arguments.model)
     if arguments.operations and arguments.what_if:
         raise ws.InputError("--operations and --what-if are two tables; give one of them")
+    _check_measured(arguments)
     target = read_gpu(arguments)
     report_unused(arguments, target, result.fields_used(model), "the time line")
     picture = check_picture(arguments)
     trace = None if arguments.perfetto is None else output_file(arguments, "perfetto")
     if trace is not None:
         trace.check()
+    # A profile that cannot be read says so before anything is predicted.
+    profile = arguments.measured and ws.validation.reference.read_timeline(arguments.measured)
     subject = load_subject(arguments, target)
     found = ws.timeline(subject.app, target, model, options=options_given(arguments), progress=True)
+    shown: ws.Timeline | TimelineComparison = found
+    if profile is None:
+        _print(arguments, found)
+    else:
+        part = arguments.between and tuple(arguments.between)
+        shown = compared = found.compare(
+            profile,
+            iterations=arguments.iterations or 1,
+            iteration=arguments.iteration,
+            between_us=part,
+        )
+        _print_comparison(arguments, compared)
     if trace is not None:
-        trace.write(found.to_perfetto)
-    _print(arguments, found)
+        trace.write(shown.to_perfetto)
     if picture is not None:
-        figure = ws.plot.operations(found, **look_options(arguments)).figure
+        figure = ws.plot.operations(shown, **look_options(arguments)).figure
         save_picture(figure, picture, "time line")
 
 
@@ -98,6 +151,50 @@ def _model(name: str) -> str:
             f"--model {name}: a time line takes one model; give one of {', '.join(models)}"
         )
     return models[0]
+
+
+def _check_measured(arguments: argparse.Namespace) -> None:
+    if arguments.measured is not None:
+        if arguments.what_if:
+            raise ws.InputError("--what-if and --measured are two tables; give one of them")
+        if arguments.iterations is not None and arguments.iterations < 1:
+            raise ws.InputError(f"--iterations {arguments.iterations}: expected 1 or more")
+        return
+    for name in ("iterations", "iteration", "between"):
+        if getattr(arguments, name) is not None:
+            raise ws.InputError(f"--{name} is about a profile; give it with --measured FILE")
+
+
+def _print_comparison(arguments: argparse.Namespace, found: TimelineComparison) -> None:
+    if arguments.operations or arguments.json or arguments.csv:
+        print_table(arguments, found.table, _COMPARED)
+        return
+    line, counts = found.timeline, found.counts
+    runs = "" if found.iterations == 1 else f", the mean of {found.iterations} iterations"
+    if found.iteration is not None:
+        runs = f", iteration {found.iteration} of {found.iterations}"
+    said = ", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in counts if counts[name])
+    print_about(
+        arguments, f"{line.name} on {line.gpu.title}, predicted beside measured{runs}: {said}"
+    )
+    table = found.by_name
+    table["mean_error"] *= 100
+    heads = {
+        "predicted_us": "predicted (us)",
+        "measured_us": "measured (us)",
+        "mean_error": "mean error (%)",
+    }
+    formats = {**short_floats(table), "mean_error": "{:.1f}"}
+    print_table(arguments, table, Look(heads, formats, ("operation", "name")))
+    print()
+    print_about(arguments, "All operations of each side on the GPU")
+    totals = found.totals
+    times = totals[totals["total"] != "copies_hidden"].reset_index(drop=True)
+    times["total"] = times["total"].str.replace("_us", "").str.replace("_", " ")
+    heads = {"predicted": "predicted (us)", "measured": "measured (us)"}
+    print_table(arguments, times, Look(heads, short_floats(times), _LEFT))
+    print()
+    say_text(arguments, _OF_COMPARISON)
 
 
 def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:

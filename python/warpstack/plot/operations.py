@@ -11,7 +11,7 @@ from warpstack.errors import InputError
 from warpstack.plot import sheet
 from warpstack.plot.press import styled
 from warpstack.plot.style import COLOURS, HATCHES
-from warpstack.timelines import Timeline, spans
+from warpstack.timelines import Timeline, TimelineComparison, spans
 from warpstack.timelines.trace_events import ENGINE_NAMES
 
 if TYPE_CHECKING:
@@ -34,6 +34,22 @@ class _Kind(NamedTuple):
     hatch: str
 
 
+class _Row(NamedTuple):
+    """A row of the picture: a thread of the host, or the operations whose column has a value."""
+
+    title: str
+    table: pd.DataFrame | None
+    column: str
+    value: Any
+
+
+class _Scale(NamedTuple):
+    """A unit of time in us, and the shortest span that is seen, in us."""
+
+    unit: float
+    finest: float
+
+
 _CALL = _Kind("host at work", COLOURS[7], HATCHES[0])
 _WAIT = _Kind("host waits", COLOURS[4], HATCHES[1])
 _OF_ENGINES = {
@@ -52,7 +68,7 @@ _MOST_BARS = 400
 @styled
 @checked
 def operations(
-    timeline: Timeline,
+    timeline: Timeline | TimelineComparison,
     *,
     ax: Axes | None = None,
     style: str = "notebook",
@@ -63,7 +79,8 @@ def operations(
     Parameters
     ----------
     timeline
-        The result of `warpstack.timeline`.
+        The result of `warpstack.timeline`; or of `Timeline.compare`, whose measured operations have rows
+        below the predicted ones. Of several iterations the first one is drawn, or the one that is compared.
     ax
         Axes to draw into; new ones by default.
     style
@@ -83,36 +100,46 @@ def operations(
     InputError
         If the time line has no operations.
     """
-    table = timeline.table
-    if table.empty or not timeline.time_us > 0:
+    line = timeline.timeline if isinstance(timeline, TimelineComparison) else timeline
+    table = line.table
+    if table.empty or not line.time_us > 0:
         raise InputError("operations: the time line has no operations that take time")
-    unit, name = _unit(timeline.time_us)
     on_device = table[table["engine"] != ""]
-    rows: list[tuple[str, tuple[str, Any] | None]] = [
-        (f"host thread {thread}", None) for thread in _threads(table)
-    ]
-    rows += [
-        (ENGINE_NAMES[e], ("engine", e)) for e in ENGINE_NAMES if (on_device["engine"] == e).any()
-    ]
-    drawn = _streams(on_device)
-    rows += [(_stream(s), ("stream", s)) for s in drawn]
-    hidden = on_device["stream"].nunique() - len(drawn)
+    sides, first, last = [("", on_device)], 0.0, line.time_us
+    if isinstance(timeline, TimelineComparison):
+        measured = timeline._drawn
+        sides = [(", predicted", on_device), (", measured", measured)]
+        first = min(first, float(measured["start_us"].min()))
+        last = max(last, float(measured["end_us"].max()))
+    unit, name = _unit(last - first)
+    rows = [_Row(f"host thread {thread}", None, "thread", thread) for thread in _threads(table)]
+    for engine, title in ENGINE_NAMES.items():
+        rows += [
+            _Row(f"{title}{which}", one, "engine", engine)
+            for which, one in sides
+            if (one["engine"] == engine).any()
+        ]
+    hidden = 0
+    for which, one in sides:
+        drawn = _streams(one)
+        rows += [_Row(f"{_stream(number)}{which}", one, "stream", number) for number in drawn]
+        hidden += one["stream"].nunique() - len(drawn)
     others = f"; {hidden} more streams are not drawn" if hidden else ""
     axes = sheet.new_axes(8, 0.9 + 0.33 * len(rows)) if ax is None else ax
-    end = timeline.time_us / unit
-    for place, (_, which) in enumerate(rows):
-        if which is None:
-            _draw_host(axes, place, table[table["thread"] == _threads(table)[place]], unit, end)
+    scale = _Scale(unit, (last - first) * _FINEST)
+    for place, row in enumerate(rows):
+        if row.table is None:
+            _draw_host(axes, place, table[table["thread"] == row.value], scale)
             continue
-        column, value = which
-        chosen = on_device[on_device[column] == value]
+        chosen = row.table[row.table[row.column] == row.value]
         for engine, kind in _OF_ENGINES.items():
             these = chosen[chosen["engine"] == engine]
-            _draw(axes, place, these["start_us"], these["end_us"], kind, unit, end)
-        critical = chosen[chosen["critical"]]
-        _underline(axes, place, critical, unit, end)
-    axes.set(xlabel=f"time ({name}){others}", xlim=(0, end), ylim=(len(rows) - 0.5, -0.5))
-    axes.set_yticks(range(len(rows)), [text for text, _ in rows])
+            _draw(axes, place, these["start_us"], these["end_us"], kind, scale)
+        if row.table is on_device:
+            _underline(axes, place, chosen[chosen["critical"]], scale)
+    limits = (first / unit, last / unit)
+    axes.set(xlabel=f"time ({name}){others}", xlim=limits, ylim=(len(rows) - 0.5, -0.5))
+    axes.set_yticks(range(len(rows)), [row.title for row in rows])
     axes.tick_params(axis="y", length=0)
     sheet.open_frame(axes)
     sheet.grid(axes, "x")
@@ -141,24 +168,26 @@ def _streams(on_device: pd.DataFrame) -> list[int]:
 
 
 def _stream(number: int) -> str:
+    if number < 0:
+        return "unknown stream"
     return "default stream" if number == 0 else f"stream {number}"
 
 
-def _draw_host(axes: Axes, place: int, calls: pd.DataFrame, unit: float, end: float) -> None:
+def _draw_host(axes: Axes, place: int, calls: pd.DataFrame, scale: _Scale) -> None:
     """Draw the calls of a thread: the host's time in them, and how long they wait."""
     begin = calls["queued_us"]
-    _draw(axes, place, begin, calls["returned_us"], _WAIT, unit, end)
+    _draw(axes, place, begin, calls["returned_us"], _WAIT, scale)
     before = calls["returned_us"].shift(fill_value=0.0)
-    _draw(axes, place, before.clip(upper=begin), begin, _CALL, unit, end)
+    _draw(axes, place, before.clip(upper=begin), begin, _CALL, scale)
 
 
 def _draw(
-    axes: Axes, place: int, start: pd.Series, stop: pd.Series, kind: _Kind, unit: float, end: float
+    axes: Axes, place: int, start: pd.Series, stop: pd.Series, kind: _Kind, scale: _Scale
 ) -> None:
     lasts = (stop > start).to_numpy()
     if not lasts.any():
         return
-    finest = end * unit * _FINEST
+    finest = scale.finest
     begins, ends = start.to_numpy()[lasts], stop.to_numpy()[lasts]
     if len(begins) > _MOST_BARS:
         # Widened to the right, so that neighbours become one.
@@ -166,7 +195,7 @@ def _draw(
         ends -= finest
     lengths = np.maximum(ends - begins, finest)
     axes.broken_barh(
-        list(zip(begins / unit, lengths / unit, strict=True)),
+        list(zip(begins / scale.unit, lengths / scale.unit, strict=True)),
         (place - _HEIGHT / 2, _HEIGHT),
         facecolor=kind.colour,
         hatch=kind.hatch,
@@ -176,18 +205,18 @@ def _draw(
     )
 
 
-def _underline(axes: Axes, place: int, critical: pd.DataFrame, unit: float, end: float) -> None:
+def _underline(axes: Axes, place: int, critical: pd.DataFrame, scale: _Scale) -> None:
     """Draw a line below what is on the critical path."""
     if critical.empty:
         return
-    finest = end * unit * _FINEST
+    finest = scale.finest
     begins, ends = spans.union(
         critical["start_us"].to_numpy(), critical["end_us"].to_numpy() + finest
     )
     axes.hlines(
         np.full(len(begins), place + 0.46),
-        begins / unit,
-        (ends - finest) / unit,
+        begins / scale.unit,
+        (ends - finest) / scale.unit,
         color=sheet.ink(axes),
         linewidth=2,
         label="critical path",

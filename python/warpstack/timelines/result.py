@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,11 @@ from warpstack.models.prediction import model_list
 from warpstack.timelines import spans
 from warpstack.timelines.costs import costs_of, kernels_of
 from warpstack.timelines.critical import Step, critical_path
+from warpstack.timelines.measured import TimelineComparison
 from warpstack.timelines.operations import Columns, operations_of
 from warpstack.timelines.order import order_of
 from warpstack.timelines.schedule import WORDS, play
-from warpstack.timelines.trace_events import write_timeline
+from warpstack.timelines.trace_events import timeline_events, write_timeline
 from warpstack.timelines.what_if import WHAT_IFS, changed_order, with_times
 from warpstack.traces.trace import App, KernelTrace
 
@@ -73,6 +74,7 @@ class Timeline:
         self.gpu: Gpu = as_gpu(gpu)
         whole = App([app], app.short_name) if isinstance(app, KernelTrace) else app
         self.name = whole.name
+        self._kernel_names = [kernel.name for kernel in whole.kernels]
         self._columns: Columns = operations_of(whole, operations)
         self._kernels = kernels_of(whole, self.gpu, self.model, how, progress=progress)
         self._costs = costs_of(self._columns, self._kernels, self.gpu)
@@ -120,6 +122,17 @@ class Timeline:
     def _is_on_device(self) -> npt.NDArray[np.bool_]:
         return self._order.columns["has_device"].astype(bool)
 
+    @property
+    def _engine_names(self) -> list[str]:
+        numbers, on_device = self._order.columns["engine"], self._is_on_device
+        return [
+            TIMELINE_ENGINES[number] if is_there and number else ""
+            for number, is_there in zip(numbers.tolist(), on_device.tolist(), strict=True)
+        ]
+
+    def _events(self, prefix: str) -> list[dict[str, Any]]:
+        return timeline_events(self._columns, self._order, self._schedule, self._costs, prefix)
+
     @cached_property
     def _critical(self) -> list[Step]:
         return critical_path(self._order, self._schedule)
@@ -139,10 +152,6 @@ class Timeline:
         made, order = self._schedule, self._order.columns
         on_device = self._is_on_device
         called = order["thread"] >= 0
-        engine = [
-            TIMELINE_ENGINES[number] if is_there and number else ""
-            for number, is_there in zip(order["engine"].tolist(), on_device.tolist(), strict=True)
-        ]
         critical = np.zeros(len(self), bool)
         critical[[step.row for step in self._critical]] = True
         return pd.DataFrame(
@@ -151,7 +160,7 @@ class Timeline:
                 "name": self._columns["name"],
                 "thread": order["thread"],
                 "stream": self._columns["stream"],
-                "engine": engine,
+                "engine": self._engine_names,
                 "queued_us": np.where(called, made.host_start + order["host_call"], np.nan),
                 "start_us": made.start,
                 "end_us": made.end,
@@ -260,6 +269,55 @@ class Timeline:
             speedup = self.time_us / time if time else float("nan")
             rows.append({"what_if": name, "time_us": time, "speedup": speedup})
         return pd.DataFrame(rows, columns=["what_if", "time_us", "speedup"])
+
+    @checked
+    def compare(
+        self,
+        measured: pd.DataFrame,
+        *,
+        iterations: int = 1,
+        iteration: int | None = None,
+        between_us: tuple[float, float] | None = None,
+    ) -> TimelineComparison:
+        """Put a measured time line beside this one, operation by operation.
+
+        Kernels are partners by name: the k-th call of a name is the k-th measured one. Names can be
+        mangled, demangled or short; where both sides have template arguments and parameters these count,
+        too. Copies are partners by direction and size, fills by size. What has no partner stays, as a row
+        of its own. ``docs/how-to/measured-timelines.md`` says how to record a profile.
+
+        Parameters
+        ----------
+        measured
+            The result of `warpstack.validation.reference.read_timeline`.
+        iterations
+            How often the profile holds the program. With n kernels of a name in the program, the first n
+            measured ones are those of the first iteration, the next n those of the second. Times are
+            means over the iterations; each begins with its own first operation.
+        iteration
+            Compare this one alone, from 1.
+        between_us
+            Compare what starts in this part of the profile alone: its begin and its end, in us since the
+            profile's first operation. This leaves out what the program does not do, such as a warm-up.
+
+        Returns
+        -------
+        TimelineComparison
+
+        Raises
+        ------
+        InputError
+            If the table is not of `read_timeline`, has nothing in this part, or a number cannot be.
+
+        Warns
+        -----
+        UserWarning
+            If the profile seems to hold the program several times and `iterations` does not say so, or
+            has operations of several devices.
+        """
+        return TimelineComparison(
+            self, measured, iterations=iterations, iteration=iteration, between_us=between_us
+        )
 
     @checked
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:

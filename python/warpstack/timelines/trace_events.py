@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from warpstack._core import TIMELINE_ENGINES
+from warpstack._util.lazy import pandas as pd
 from warpstack._util.trace_events import named_process, named_thread, write_events
 from warpstack.timelines.costs import Costs
 from warpstack.timelines.operations import Columns
 from warpstack.timelines.order import ENGINES, Order
 from warpstack.timelines.schedule import WORDS, Schedule
 
-__all__ = ["ENGINE_NAMES", "timeline_events", "write_timeline"]
+__all__ = ["ENGINE_NAMES", "timeline_events", "write_beside", "write_timeline"]
 
 _HOST, _STREAMS, _ENGINES = 1, 2, 3
+_MEASURED_STREAMS, _MEASURED_ENGINES = 4, 5
 #: Engines as people call them.
 ENGINE_NAMES = {
     "kernels": "kernels",
@@ -31,19 +33,19 @@ _LANES = 1 << 10
 
 
 def timeline_events(
-    columns: Columns, order: Order, schedule: Schedule, costs: Costs
+    columns: Columns, order: Order, schedule: Schedule, costs: Costs, prefix: str = ""
 ) -> list[dict[str, Any]]:
     """Return the events of a time line: names of tracks, calls, work, and arrows from call to work.
 
     A process is the host, whose tracks are its threads; one has a track for each stream, and one a track
     for each engine, or as many as it does operations at a time. Ranges of the program are slices of the
-    host's tracks around its calls.
+    host's tracks around its calls. Names of processes begin with `prefix`.
     """
     made, core = schedule, order.columns
     events = [
-        *named_process(_HOST, "host", 1),
-        *named_process(_STREAMS, "GPU: streams", 2),
-        *named_process(_ENGINES, "GPU: engines", 3),
+        *named_process(_HOST, f"{prefix}host", 1),
+        *named_process(_STREAMS, f"{prefix}GPU: streams", 2),
+        *named_process(_ENGINES, f"{prefix}GPU: engines", 3),
     ]
     threads = core["thread"].tolist()
     for thread in sorted(set(threads) - {-1}):
@@ -121,8 +123,9 @@ def timeline_events(
 class _Lanes:
     """Tracks of engines: of each as many as it does operations at a time."""
 
-    def __init__(self, events: list[dict[str, Any]]) -> None:
+    def __init__(self, events: list[dict[str, Any]], process: int = _ENGINES) -> None:
         self._events = events
+        self._process = process
         self._free: dict[int, list[tuple[float, int]]] = {}
 
     def of(self, engine: int, start: float, end: float) -> int:
@@ -134,7 +137,7 @@ class _Lanes:
             lane = engine * _LANES + len(lanes)
             name = ENGINE_NAMES[TIMELINE_ENGINES[engine]]
             title = f"{name} ({len(lanes) + 1})" if lanes else name
-            self._events += named_thread(_ENGINES, lane, title)
+            self._events += named_thread(self._process, lane, title)
             heapq.heappush(lanes, (end, lane))
         return lane
 
@@ -175,3 +178,47 @@ def write_timeline(
 ) -> None:
     """Write a time line; see `Timeline.to_perfetto`."""
     write_events(path, timeline_events(columns, order, schedule, costs), about)
+
+
+def write_beside(
+    path: Path, predicted: list[dict[str, Any]], measured: pd.DataFrame, about: Mapping[str, str]
+) -> None:
+    """Write a predicted and a measured time line; see `TimelineComparison.to_perfetto`.
+
+    Parameters
+    ----------
+    path, about
+        The file, and what it is about.
+    predicted
+        The events of `timeline_events`.
+    measured
+        Operations in the order of their starts, with times on the same clock.
+    """
+    events = [*predicted, *_measured_events(measured)]
+    # A profile can begin before the program's first operation, and no time is below 0.
+    early = -min((event["ts"] for event in events if "ts" in event), default=0.0)
+    for event in events:
+        if early > 0 and "ts" in event:
+            event["ts"] += early
+    write_events(path, events, about)
+
+
+def _measured_events(measured: pd.DataFrame) -> list[dict[str, Any]]:
+    events = [
+        *named_process(_MEASURED_STREAMS, "measured: GPU: streams", 4),
+        *named_process(_MEASURED_ENGINES, "measured: GPU: engines", 5),
+    ]
+    for stream in sorted(set(measured["stream"])):
+        title = f"stream {stream}" if stream >= 0 else "unknown stream"
+        events += named_thread(_MEASURED_STREAMS, stream + 1, title)
+    lanes = _Lanes(events, _MEASURED_ENGINES)
+    for row in measured.sort_values("start_us", kind="stable").to_dict("records"):
+        times = (row["start_us"], row["end_us"])
+        lane = lanes.of(ENGINES[row["engine"]], *times)
+        name = f"{row['direction']} copy" if row["operation"] == "copy" else row["name"]
+        about = {"stream": row["stream"]} | ({"bytes": row["bytes"]} if row["bytes"] else {})
+        track = row["stream"] + 1
+        kind = row["operation"]
+        events.append(_slice(name, kind, _MEASURED_STREAMS, track, times, about))
+        events.append(_slice(name, kind, _MEASURED_ENGINES, lane, times, {}))
+    return events

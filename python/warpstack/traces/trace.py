@@ -579,7 +579,7 @@ def distinct_names(
 
 def _demangled(name: str) -> str:
     # Kernels return nothing; the demangler says so of instances of templates.
-    return printable_text(_core.demangled(_mangled(name)).removeprefix("void "))
+    return printable_text(_core.demangled(mangled_name(name)).removeprefix("void "))
 
 
 def _without_parameters(text: str) -> str:
@@ -658,7 +658,7 @@ def _warn(message: str) -> None:
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 
-def _mangled(name: str) -> str:
+def mangled_name(name: str) -> str:
     """Return a name without the file that nvcc puts before it in relocatable device code."""
     static = name.startswith("__nv_static_") and "__Z" in name
     return name[name.rindex("__Z") + 1 :] if static else name
@@ -666,7 +666,7 @@ def _mangled(name: str) -> str:
 
 def short_name(name: str) -> str:
     """Return the function's own name from an Itanium-mangled or a plain name."""
-    name = _mangled(name)
+    name = mangled_name(name)
     if not name.startswith("_Z"):
         return name.split("(")[0].strip() or name
     rest = name[2:]

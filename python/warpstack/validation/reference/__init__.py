@@ -27,13 +27,14 @@ import pandas as pd
 from warpstack._util.arguments import as_path, printable
 from warpstack._util.checked import checked
 from warpstack._util.foreign_file import foreign
-from warpstack._util.input_file import MAX_TABLE_BYTES, read_input
+from warpstack._util.input_file import MAX_TABLE_BYTES, open_input, read_input
 from warpstack.errors import InputError, shown
 from warpstack.traces.io.common import reading
 from warpstack.validation.reference import (
     ncu,
     ncu_report,
     nsys,
+    nsys_database,
     nvprof,
     operations,
     tables,
@@ -47,6 +48,8 @@ __all__ = ["ncu_metrics", "read", "read_ncu", "read_timeline"]
 
 #: Bytes at the start of a file by which those of other tools are recognised.
 _HEAD_BYTES = 1 << 16
+#: Names of reports of Nsight Systems, in a format of its own.
+_REPORTS = (".nsys-rep", ".qdrep")
 #: Lines in which what is almost the header of a table is looked for.
 _HEADER_LINES = 20
 
@@ -164,16 +167,19 @@ def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     path
-        What ``nsys stats --report cuda_gpu_trace --format csv`` wrote, or ``nsys stats`` printed; or a trace
-        of PyTorch's profiler (``export_chrome_trace``: JSON, also compressed by gzip).
+        What ``nsys export --type sqlite`` wrote; what ``nsys stats --report cuda_gpu_trace --format csv``
+        wrote, or ``nsys stats`` printed; or a trace of PyTorch's profiler (``export_chrome_trace``: JSON,
+        also compressed by gzip).
 
     Returns
     -------
     DataFrame
         A row per kernel, copy and fill: ``operation`` (``kernel``, ``copy``, ``memset``), ``name`` (a
         function's own name), ``stream`` (as the profiler numbers them, -1 unknown), ``start_us`` and
-        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``, or empty),
-        ``bytes``, ``device``.
+        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``, ``HtoH``, or
+        empty), ``bytes``, ``device``, ``full_name`` (as the profiler writes it), ``correlation`` (numbers
+        the calls in their order; -1 unknown) and ``bytes_step`` (what ``bytes`` are rounded to: ``nsys
+        stats`` prints MB to three decimals, 1000).
 
     Raises
     ------
@@ -184,7 +190,16 @@ def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
     place = as_path("reference", path)
     where = printable(place)
     with reading(place):
+        with open_input(place) as file:
+            head = file.read(_HEAD_BYTES)
+        if head.startswith(nsys_database.MAGIC):
+            return nsys_database.read_timeline(place)
         data = _unzipped(read_input(place, "reference", MAX_TABLE_BYTES), where)
+    if place.suffix.lower() in _REPORTS:
+        raise InputError(
+            f"{where}: a report of Nsight Systems, which only nsys reads; write "
+            "nsys export --type sqlite REPORT, and give the .sqlite"
+        )
     text = _text(where, data)
     if torch.is_json(text):
         return operations.of_torch(text, where)
@@ -194,9 +209,16 @@ def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
             report = _report_of(lines[place_of_header:])
             dialect = next(d for d in DIALECTS if d.test is nsys.is_trace)
             return operations.of_nsys(_sections(report, dialect, where))
+    for line in lines:
+        if wrong := nsys.missing_of_trace(line.cells):
+            raise line.error(wrong)
+    is_empty = (
+        "" if text.strip() else "; the file is empty: the program that was to write it did not"
+    )
     raise InputError(
-        f"{where}: no timeline of a profiler; expected what nsys stats --report cuda_gpu_trace --format csv "
-        "writes, or a trace of PyTorch's profiler (export_chrome_trace)"
+        f"{where}: no timeline of a profiler; expected what nsys export --type sqlite or nsys stats "
+        "--report cuda_gpu_trace --format csv writes, or a trace of PyTorch's profiler "
+        f"(export_chrome_trace){is_empty}"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warpstack.errors import InputError, shown
-from warpstack.traces.trace import short_name
+from warpstack.traces.names import plain_name
 
 __all__ = [
     "Line",
@@ -199,23 +199,3 @@ def whole_number(line: Line, column: str, text: str) -> int:
     if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
         raise line.error(f"{column} = {shown(text)} is not a number of launches")
     return int(value)
-
-
-def plain_name(name: str) -> str:
-    """Return a function's own name: without return type, namespaces, templates and arguments."""
-    name = re.sub(r"\s*\[[0-9]+\]$", "", name.strip())  # nvprof's correlation number
-    if name.startswith("_Z"):
-        return short_name(name)
-    name = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    kept, depth = "", 0
-    for position, character in enumerate(name):
-        if character == "<" and not kept.endswith("operator"):
-            depth += 1
-        elif character == ">" and depth:
-            depth -= 1
-        elif character == "(" and not depth and position:
-            break
-        elif not depth:
-            kept += character
-    words = kept.strip().split()
-    return words[-1].rsplit("::", 1)[-1] if words else name

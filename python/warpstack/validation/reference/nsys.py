@@ -18,6 +18,7 @@ __all__ = [
     "is_text",
     "is_trace",
     "lines_of_text",
+    "missing_of_trace",
     "read_summary",
     "read_trace",
     "refuse",
@@ -83,6 +84,17 @@ def is_trace(header: Sequence[str]) -> bool:
         and names <= set(header)
         and {"Start", "Duration"} <= set(times_of(header))
     )
+
+
+def missing_of_trace(header: Sequence[str]) -> str:
+    """Return what keeps a header from being that of ``cuda_gpu_trace``; empty for other lines."""
+    remedy = "write nsys stats --report cuda_gpu_trace --format csv REPORT > trace.csv"
+    if not {"GrdX", "BlkX"} & set(header):
+        other = "a report of nsys stats, but not of the operations of a GPU one by one"
+        return f"{other}; {remedy}" if is_report(header) else ""
+    wanted = [f"{name} (ns)" for name in ("Start", "Duration") if name not in times_of(header)]
+    wanted += [name for name in (*_AXES, "Name") if name not in header]
+    return f"the header has no column {wanted[0]}; {remedy}" if wanted else ""
 
 
 def is_summary(header: Sequence[str]) -> bool:
