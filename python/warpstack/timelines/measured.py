@@ -21,6 +21,7 @@ from warpstack.tables import checked_table, require
 from warpstack.timelines import spans
 from warpstack.timelines.trace_events import write_beside
 from warpstack.traces.names import plain_name, whole_name
+from warpstack.traces.trace import without_parameters
 
 if TYPE_CHECKING:
     from warpstack.timelines.result import Timeline
@@ -75,6 +76,7 @@ class TimelineComparison:
         that is compared, or in other iterations: they have no rows).
     """
 
+    @checked
     def __init__(
         self,
         timeline: Timeline,
@@ -170,7 +172,8 @@ class TimelineComparison:
         """One row per operation, in the order of starts; what has no partner has NaN on the other side.
 
         ``operation`` (``kernel``, ``copy``, ``memset``; ``library``, ``nccl``: calls whose kernels the trace
-        does not know, which have no partner), ``name``, ``direction``, ``bytes``, ``row`` (of
+        does not know, which have no partner), ``name`` (a kernel's own; with template arguments, and with
+        parameters, where only these tell kernels apart), ``direction``, ``bytes``, ``row`` (of
         `Timeline.table`; -1: only measured), ``runs`` (measured operations that the row is the mean of),
         ``predicted_stream``, ``measured_stream`` (-1: none; each side has numbers of its own),
         ``predicted_us``, ``measured_us`` (how long it took), ``predicted_start_us``, ``measured_start_us``
@@ -178,6 +181,7 @@ class TimelineComparison:
         `measured_us`).
         """
         ours, theirs = self._predicted, self._measured
+        names, other_names = _told_apart(ours, theirs)
         began, zeros = self._zeros
         start = theirs.start - np.array([zeros[run] for run in self._run_of.tolist()])
         lasted = theirs.end - theirs.start
@@ -195,7 +199,7 @@ class TimelineComparison:
         no = np.full(int(alone.sum()), np.nan)
         both = {
             "operation": [*ours.operation, *_chosen(theirs.operation, alone)],
-            "name": [*ours.name, *_chosen(theirs.name, alone)],
+            "name": [*names, *_chosen(other_names, alone)],
             "direction": [*ours.direction, *_chosen(theirs.direction, alone)],
             "bytes": np.append(ours.bytes, theirs.bytes[alone]),
             "row": np.append(ours.row, np.full(len(no), -1)),
@@ -453,6 +457,28 @@ def _part(side: _Side, kept: npt.NDArray[np.bool_]) -> _Side:
 
 def _chosen(values: Sequence[str], kept: npt.NDArray[np.bool_]) -> list[str]:
     return [value for value, is_kept in zip(values, kept.tolist(), strict=True) if is_kept]
+
+
+def _told_apart(ours: _Side, theirs: _Side) -> tuple[list[str], list[str]]:
+    """Return names for people: a kernel's own where it is that of one kernel alone."""
+    whole: dict[str, set[str]] = defaultdict(set)
+    for side in (ours, theirs):
+        for name, full in zip(side.name, side.full_name, strict=True):
+            if full:
+                whole[name].add(full)
+    of_arguments = Counter(without_parameters(full) for fulls in whole.values() for full in fulls)
+
+    def shown_name(name: str, full: str) -> str:
+        if not full or len(whole[name]) < 2:
+            return name
+        short = without_parameters(full)
+        return (short if of_arguments[short] == 1 else full).replace(",", ", ")
+
+    first, second = (
+        [shown_name(name, full) for name, full in zip(side.name, side.full_name, strict=True)]
+        for side in (ours, theirs)
+    )
+    return first, second
 
 
 def _places(ours: _Side, theirs: _Side) -> dict[Hashable, tuple[list[int], list[int]]]:

@@ -571,7 +571,7 @@ def distinct_names(
     """
     unclear = ambiguous_names(kernels) if ambiguous is None else ambiguous
     whole = {k.name: _demangled(k.name) for k in kernels if k.short_name in unclear}
-    plain = {name: _without_parameters(text) for name, text in whole.items()}
+    plain = {name: without_parameters(text) for name, text in whole.items()}
     shared = {text for text, count in Counter(plain.values()).items() if count > 1}
     names = {name: whole[name] if text in shared else text for name, text in plain.items()}
     return [names.get(kernel.name, kernel.short_name) for kernel in kernels]
@@ -582,7 +582,7 @@ def _demangled(name: str) -> str:
     return printable_text(_core.demangled(mangled_name(name)).removeprefix("void "))
 
 
-def _without_parameters(text: str) -> str:
+def without_parameters(text: str) -> str:
     """Return a readable name without the last pair of parentheses and what is in it."""
     depth = 0
     for place in range(len(text) - 1, 0, -1):

@@ -24,6 +24,7 @@ from warpstack.timing import simulation
 
 GPU = "pascal-mdm"
 KERNEL = ws.patterns.strided(4, iterations=2)
+PROFILE = pd.DataFrame({"operation": "kernel", "name": "k", "start_us": [1.0], "end_us": [3.0]})
 
 Values = Callable[[Any], Any]
 
@@ -67,6 +68,10 @@ OBJECTS: dict[str, tuple[Callable[[], Any], Values]] = {
         lambda result: (result.to_frame().to_dict("list"), result.totals),
     ),
     "timeline": (lambda: ws.timeline(KERNEL, GPU), lambda line: (line.time_us, repr(line))),
+    "comparison": (
+        lambda: ws.timeline(KERNEL, GPU).compare(PROFILE),
+        lambda compared: (compared.table.to_csv(), compared.totals.to_csv(), compared.counts),
+    ),
     "reuse": (lambda: ws.memory.reuse_profile(KERNEL, GPU), repr),
     "ppt_gpu_mem": (lambda: ws.memory.ppt_gpu_mem(KERNEL, GPU), repr),
     "samples": (lambda: ws.exploration.samples.sobol({"num_sms": (14, 28)}, 4), list),

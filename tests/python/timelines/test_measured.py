@@ -156,12 +156,24 @@ class TestByHand:
         table = line.compare(read(tmp_path, NSYS)).by_name.set_index("name")
         assert table.index[0] == "HtoD copies"
         took = line.table["end_us"] - line.table["start_us"]
-        scale = table.loc["scale"]
-        assert (scale["pairs"], scale["measured_us"]) == pytest.approx((2, 16))
-        assert scale["predicted_us"] == pytest.approx(took[1] + took[2])
-        assert scale["ratio"] == pytest.approx((took[1] + took[2]) / 16)
-        errors = [abs(took[1] / 9 - 1), abs(took[2] / 7 - 1)]
-        assert scale["mean_error"] == pytest.approx(np.mean(errors))
+        for name, row, length in (("app::scale<double, 4>", 1, 9), ("app::scale<float, 4>", 2, 7)):
+            one = table.loc[name]
+            assert (one["pairs"], one["measured_us"]) == pytest.approx((1, length))
+            assert one["predicted_us"] == pytest.approx(took[row])
+        assert "scale" not in table.index
+
+    def test_by_name_of_several_calls(self):
+        line = ws.timeline(program("_Z1av", "_Z1av"), GPU)
+        one = line.compare(measured(("a", 0, 2), ("a", 5, 4))).by_name.iloc[0]
+        took = (line.table["end_us"] - line.table["start_us"]).tolist()
+        assert (one["name"], one["pairs"], one["measured_us"]) == ("a", 2, 6)
+        assert one["predicted_us"] == pytest.approx(sum(took))
+        assert one["ratio"] == pytest.approx(sum(took) / 6)
+        errors = [abs(took[0] / 2 - 1), abs(took[1] / 4 - 1)]
+        assert one["mean_error"] == pytest.approx(np.mean(errors))
+
+    def test_memsets_and_copies_are_by_kind(self, tmp_path, line):
+        table = line.compare(read(tmp_path, NSYS)).by_name.set_index("name")
         assert (table.loc["memsets", "pairs"], table.loc["memsets", "only_measured"]) == (1, 1)
 
     def test_an_older_header_says_the_same(self, tmp_path, line):

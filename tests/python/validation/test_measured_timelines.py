@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sqlite3
 
 import pytest
 
@@ -104,3 +105,155 @@ def test_damaged_timelines_name_the_place(tmp_path, content, said):
     path.write_bytes(content)
     with pytest.raises(ws.InputError, match=said):
         ws.validation.reference.read_timeline(path)
+
+
+#: Of the schema that nsys exports: the columns that are read, and some that are not.
+SCHEMA = """
+CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE TARGET_INFO_GPU (vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
+    start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+    contextId INTEGER NOT NULL, greenContextId INTEGER, streamId INTEGER NOT NULL,
+    correlationId INTEGER, globalPid INTEGER, demangledName INTEGER NOT NULL,
+    shortName INTEGER NOT NULL, mangledName INTEGER, gridX INTEGER NOT NULL);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (
+    start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+    streamId INTEGER NOT NULL, correlationId INTEGER, bytes INTEGER NOT NULL,
+    copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (
+    start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+    streamId INTEGER NOT NULL, correlationId INTEGER, value INTEGER NOT NULL, bytes INTEGER NOT NULL);
+INSERT INTO StringIds VALUES (1, 'void add<float>(float *, int)'), (2, 'add'), (3, '_Z3addIfEvPT_i');
+INSERT INTO TARGET_INFO_GPU VALUES (0, 0, 'NVIDIA A100');
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1007500, 1010000, 0, 1, NULL, 14, 121, 5, 1, 2, 3, 8);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES
+    (1003000, 1007000, 0, 13, 120, 16000000, 1, 1, 2),
+    (1009000, 1010000, 0, 13, 122, 8000000, 2, 2, 0);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (1001000, 1003000, 0, 7, 119, 0, 1000);
+"""
+
+
+def database(path, *statements):
+    connection = sqlite3.connect(path)
+    connection.executescript(SCHEMA + ";".join(statements))
+    connection.close()
+    return path
+
+
+def test_a_database_of_nsys_says_what_its_csv_does(tmp_path):
+    text = tmp_path / "trace.csv"
+    text.write_text(NSYS)
+    of_text = ws.validation.reference.read_timeline(text)
+    found = ws.validation.reference.read_timeline(database(tmp_path / "run.sqlite"))
+    columns = ["operation", "stream", "direction", "bytes", "device", "correlation"]
+    assert found[columns].to_dict("list") == of_text[columns].to_dict("list")
+    for name in ("start_us", "end_us"):
+        assert found[name].tolist() == pytest.approx(of_text[name].tolist())
+    assert found["name"].tolist()[2] == "add"
+    assert found["full_name"].tolist()[2] == "void add<float>(float *, int)"
+    assert set(found["bytes_step"]) == {1}
+    assert set(of_text["bytes_step"]) == {1, 1000}  # kernels have no size
+    assert not list(tmp_path.glob("run.sqlite-*"))
+
+
+def test_a_database_can_lack_tables_and_columns(tmp_path):
+    lacks = ["DROP TABLE CUPTI_ACTIVITY_KIND_MEMSET", "DROP TABLE TARGET_INFO_GPU"]
+    lacks.append("ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN correlationId")
+    lacks.append("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN demangledName")
+    found = ws.validation.reference.read_timeline(database(tmp_path / "x", *lacks))
+    assert found["operation"].tolist() == ["copy", "kernel", "copy"]
+    assert found["correlation"].tolist() == [-1, 121, -1]
+    assert found["full_name"].tolist()[1] == "_Z3addIfEvPT_i"
+    assert set(found["device"]) == {"0"}
+
+
+def test_graphs_that_are_wholes_are_warned_of(tmp_path):
+    graphs = "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER)"
+    rows = "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1, 2), (3, 4)"
+    path = database(tmp_path / "x", graphs, rows)
+    with pytest.warns(UserWarning, match=r"2 launches of graphs .*--cuda-graph-trace=node"):
+        assert len(ws.validation.reference.read_timeline(path)) == 4
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (
+            ["DELETE FROM StringIds"],
+            r"KERNEL: row 1: demangledName = 1: StringIds has no such text",
+        ),
+        (
+            ["UPDATE CUPTI_ACTIVITY_KIND_MEMSET SET end = 5"],
+            r"MEMSET: row 1: end = 5 is before start",
+        ),
+        (
+            ["UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = 'x'"],
+            r"MEMCPY: row 1: bytes = 'x' is not",
+        ),
+        (["ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN bytes"], "has no column bytes"),
+        (
+            [f"DELETE FROM CUPTI_ACTIVITY_KIND_{name}" for name in ("KERNEL", "MEMCPY", "MEMSET")],
+            "no kernel, copy or fill of a GPU .*--trace=cuda",
+        ),
+    ],
+)
+def test_damaged_databases_name_the_place(tmp_path, statements, said):
+    path = database(tmp_path / "run.sqlite", *statements)
+    with pytest.raises(ws.InputError, match=rf"run\.sqlite: .*{said}"):
+        ws.validation.reference.read_timeline(path)
+
+
+@pytest.mark.parametrize("cut", [60, 2000, 9000])
+def test_cut_databases_are_damaged(tmp_path, cut):
+    whole = database(tmp_path / "run.sqlite").read_bytes()
+    path = tmp_path / "cut.sqlite"
+    path.write_bytes(whole[:cut])
+    with pytest.raises(ws.InputError, match=r"cut\.sqlite: damaged database: .*export it again"):
+        ws.validation.reference.read_timeline(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            NSYS.replace("Duration (ns)", "Duration"),
+            r"file\.csv:2: the header has no column Duration \(ns\)",
+        ),
+        (NSYS.replace("BlkZ", "Block"), r"file\.csv:2: the header has no column BlkZ"),
+        (
+            NSYS.replace("Start (ns)", "Start (xs)"),
+            r"file\.csv:3: Start \(xs\) = .* unknown unit 'xs'",
+        ),
+        (NSYS.replace(",120,", ",120,,"), r"file\.csv:3: .* cells under"),
+        (NSYS[: NSYS.index("[CUDA memcpy DtoH]") - 4], r"file\.csv:6: 19 cells under 21 columns"),
+        (NSYS.replace(",120,", ",1.5,"), r"file\.csv:3: CorrId = '1\.5'"),
+        ("", "the file is empty"),
+        (
+            "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100.0,5,1,5.0,k\n",
+            r"file\.csv:1: a report of nsys stats, but not .*cuda_gpu_trace",
+        ),
+        ("not JSON, nor a table", "no timeline of a profiler"),
+    ],
+)
+def test_wrong_headers_name_line_and_remedy(tmp_path, text, said):
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+    with pytest.raises(ws.InputError, match=said):
+        ws.validation.reference.read_timeline(path)
+
+
+def test_a_report_says_what_to_export(tmp_path):
+    path = tmp_path / "run.nsys-rep"
+    path.write_bytes(b"\x00\x01report")
+    with pytest.raises(ws.InputError, match=r"run\.nsys-rep: .*nsys export --type sqlite"):
+        ws.validation.reference.read_timeline(path)
+
+
+def test_times_since_1970_keep_their_nanoseconds(tmp_path):
+    trace = torch_trace()
+    for event in trace["traceEvents"]:
+        event["ts"] += 1.7e15
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(trace))
+    found = ws.validation.reference.read_timeline(path)
+    assert (found["end_us"] - found["start_us"]).tolist() == pytest.approx([10, 1, 2.5], abs=1e-6)

@@ -320,7 +320,10 @@ def _table(lines: list[Line], dialects: Sequence[Dialect]) -> tuple[Dialect, lis
 def _report_of(lines: list[Line]) -> list[Line]:
     """Return the lines of the first report: to the next header, or to what nsys says of it."""
     for number, line in enumerate(lines[1:], 1):
-        if nsys.is_report(line.cells) or len(line.cells) != len(lines[0].cells):
+        # A row with too few cells is one of a damaged file, and not the end.
+        is_row = len(line.cells) > 1 and line.cells[0].isdigit()
+        is_other = len(line.cells) != len(lines[0].cells) and not is_row
+        if nsys.is_report(line.cells) or is_other:
             return lines[:number]
     return lines
 
