@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from warpstack._util import notebook
-from warpstack._util.arguments import as_path
-from warpstack._util.checked import checked
 from warpstack._util.lazy import pandas as pd
-from warpstack._util.same import same
 from warpstack.errors import InputError, shown, warn
 from warpstack.tables import checked_table, require
 from warpstack.timelines import spans
-from warpstack.timelines.trace_events import write_beside
+from warpstack.timelines.operations import Columns
+from warpstack.timelines.order import Order
+from warpstack.timelines.schedule import Schedule
 from warpstack.traces.names import plain_name, whole_name
 from warpstack.traces.trace import without_parameters
 
-if TYPE_CHECKING:
-    from warpstack.timelines.result import Timeline
-
-__all__ = ["TimelineComparison"]
+__all__ = ["Pairs", "Side", "predicted_side"]
 
 _F64 = npt.NDArray[np.float64]
 _I64 = npt.NDArray[np.int64]
@@ -43,7 +36,7 @@ _ENGINES = {"HtoD": "to_gpu", "DtoH": "to_host", "PtoP": "to_host", "HtoH": "cal
 _OF_GPU = ("kernels", "to_gpu", "to_host", "on_gpu", "memset")
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """Operations of one of both time lines, a value each, in the order of their calls."""
 
     operation: list[str]
@@ -59,48 +52,38 @@ class _Side(NamedTuple):
     bytes_step: _I64  #: what the bytes are rounded to
 
 
-class TimelineComparison:
-    """A measured time line beside the predicted one, made by `Timeline.compare`, which explains both.
+class Pairs:
+    """Predicted and measured operations, and which measured one is which predicted one.
 
     Attributes
     ----------
-    timeline
-        The predicted time line.
-    iterations
-        How often the measured one holds the program.
-    iteration
-        Which of these is compared, from 1; None: the mean of all.
+    ours, theirs
+        Operations of both sides.
+    pair_of, run_of
+        Of each measured operation: its predicted partner (-1: none), and its iteration from 0.
     counts
-        How many operations there are: ``pairs`` (predicted ones with a measured one), ``only_predicted``,
-        ``only_measured`` (both have rows with NaN), ``outside`` (measured ones before or after the part
-        that is compared, or in other iterations: they have no rows).
+        See `warpstack.timelines.TimelineComparison`.
     """
 
-    @checked
     def __init__(
         self,
-        timeline: Timeline,
+        ours: Side,
         measured: pd.DataFrame,
-        *,
-        iterations: int = 1,
-        iteration: int | None = None,
-        between_us: tuple[float, float] | None = None,
+        iterations: int,
+        iteration: int | None,
+        between_us: tuple[float, float] | None,
     ) -> None:
         _check(iterations, iteration)
-        self.timeline = timeline
-        self.iterations = iterations
-        self.iteration = iteration
         theirs, outside = _measured(measured, between_us)
         if iterations > len(theirs.name):
             raise InputError(
                 f"iterations = {iterations}: there are {len(theirs.name)} measured operations; say how "
                 "often the profile holds the program"
             )
-        ours = _predicted(timeline)
         places = _places(ours, theirs)
         if iterations == 1:
             _warn_of_repeats(places)
-        pair_of, run_of = _runs(ours, theirs, places, iterations)
+        pair_of, run_of = _runs(theirs, places, iterations)
         if iteration is not None:
             kept = run_of == iteration - 1
             if not kept.any():
@@ -110,8 +93,10 @@ class TimelineComparison:
                 )
             outside += int((~kept).sum())
             theirs, pair_of, run_of = _part(theirs, kept), pair_of[kept], run_of[kept]
-        self._predicted, self._measured = ours, theirs
-        self._pair_of, self._run_of = pair_of, run_of
+        self.ours, self.theirs = ours, theirs
+        self.pair_of, self.run_of = pair_of, run_of
+        #: How often the program is in the measured operations.
+        self.times = 1 if iteration is not None else iterations
         matched = len(np.unique(pair_of[pair_of >= 0]))
         self.counts = {
             "pairs": matched,
@@ -120,33 +105,16 @@ class TimelineComparison:
             "outside": outside,
         }
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether both compare equal time lines with equal results."""
-        if not isinstance(other, TimelineComparison):
-            return NotImplemented
-        mine, theirs = (
-            (one.timeline, one.iterations, one.iteration, one.counts, one.table, one.totals)
-            for one in (self, other)
-        )
-        return same(mine, theirs)
-
-    def __hash__(self) -> int:
-        return hash((self.timeline, self.iterations, self.iteration, *self.counts.values()))
-
-    def __repr__(self) -> str:
-        said = ", ".join(f"{count} {name}" for name, count in self.counts.items())
-        return f"TimelineComparison({self.timeline.name!r}, {self.timeline.gpu.title!r}: {said})"
-
-    @cached_property
+    @property
     def _zeros(self) -> tuple[float, dict[int, float]]:
         """When both begin: the first predicted operation with a partner, and by run that partner.
 
         Without a pair each begins with its own first operation.
         """
-        ours, theirs = self._predicted, self._measured
-        runs = np.unique(self._run_of).tolist()
+        ours, theirs = self.ours, self.theirs
+        runs = np.unique(self.run_of).tolist()
         found: dict[int, float] = {}
-        matched = np.unique(self._pair_of[self._pair_of >= 0])
+        matched = np.unique(self.pair_of[self.pair_of >= 0])
         if not len(matched):
             first = float(theirs.start.min()) if len(theirs.start) else 0.0
             began = float(ours.start.min()) if len(ours.start) else 0.0
@@ -154,47 +122,37 @@ class TimelineComparison:
         first_row = matched[np.argmin(ours.start[matched])]
         began = float(ours.start[first_row])
         for run in runs:
-            mine = (self._run_of == run) & (self._pair_of >= 0)
-            exact = mine & (self._pair_of == first_row)
+            mine = (self.run_of == run) & (self.pair_of >= 0)
+            exact = mine & (self.pair_of == first_row)
             if exact.any():
                 found[run] = float(theirs.start[exact].min())
             elif mine.any():
                 # The run lacks it: its first pair lies as far behind as the predicted one does.
                 place = np.flatnonzero(mine)[np.argmin(theirs.start[mine])]
-                lag = float(ours.start[self._pair_of[place]]) - began
+                lag = float(ours.start[self.pair_of[place]]) - began
                 found[run] = float(theirs.start[place]) - lag
             else:
-                found[run] = float(theirs.start[self._run_of == run].min())
+                found[run] = float(theirs.start[self.run_of == run].min())
         return began, found
 
-    @cached_property
+    @property
     def table(self) -> pd.DataFrame:
-        """One row per operation, in the order of starts; what has no partner has NaN on the other side.
-
-        ``operation`` (``kernel``, ``copy``, ``memset``; ``library``, ``nccl``: calls whose kernels the trace
-        does not know, which have no partner), ``name`` (a kernel's own; with template arguments, and with
-        parameters, where only these tell kernels apart), ``direction``, ``bytes``, ``row`` (of
-        `Timeline.table`; -1: only measured), ``runs`` (measured operations that the row is the mean of),
-        ``predicted_stream``, ``measured_stream`` (-1: none; each side has numbers of its own),
-        ``predicted_us``, ``measured_us`` (how long it took), ``predicted_start_us``, ``measured_start_us``
-        (since the first operation that both have), ``error`` (of `predicted_us`, a fraction of
-        `measured_us`).
-        """
-        ours, theirs = self._predicted, self._measured
+        """See `warpstack.timelines.TimelineComparison.table`."""
+        ours, theirs = self.ours, self.theirs
         names, other_names = _told_apart(ours, theirs)
         began, zeros = self._zeros
-        start = theirs.start - np.array([zeros[run] for run in self._run_of.tolist()])
+        start = theirs.start - np.array([zeros[run] for run in self.run_of.tolist()])
         lasted = theirs.end - theirs.start
-        paired = self._pair_of >= 0
+        paired = self.pair_of >= 0
         count = len(ours.name)
-        runs = np.bincount(self._pair_of[paired], minlength=count)
+        runs = np.bincount(self.pair_of[paired], minlength=count)
 
         def mean(values: _F64) -> _F64:
-            sums = np.bincount(self._pair_of[paired], values[paired], minlength=count)
+            sums = np.bincount(self.pair_of[paired], values[paired], minlength=count)
             return np.where(runs > 0, sums / np.maximum(runs, 1), np.nan)
 
         stream = np.full(count, -1, np.int64)
-        stream[self._pair_of[paired][::-1]] = theirs.stream[paired][::-1]  # of the first run
+        stream[self.pair_of[paired][::-1]] = theirs.stream[paired][::-1]  # of the first run
         alone = ~paired
         no = np.full(int(alone.sum()), np.nan)
         both = {
@@ -216,14 +174,9 @@ class TimelineComparison:
         order = table["predicted_start_us"].fillna(table["measured_start_us"])
         return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
 
-    @cached_property
+    @property
     def by_name(self) -> pd.DataFrame:
-        """One row per kernel, direction of copies, and kind of other work, the longest measured first.
-
-        ``operation``, ``name``, ``pairs``, ``only_predicted``, ``only_measured``, ``predicted_us`` and
-        ``measured_us`` (sums over the pairs), ``ratio`` (of these), ``mean_error`` (the mean of absolute
-        errors of the pairs, a fraction).
-        """
+        """See `warpstack.timelines.TimelineComparison.by_name`."""
         table = self.table
         copies = table["operation"] == "copy"
         directions = table["direction"].where(table["direction"] != "", "other") + " copies"
@@ -252,28 +205,20 @@ class TimelineComparison:
         found = pd.DataFrame(rows, columns=columns)
         return found.sort_values("measured_us", ascending=False, kind="stable", ignore_index=True)
 
-    @cached_property
+    @property
     def totals(self) -> pd.DataFrame:
-        """Sums of both time lines, pairs or not: ``total``, ``predicted``, ``measured``, ``ratio``.
-
-        ``time_us`` (from the first start on the GPU to the last end), ``gpu_busy_us`` (some kernel, copy
-        or memset ran), ``gpu_idle_us``, ``kernels_us``, ``copies_us`` (between host and GPU),
-        ``copies_hidden_us`` (of these, while a kernel ran) and ``copies_hidden`` (their share; NaN without
-        copies). Where the mean of all iterations is compared, measured times are those of the whole part,
-        with the gaps between iterations, over the number of iterations.
-        """
-        times = 1 if self.iteration is not None else self.iterations
-        ours = _totals(self._predicted, 1)
-        theirs = _totals(self._measured, times)
+        """See `warpstack.timelines.TimelineComparison.totals`."""
+        ours = _totals(self.ours, 1)
+        theirs = _totals(self.theirs, self.times)
         rows = [(name, ours[name], theirs[name]) for name in ours]
         table = pd.DataFrame(rows, columns=["total", "predicted", "measured"])
         return table.assign(ratio=_ratio(table["predicted"], table["measured"]))
 
     @property
-    def _drawn(self) -> pd.DataFrame:
+    def drawn(self) -> pd.DataFrame:
         """Return the measured operations of one iteration, in the time of the predicted time line."""
-        run = 0 if self.iteration is None else self.iteration - 1
-        theirs = _part(self._measured, self._run_of == run)
+        run = int(self.run_of.min())
+        theirs = _part(self.theirs, self.run_of == run)
         began, zeros = self._zeros
         shift = began - zeros.get(run, 0.0)
         return pd.DataFrame(
@@ -289,29 +234,6 @@ class TimelineComparison:
             }
         )
 
-    @checked
-    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
-        """Write both time lines as one trace that ui.perfetto.dev and chrome://tracing open.
-
-        Parameters
-        ----------
-        path
-            The file; one that is there is replaced. A name that ends in ``.gz`` packs it. The names of
-            its processes begin with ``predicted`` and ``measured``. Of several iterations it has the
-            first one, or the one that is compared.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
-        line = self.timeline
-        about = {"app": line.name, "gpu": line.gpu.title, "model": line.model}
-        write_beside(as_path("path", path), line._events("predicted: "), self._drawn, about)
-
-    def _repr_html_(self) -> str:
-        return notebook.cell(repr(self), notebook.table(dict(self.by_name.items()), "by_name"))
-
 
 def _check(iterations: int, iteration: int | None) -> None:
     if not 1 <= iterations < 2**31:
@@ -322,14 +244,22 @@ def _check(iterations: int, iteration: int | None) -> None:
         )
 
 
-def _predicted(timeline: Timeline) -> _Side:
-    """Return the work of the GPU in the order of its calls; nodes of a graph follow its launch."""
-    columns, made, order = timeline._columns, timeline._schedule, timeline._order.columns
-    engines = timeline._engine_names
+def predicted_side(
+    columns: Columns, order: Order, made: Schedule, engines: Sequence[str], names: Sequence[str]
+) -> Side:
+    """Return the work of the GPU in the order of its calls; nodes of a graph follow its launch.
+
+    Parameters
+    ----------
+    columns, order, made, engines
+        Of the time line.
+    names
+        Of the kernels of the application.
+    """
     rows = [
         row
         for row, (operation, on_device) in enumerate(
-            zip(columns["operation"], order["has_device"].tolist(), strict=True)
+            zip(columns["operation"], order.columns["has_device"].tolist(), strict=True)
         )
         if on_device and operation in _SEEN
     ]
@@ -341,12 +271,12 @@ def _predicted(timeline: Timeline) -> _Side:
     rows.sort(
         key=lambda row: (launch_of[graphs[row]], starts[row]) if graphs[row] >= 0 else (row, 0.0)
     )
-    traced, names = columns["kernel"].tolist(), timeline._kernel_names
+    traced = columns["kernel"].tolist()
     whole = {name: whole_name(name) for name in set(names)}
     own = {name: plain_name(name) for name in set(names)}
     chosen = np.array(rows, np.int64)
     is_traced = [columns["operation"][row] == "kernel" and traced[row] >= 0 for row in rows]
-    return _Side(
+    return Side(
         [columns["operation"][row] for row in rows],
         [
             own[names[traced[row]]] if is_there else _name(columns, row)
@@ -372,7 +302,7 @@ def _name(columns: Mapping[str, Any], row: int) -> str:
     return plain_name(text) if columns["operation"][row] == "kernel" else str(text)
 
 
-def _measured(table: pd.DataFrame, between_us: tuple[float, float] | None) -> tuple[_Side, int]:
+def _measured(table: pd.DataFrame, between_us: tuple[float, float] | None) -> tuple[Side, int]:
     """Return what a profiler saw in the order of the calls, and how many operations are left out.
 
     A profile that does not number its calls is in the order of its starts.
@@ -415,7 +345,7 @@ def _measured(table: pd.DataFrame, between_us: tuple[float, float] | None) -> tu
     table = table.sort_values(by, kind="stable")
     operation = table["operation"].tolist()
     direction = table["direction"].tolist()
-    side = _Side(
+    side = Side(
         operation,
         [
             plain_name(name) if kind == "kernel" else name
@@ -447,19 +377,19 @@ def _engine(operation: str, direction: str) -> str:
     return _ENGINES.get(direction, "on_gpu")
 
 
-def _part(side: _Side, kept: npt.NDArray[np.bool_]) -> _Side:
-    found = {
+def _part(side: Side, kept: npt.NDArray[np.bool_]) -> Side:
+    found: dict[str, Any] = {
         name: values[kept] if isinstance(values, np.ndarray) else _chosen(values, kept)
         for name, values in side._asdict().items()
     }
-    return _Side(**found)
+    return Side(**found)
 
 
 def _chosen(values: Sequence[str], kept: npt.NDArray[np.bool_]) -> list[str]:
     return [value for value, is_kept in zip(values, kept.tolist(), strict=True) if is_kept]
 
 
-def _told_apart(ours: _Side, theirs: _Side) -> tuple[list[str], list[str]]:
+def _told_apart(ours: Side, theirs: Side) -> tuple[list[str], list[str]]:
     """Return names for people: a kernel's own where it is that of one kernel alone."""
     whole: dict[str, set[str]] = defaultdict(set)
     for side in (ours, theirs):
@@ -481,7 +411,7 @@ def _told_apart(ours: _Side, theirs: _Side) -> tuple[list[str], list[str]]:
     return first, second
 
 
-def _places(ours: _Side, theirs: _Side) -> dict[Hashable, tuple[list[int], list[int]]]:
+def _places(ours: Side, theirs: Side) -> dict[Hashable, tuple[list[int], list[int]]]:
     """Return the places of operations that can be partners, by what they are, in their order.
 
     Kernels whose name with template arguments and parameters both have are those of that name; others,
@@ -508,7 +438,7 @@ def _places(ours: _Side, theirs: _Side) -> dict[Hashable, tuple[list[int], list[
     return found
 
 
-def _sizes(ours: _Side, theirs: _Side) -> list[tuple[int, Hashable]]:
+def _sizes(ours: Side, theirs: Side) -> list[tuple[int, Hashable]]:
     """Return what copies and fills are: kind, direction and size, measured ones with ``~place``.
 
     Measured sizes can be rounded: a size is that measured one whose last digit is nearest, and of two
@@ -557,8 +487,7 @@ def _warn_of_repeats(places: Mapping[Hashable, tuple[list[int], list[int]]]) -> 
 
 
 def _runs(
-    ours: _Side,
-    theirs: _Side,
+    theirs: Side,
     places: Mapping[Hashable, tuple[list[int], list[int]]],
     iterations: int,
 ) -> tuple[_I64, _I64]:
@@ -585,7 +514,7 @@ def _runs(
     return pair_of, run_of
 
 
-def _totals(side: _Side, times: int) -> dict[str, float]:
+def _totals(side: Side, times: int) -> dict[str, float]:
     engine = np.array(side.engine, object)
     on_gpu = np.isin(engine, _OF_GPU)
 

@@ -1,4 +1,4 @@
-"""``warpstack.timeline`` and its result."""
+"""``warpstack.timeline``, its result, and that beside a measured time line."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from warpstack.models.prediction import model_list
 from warpstack.timelines import spans
 from warpstack.timelines.costs import costs_of, kernels_of
 from warpstack.timelines.critical import Step, critical_path
-from warpstack.timelines.measured import TimelineComparison
+from warpstack.timelines.measured import Pairs, predicted_side
 from warpstack.timelines.operations import Columns, operations_of
 from warpstack.timelines.order import order_of
 from warpstack.timelines.schedule import WORDS, play
-from warpstack.timelines.trace_events import timeline_events, write_timeline
+from warpstack.timelines.trace_events import timeline_events, write_beside, write_timeline
 from warpstack.timelines.what_if import WHAT_IFS, changed_order, with_times
 from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Timeline", "fields_used", "timeline"]
+__all__ = ["Timeline", "TimelineComparison", "fields_used", "timeline"]
 
 
 class Timeline:
@@ -342,6 +342,127 @@ class Timeline:
         return notebook.cell(
             f"{self.name} on {self.gpu.title}: {len(self)} operations", notebook.fields(self.totals)
         )
+
+
+class TimelineComparison:
+    """A measured time line beside the predicted one, made by `Timeline.compare`, which explains both.
+
+    Attributes
+    ----------
+    timeline
+        The predicted time line.
+    iterations
+        How often the measured one holds the program.
+    iteration
+        Which of these is compared, from 1; None: the mean of all.
+    counts
+        How many operations there are: ``pairs`` (predicted ones with a measured one), ``only_predicted``,
+        ``only_measured`` (both have rows with NaN), ``outside`` (measured ones before or after the part
+        that is compared, or in other iterations: they have no rows).
+    """
+
+    @checked
+    def __init__(
+        self,
+        timeline: Timeline,
+        measured: pd.DataFrame,
+        *,
+        iterations: int = 1,
+        iteration: int | None = None,
+        between_us: tuple[float, float] | None = None,
+    ) -> None:
+        self.timeline = timeline
+        self.iterations = iterations
+        self.iteration = iteration
+        side = predicted_side(
+            timeline._columns,
+            timeline._order,
+            timeline._schedule,
+            timeline._engine_names,
+            timeline._kernel_names,
+        )
+        self._pairs = Pairs(side, measured, iterations, iteration, between_us)
+        self.counts = self._pairs.counts
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both compare equal time lines with equal measured ones."""
+        if not isinstance(other, TimelineComparison):
+            return NotImplemented
+        mine, theirs = (
+            (one.timeline, one.iterations, one.iteration, vars(one._pairs)) for one in (self, other)
+        )
+        return same(mine, theirs)
+
+    def __hash__(self) -> int:
+        return hash((self.timeline, self.iterations, self.iteration, *self.counts.values()))
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        return f"TimelineComparison({self.timeline.name!r}, {self.timeline.gpu.title!r}: {said})"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per operation, in the order of starts; what has no partner has NaN on the other side.
+
+        ``operation`` (``kernel``, ``copy``, ``memset``; ``library``, ``nccl``: calls whose kernels the trace
+        does not know, which have no partner), ``name`` (a kernel's own; with template arguments, and with
+        parameters, where only these tell kernels apart), ``direction``, ``bytes``, ``row`` (of
+        `Timeline.table`; -1: only measured), ``runs`` (measured operations that the row is the mean of),
+        ``predicted_stream``, ``measured_stream`` (-1: none; each side has numbers of its own),
+        ``predicted_us``, ``measured_us`` (how long it took), ``predicted_start_us``, ``measured_start_us``
+        (since the first operation that both have), ``error`` (of `predicted_us`, a fraction of
+        `measured_us`).
+        """
+        return self._pairs.table
+
+    @property
+    def by_name(self) -> pd.DataFrame:
+        """One row per kernel, direction of copies, and kind of other work, the longest measured first.
+
+        ``operation``, ``name``, ``pairs``, ``only_predicted``, ``only_measured``, ``predicted_us`` and
+        ``measured_us`` (sums over the pairs), ``ratio`` (of these), ``mean_error`` (the mean of absolute
+        errors of the pairs, a fraction).
+        """
+        return self._pairs.by_name
+
+    @property
+    def totals(self) -> pd.DataFrame:
+        """Sums of both time lines, pairs or not: ``total``, ``predicted``, ``measured``, ``ratio``.
+
+        ``time_us`` (from the first start on the GPU to the last end), ``gpu_busy_us`` (some kernel, copy
+        or memset ran), ``gpu_idle_us``, ``kernels_us``, ``copies_us`` (between host and GPU),
+        ``copies_hidden_us`` (of these, while a kernel ran) and ``copies_hidden`` (their share; NaN without
+        copies). Where the mean of all iterations is compared, measured times are those of the whole part,
+        with the gaps between iterations, over the number of iterations.
+        """
+        return self._pairs.totals
+
+    @property
+    def _drawn(self) -> pd.DataFrame:
+        return self._pairs.drawn
+
+    @checked
+    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Write both time lines as one trace that ui.perfetto.dev and chrome://tracing open.
+
+        Parameters
+        ----------
+        path
+            The file; one that is there is replaced. A name that ends in ``.gz`` packs it. The names of
+            its processes begin with ``predicted`` and ``measured``. Of several iterations it has the
+            first one, or the one that is compared.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        line = self.timeline
+        about = {"app": line.name, "gpu": line.gpu.title, "model": line.model}
+        write_beside(as_path("path", path), line._events("predicted: "), self._drawn, about)
+
+    def _repr_html_(self) -> str:
+        return notebook.cell(repr(self), notebook.table(dict(self.by_name.items()), "by_name"))
 
 
 @checked

@@ -136,6 +136,8 @@ def _whole(line: Line, column: str, row: dict[str, str]) -> int:
 
 def _step(text: str, unit: str) -> int:
     """Return the bytes that the last digit of a size stands for: 1000 of 4.194 MB."""
+    if not text:
+        return 1
     digits = len(text.partition(".")[2])
     return max(1, round((scale_of_unit(unit) or 1.0) / 10.0**digits))
 
