@@ -156,7 +156,7 @@ class Given:
         self.timeline_json.write_text(
             '{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}'
         )
-        self.profile = ws.validation.reference.read_timeline(self.timeline_json)
+        self.seen = ws.validation.reference.read_timeline(self.timeline_json)
         self.yaml = folder / "g.yaml"
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")
         self.config = folder / "gpgpusim.config"
@@ -297,9 +297,9 @@ def calls(given: Given) -> dict[str, Call]:
     add(ws.Timeline.what_if, self=g.timeline, names=["pinned"])
     add(ws.Timeline.to_perfetto, self=g.timeline, path=g.folder / "program.json")
     part = {"iterations": 1, "iteration": 1, "between_us": (0.0, 9.0)}
-    add(ws.Timeline.compare, self=g.timeline, measured=g.profile, **part)
-    add(ws.timelines.TimelineComparison, timeline=g.timeline, measured=g.profile, **part)
-    compared = g.timeline.compare(g.profile)
+    add(ws.Timeline.compare, self=g.timeline, measured=g.seen, **part)
+    add(ws.timelines.TimelineComparison, timeline=g.timeline, measured=g.seen, **part)
+    compared = g.timeline.compare(g.seen)
     add(ws.timelines.TimelineComparison.to_perfetto, self=compared, path=g.folder / "both.json")
     add(ws.timing.Simulator, gpu=g.gpu, initial_l2=0.5)
     simulator = ws.timing.Simulator(g.gpu)
