@@ -25,12 +25,15 @@ def named_process(process: int, name: str, place: int | None = None) -> list[dic
     return found
 
 
-def named_thread(process: int, thread: int, name: str) -> list[dict[str, Any]]:
-    """Return the events that name a track of a process, in the order of their numbers."""
+def named_thread(process: int, thread: int, name: str, place: int) -> list[dict[str, Any]]:
+    """Return the events that name a track of a process, and give it a place among the others.
+
+    Perfetto draws track 0, and one with the number of its process, as the main thread of the process.
+    """
     where = {"pid": process, "tid": thread}
     return [
         {"ph": "M", "name": "thread_name", **where, "args": {"name": name}},
-        {"ph": "M", "name": "thread_sort_index", **where, "args": {"sort_index": thread}},
+        {"ph": "M", "name": "thread_sort_index", **where, "args": {"sort_index": place}},
     ]
 
 

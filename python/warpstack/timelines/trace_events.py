@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import itertools
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,10 @@ ENGINE_NAMES = {
     "memset": "memsets",
     "callback": "host functions",
 }
-#: Tracks of kernels at the same time are beside one another; one engine's numbers are so far apart.
+#: Tracks of kernels at the same time are beside one another; places of two engines are so far apart.
 _LANES = 1 << 10
+#: Numbers of tracks begin here, above those of the processes. Perfetto shows tracks in their order.
+_FIRST_TRACK = 101
 
 
 def timeline_events(
@@ -45,19 +49,24 @@ def timeline_events(
         *named_process(_STREAMS, "GPU: streams", 2),
         *named_process(_ENGINES, "GPU: engines", 3),
     ]
+    numbers = itertools.count(_FIRST_TRACK)
     threads = core["thread"].tolist()
-    for thread in sorted(set(threads) - {-1}):
-        events += named_thread(_HOST, thread, f"thread {thread}")
+    host_tracks = {thread: next(numbers) for thread in sorted(set(threads) - {-1})}
+    for thread, track in host_tracks.items():
+        events += named_thread(_HOST, track, f"thread {thread}", thread)
     streams, processes = columns["stream"].tolist(), columns["process"].tolist()
-    tracks: dict[tuple[int, int], int] = {}
+    keys = list(zip(processes, streams, strict=True))
+    engines, has_device = core["engine"].tolist(), core["has_device"].tolist()
+    used = sorted({key for key, there in zip(keys, has_device, strict=True) if there})
+    tracks = {key: next(numbers) for key in used}
+    for place, (key, track) in enumerate(tracks.items()):
+        events += named_thread(_STREAMS, track, _stream_name(key, len(set(processes)) > 1), place)
     open_ranges: dict[int, list[int]] = {}
-    lanes = _Lanes(events)
     starts, ends = made.start.tolist(), made.end.tolist()
     host_starts, host_ends = made.host_start.tolist(), made.host_end.tolist()
     issued = (made.host_start + core["host_call"]).tolist()
-    engines, has_device = core["engine"].tolist(), core["has_device"].tolist()
     estimated = costs.estimated.tolist()
-    slices: list[tuple[float, int]] = []
+    slices: list[tuple[float, int, str]] = []
     for row, operation in enumerate(columns["operation"]):
         name = columns["name"][row] or columns["api"][row] or operation
         thread = threads[row]
@@ -70,21 +79,16 @@ def timeline_events(
                 first = opened.pop()
                 title = columns["name"][first] or "range"
                 times = (host_starts[first], host_ends[row])
-                events.append(_slice(title, "range", _HOST, thread, times, {}))
+                events.append(_slice(title, "range", _HOST, host_tracks[thread], times, {}))
             continue
         if thread >= 0:
             call = columns["api"][row] or operation
             times = (host_starts[row], host_ends[row])
             waits = {"row": row, "waits for": int(made.host_waited_for[row])}
-            events.append(_slice(call, "call", _HOST, thread, times, waits))
+            events.append(_slice(call, "call", _HOST, host_tracks[thread], times, waits))
         if not has_device[row]:
             continue
-        key = (processes[row], streams[row])
-        if key not in tracks:
-            tracks[key] = len(tracks)
-            events += named_thread(
-                _STREAMS, tracks[key], _stream_name(key, len(set(processes)) > 1)
-            )
+        track = tracks[keys[row]]
         about: dict[str, Any] = {
             "row": row,
             "stream": streams[row],
@@ -93,50 +97,55 @@ def timeline_events(
         }
         if columns["bytes"][row]:
             about["bytes"] = int(columns["bytes"][row])
+            if ends[row] > starts[row]:
+                about["GB/s"] = about["bytes"] / (ends[row] - starts[row]) / 1e3
         if estimated[row]:
             about["estimated"] = True
         times = (starts[row], ends[row])
         title = name if operation != "copy" else f"{columns['direction'][row]} copy"
         if engines[row] == ENGINES["none"]:
-            where = {"pid": _STREAMS, "tid": tracks[key], "ts": times[0], "s": "t"}
+            where = {"pid": _STREAMS, "tid": track, "ts": _whole_ns(times[0]), "s": "t"}
             events.append({"ph": "i", "name": title, "cat": operation, **where, "args": about})
             continue
-        events.append(_slice(title, operation, _STREAMS, tracks[key], times, about))
-        slices.append((times[0], row))
+        events.append(_slice(title, operation, _STREAMS, track, times, about))
+        slices.append((times[0], row, title))
         if thread >= 0:
             arrow = {"name": "launch", "cat": "launch", "id": row}
-            at_call = {"pid": _HOST, "tid": thread, "ts": min(issued[row], host_ends[row])}
-            at_work = {"pid": _STREAMS, "tid": tracks[key], "ts": times[0]}
+            called = _whole_ns(min(issued[row], host_ends[row]))
+            at_call = {"pid": _HOST, "tid": host_tracks[thread], "ts": called}
+            at_work = {"pid": _STREAMS, "tid": track, "ts": _whole_ns(times[0])}
             events.append({"ph": "s", **arrow, **at_call})
             events.append({"ph": "f", "bp": "e", **arrow, **at_work})
-    for _, row in sorted(slices):
-        lane = lanes.of(engines[row], starts[row], ends[row])
-        operation = columns["operation"][row]
-        title = columns["name"][row] or operation
-        times = (starts[row], ends[row])
-        events.append(_slice(title, operation, _ENGINES, lane, times, {"row": row}))
+    slices.sort()
+    lanes = _Lanes()
+    places = [lanes.of(engines[row], starts[row], ends[row]) for _, row, _ in slices]
+    engine_tracks = {place: next(numbers) for place in sorted(lanes.titles)}
+    for place, track in engine_tracks.items():
+        events += named_thread(_ENGINES, track, lanes.titles[place], place)
+    for (_, row, title), place in zip(slices, places, strict=True):
+        times, track = (starts[row], ends[row]), engine_tracks[place]
+        about = {"row": row, "stream": streams[row]}
+        events.append(_slice(title, columns["operation"][row], _ENGINES, track, times, about))
     return events
 
 
 class _Lanes:
-    """Tracks of engines: of each as many as it does operations at a time."""
+    """Places of the tracks of engines: each engine has as many as it does operations at a time."""
 
-    def __init__(self, events: list[dict[str, Any]]) -> None:
-        self._events = events
+    def __init__(self) -> None:
         self._free: dict[int, list[tuple[float, int]]] = {}
+        self.titles: dict[int, str] = {}
 
     def of(self, engine: int, start: float, end: float) -> int:
-        """Return the track of an operation; those of an engine come in the order of their starts."""
+        """Return the place of an operation; those of an engine come in the order of their starts."""
         lanes = self._free.setdefault(engine, [])
         if lanes and lanes[0][0] <= start:
-            lane = heapq.heapreplace(lanes, (end, lanes[0][1]))[1]
-        else:
-            lane = engine * _LANES + len(lanes)
-            name = ENGINE_NAMES[TIMELINE_ENGINES[engine]]
-            title = f"{name} ({len(lanes) + 1})" if lanes else name
-            self._events += named_thread(_ENGINES, lane, title)
-            heapq.heappush(lanes, (end, lane))
-        return lane
+            return heapq.heapreplace(lanes, (end, lanes[0][1]))[1]
+        place = engine * _LANES + len(lanes)
+        name = ENGINE_NAMES[TIMELINE_ENGINES[engine]]
+        self.titles[place] = f"{name} ({len(lanes) + 1})" if lanes else name
+        heapq.heappush(lanes, (end, place))
+        return place
 
 
 def _stream_name(key: tuple[int, int], has_processes: bool) -> str:
@@ -153,16 +162,28 @@ def _slice(
     times: tuple[float, float],
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
+    start, end = (_whole_ns(time) for time in times)
     return {
         "ph": "X",
         "name": name,
         "cat": category,
         "pid": process,
         "tid": thread,
-        "ts": times[0],
-        "dur": times[1] - times[0],
+        "ts": start,
+        "dur": _whole_ns(end - start),
         "args": dict(about),
     }
+
+
+def _whole_ns(time_us: float) -> float:
+    """Return a time as whole nanoseconds, in us.
+
+    Perfetto cuts times off there, each for itself: of two operations that follow one another the first
+    could then end after the start of the second, which would not be shown.
+    """
+    nanoseconds = round(time_us * 1e3)
+    found = nanoseconds / 1e3
+    return found if int(found * 1e3) == nanoseconds else math.nextafter(found, math.inf)
 
 
 def write_timeline(
