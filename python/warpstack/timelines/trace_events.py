@@ -18,7 +18,8 @@ from warpstack.timelines.schedule import WORDS, Schedule
 
 __all__ = ["ENGINE_NAMES", "timeline_events", "write_timeline"]
 
-_HOST, _STREAMS, _ENGINES = 1, 2, 3
+#: One process has all tracks: Perfetto orders several by how much is in each.
+_PROCESS = 1
 #: Engines as people call them.
 ENGINE_NAMES = {
     "kernels": "kernels",
@@ -30,43 +31,40 @@ ENGINE_NAMES = {
 }
 #: Tracks of kernels at the same time are beside one another; places of two engines are so far apart.
 _LANES = 1 << 10
-#: Numbers of tracks begin here, above those of the processes. Perfetto shows tracks in their order.
+#: Numbers of tracks begin here, above that of the process. Perfetto shows tracks in their order.
 _FIRST_TRACK = 101
 
 
 def timeline_events(
-    columns: Columns, order: Order, schedule: Schedule, costs: Costs
+    columns: Columns, order: Order, schedule: Schedule, costs: Costs, title: str
 ) -> list[dict[str, Any]]:
     """Return the events of a time line: names of tracks, calls, work, and arrows from call to work.
 
-    A process is the host, whose tracks are its threads; one has a track for each stream, and one a track
-    for each engine, or as many as it does operations at a time. Ranges of the program are slices of the
-    host's tracks around its calls.
+    The tracks of the process `title` are the threads of the host, the streams, and the engines; an engine has
+    as many as it does operations at a time. Ranges of the program are slices of the host's tracks around
+    its calls.
     """
     made, core = schedule, order.columns
-    events = [
-        *named_process(_HOST, "host", 1),
-        *named_process(_STREAMS, "GPU: streams", 2),
-        *named_process(_ENGINES, "GPU: engines", 3),
-    ]
+    events = named_process(_PROCESS, title)
     numbers = itertools.count(_FIRST_TRACK)
     threads = core["thread"].tolist()
     host_tracks = {thread: next(numbers) for thread in sorted(set(threads) - {-1})}
     for thread, track in host_tracks.items():
-        events += named_thread(_HOST, track, f"thread {thread}", thread)
+        events += named_thread(_PROCESS, track, f"host thread {thread}")
     streams, processes = columns["stream"].tolist(), columns["process"].tolist()
     keys = list(zip(processes, streams, strict=True))
     engines, has_device = core["engine"].tolist(), core["has_device"].tolist()
     used = sorted({key for key, there in zip(keys, has_device, strict=True) if there})
     tracks = {key: next(numbers) for key in used}
-    for place, (key, track) in enumerate(tracks.items()):
-        events += named_thread(_STREAMS, track, _stream_name(key, len(set(processes)) > 1), place)
+    for key, track in tracks.items():
+        events += named_thread(_PROCESS, track, _stream_name(key, len(set(processes)) > 1))
     open_ranges: dict[int, list[int]] = {}
     starts, ends = made.start.tolist(), made.end.tolist()
     host_starts, host_ends = made.host_start.tolist(), made.host_end.tolist()
     issued = (made.host_start + core["host_call"]).tolist()
     estimated = costs.estimated.tolist()
     slices: list[tuple[float, int, str]] = []
+    work: list[dict[str, Any]] = []
     for row, operation in enumerate(columns["operation"]):
         name = columns["name"][row] or columns["api"][row] or operation
         thread = threads[row]
@@ -77,15 +75,15 @@ def timeline_events(
             opened = open_ranges.get(thread)
             if opened:
                 first = opened.pop()
-                title = columns["name"][first] or "range"
+                range_name = columns["name"][first] or "range"
                 times = (host_starts[first], host_ends[row])
-                events.append(_slice(title, "range", _HOST, host_tracks[thread], times, {}))
+                events.append(_slice(range_name, "range", host_tracks[thread], times, {}))
             continue
         if thread >= 0:
             call = columns["api"][row] or operation
             times = (host_starts[row], host_ends[row])
             waits = {"row": row, "waits for": int(made.host_waited_for[row])}
-            events.append(_slice(call, "call", _HOST, host_tracks[thread], times, waits))
+            events.append(_slice(call, "call", host_tracks[thread], times, waits))
         if not has_device[row]:
             continue
         track = tracks[keys[row]]
@@ -102,30 +100,33 @@ def timeline_events(
         if estimated[row]:
             about["estimated"] = True
         times = (starts[row], ends[row])
-        title = name if operation != "copy" else f"{columns['direction'][row]} copy"
+        if operation == "copy":
+            name = f"{columns['direction'][row]} copy"
         if engines[row] == ENGINES["none"]:
-            where = {"pid": _STREAMS, "tid": track, "ts": _whole_ns(times[0]), "s": "t"}
-            events.append({"ph": "i", "name": title, "cat": operation, **where, "args": about})
+            where = {"pid": _PROCESS, "tid": track, "ts": _whole_ns(times[0]), "s": "t"}
+            work.append({"ph": "i", "name": name, "cat": operation, **where, "args": about})
             continue
-        events.append(_slice(title, operation, _STREAMS, track, times, about))
-        slices.append((times[0], row, title))
+        work.append(_slice(name, operation, track, times, about))
+        slices.append((times[0], row, name))
         if thread >= 0:
             arrow = {"name": "launch", "cat": "launch", "id": row}
             called = _whole_ns(min(issued[row], host_ends[row]))
-            at_call = {"pid": _HOST, "tid": host_tracks[thread], "ts": called}
-            at_work = {"pid": _STREAMS, "tid": track, "ts": _whole_ns(times[0])}
+            at_call = {"pid": _PROCESS, "tid": host_tracks[thread], "ts": called}
+            at_work = {"pid": _PROCESS, "tid": track, "ts": _whole_ns(times[0])}
             events.append({"ph": "s", **arrow, **at_call})
             events.append({"ph": "f", "bp": "e", **arrow, **at_work})
+    # What takes no time comes before what starts then: in a viewer it would lie within.
+    events += sorted(work, key=lambda event: (event["ts"], event.get("dur", 0)))
     slices.sort()
     lanes = _Lanes()
     places = [lanes.of(engines[row], starts[row], ends[row]) for _, row, _ in slices]
     engine_tracks = {place: next(numbers) for place in sorted(lanes.titles)}
     for place, track in engine_tracks.items():
-        events += named_thread(_ENGINES, track, lanes.titles[place], place)
-    for (_, row, title), place in zip(slices, places, strict=True):
+        events += named_thread(_PROCESS, track, f"engine: {lanes.titles[place]}")
+    for (_, row, name), place in zip(slices, places, strict=True):
         times, track = (starts[row], ends[row]), engine_tracks[place]
         about = {"row": row, "stream": streams[row]}
-        events.append(_slice(title, columns["operation"][row], _ENGINES, track, times, about))
+        events.append(_slice(name, columns["operation"][row], track, times, about))
     return events
 
 
@@ -157,7 +158,6 @@ def _stream_name(key: tuple[int, int], has_processes: bool) -> str:
 def _slice(
     name: str,
     category: str,
-    process: int,
     thread: int,
     times: tuple[float, float],
     about: Mapping[str, Any],
@@ -167,7 +167,7 @@ def _slice(
         "ph": "X",
         "name": name,
         "cat": category,
-        "pid": process,
+        "pid": _PROCESS,
         "tid": thread,
         "ts": start,
         "dur": _whole_ns(end - start),
@@ -195,4 +195,5 @@ def write_timeline(
     about: Mapping[str, str],
 ) -> None:
     """Write a time line; see `Timeline.to_perfetto`."""
-    write_events(path, timeline_events(columns, order, schedule, costs), about)
+    title = f"{about['app']} on {about['gpu']}"
+    write_events(path, timeline_events(columns, order, schedule, costs, title), about)

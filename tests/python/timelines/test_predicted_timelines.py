@@ -229,8 +229,8 @@ class TestPerfetto:
         eager = GPU.replace(host_launch_us=0)
         ws.timeline(app, eager, operations=table).to_perfetto(tmp_path / "two.json")
         events = json.loads((tmp_path / "two.json").read_text())["traceEvents"]
-        names = [e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 3]
-        assert names == ["kernels", "kernels (2)"]
+        names = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
+        assert names[-2:] == ["engine: kernels", "engine: kernels (2)"]
 
     def test_numbers_of_tracks_are_their_own(self, document):
         # Perfetto draws tracks 0 and of their process's number as one, the main thread of the process.
@@ -238,12 +238,12 @@ class TestPerfetto:
         numbers = [event["tid"] for event in named]
         assert len(set(numbers)) == len(numbers)
         assert not set(numbers) & {0, *(event["pid"] for event in document["traceEvents"])}
-        assert [(event["pid"], event["args"]["name"]) for event in named] == [
-            (1, "thread 0"),
-            (2, "stream 1"),
-            (2, "stream 2"),
-            (3, "kernels"),
-            (3, "copies to the GPU"),
+        assert [event["args"]["name"] for event in named] == [
+            "host thread 0",
+            "stream 1",
+            "stream 2",
+            "engine: kernels",
+            "engine: copies to the GPU",
         ]
         assert numbers == sorted(numbers)
 
@@ -253,7 +253,7 @@ class TestPerfetto:
         slow = GPU.replace(host_link_gbs=7.3)
         ws.timeline(app, slow, operations=table).to_perfetto(tmp_path / "copies.json")
         events = json.loads((tmp_path / "copies.json").read_text())["traceEvents"]
-        copies = [e for e in events if e["ph"] == "X" and e["pid"] == 2]
+        copies = [e for e in events if e["ph"] == "X" and "GB/s" in e["args"]]
         assert len(copies) == 300
         cut = [(int(e["ts"] * 1e3), int(e["ts"] * 1e3) + int(e["dur"] * 1e3)) for e in copies]
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(cut))
@@ -265,11 +265,23 @@ class TestPerfetto:
     def test_an_operation_has_the_same_name_on_both_of_its_tracks(self, document):
         titles = defaultdict(set)
         for event in document["traceEvents"]:
-            if event["ph"] == "X" and event["pid"] in (2, 3):
+            if event["ph"] == "X" and event["cat"] in ("copy", "kernel"):
                 titles[event["args"]["row"]].add((event["name"], event["cat"]))
         assert sorted(titles) == [1, 2, 3]
         assert all(len(names) == 1 for names in titles.values())
         assert titles[1] == {("HtoD copy", "copy")}
+
+    def test_work_that_takes_no_time_comes_before_what_starts_then(self, app, tmp_path):
+        function = {"operation": "host_function", "stream": 1, "graph": 0}
+        launch = {"operation": "graph_launch", "stream": 1, "graph": 0}
+        later = kernel(0, 1, graph=0, after=(0,))
+        table = rows(launch, later, {**function, "after": (0,)}, WAIT)
+        ws.timeline(app, GPU, operations=table).to_perfetto(tmp_path / "graph.json")
+        events = json.loads((tmp_path / "graph.json").read_text())["traceEvents"]
+        work = [e for e in events if e.get("cat") in ("kernel", "host_function")]
+        of_stream = [e for e in work if "why" in e["args"]]
+        assert [e["cat"] for e in of_stream] == ["host_function", "kernel"]
+        assert of_stream[0]["ts"] <= of_stream[1]["ts"]
 
     def test_arrows_go_from_calls_to_their_work(self, document):
         arrows = defaultdict(list)
