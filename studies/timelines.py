@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 import pages
 import pandas as pd
-from timeline_programs.layer import layer
 
 import warpstack as ws
 from warpstack.cuda import host
@@ -249,6 +248,8 @@ def main() -> None:
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="folder with the executables")
     parser.add_argument("--traces", type=Path, help="folder of traces that are kept")
     arguments = parser.parse_args()
+    from timeline_programs.layer import layer  # loads Triton
+
     pages.check_programs(parser, arguments.folder, PAGE)
     with tempfile.TemporaryDirectory(prefix="warpstack-timelines-") as temporary:
         traces = arguments.traces or Path(temporary)
