@@ -16,17 +16,16 @@ from warpstack.errors import InputError
 __all__ = ["named_process", "named_thread", "write_events"]
 
 
-def named_process(process: int, name: str, place: int | None = None) -> list[dict[str, Any]]:
-    """Return the events that name a process, and give it a place among the others."""
-    found = [{"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}]
-    if place is not None:
-        order = {"sort_index": place}
-        found.append({"ph": "M", "name": "process_sort_index", "pid": process, "args": order})
-    return found
+def named_process(process: int, name: str) -> list[dict[str, Any]]:
+    """Return the events that name a process."""
+    return [{"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}]
 
 
 def named_thread(process: int, thread: int, name: str) -> list[dict[str, Any]]:
-    """Return the events that name a track of a process, in the order of their numbers."""
+    """Return the events that name a track of a process, in the order of their numbers.
+
+    Perfetto draws track 0, and one with the number of its process, as the main thread of the process.
+    """
     where = {"pid": process, "tid": thread}
     return [
         {"ph": "M", "name": "thread_name", **where, "args": {"name": name}},

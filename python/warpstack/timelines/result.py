@@ -130,8 +130,8 @@ class Timeline:
             for number, is_there in zip(numbers.tolist(), on_device.tolist(), strict=True)
         ]
 
-    def _events(self, prefix: str) -> list[dict[str, Any]]:
-        return timeline_events(self._columns, self._order, self._schedule, self._costs, prefix)
+    def _events(self, title: str) -> list[dict[str, Any]]:
+        return timeline_events(self._columns, self._order, self._schedule, self._costs, title)
 
     @cached_property
     def _critical(self) -> list[Step]:
@@ -459,7 +459,7 @@ class TimelineComparison:
         """
         line = self.timeline
         about = {"app": line.name, "gpu": line.gpu.title, "model": line.model}
-        write_beside(as_path("path", path), line._events("predicted: "), self._drawn, about)
+        write_beside(as_path("path", path), line._events(f"predicted on {line.gpu.title}"), self._drawn, about)
 
     def _repr_html_(self) -> str:
         return notebook.cell(repr(self), notebook.table(dict(self.by_name.items()), "by_name"))

@@ -1,6 +1,7 @@
 """`ws.timeline`: its table, totals, what-ifs, file and command, against sums by hand."""
 
 import gzip
+import itertools
 import json
 from collections import defaultdict
 
@@ -228,8 +229,59 @@ class TestPerfetto:
         eager = GPU.replace(host_launch_us=0)
         ws.timeline(app, eager, operations=table).to_perfetto(tmp_path / "two.json")
         events = json.loads((tmp_path / "two.json").read_text())["traceEvents"]
-        names = [e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 3]
-        assert names == ["kernels", "kernels (2)"]
+        names = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
+        assert names[-2:] == ["engine: kernels", "engine: kernels (2)"]
+
+    def test_numbers_of_tracks_are_their_own(self, document):
+        # Perfetto draws tracks 0 and of their process's number as one, the main thread of the process.
+        named = [e for e in document["traceEvents"] if e["name"] == "thread_name"]
+        numbers = [event["tid"] for event in named]
+        assert len(set(numbers)) == len(numbers)
+        assert not set(numbers) & {0, *(event["pid"] for event in document["traceEvents"])}
+        assert [event["args"]["name"] for event in named] == [
+            "host thread 0",
+            "stream 1",
+            "stream 2",
+            "engine: kernels",
+            "engine: copies to the GPU",
+        ]
+        assert numbers == sorted(numbers)
+
+    def test_times_are_whole_nanoseconds_when_they_are_cut_off(self, app, tmp_path):
+        # Perfetto cuts off what is below a nanosecond, and drops a slice that begins in another one.
+        table = rows(*(copy("HtoD", 1, bytes=1000 + 7 * n) for n in range(300)), WAIT)
+        slow = GPU.replace(host_link_gbs=7.3)
+        ws.timeline(app, slow, operations=table).to_perfetto(tmp_path / "copies.json")
+        events = json.loads((tmp_path / "copies.json").read_text())["traceEvents"]
+        copies = [e for e in events if e["ph"] == "X" and "GB/s" in e["args"]]
+        assert len(copies) == 300
+        cut = [(int(e["ts"] * 1e3), int(e["ts"] * 1e3) + int(e["dur"] * 1e3)) for e in copies]
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(cut))
+        for event, (start, end) in zip(copies, cut, strict=True):
+            exact = event["args"]["bytes"] / event["args"]["GB/s"]
+            assert abs(end - start - exact) <= 1
+            assert abs(event["ts"] * 1e3 - start) < 1e-3
+
+    def test_an_operation_has_the_same_name_on_both_of_its_tracks(self, document):
+        titles = defaultdict(set)
+        for event in document["traceEvents"]:
+            if event["ph"] == "X" and event["cat"] in ("copy", "kernel"):
+                titles[event["args"]["row"]].add((event["name"], event["cat"]))
+        assert sorted(titles) == [1, 2, 3]
+        assert all(len(names) == 1 for names in titles.values())
+        assert titles[1] == {("HtoD copy", "copy")}
+
+    def test_work_that_takes_no_time_comes_before_what_starts_then(self, app, tmp_path):
+        function = {"operation": "host_function", "stream": 1, "graph": 0}
+        launch = {"operation": "graph_launch", "stream": 1, "graph": 0}
+        later = kernel(0, 1, graph=0, after=(0,))
+        table = rows(launch, later, {**function, "after": (0,)}, WAIT)
+        ws.timeline(app, GPU, operations=table).to_perfetto(tmp_path / "graph.json")
+        events = json.loads((tmp_path / "graph.json").read_text())["traceEvents"]
+        work = [e for e in events if e.get("cat") in ("kernel", "host_function")]
+        of_stream = [e for e in work if "why" in e["args"]]
+        assert [e["cat"] for e in of_stream] == ["host_function", "kernel"]
+        assert of_stream[0]["ts"] <= of_stream[1]["ts"]
 
     def test_arrows_go_from_calls_to_their_work(self, document):
         arrows = defaultdict(list)

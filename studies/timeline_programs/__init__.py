@@ -1,0 +1,1 @@
+"""What the study of time lines runs and compares: published times, cards, a layer in Triton."""
