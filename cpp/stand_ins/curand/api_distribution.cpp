@@ -7,7 +7,7 @@
 
 #include "stand_ins/curand/context.h"
 #include "stand_ins/curand/distributions.h"
-#include "stand_ins/curand/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::curand;
 
