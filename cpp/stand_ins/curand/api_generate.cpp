@@ -30,8 +30,9 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
   Generator& generator = generator_of(context);
   std::vector<T> numbers(count);
   make(numbers.data(), generator);
-  require_success(
-      warpstack_cudart_write("cuRAND", target, numbers.data(), count * sizeof(T), context.stream));
+  const std::size_t bytes = count * sizeof(T);
+  require_success(warpstack_cudart_write("cuRAND", target, numbers.data(), bytes, bytes,
+                                         context.stream));
 }
 
 template <typename T>

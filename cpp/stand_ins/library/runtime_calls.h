@@ -37,10 +37,15 @@ void warpstack_cudart_note(const char* message);
 /// Reports an error that makes results or traces incomplete; `warpstack trace` repeats it at the
 /// end.
 void warpstack_cudart_report(const char* message);
-/// Copies `bytes` of the host to memory that kernels can write, in place of the kernels of a
-/// library of NVIDIA's. A capturing stream is refused.
+/// The two copy `bytes` of memory that kernels can use to the host, and back, in place of the
+/// kernels of a library of NVIDIA's. A capturing stream is refused. `moved` are the bytes that these
+/// kernels read and write, by which timelines estimate their time; 0: another call says it.
+warpstack::cudart::Error warpstack_cudart_read(const char* library, void* target,
+                                               const void* source, std::size_t bytes,
+                                               warpstack::cudart::StreamHandle stream);
 warpstack::cudart::Error warpstack_cudart_write(const char* library, void* target,
                                                 const void* source, std::size_t bytes,
+                                                std::size_t moved,
                                                 warpstack::cudart::StreamHandle stream);
 /// Between the two, the thread does what a GPU would: that is no time of the host. The second takes
 /// what the first returns; `library` has to stay.
