@@ -31,8 +31,8 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
   std::vector<T> numbers(count);
   make(numbers.data(), generator);
   const std::size_t bytes = count * sizeof(T);
-  require_success(warpstack_cudart_write("cuRAND", target, numbers.data(), bytes, bytes,
-                                         context.stream));
+  require_success(
+      warpstack_cudart_write("cuRAND", target, numbers.data(), bytes, bytes, context.stream));
 }
 
 template <typename T>

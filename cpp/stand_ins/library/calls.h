@@ -14,8 +14,9 @@
 /// Library, what differs:
 ///
 ///     using Status = ...;                                        // success is 0
-///     static constexpr Status allocation_failed, internal_error;  // of exceptions that are no Failure
-///     static Context& context_of(Handle handle);                 // throws Failure without one
+///     static constexpr Status allocation_failed, internal_error;  // of exceptions that are no
+///     Failure static Context& context_of(Handle handle);                 // throws Failure without
+///     one
 namespace warpstack::library {
 
 /// Makes a function return a status other than success.
@@ -105,10 +106,10 @@ struct Call {
 /// Makes a function report that the stand-in lacks it. `title` is the library's own name.
 template <typename Status>
 [[noreturn]] void refuse(Status status, const std::string& title) {
-  throw Failure<Status>(status,
-                        "not supported by warpstack's stand-in for " + title +
-                            " (see docs/how-to/host-programs.md)",
-                        true);
+  throw Failure<Status>(
+      status,
+      "not supported by warpstack's stand-in for " + title + " (see docs/how-to/host-programs.md)",
+      true);
 }
 
 /// While it exists, the thread computes in place of a GPU.
