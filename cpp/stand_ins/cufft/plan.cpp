@@ -72,13 +72,9 @@ Layout layout_of(const char* side, const Request& request, const long long* embe
 int abi_version() { return version; }
 
 Handle add_context() {
-  Handle handle = 1;
-  for (const auto& [used, context] : contexts()) {
-    if (used != handle) break;
-    ++handle;
-  }
-  contexts()[handle];
-  return handle;
+  static Handle last = 0;
+  contexts()[++last];
+  return last;
 }
 
 void remove_context(Handle handle) { contexts().erase(handle); }

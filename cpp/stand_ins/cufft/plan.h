@@ -59,6 +59,7 @@ struct Context {
 /// Major version of the libcufft that the program was linked with: 10, 11 or 12.
 int abi_version();
 
+/// A new handle, which no plan before has had: what was destroyed is known as such.
 Handle add_context();
 void remove_context(Handle handle);
 
