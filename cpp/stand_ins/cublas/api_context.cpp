@@ -3,7 +3,7 @@
 #include <array>
 
 #include "stand_ins/cublas/context.h"
-#include "stand_ins/cublas/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::cublas;
 using warpstack::cudart::StreamHandle;
@@ -68,7 +68,7 @@ CUBLAS_EXPORT Status cublasCreate_v2(Context** handle) {
       throw Failure(Status::not_initialized,
                     std::string("the device has failed before: ") + cudaGetErrorName(error));
     }
-    *handle = add_context();
+    *handle = Handles::add();
     (*handle)->scratch = scratch;
   });
 }
@@ -76,13 +76,13 @@ CUBLAS_EXPORT Status cublasCreate_v2(Context** handle) {
 CUBLAS_EXPORT Status cublasDestroy_v2(Context* handle) {
   return call(__func__, handle, [&](Context& context) {
     cudaFree(context.scratch);
-    remove_context(handle);
+    Handles::remove(handle);
   });
 }
 
 CUBLAS_EXPORT Status cublasGetVersion_v2(Context* handle, int* version) {
   return call(__func__, [&] {
-    if (handle != nullptr) context_of(handle);
+    if (handle != nullptr) Library::context_of(handle);
     require(version != nullptr, "nowhere to put the version");
     *version = static_cast<int>(version_number());
   });
@@ -222,12 +222,12 @@ CUBLAS_EXPORT Status cublasGetLoggerCallback(LogCallback* callback) {
 CUBLAS_EXPORT Status cublasLtCreate(Context** handle) {
   return call(__func__, [&] {
     require(handle != nullptr, "nowhere to put the handle");
-    *handle = add_context();
+    *handle = Handles::add();
   });
 }
 
 CUBLAS_EXPORT Status cublasLtDestroy(Context* handle) {
-  return call(__func__, handle, [&](Context&) { remove_context(handle); });
+  return call(__func__, handle, [&](Context&) { Handles::remove(handle); });
 }
 
 CUBLAS_EXPORT std::size_t cublasLtGetVersion() { return version_number(); }

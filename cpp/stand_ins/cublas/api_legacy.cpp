@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "stand_ins/cublas/context.h"
-#include "stand_ins/cublas/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::cublas;
 using warpstack::cudart::StreamHandle;

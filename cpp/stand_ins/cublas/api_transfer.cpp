@@ -1,7 +1,7 @@
 // Copies of vectors and matrices between host and device.
 
 #include "stand_ins/cublas/context.h"
-#include "stand_ins/cublas/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::cublas;
 using warpstack::cudart::MemcpyKind;

@@ -8,12 +8,7 @@ using namespace warpstack::cublas;
 namespace {
 
 Status unsupported(const char* function) {
-  return call(function, [] {
-    throw Failure(
-        Status::not_supported,
-        "not supported by warpstack's stand-in for cuBLAS (see docs/how-to/host-programs.md)",
-        true);
-  });
+  return call(function, [] { warpstack::library::refuse(Status::not_supported, "cuBLAS"); });
 }
 
 }  // namespace

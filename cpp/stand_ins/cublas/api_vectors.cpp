@@ -4,7 +4,7 @@
 
 #include "stand_ins/cublas/context.h"
 #include "stand_ins/cublas/kernels.h"
-#include "stand_ins/cublas/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::cublas;
 using warpstack::cudart::MemcpyKind;

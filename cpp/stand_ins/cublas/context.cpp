@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
-#include <set>
-#include <string_view>
 
-#include "stand_ins/cublas/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 namespace warpstack::cublas {
 namespace {
@@ -43,11 +40,6 @@ void check_mode(const Context& context, const void* pointer, const char* name) {
   }
 }
 
-std::set<Context*>& contexts() {
-  static auto* const all = new std::set<Context*>;  // programs may call at their exit
-  return *all;
-}
-
 float float_of(Half half) {
   const int exponent = half.bits >> 10 & 31;
   const int fraction = half.bits & 1023;
@@ -65,49 +57,14 @@ float float_of(Half half) {
 
 int abi_version() { return version; }
 
-std::recursive_mutex& mutex() {
-  static auto* const lock = new std::recursive_mutex;
-  return *lock;
-}
-
-Context* add_context() { return *contexts().insert(new Context).first; }
-
-void remove_context(Context* context) {
-  contexts().erase(context);
-  delete context;
-}
-
-Context& context_of(Context* handle) {
-  if (contexts().count(handle) == 0) {
+Context& Library::context_of(Context* handle) {
+  if (!Handles::has(handle)) {
     throw Failure(Status::not_initialized,
                   handle == nullptr
                       ? "the handle is null: cublasCreate makes one (cublasInit, without handles)"
                       : "cublasCreate has made no such handle");
   }
   return *handle;
-}
-
-Status note(const char* function, const std::exception& error) {
-  // Programs use the function's name without the header's suffix.
-  std::string_view name = function;
-  if (name.ends_with("_v2")) name.remove_suffix(3);
-  const std::string what = std::string(name) + ": " + error.what();
-  if (const auto* failure = dynamic_cast<const Failure*>(&error)) {
-    if (failure->incomplete()) {
-      warpstack_cudart_report(what.c_str());
-    } else if (*error.what() != '\0') {
-      warpstack_cudart_note(what.c_str());
-    }
-    return failure->status();
-  }
-  warpstack_cudart_note(what.c_str());
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? Status::alloc_failed
-                                                                : Status::internal_error;
-}
-
-void require_success(cudart::Error error, Status otherwise) {
-  if (error == cudart::Error::success) return;
-  throw Failure(error == cudart::Error::memory_allocation ? Status::alloc_failed : otherwise, "");
 }
 
 template <typename T>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stand_ins/cublas/context.h"
-#include "stand_ins/cublas/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 extern "C" {
 extern const char warpstack_gemm_bf16_ptx[];

@@ -10,6 +10,17 @@
 #include "stand_ins/state/runtime.h"
 #include "stand_ins/state/spool.h"
 
+namespace {
+
+void check_not_captured(warpstack::cudart::Runtime& runtime,
+                        warpstack::cudart::StreamHandle stream) {
+  if (warpstack::cudart::capture_of(runtime, stream) == nullptr) return;
+  throw warpstack::cudart::Failure(warpstack::cudart::Error::capture_unsupported,
+                                   "warpstack's stand-in cannot be captured in a graph", true);
+}
+
+}  // namespace
+
 CUDART_EXPORT void warpstack_cudart_note(const char* message) {
   warpstack::cudart::say("note", message);
 }
@@ -27,16 +38,24 @@ CUDART_EXPORT void warpstack_cudart_end_work(void* work) {
       static_cast<warpstack::cudart::ApiCall*>(work));
 }
 
-CUDART_EXPORT warpstack::cudart::Error warpstack_cudart_write(
+CUDART_EXPORT warpstack::cudart::Error warpstack_cudart_read(
     const char* library, void* target, const void* source, std::size_t bytes,
     warpstack::cudart::StreamHandle stream) {
-  namespace cudart = warpstack::cudart;
-  return cudart::call(library, [&](cudart::Runtime& runtime) {
-    if (cudart::capture_of(runtime, stream) != nullptr) {
-      throw cudart::Failure(cudart::Error::capture_unsupported,
-                            "warpstack's stand-in cannot be captured in a graph", true);
-    }
-    cudart::write_for_library(runtime, library, target, source, bytes);
-    cudart::record_library(runtime, library, stream, bytes);
+  return warpstack::cudart::call(library, [&](warpstack::cudart::Runtime& runtime) {
+    check_not_captured(runtime, stream);
+    warpstack::cudart::read_for_library(runtime, target, source, bytes);
+  });
+}
+
+CUDART_EXPORT warpstack::cudart::Error warpstack_cudart_write(
+    const char* library, void* target, const void* source, std::size_t bytes, std::size_t moved,
+    warpstack::cudart::StreamHandle stream) {
+  return warpstack::cudart::call(library, [&](warpstack::cudart::Runtime& runtime) {
+    check_not_captured(runtime, stream);
+    warpstack::cudart::write_for_library(runtime, target, source, bytes);
+    if (moved == 0) return;
+    runtime.pass_time(warpstack::cudart::call_time);
+    warpstack::cudart::note_library_call(library);
+    warpstack::cudart::record_library(runtime, library, stream, moved);
   });
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 /// What stand-ins for NVIDIA's libraries do on the host in place of kernels, which are not known
@@ -10,20 +9,13 @@ namespace warpstack::cudart {
 
 class Runtime;
 
-/// Calls of a library that would have launched kernels, and the bytes that these would have
-/// written.
-struct LibraryCalls {
-  std::uint64_t calls = 0;
-  std::uint64_t bytes_written = 0;
-};
+/// Says of a library ("cuRAND"), once, that its kernels are in no trace. It is called with the
+/// runtime locked.
+void note_library_call(const std::string& library);
 
-/// Counts a call of this library ("cuRAND"), and says once that its kernels are in no trace.
-/// Returns the counts so far. It is called with the runtime locked.
-LibraryCalls note_library_call(const std::string& library, std::uint64_t bytes_written);
-
-/// Copies `bytes` of the host to memory that kernels can write, as a call of this library. Throws
-/// Failure if they cannot.
-void write_for_library(Runtime& runtime, const char* library, void* target, const void* source,
-                       std::size_t bytes);
+/// Copies `bytes` of memory that kernels can read to the host, or back. They throw Failure if
+/// kernels cannot use it.
+void read_for_library(Runtime& runtime, void* target, const void* source, std::size_t bytes);
+void write_for_library(Runtime& runtime, void* target, const void* source, std::size_t bytes);
 
 }  // namespace warpstack::cudart

@@ -7,7 +7,7 @@
 
 #include "stand_ins/curand/context.h"
 #include "stand_ins/curand/distributions.h"
-#include "stand_ins/curand/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::curand;
 
@@ -97,7 +97,8 @@ CURAND_EXPORT Status curandCreatePoissonDistribution(double mean,
       std::memcpy(&bytes[others_at], columns.others.data(), count * sizeof(std::uint32_t));
     }
     std::memcpy(bytes.data(), &image, sizeof image);
-    require_success(warpstack_cudart_write("cuRAND", place, bytes.data(), bytes.size(), 0));
+    const std::size_t size = bytes.size();
+    require_success(warpstack_cudart_write("cuRAND", place, bytes.data(), size, size, 0));
     *distribution = static_cast<DiscreteDistribution*>(place);
   });
 }

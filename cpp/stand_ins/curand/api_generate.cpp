@@ -5,25 +5,13 @@
 
 #include "stand_ins/curand/context.h"
 #include "stand_ins/curand/distributions.h"
-#include "stand_ins/curand/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::curand;
 
 namespace {
 
 constexpr double largest_poisson_mean = 400000;
-
-/// While it exists, the thread makes numbers in place of a GPU.
-class WorkOfTheGpu {
- public:
-  WorkOfTheGpu() : work_(warpstack_cudart_begin_work("cuRAND")) {}
-  ~WorkOfTheGpu() { warpstack_cudart_end_work(work_); }
-  WorkOfTheGpu(const WorkOfTheGpu&) = delete;
-  WorkOfTheGpu& operator=(const WorkOfTheGpu&) = delete;
-
- private:
-  void* work_;
-};
 
 /// Hands `count` numbers, which make(out, generator) makes, to the program.
 template <typename T, typename Make>
@@ -38,12 +26,13 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
     make(target, generator_of(context));
     return;
   }
-  const WorkOfTheGpu work;
+  const warpstack::library::WorkOfTheGpu work("cuRAND");
   Generator& generator = generator_of(context);
   std::vector<T> numbers(count);
   make(numbers.data(), generator);
+  const std::size_t bytes = count * sizeof(T);
   require_success(
-      warpstack_cudart_write("cuRAND", target, numbers.data(), count * sizeof(T), context.stream));
+      warpstack_cudart_write("cuRAND", target, numbers.data(), bytes, bytes, context.stream));
 }
 
 template <typename T>

@@ -4,7 +4,7 @@
 
 #include "stand_ins/curand/context.h"
 #include "stand_ins/curand/direction_vectors.h"
-#include "stand_ins/curand/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::curand;
 using warpstack::cudart::StreamHandle;
@@ -31,7 +31,7 @@ void create(Context** handle, int type, bool on_host) {
   Settings settings;
   settings.kind = kind_of(type);
   if (is_quasi(settings.kind)) settings.ordering = Ordering::quasi_default;
-  *handle = add_context();
+  *handle = Handles::add();
   (*handle)->settings = settings;
   (*handle)->on_host = on_host;
 }
@@ -67,7 +67,7 @@ CURAND_EXPORT Status curandCreateGeneratorHost(Context** handle, int type) {
 }
 
 CURAND_EXPORT Status curandDestroyGenerator(Context* handle) {
-  return call(__func__, handle, [&](Context&) { remove_context(handle); });
+  return call(__func__, handle, [&](Context&) { Handles::remove(handle); });
 }
 
 CURAND_EXPORT Status curandSetStream(Context* handle, StreamHandle stream) {

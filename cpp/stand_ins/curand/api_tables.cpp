@@ -2,7 +2,7 @@
 
 #include "stand_ins/curand/context.h"
 #include "stand_ins/curand/direction_vectors.h"
-#include "stand_ins/curand/runtime_calls.h"
+#include "stand_ins/library/runtime_calls.h"
 
 using namespace warpstack::curand;
 

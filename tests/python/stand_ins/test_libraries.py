@@ -76,8 +76,8 @@ def test_all_that_is_called_is_named(link, tmp_path):
 
 
 def test_the_command_refuses_before_the_program_starts(link, tmp_path, capfd):
-    program = link("refused", {"libcufft.so.11": "cufftPlan1d"})
-    with pytest.raises(ws.InputError, match=r"cuFFT \(libcufft.so.11\)"):
+    program = link("refused", {"libcutensor.so.2": "cutensorCreate"})
+    with pytest.raises(ws.InputError, match=r"cuTENSOR \(libcutensor.so.2\)"):
         ws.cuda.host.trace_program([program], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert capfd.readouterr() == ("", "")

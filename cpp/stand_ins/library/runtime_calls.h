@@ -4,7 +4,7 @@
 
 #include "stand_ins/state/abi.h"
 
-/// Functions of the stand-in for libcudart that this one calls: CUDA's, and two of its own.
+/// Functions of the stand-in for libcudart that libraries call: CUDA's, and some of its own.
 extern "C" {
 
 warpstack::cudart::Error cudaMalloc(void** pointer, std::size_t bytes);
@@ -12,9 +12,6 @@ warpstack::cudart::Error cudaFree(void* pointer);
 warpstack::cudart::Error cudaMemset(void* pointer, int value, std::size_t bytes);
 warpstack::cudart::Error cudaMemcpy(void* target, const void* source, std::size_t bytes,
                                     warpstack::cudart::MemcpyKind kind);
-warpstack::cudart::Error cudaStreamIsCapturing(warpstack::cudart::StreamHandle stream, int* status);
-warpstack::cudart::Error cudaStreamSynchronize(warpstack::cudart::StreamHandle stream);
-const char* cudaGetErrorName(warpstack::cudart::Error error);
 warpstack::cudart::Error cudaMemcpy2DAsync(void* target, std::size_t target_pitch,
                                            const void* source, std::size_t source_pitch,
                                            std::size_t width, std::size_t height,
@@ -22,6 +19,9 @@ warpstack::cudart::Error cudaMemcpy2DAsync(void* target, std::size_t target_pitc
                                            warpstack::cudart::StreamHandle stream);
 warpstack::cudart::Error cudaPointerGetAttributes(warpstack::cudart::PointerAttributes* attributes,
                                                   const void* pointer);
+warpstack::cudart::Error cudaStreamIsCapturing(warpstack::cudart::StreamHandle stream, int* status);
+warpstack::cudart::Error cudaStreamSynchronize(warpstack::cudart::StreamHandle stream);
+const char* cudaGetErrorName(warpstack::cudart::Error error);
 warpstack::cudart::Error cudaLaunchKernel(const void* stub, warpstack::cudart::Dim3 grid,
                                           warpstack::cudart::Dim3 block, void** arguments,
                                           std::size_t shared_bytes,
@@ -37,4 +37,18 @@ void warpstack_cudart_note(const char* message);
 /// Reports an error that makes results or traces incomplete; `warpstack trace` repeats it at the
 /// end.
 void warpstack_cudart_report(const char* message);
+/// The two copy `bytes` of memory that kernels can use to the host, and back, in place of the
+/// kernels of a library of NVIDIA's. A capturing stream is refused. `moved` are the bytes that these
+/// kernels read and write, by which timelines estimate their time; 0: another call says it.
+warpstack::cudart::Error warpstack_cudart_read(const char* library, void* target,
+                                               const void* source, std::size_t bytes,
+                                               warpstack::cudart::StreamHandle stream);
+warpstack::cudart::Error warpstack_cudart_write(const char* library, void* target,
+                                                const void* source, std::size_t bytes,
+                                                std::size_t moved,
+                                                warpstack::cudart::StreamHandle stream);
+/// Between the two, the thread does what a GPU would: that is no time of the host. The second takes
+/// what the first returns; `library` has to stay.
+void* warpstack_cudart_begin_work(const char* library);
+void warpstack_cudart_end_work(void* work);
 }
