@@ -30,7 +30,7 @@ from warpstack.memory.caches import (
 )
 from warpstack.models import interval_simulation
 from warpstack.models.interval_simulation import IntervalSimulator, SimulatedLaunch
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace, kernels_of, nothing_launched
 
 __all__ = ["Found", "Memo", "Needs", "Pipeline", "Recent"]
 
@@ -156,7 +156,7 @@ class Pipeline:
     ) -> None:
         self.kernels = kernels_of(app) if isinstance(app, (App, KernelTrace)) else tuple(app)
         if not self.kernels:
-            raise InputError("the application has no kernels; there is nothing to predict")
+            raise nothing_launched(app, "predict")
         self.options = options
         self._memo = memo
         self._lock = threading.Lock()

@@ -88,8 +88,9 @@ def operations(
         raise InputError("operations: the time line has no operations that take time")
     unit, name = _unit(timeline.time_us)
     on_device = table[table["engine"] != ""]
+    threads = _threads(table)
     rows: list[tuple[str, tuple[str, Any] | None]] = [
-        (f"host thread {thread}", None) for thread in _threads(table)
+        (f"host thread {thread}", None) for thread in threads
     ]
     rows += [
         (ENGINE_NAMES[e], ("engine", e)) for e in ENGINE_NAMES if (on_device["engine"] == e).any()
@@ -102,7 +103,7 @@ def operations(
     end = timeline.time_us / unit
     for place, (_, which) in enumerate(rows):
         if which is None:
-            _draw_host(axes, place, table[table["thread"] == _threads(table)[place]], unit, end)
+            _draw_host(axes, place, table[table["thread"] == threads[place]], unit, end)
             continue
         column, value = which
         chosen = on_device[on_device[column] == value]

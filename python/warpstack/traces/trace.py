@@ -22,7 +22,7 @@ from warpstack.traces import operations as host_operations
 from warpstack.traces import packing  # noqa: F401  (traces pickle)
 from warpstack.traces.launches import Launches
 
-__all__ = ["App", "KernelTrace"]
+__all__ = ["App", "KernelTrace", "nothing_launched"]
 
 Dim3 = tuple[int, int, int]
 
@@ -91,7 +91,17 @@ class KernelTrace:
         return str(self._header["name"])
 
     @cached_property
-    def short_name(self) -> str:
+    def nothing_launched(app: object, what: str) -> InputError:
+    """Return the error of an application without launches, where there is nothing to do `what` with."""
+    if isinstance(app, App) and app._operations is not None:
+        return InputError(
+            f"{app.name}: the program launched no kernel, so that there is nothing to {what}; warpstack "
+            "timeline has its copies and calls"
+        )
+    return InputError(f"the application has no kernels; there is nothing to {what}")
+
+
+def short_name(self) -> str:
         """Readable function name: demangled, without arguments and namespaces."""
         return short_name(self.name)
 

@@ -564,7 +564,7 @@ def _traced(
                 progress=True,
                 machine_code=machine_code_of(arguments),
             )
-        if run.traced == 0:
+        if not run.is_saved:
             name = printable(source or command[0])
             raise ws.InputError(f"{name}: none of its launches ended well")
         if run.problem():
