@@ -137,6 +137,7 @@ void OperationLog::begin_process() {
   constexpr std::uint64_t low = 0xffffffff;
   process_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(pid_) << 32 | (now & low));
   next_row_ = next_thread_ = 0;
+  last_row = -1;
   process_of_rows = process_;
   known_.clear();
 }

@@ -18,7 +18,7 @@ from warpstack.cli.common.output import (
     print_table,
     say_text,
 )
-from warpstack.cli.common.outputs import add_overwrite, output_file
+from warpstack.cli.common.outputs import add_overwrite, check_trace_events, output_file
 from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stacks import print_details, print_stacks
 from warpstack.cli.common.stage_options import add_l2, add_profiler, add_sample_blocks
@@ -123,6 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     target = profiled(read_gpu(arguments), arguments.profiler)
     report_unused(arguments, target, simulation.fields_used(target), "the simulation")
+    check_trace_events(arguments, "timeline")
     timeline = None if arguments.timeline is None else output_file(arguments, "timeline")
     if timeline is not None:
         timeline.check()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import numpy as np
+
 import warpstack as ws
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
@@ -16,11 +18,11 @@ from warpstack.cli.common.output import (
     say_text,
     short_floats,
 )
-from warpstack.cli.common.outputs import output_file
+from warpstack.cli.common.outputs import check_trace_events, output_file
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.settings_text import options_given
 from warpstack.cli.common.stage_options import add_l2
-from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
+from warpstack.cli.common.trace_options import add_trace, launches_of, load_subject
 
 SUMMARY = "a program's time line: its calls, copies and kernels on host and GPU"
 
@@ -38,7 +40,7 @@ _OPERATIONS = Look(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser, about_l2=WARM_L2)
+    add_trace(parser, about_l2=" in --operations; all run")
     add_gpu(parser)
     parser.add_argument(
         "--model",
@@ -72,17 +74,22 @@ def run(arguments: argparse.Namespace) -> None:
     model = _model(arguments.model)
     if arguments.operations and arguments.what_if:
         raise ws.InputError("--operations and --what-if are two tables; give one of them")
+    _check_kernels(arguments)
     target = read_gpu(arguments)
     report_unused(arguments, target, result.fields_used(model), "the time line")
     picture = check_picture(arguments)
+    check_trace_events(arguments, "perfetto")
     trace = None if arguments.perfetto is None else output_file(arguments, "perfetto")
     if trace is not None:
         trace.check()
-    subject = load_subject(arguments, target)
-    found = ws.timeline(subject.app, target, model, options=options_given(arguments), progress=True)
+    # All of the program runs: without some of its launches it would be another one.
+    everything = argparse.Namespace(**{**vars(arguments), "kernels": None})
+    app = load_subject(everything, target).app
+    launches = None if arguments.kernels is None else launches_of(app, arguments.kernels)
+    found = ws.timeline(app, target, model, options=options_given(arguments), progress=True)
     if trace is not None:
         trace.write(found.to_perfetto)
-    _print(arguments, found)
+    _print(arguments, found, launches)
     if picture is not None:
         figure = ws.plot.operations(found, **look_options(arguments)).figure
         save_picture(figure, picture, "time line")
@@ -100,11 +107,26 @@ def _model(name: str) -> str:
     return models[0]
 
 
-def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
+def _prints_operations(arguments: argparse.Namespace) -> bool:
     for_programs = arguments.json or arguments.csv
-    if arguments.operations or (for_programs and not arguments.what_if):
+    return bool(arguments.operations or (for_programs and not arguments.what_if))
+
+
+def _check_kernels(arguments: argparse.Namespace) -> None:
+    if arguments.kernels is not None and not _prints_operations(arguments):
+        raise ws.InputError(
+            f"--kernels {arguments.kernels}: the time is that of the whole program; leave it out, or list "
+            "these launches with --operations"
+        )
+
+
+def _print(arguments: argparse.Namespace, found: ws.Timeline, launches: list[int] | None) -> None:
+    if _prints_operations(arguments):
         # The column waited_for has numbers of rows.
-        print_table(arguments, found.table.rename_axis("row").reset_index(), _OPERATIONS)
+        table = found.table.rename_axis("row").reset_index()
+        if launches is not None:
+            table = table[np.isin(found._columns["kernel"], launches)]
+        print_table(arguments, table, _OPERATIONS)
         return
     if arguments.what_if:
         table = found.what_if()

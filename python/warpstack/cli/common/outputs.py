@@ -8,8 +8,9 @@ from pathlib import Path
 
 from warpstack._util.arguments import as_path
 from warpstack._util.output_file import OutputFile, existing, is_marked
+from warpstack.errors import InputError
 
-__all__ = ["add_overwrite", "check_trace_folder", "inputs_of", "output_file"]
+__all__ = ["add_overwrite", "check_trace_events", "check_trace_folder", "inputs_of", "output_file"]
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +63,15 @@ def output_file(
     target = as_path(label, getattr(arguments, name) if path is None else path)
     given = (*inputs_of(arguments, name), *inputs)
     return OutputFile(target, label, arguments.overwrite, given, is_ours)
+
+
+def check_trace_events(arguments: argparse.Namespace, name: str) -> None:
+    """Refuse a file of the Trace Event Format whose name says something else."""
+    path = getattr(arguments, name)
+    if path is not None and not path.endswith((".json", ".json.gz")):
+        raise InputError(
+            f"--{name} {path}: the file is JSON; give it a name that ends in .json or .json.gz"
+        )
 
 
 def check_trace_folder(arguments: argparse.Namespace, kind: str = "parquet") -> None:

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -170,6 +171,7 @@ TEST_F(OperationLogTest, NumbersThreadsAndProcesses) {
   std::map<std::int64_t, std::map<std::int64_t, int>> counts;
   std::map<std::int64_t, std::int64_t> next;
   for (const LogRow& row : rows()) {
+    if (row.kind == LogRow::begin) continue;
     ++counts[row.process][row.thread];
     EXPECT_EQ(row.number, next[row.process]++);  // in the order of the file
   }
@@ -181,6 +183,81 @@ TEST_F(OperationLogTest, NumbersThreadsAndProcesses) {
     for (const auto& [thread, count] : of_threads) EXPECT_EQ(count, 500) << thread;
   }
   EXPECT_EQ(threads, 4);
+}
+
+TEST_F(OperationLogTest, SaysAfterWhichRowThreadsAndProcessesBegin) {
+  OperationLog log(folder_, true);
+  const auto work = [&log] {
+    const ApiCall call("work");
+    log.add(allocation(1));
+    log.add(allocation(2));
+  };
+  work();
+  std::thread(work).join();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    std::thread(work).join();
+    std::_Exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const auto found = rows();
+  const std::int64_t parent = found.front().process;
+  std::vector<std::array<std::int64_t, 3>> begins;  // the row, and what it begins after
+  for (const LogRow& row : found) {
+    if (row.kind != LogRow::begin) continue;
+    begins.push_back({row.number, row.parent == static_cast<std::uint64_t>(parent) ? 1 : 0,
+                      static_cast<std::int64_t>(row.bytes)});
+  }
+  // The first thread's second row; in the child the last row of the thread that forked, then its own.
+  const std::vector<std::array<std::int64_t, 3>> expected{{2, 1, 1}, {0, 1, 1}, {2, 0, 1}};
+  EXPECT_EQ(begins, expected);
+}
+
+TEST_F(OperationLogTest, LeavesOutWaitsForThreadsThatAreInCalls) {
+  using std::chrono::milliseconds;
+  OperationLog log(folder_, true);
+  const auto call = [&log](milliseconds within) {
+    const ApiCall call("work");
+    std::this_thread::sleep_for(within);
+    log.add(allocation(1));
+  };
+  call(milliseconds(0));
+  std::thread(call, milliseconds(200)).join();
+  call(milliseconds(0));  // it waited in the join
+  std::thread apart([] { std::this_thread::sleep_for(milliseconds(200)); });
+  apart.join();
+  call(milliseconds(0));  // for a thread that was in no call
+  std::thread busy(call, milliseconds(200));
+  const auto computes = std::chrono::steady_clock::now() + milliseconds(100);
+  while (std::chrono::steady_clock::now() < computes) {
+  }
+  busy.join();
+  call(milliseconds(0));  // it computed at the same time
+  std::vector<std::uint64_t> of_main;
+  for (const LogRow& row : rows()) {
+    if (row.kind != LogRow::begin && row.thread == 0) of_main.push_back(row.host_ns / 1'000'000);
+  }
+  ASSERT_EQ(of_main.size(), 4U);
+  EXPECT_LT(of_main[1], 150U);
+  EXPECT_GE(of_main[2], 200U);
+  EXPECT_GE(of_main[3], 20U);  // of 100 ms: the machine has other things to do
+  EXPECT_LT(of_main[3], 190U);
+}
+
+TEST(OwnTime, IsWhatWasComputedOrPassedWithoutTheOthers) {
+  using std::chrono::nanoseconds;
+  const auto own = [](int passed, int in_calls, int computed) {
+    return own_time(nanoseconds(passed), nanoseconds(in_calls), nanoseconds(computed)).count();
+  };
+  EXPECT_EQ(own(100, 0, 10), 100);   // it slept, or read a file
+  EXPECT_EQ(own(100, 90, 0), 10);    // it waited
+  EXPECT_EQ(own(100, 90, 60), 60);   // it computed while another was in a call
+  EXPECT_EQ(own(100, 30, 60), 70);   // and slept for 10 at least
+  EXPECT_EQ(own(100, 150, 0), 0);    // clocks differ
+  EXPECT_EQ(own(100, 0, 150), 100);
+  EXPECT_EQ(own(100, 100, -50), 0);  // after a fork the processor time begins anew
 }
 
 TEST_F(OperationLogTest, WritesNothingWithoutAFolder) {
