@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from warpstack import _core
 from warpstack._util.options import Options
-from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import (

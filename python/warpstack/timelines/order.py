@@ -195,7 +195,9 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         after.add(follows)
         waits.add((row,) if waits_for_itself[row] else ())
     return Order(
-        _arrays(columns, costs, gpu, engines, (after, waits, begins), (has_device, is_called, nodes)),
+        _arrays(
+            columns, costs, gpu, engines, (after, waits, begins), (has_device, is_called, nodes)
+        ),
         np.array(kinds, np.uint8),
     )
 

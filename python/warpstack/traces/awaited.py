@@ -31,11 +31,11 @@ def awaited_us(kernel: KernelTrace, gpu: Gpu) -> float:
     if not (header["awaited_cycles"][0] or header["awaited_ns"][0]):
         return 0.0
     places = gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"]
-    units = (("awaited_cycles", gpu.clock_ghz * 1e3), ("awaited_ns", 1e3))
-    return sum(
-        max(most, total / places) / per_us
-        for (most, total), per_us in ((header[name], per_us) for name, per_us in units)
-    )
+    time = 0.0
+    for name, per_us in (("awaited_cycles", gpu.clock_ghz * 1e3), ("awaited_ns", 1e3)):
+        most, total = header[name]
+        time += max(most, total / places) / per_us
+    return time
 
 
 def warn_of_waits(kernels: Iterable[KernelTrace], gpu: Gpu) -> None:

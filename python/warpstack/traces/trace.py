@@ -17,7 +17,7 @@ from warpstack._util.arguments import as_integer, printable_text
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.trace_budget import default_budget
-from warpstack.errors import TraceWarning, not_a, warn
+from warpstack.errors import InputError, TraceWarning, not_a, warn
 from warpstack.traces import operations as host_operations
 from warpstack.traces import packing  # noqa: F401  (traces pickle)
 from warpstack.traces.launches import Launches

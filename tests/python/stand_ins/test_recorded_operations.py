@@ -218,7 +218,9 @@ def test_a_program_without_kernels(build, tmp_path, capfd):
     out = tmp_path / "out"
     assert main(["trace", "-o", str(out), "--", build(), "copies_only"]) == 0
     err = capfd.readouterr().err
-    assert f"{out}: the program launched no kernel; warpstack timeline reads what else it did" in err
+    assert (
+        f"{out}: the program launched no kernel; warpstack timeline reads what else it did" in err
+    )
     assert "4 operations: 2 copies (2.0 MiB), 1 memset" in err
     app = ws.load(out)
     assert (len(app), len(app.operations)) == (0, 4)
@@ -247,7 +249,8 @@ def test_kernels_that_wait_for_a_clock_take_as_long(run):
     kernels = line.table[line.table["operation"] == "kernel"]
     wait_us = 1_000_000 / ws.gpu("a100").clock_ghz / 1e3
     times = kernels["end_us"] - kernels["start_us"]
-    assert (times > 0.95 * wait_us).all() and (times < 1.05 * wait_us).all()
+    assert (times > 0.95 * wait_us).all()
+    assert (times < 1.05 * wait_us).all()
     # They run at the same time.
     assert line.time_us < 1.2 * wait_us
     with pytest.warns(TraceWarning, match="clock_block .* only watches a clock"):

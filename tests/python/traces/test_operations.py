@@ -29,7 +29,13 @@ ROWS = [
     {"operation": "kernel", "name": "second", "stream": 0, "kernel": 1, "graph": 0, "parent": 2},
     {"operation": "event_record", "stream": 0, "event": 3, "graph": 0, "after": (4,)},
     {"operation": "kernel", "name": "third", "stream": 0, "graph": 0, "after": (4, 5)},
-    {"operation": "range_push", "name": "a\nb \U0001f600", "thread": 1, "process": 2, "begins_after": (3,)},
+    {
+        "operation": "range_push",
+        "name": "a\nb \U0001f600",
+        "thread": 1,
+        "process": 2,
+        "begins_after": (3,),
+    },
 ]
 
 
@@ -95,7 +101,9 @@ def test_a_program_may_launch_nothing(tmp_path):
     assert as_rows(again.operations) == as_rows(app.operations)
     assert ws.timeline(again, "a100").time_us > 0
     for call in (ws.predict, ws.simulate):
-        with pytest.raises(ws.InputError, match="two: the program launched no kernel, so that there is"):
+        with pytest.raises(
+            ws.InputError, match="two: the program launched no kernel, so that there is"
+        ):
             call(again, "a100")
     with pytest.raises(ws.InputError, match="save: two has no kernels"):
         ws.save(app, tmp_path / "other", format="accelsim")

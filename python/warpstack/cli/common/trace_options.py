@@ -429,7 +429,11 @@ def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
         missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
-    return _chosen(arguments, app, earlier) if launches is None else _of(app, _places(app, launches), earlier)
+    return (
+        _chosen(arguments, app, earlier)
+        if launches is None
+        else _of(app, _places(app, launches), earlier)
+    )
 
 
 def names_kernels(text: str | None) -> bool:
