@@ -387,7 +387,8 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   fields["stream"] = header.stream;
   fields["shared_window"] = header.shared_window;
   fields["local_window"] = header.local_window;
-  fields["awaited_cycles"] = py::make_tuple(header.awaited_cycles.most, header.awaited_cycles.total);
+  fields["awaited_cycles"] =
+      py::make_tuple(header.awaited_cycles.most, header.awaited_cycles.total);
   fields["awaited_ns"] = py::make_tuple(header.awaited_ns.most, header.awaited_ns.total);
   fields["source"] = header.source;
   return fields;

@@ -69,7 +69,8 @@ std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step,
     count_awaited(execution, warp, step, awaited);
     const std::uint64_t now = execution.time();
     const std::uint64_t blocks = execution.clock == nullptr ? 1 : execution.resident->size();
-    execution.skip_time_to(now + (now - warp.clock_begin) / (clock_parts * execution.num_warps * blocks));
+    execution.skip_time_to(now +
+                           (now - warp.clock_begin) / (clock_parts * execution.num_warps * blocks));
   }
   warp.clock_last = execution.time();
   return warp.clock_last;
@@ -156,8 +157,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
     // The device's timer continues from launch to launch.
     case Special::globaltimer:
     case Special::globaltimer_lo:
-      uniform(execution.options.begin_time +
-              read_clock(execution, warp, step, warp.awaited_ns));
+      uniform(execution.options.begin_time + read_clock(execution, warp, step, warp.awaited_ns));
       break;
     case Special::globaltimer_hi:
       execution.need_turn();

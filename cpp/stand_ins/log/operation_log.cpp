@@ -94,9 +94,9 @@ ApiCall::ApiCall(const char* function) noexcept {
     const auto passed = std::chrono::duration_cast<nanoseconds>(reading.now - thread.returned);
     const nanoseconds in_calls = reading.in_calls - thread.in_calls;
     // A thread's processor time is dear to ask for.
-    const nanoseconds own =
-        in_calls.count() == 0 ? passed
-                              : own_time(passed, in_calls, processor_time() - thread.computed);
+    const nanoseconds own = in_calls.count() == 0
+                                ? passed
+                                : own_time(passed, in_calls, processor_time() - thread.computed);
     thread.host_ns += static_cast<std::uint64_t>(own.count());
   }
   if (!thread.has_called) {
@@ -162,8 +162,8 @@ std::int64_t OperationLog::add(const Operation& operation) {
   RowOfProcess begins_after;
   if (thread.number < 0 || thread.process != process_) {
     // A child of fork() goes on where the thread that called it was.
-    begins_after = thread.number < 0 ? thread.begins_after
-                                     : RowOfProcess{thread.process, thread.last};
+    begins_after =
+        thread.number < 0 ? thread.begins_after : RowOfProcess{thread.process, thread.last};
     thread.number = next_thread_++;
     thread.process = process_;
   }

@@ -102,7 +102,8 @@ struct LogThread {
 static_assert(std::is_trivially_destructible_v<LogThread>);
 LogThread& log_thread();
 
-/// How long the threads of a process have been in API functions: the time in which at least one was.
+/// How long the threads of a process have been in API functions: the time in which at least one
+/// was.
 class CallClock {
  public:
   using Clock = std::chrono::steady_clock;
@@ -126,10 +127,10 @@ class CallClock {
   std::chrono::nanoseconds before_{};
 };
 
-/// What of the time between two calls of a thread is its own. While other threads are in calls it may
-/// wait for them, on a machine on which kernels take far longer than on a GPU: of that time only
-/// what it computed counts for certain. `passed` is all of the time, `in_calls` that in which another
-/// thread was in a call, `computed` the thread's processor time.
+/// What of the time between two calls of a thread is its own. While other threads are in calls it
+/// may wait for them, on a machine on which kernels take far longer than on a GPU: of that time
+/// only what it computed counts for certain. `passed` is all of the time, `in_calls` that in which
+/// another thread was in a call, `computed` the thread's processor time.
 [[nodiscard]] std::chrono::nanoseconds own_time(std::chrono::nanoseconds passed,
                                                 std::chrono::nanoseconds in_calls,
                                                 std::chrono::nanoseconds computed);

@@ -25,9 +25,9 @@ using Dim3 = std::array<std::uint64_t, 3>;
   return cluster[0];
 }
 
-/// What warps of a launch have waited for at the clock of their SM or the device's timer, in ticks of
-/// it. They only read it, until it was late enough: a GPU takes no less, whatever its instructions
-/// take. Of a block it is the longest wait of a warp.
+/// What warps of a launch have waited for at the clock of their SM or the device's timer, in ticks
+/// of it. They only read it, until it was late enough: a GPU takes no less, whatever its
+/// instructions take. Of a block it is the longest wait of a warp.
 struct AwaitedTicks {
   std::uint64_t most = 0;   ///< of a block
   std::uint64_t total = 0;  ///< of all blocks of the grid

@@ -59,9 +59,9 @@ def tables(draw, most=24):
             "call": draw(st.integers(0, 3)),
         }
         if knows_threads:
-            earlier = st.sampled_from(range(len(rows))) if rows and kind != "stop" else st.nothing()
-            chosen = draw(st.sets(earlier, max_size=2)) if rows and draw(st.booleans()) else ()
-            common["begins_after"] = tuple(sorted(chosen))
+            earlier = range(len(rows))
+            chosen = draw(st.sets(st.sampled_from(earlier), max_size=2)) if earlier else ()
+            common["begins_after"] = tuple(sorted(chosen)) if draw(st.booleans()) else ()
         if kind == "stop":
             break
         if kind == "graph":

@@ -210,7 +210,8 @@ TEST_F(OperationLogTest, SaysAfterWhichRowThreadsAndProcessesBegin) {
     begins.push_back({row.number, row.parent == static_cast<std::uint64_t>(parent) ? 1 : 0,
                       static_cast<std::int64_t>(row.bytes)});
   }
-  // The first thread's second row; in the child the last row of the thread that forked, then its own.
+  // The first thread's second row; in the child the last row of the thread that forked, then its
+  // own.
   const std::vector<std::array<std::int64_t, 3>> expected{{2, 1, 1}, {0, 1, 1}, {2, 0, 1}};
   EXPECT_EQ(begins, expected);
 }
@@ -251,11 +252,11 @@ TEST(OwnTime, IsWhatWasComputedOrPassedWithoutTheOthers) {
   const auto own = [](int passed, int in_calls, int computed) {
     return own_time(nanoseconds(passed), nanoseconds(in_calls), nanoseconds(computed)).count();
   };
-  EXPECT_EQ(own(100, 0, 10), 100);   // it slept, or read a file
-  EXPECT_EQ(own(100, 90, 0), 10);    // it waited
-  EXPECT_EQ(own(100, 90, 60), 60);   // it computed while another was in a call
-  EXPECT_EQ(own(100, 30, 60), 70);   // and slept for 10 at least
-  EXPECT_EQ(own(100, 150, 0), 0);    // clocks differ
+  EXPECT_EQ(own(100, 0, 10), 100);  // it slept, or read a file
+  EXPECT_EQ(own(100, 90, 0), 10);   // it waited
+  EXPECT_EQ(own(100, 90, 60), 60);  // it computed while another was in a call
+  EXPECT_EQ(own(100, 30, 60), 70);  // and slept for 10 at least
+  EXPECT_EQ(own(100, 150, 0), 0);   // clocks differ
   EXPECT_EQ(own(100, 0, 150), 100);
   EXPECT_EQ(own(100, 100, -50), 0);  // after a fork the processor time begins anew
 }
