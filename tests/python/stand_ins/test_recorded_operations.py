@@ -208,8 +208,7 @@ def test_waits_for_threads_that_are_in_calls_are_no_time_of_the_host(run):
     assert joined_us > 50_000
     assert waited < joined_us / 4
     assert slept >= 20_000
-    # Of 30 ms on a machine that does other things, too.
-    assert computed > 10_000
+    assert computed >= 29_000
     line = ws.timeline(app, "a100")
     assert line.time_us < (slept + computed) + 50_000
 

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -217,34 +219,46 @@ TEST_F(OperationLogTest, SaysAfterWhichRowThreadsAndProcessesBegin) {
 }
 
 TEST_F(OperationLogTest, LeavesOutWaitsForThreadsThatAreInCalls) {
+  using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   OperationLog log(folder_, true);
-  const auto call = [&log](milliseconds within) {
+  const auto call = [&log](auto within) {
     const ApiCall call("work");
-    std::this_thread::sleep_for(within);
+    within();
     log.add(allocation(1));
   };
-  call(milliseconds(0));
-  std::thread(call, milliseconds(200)).join();
-  call(milliseconds(0));  // it waited in the join
-  std::thread apart([] { std::this_thread::sleep_for(milliseconds(200)); });
-  apart.join();
-  call(milliseconds(0));  // for a thread that was in no call
-  std::thread busy(call, milliseconds(200));
-  const auto computes = std::chrono::steady_clock::now() + milliseconds(100);
-  while (std::chrono::steady_clock::now() < computes) {
+  const auto nothing = [] {};
+  const auto nap = [] { std::this_thread::sleep_for(milliseconds(200)); };
+  const auto begin = Clock::now();
+  call(nothing);
+  std::thread([&] { call(nap); }).join();
+  call(nothing);  // it waited in the join
+  const auto passed = Clock::now() - begin;
+  std::thread(nap).join();
+  call(nothing);  // for a thread that was in no call
+  std::atomic<bool> has_computed = false;
+  std::thread other([&] {
+    call([&] {
+      while (!has_computed) std::this_thread::sleep_for(milliseconds(1));
+    });
+  });
+  timespec computed{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
+  const long until = computed.tv_sec * 1000 + computed.tv_nsec / 1'000'000 + 50;
+  while (computed.tv_sec * 1000 + computed.tv_nsec / 1'000'000 < until) {
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
   }
-  busy.join();
-  call(milliseconds(0));  // it computed at the same time
-  std::vector<std::uint64_t> of_main;
+  has_computed = true;
+  other.join();
+  call(nothing);  // it computed at the same time
+  std::vector<std::chrono::nanoseconds> of_main;
   for (const LogRow& row : rows()) {
-    if (row.kind != LogRow::begin && row.thread == 0) of_main.push_back(row.host_ns / 1'000'000);
+    if (row.kind != LogRow::begin && row.thread == 0) of_main.emplace_back(row.host_ns);
   }
   ASSERT_EQ(of_main.size(), 4U);
-  EXPECT_LT(of_main[1], 150U);
-  EXPECT_GE(of_main[2], 200U);
-  EXPECT_GE(of_main[3], 20U);  // of 100 ms: the machine has other things to do
-  EXPECT_LT(of_main[3], 190U);
+  EXPECT_LE(of_main[1], passed - milliseconds(199));
+  EXPECT_GE(of_main[2], milliseconds(200));
+  EXPECT_GE(of_main[3], milliseconds(49));
 }
 
 TEST(OwnTime, IsWhatWasComputedOrPassedWithoutTheOthers) {
