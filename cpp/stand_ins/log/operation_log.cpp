@@ -21,8 +21,12 @@ int open_for_rows(const std::string& path) {
 std::atomic<std::int64_t> last_row{-1};
 std::atomic<std::int64_t> process_of_rows{0};
 
+/// Whether anybody wants to know the host's time: a thread's processor time is dear to ask for.
+std::atomic<bool> is_timed{true};
+
 std::chrono::nanoseconds processor_time() {
   timespec time{};
+  if (!is_timed) return {};
   if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return {};
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
@@ -93,7 +97,6 @@ ApiCall::ApiCall(const char* function) noexcept {
     using std::chrono::nanoseconds;
     const auto passed = std::chrono::duration_cast<nanoseconds>(reading.now - thread.returned);
     const nanoseconds in_calls = reading.in_calls - thread.in_calls;
-    // A thread's processor time is dear to ask for.
     const nanoseconds own = in_calls.count() == 0
                                 ? passed
                                 : own_time(passed, in_calls, processor_time() - thread.computed);
@@ -118,6 +121,7 @@ ApiCall::~ApiCall() {
 }
 
 OperationLog::OperationLog(const std::string& folder, bool measures) : measures_(measures) {
+  is_timed = measures && !folder.empty();
   if (folder.empty()) return;
   rows_ = open_for_rows(folder + "/operations");
   names_ = open_for_rows(folder + "/operation-names");

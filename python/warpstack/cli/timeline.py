@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 import warpstack as ws
 from warpstack._util.choices import DEFAULT_MODEL
 from warpstack.cli.common.gpu_options import add_gpu, read_gpu, report_unused
@@ -121,19 +119,19 @@ def _check_kernels(arguments: argparse.Namespace) -> None:
 
 
 def _print(arguments: argparse.Namespace, found: ws.Timeline, launches: list[int] | None) -> None:
+    from warpstack._util.lazy import pandas as pd
+
     if _prints_operations(arguments):
         # The column waited_for has numbers of rows.
         table = found.table.rename_axis("row").reset_index()
         if launches is not None:
-            table = table[np.isin(found._columns["kernel"], launches)]
+            table = table[pd.Series(found._columns["kernel"]).isin(launches)]
         print_table(arguments, table, _OPERATIONS)
         return
     if arguments.what_if:
         table = found.what_if()
         print_table(arguments, table, Look(_HEADS, short_floats(table), _LEFT))
         return
-    from warpstack._util.lazy import pandas as pd
-
     totals = found.totals
     share = totals.pop("copies_hidden")
     print_about(arguments, f"{found.name} on {found.gpu.title}: {len(found)} operations")
