@@ -123,10 +123,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     target = profiled(read_gpu(arguments), arguments.profiler)
     report_unused(arguments, target, simulation.fields_used(target), "the simulation")
-    check_trace_events(arguments, "timeline")
     timeline = None if arguments.timeline is None else output_file(arguments, "timeline")
     if timeline is not None:
         timeline.check()
+        check_trace_events(timeline)
     subject = load_subject(arguments, target)
     app = subject.app
     if timeline is not None and len(app) != 1:

@@ -76,10 +76,10 @@ def run(arguments: argparse.Namespace) -> None:
     target = read_gpu(arguments)
     report_unused(arguments, target, result.fields_used(model), "the time line")
     picture = check_picture(arguments)
-    check_trace_events(arguments, "perfetto")
     trace = None if arguments.perfetto is None else output_file(arguments, "perfetto")
     if trace is not None:
         trace.check()
+        check_trace_events(trace)
     # All of the program runs: without some of its launches it would be another one.
     everything = argparse.Namespace(**{**vars(arguments), "kernels": None})
     app = load_subject(everything, target).app

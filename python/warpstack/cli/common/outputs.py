@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from warpstack._util.arguments import as_path
+from warpstack._util.arguments import as_path, printable
 from warpstack._util.output_file import OutputFile, existing, is_marked
 from warpstack.errors import InputError
 
@@ -65,12 +65,13 @@ def output_file(
     return OutputFile(target, label, arguments.overwrite, given, is_ours)
 
 
-def check_trace_events(arguments: argparse.Namespace, name: str) -> None:
-    """Refuse a file of the Trace Event Format whose name says something else."""
-    path = getattr(arguments, name)
-    if path is not None and not path.endswith((".json", ".json.gz")):
+def check_trace_events(file: OutputFile) -> None:
+    """Refuse a file of the Trace Event Format whose name says something else; devices have any name."""
+    is_device = file.path.exists() and not file.path.is_file()
+    if not is_device and not file.path.name.endswith((".json", ".json.gz")):
         raise InputError(
-            f"--{name} {path}: the file is JSON; give it a name that ends in .json or .json.gz"
+            f"{file.label} {printable(file.path)}: the file is JSON; give it a name that ends in .json or "
+            ".json.gz"
         )
 
 
