@@ -40,6 +40,8 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
   const auto after_rows = column<std::int32_t>(columns, "after_rows");
   const auto waits_first = column<std::int64_t>(columns, "waits_first");
   const auto waits_rows = column<std::int32_t>(columns, "waits_rows");
+  const auto begins_first = column<std::int64_t>(columns, "begins_first");
+  const auto begins_rows = column<std::int32_t>(columns, "begins_rows");
   const timelines::Operations operations{
       .thread = span_of(thread),
       .host_before = span_of(host_before),
@@ -55,6 +57,7 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
       .priority = span_of(priority),
       .after = {span_of(after_first), span_of(after_rows)},
       .waits = {span_of(waits_first), span_of(waits_rows)},
+      .begins = {span_of(begins_first), span_of(begins_rows)},
   };
   const timelines::Device device{.concurrent_grids = concurrent_grids, .in_order = in_order};
   const InterruptCheck interrupt = python_interrupt();

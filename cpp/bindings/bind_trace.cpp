@@ -359,6 +359,13 @@ trace::KernelHeader header_from_dict(const py::dict& fields) {
   header.stream = fields["stream"].cast<std::uint64_t>();
   header.shared_window = fields["shared_window"].cast<std::uint64_t>();
   header.local_window = fields["local_window"].cast<std::uint64_t>();
+  const auto ticks_of = [&](const char* name) -> trace::AwaitedTicks {
+    if (!fields.contains(name)) return {};
+    const auto [most, total] = fields[name].cast<std::array<std::uint64_t, 2>>();
+    return {most, total};
+  };
+  header.awaited_cycles = ticks_of("awaited_cycles");
+  header.awaited_ns = ticks_of("awaited_ns");
   header.source = fields["source"].cast<std::string>();
   if (fields.contains("sources")) {
     header.sources = sources_from_dict(fields["sources"].cast<py::dict>());
@@ -380,6 +387,9 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   fields["stream"] = header.stream;
   fields["shared_window"] = header.shared_window;
   fields["local_window"] = header.local_window;
+  fields["awaited_cycles"] =
+      py::make_tuple(header.awaited_cycles.most, header.awaited_cycles.total);
+  fields["awaited_ns"] = py::make_tuple(header.awaited_ns.most, header.awaited_ns.total);
   fields["source"] = header.source;
   return fields;
 }

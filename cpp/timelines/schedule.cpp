@@ -86,8 +86,11 @@ class Player {
         count_(operations.thread.size()),
         followers_(operations.after, count_),
         waiting_hosts_(operations.waits, count_),
+        begun_(operations.begins, count_),
         pending_(count_),
         host_pending_(count_, 0),
+        begins_left_(count_, 0),
+        begins_(count_, 0.0),
         ended_(count_, 0),
         is_ready_(count_, 0),
         blocks_left_(operations.blocks.begin(), operations.blocks.end()),
@@ -106,6 +109,8 @@ class Player {
       pending_[i] =
           static_cast<std::int32_t>(op_.after.of(i).size()) + (op_.thread[i] >= 0 ? 1 : 0);
       if (op_.thread[i] >= 0) add_call(i);
+      // The call before it in its thread is what it waits for beside those.
+      begins_left_[i] = static_cast<std::int32_t>(op_.begins.of(i).size()) + 1;
       if (device_.in_order && has_turn(i)) order_[op_.engine[i]].push_back(row_of(i));
     }
   }
@@ -155,8 +160,14 @@ class Player {
   void call_next(std::size_t thread, double returned) {
     if (next_call_[thread] == calls_[thread].size()) return;
     const auto i = static_cast<std::size_t>(calls_[thread][next_call_[thread]]);
-    made_.host_start[i] = returned + op_.host_before[i];
-    push(made_.host_start[i] + op_.host_call[i], Happens::call, static_cast<std::int32_t>(thread));
+    begins_[i] = std::max(begins_[i], returned);
+    if (--begins_left_[i] == 0) begin_call(i);
+  }
+
+  /// The host's time before a call begins, as all that it begins after has returned.
+  void begin_call(std::size_t i) {
+    made_.host_start[i] = begins_[i] + op_.host_before[i];
+    push(made_.host_start[i] + op_.host_call[i], Happens::call, op_.thread[i]);
   }
 
   void push(double time, Happens what, std::int32_t row, double share = 0) {
@@ -230,6 +241,11 @@ class Player {
       for (const std::int32_t row : followers_.of(i)) release(row, at, row_of(i));
     }
     call_next(thread, at);
+    for (const std::int32_t row : begun_.of(i)) {
+      const auto other = static_cast<std::size_t>(row);
+      begins_[other] = std::max(begins_[other], at);
+      if (--begins_left_[other] == 0) begin_call(other);
+    }
   }
 
   /// Notes what kept an operation from being ready until a time; the last of these counts.
@@ -382,8 +398,11 @@ class Player {
   std::size_t count_;
   Followers followers_;
   Followers waiting_hosts_;
+  Followers begun_;
   std::vector<std::int32_t> pending_;       ///< what keeps an operation from being ready
   std::vector<std::int32_t> host_pending_;  ///< what keeps a call from returning
+  std::vector<std::int32_t> begins_left_;   ///< what keeps the time before a call from beginning
+  std::vector<double> begins_;              ///< when the last of those so far returned
   std::vector<char> ended_;
   std::vector<char> is_ready_;
   std::vector<double> blocks_left_;   ///< without a place yet
@@ -434,6 +453,13 @@ void check_operations(const Operations& operations) {
   }
   check_lists(operations.after, count, "after");
   check_lists(operations.waits, count, "waits");
+  check_lists(operations.begins, count, "begins");
+  for (const std::int32_t row : operations.begins.rows) {
+    if (operations.thread[static_cast<std::size_t>(row)] < 0) {
+      throw InputError("begins: operation " + std::to_string(row) +
+                       " is no call of a host thread: no call begins after it");
+    }
+  }
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ struct Operations {
   std::span<const std::int32_t> priority;    ///< of its stream; lower numbers go first
   RowLists after;                            ///< operations that end before it starts
   RowLists waits;                            ///< operations that end before its call returns
+  RowLists begins;  ///< calls that return before the host's time before its call begins
 };
 
 struct Device {
@@ -90,17 +91,19 @@ struct Schedule {
 
 /// Plays operations on a host and a device in the order of time.
 ///
-/// A host thread makes its calls one after the other. An operation is ready once it has been called
-/// and those of `after` have ended; ready ones start in the order in which they became ready (then
-/// of rows), one at a time on each engine but that of kernels. Kernels are a queue by priority,
-/// then readiness: the blocks of its first take the places that are free, a share of the GPU's of
-/// 1 / `places` each, and only once all of them have a place do those of the next kernel get any. A
-/// block takes duration / ceil(blocks / places). Where a kernel has the whole GPU, its blocks up to
-/// the last wave go as one; where it has part of it and blocks left for many waves, half of them
-/// do, so that the cost grows with the logarithm of the waves.
+/// A host thread makes its calls one after the other, from time 0 or from the return of the last of
+/// those in `begins`: a thread begins after the call before it was made. An operation is ready once
+/// it has been called and those of `after` have ended; ready ones start in the order in which they
+/// became ready (then of rows), one at a time on each engine but that of kernels. Kernels are a
+/// queue by priority, then readiness: the blocks of its first take the places that are free, a
+/// share of the GPU's of 1 / `places` each, and only once all of them have a place do those of the
+/// next kernel get any. A block takes duration / ceil(blocks / places). Where a kernel has the
+/// whole GPU, its blocks up to the last wave go as one; where it has part of it and blocks left for
+/// many waves, half of them do, so that the cost grows with the logarithm of the waves.
 ///
-/// Throws InputError if columns differ in length, a row of `after` or `waits` does not exist, or
-/// operations wait for one another in a circle.
+/// Throws InputError if columns differ in length, a row of `after`, `waits` or `begins` does not
+/// exist, a call begins after a row that nobody calls, or operations wait for one another in a
+/// circle.
 Schedule play(const Operations& operations, const Device& device, const InterruptCheck& interrupt);
 
 }  // namespace warpstack::timelines

@@ -123,6 +123,7 @@ void BlockRunner::start_warp(Warp& warp, std::uint32_t number) {
   warp.detector.reset();
   warp.pauses = 0;
   warp.clock = nullptr;
+  warp.awaited_cycles = warp.awaited_ns = 0;
   warp.async = {};
   warp.cycle = block_.cycle;
   warp.issued = warp.last_load = 0;

@@ -314,7 +314,23 @@ void GridRunner::store_finished() {
   }
 }
 
+void GridRunner::count_awaited() {
+  std::uint64_t cycles = 0;
+  std::uint64_t ns = 0;
+  for (const Warp& warp : block_.warps) {
+    cycles = std::max(cycles, warp.awaited_cycles);
+    ns = std::max(ns, warp.awaited_ns);
+  }
+  const auto add = [](trace::AwaitedTicks& ticks, std::uint64_t of_block) {
+    ticks.most = std::max(ticks.most, of_block);
+    ticks.total += of_block;
+  };
+  add(execution_.awaited_cycles, cycles);
+  add(execution_.awaited_ns, ns);
+}
+
 void GridRunner::store_block() {
+  count_awaited();
   runner_.recorder().store_block();
   ++stored_;
   show_progress();

@@ -70,6 +70,7 @@ class GridRunner {
   /// Hands finished blocks to the recorder, which takes them in the order of their numbers.
   void store_finished();
   void store_block();
+  void count_awaited();
   void show_progress();
   /// Whether the next block to start is recorded.
   [[nodiscard]] bool records_next() const;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "simt/device/memory_view.h"
@@ -129,10 +130,14 @@ struct Execution {
   std::uint64_t workspace_address = 0;  ///< of a cooperative launch that synchronizes
   std::uint64_t warp_instructions = 0;
   std::uint64_t thread_instructions = 0;
-  std::uint64_t skipped_time = 0;  ///< while warps only slept or watched the clock
-  MemoryView* view = nullptr;      ///< of blocks that run ahead of their turn; null for others
-  bool in_turns = false;           ///< several resident blocks wait for each other
-  Sightings sightings;             ///< of warps that are watched
+  std::uint64_t skipped_time = 0;      ///< while warps only slept or watched the clock
+  trace::AwaitedTicks awaited_cycles;  ///< of the blocks that have ended
+  trace::AwaitedTicks awaited_ns;
+  /// Whether a branch depends on the time that a step has read, of steps that have been asked for.
+  std::unordered_map<const Step*, bool> decides_branches;
+  MemoryView* view = nullptr;  ///< of blocks that run ahead of their turn; null for others
+  bool in_turns = false;       ///< several resident blocks wait for each other
+  Sightings sightings;         ///< of warps that are watched
   /// How often each access of the program has counted (MemoryAccess::counts), where some blocks do
   /// not run.
   std::vector<std::uint64_t> counts_taken;

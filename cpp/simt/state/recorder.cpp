@@ -179,6 +179,14 @@ void Recorder::store(const RecordedBlocks& kept) {
 
 std::optional<KernelTrace> Recorder::finish() {
   if (!builder_) return std::nullopt;
+  // Blocks that did not run wait as those that did.
+  const auto of_grid = [this](trace::AwaitedTicks ticks) {
+    const double share = static_cast<double>(execution_.recorded.num_blocks()) /
+                         static_cast<double>(std::max<std::uint64_t>(execution_.num_blocks, 1));
+    ticks.total = static_cast<std::uint64_t>(static_cast<double>(ticks.total) * share);
+    return ticks;
+  };
+  builder_->set_awaited(of_grid(execution_.awaited_cycles), of_grid(execution_.awaited_ns));
   return builder_->finish();
 }
 

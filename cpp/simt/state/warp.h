@@ -79,8 +79,13 @@ struct Warp {
   std::uint64_t wake = 0;                  ///< the time until which it is asleep
   const Step* clock = nullptr;             ///< the step that last read the time
   std::uint32_t clock_turn = 0;            ///< `turns` then
-  std::uint32_t clock_reads = 0;  ///< consecutive reads there, with almost nothing in between
-  std::uint64_t clock_begin = 0;  ///< time of the first of these
+  std::uint32_t clock_reads = 0;    ///< consecutive reads there, with almost nothing in between
+  std::uint64_t clock_begin = 0;    ///< time of the first of these
+  std::uint64_t clock_last = 0;     ///< time of the last one
+  std::uint64_t clock_counted = 0;  ///< until when they are counted as awaited
+  /// Ticks of the clock and of the timer for which it did nothing but watch them.
+  std::uint64_t awaited_cycles = 0;
+  std::uint64_t awaited_ns = 0;
   AsyncState async;
   // Where blocks run in the order of time, see BlockClock:
   std::uint64_t cycle = 0;      ///< the estimate of when it issues its next instruction

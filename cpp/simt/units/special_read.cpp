@@ -1,6 +1,9 @@
 #include "simt/units/special_read.h"
 
+#include <algorithm>
 #include <bit>
+#include <ranges>
+#include <vector>
 
 #include "simt/program/registers.h"
 #include "simt/state/cluster.h"
@@ -14,23 +17,63 @@ constexpr std::uint32_t clock_patience = 16;
 /// Turns between two reads in which the warp does almost nothing else.
 constexpr std::uint32_t clock_turns = 4;
 
-/// The time. If warps only watch the clock, about an eighth of what they have waited is added
-/// whenever all have looked, so that they need not look a million times.
-std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step) {
+/// Of what warps have waited, the part that passes between two of their reads.
+constexpr std::uint64_t clock_parts = 32;
+
+/// Whether what a step reads decides a branch: the values that come of it, in the order of the
+/// text, reach an instruction that neither writes a register nor memory. In PTX that is the branch;
+/// rows of machine code do not have predicates, and it is the comparison.
+bool decides_branch(const KernelProgram& program, const Step& step) {
+  if (step.num_rows == 0) return false;
+  std::vector<std::uint16_t> of_clock = program.rows[step.first_row].destinations;
+  const auto is_of_clock = [&](std::uint16_t reg) {
+    return std::ranges::find(of_clock, reg) != of_clock.end();
+  };
+  const std::size_t count = program.rows.size();
+  for (std::size_t i = 1; i < count; ++i) {  // a loop may begin behind its branch
+    const trace::StaticInstruction& row = program.rows[(step.first_row + i) % count];
+    if (std::ranges::any_of(row.sources, is_of_clock)) {
+      if (row.destinations.empty() && !row.is_memory()) return true;
+      of_clock.insert(of_clock.end(), row.destinations.begin(), row.destinations.end());
+    } else {
+      std::erase_if(of_clock, [&](std::uint16_t reg) {
+        return std::ranges::find(row.destinations, reg) != row.destinations.end();
+      });
+    }
+  }
+  return false;
+}
+
+/// Counts what a warp has waited until its last read, after which it reads once more.
+void count_awaited(Execution& execution, Warp& warp, const Step& step, std::uint64_t& awaited) {
+  const auto [found, is_new] = execution.decides_branches.try_emplace(&step, false);
+  if (is_new) found->second = decides_branch(execution.program, step);
+  if (found->second) awaited += warp.clock_last - warp.clock_counted;
+  warp.clock_counted = warp.clock_last;
+}
+
+/// The time. If warps only watch the clock, about a part of `clock_parts` of what they have waited
+/// is added whenever all have looked, so that they need not look a million times. What they have
+/// waited is counted in `awaited`, by at most that part too little.
+std::uint64_t read_clock(Execution& execution, Warp& warp, const Step& step,
+                         std::uint64_t& awaited) {
   execution.need_turn();
   if (warp.clock != &step || warp.turns < warp.clock_turn ||
       warp.turns > warp.clock_turn + clock_turns) {
     warp.clock = &step;
     warp.clock_reads = 0;
-    warp.clock_begin = execution.time();
+    warp.clock_begin = warp.clock_counted = execution.time();
   }
   warp.clock_turn = warp.turns;
   if (++warp.clock_reads > clock_patience) {
+    count_awaited(execution, warp, step, awaited);
     const std::uint64_t now = execution.time();
     const std::uint64_t blocks = execution.clock == nullptr ? 1 : execution.resident->size();
-    execution.skip_time_to(now + (now - warp.clock_begin) / (8 * execution.num_warps * blocks));
+    execution.skip_time_to(now +
+                           (now - warp.clock_begin) / (clock_parts * execution.num_warps * blocks));
   }
-  return execution.time();
+  warp.clock_last = execution.time();
+  return warp.clock_last;
 }
 
 }  // namespace
@@ -105,7 +148,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
     // The clock grows, and is the same in every run.
     case Special::clock:
     case Special::clock64:
-      uniform(read_clock(execution, warp, step));
+      uniform(read_clock(execution, warp, step, warp.awaited_cycles));
       break;
     case Special::clock_hi:
       execution.need_turn();
@@ -114,7 +157,7 @@ void read_special(Execution& execution, Warp& warp, const Step& step, std::byte*
     // The device's timer continues from launch to launch.
     case Special::globaltimer:
     case Special::globaltimer_lo:
-      uniform(execution.options.begin_time + read_clock(execution, warp, step));
+      uniform(execution.options.begin_time + read_clock(execution, warp, step, warp.awaited_ns));
       break;
     case Special::globaltimer_hi:
       execution.need_turn();

@@ -1,9 +1,13 @@
 #include "stand_ins/log/operation_log.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 namespace warpstack::cudart {
@@ -13,7 +17,72 @@ int open_for_rows(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
+/// The last row of the process, for threads that begin.
+std::atomic<std::int64_t> last_row{-1};
+std::atomic<std::int64_t> process_of_rows{0};
+
+/// Whether anybody wants to know the host's time: a thread's processor time is dear to ask for.
+std::atomic<bool> is_timed{true};
+
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  if (!is_timed) return {};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return {};
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+LogRow edge_of(std::uint8_t kind, const LogRow& row, std::int64_t before) {
+  LogRow edge;
+  edge.kind = kind;
+  edge.process = row.process;
+  edge.number = row.number;
+  edge.bytes = static_cast<std::uint64_t>(before);
+  return edge;
+}
+
 }  // namespace
+
+CallClock& CallClock::of_process() {
+  static auto* const clock = new CallClock;  // programs still call at exit
+  return *clock;
+}
+
+CallClock::CallClock() {
+  // A child of fork() has the one thread that called it, and the lock as that thread left it.
+  ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
+                   [] {
+                     CallClock& clock = of_process();
+                     clock.num_inside_ = log_thread().depth > 0 ? 1 : 0;
+                     last_row = -1;
+                     clock.mutex_.unlock();
+                   });
+}
+
+CallClock::Reading CallClock::read() const {
+  const auto now = Clock::now();
+  const auto running = num_inside_ > 0 ? now - since_ : Clock::duration{};
+  return {now, before_ + std::chrono::duration_cast<std::chrono::nanoseconds>(running)};
+}
+
+CallClock::Reading CallClock::enter() {
+  const std::lock_guard lock(mutex_);
+  const Reading reading = read();
+  if (num_inside_++ == 0) since_ = reading.now;
+  return reading;
+}
+
+CallClock::Reading CallClock::leave() {
+  const std::lock_guard lock(mutex_);
+  const Reading reading = read();
+  if (--num_inside_ == 0) before_ = reading.in_calls;
+  return reading;
+}
+
+std::chrono::nanoseconds own_time(std::chrono::nanoseconds passed,
+                                  std::chrono::nanoseconds in_calls,
+                                  std::chrono::nanoseconds computed) {
+  return std::clamp(std::max(computed, passed - in_calls), std::chrono::nanoseconds{}, passed);
+}
 
 LogThread& log_thread() {
   static thread_local LogThread thread;
@@ -23,10 +92,19 @@ LogThread& log_thread() {
 ApiCall::ApiCall(const char* function) noexcept {
   LogThread& thread = log_thread();
   if (thread.depth++ > 0) return;
+  const CallClock::Reading reading = CallClock::of_process().enter();
   if (thread.has_returned) {
-    const auto passed = std::chrono::steady_clock::now() - thread.returned;
-    thread.host_ns += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count());
+    using std::chrono::nanoseconds;
+    const auto passed = std::chrono::duration_cast<nanoseconds>(reading.now - thread.returned);
+    const nanoseconds in_calls = reading.in_calls - thread.in_calls;
+    const nanoseconds own = in_calls.count() == 0
+                                ? passed
+                                : own_time(passed, in_calls, processor_time() - thread.computed);
+    thread.host_ns += static_cast<std::uint64_t>(own.count());
+  }
+  if (!thread.has_called) {
+    thread.has_called = true;
+    thread.begins_after = {process_of_rows, last_row};
   }
   thread.call = {};
   thread.call.function = function;
@@ -36,10 +114,14 @@ ApiCall::~ApiCall() {
   LogThread& thread = log_thread();
   if (--thread.depth > 0) return;
   thread.has_returned = true;
-  thread.returned = std::chrono::steady_clock::now();
+  thread.computed = processor_time();
+  const CallClock::Reading reading = CallClock::of_process().leave();
+  thread.returned = reading.now;
+  thread.in_calls = reading.in_calls;
 }
 
 OperationLog::OperationLog(const std::string& folder, bool measures) : measures_(measures) {
+  is_timed = measures && !folder.empty();
   if (folder.empty()) return;
   rows_ = open_for_rows(folder + "/operations");
   names_ = open_for_rows(folder + "/operation-names");
@@ -59,6 +141,8 @@ void OperationLog::begin_process() {
   constexpr std::uint64_t low = 0xffffffff;
   process_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(pid_) << 32 | (now & low));
   next_row_ = next_thread_ = 0;
+  last_row = -1;
+  process_of_rows = process_;
   known_.clear();
 }
 
@@ -79,7 +163,11 @@ std::int64_t OperationLog::add(const Operation& operation) {
   LogThread& thread = log_thread();
   const std::lock_guard lock(mutex_);
   if (pid_ != ::getpid()) begin_process();  // a child of fork()
+  RowOfProcess begins_after;
   if (thread.number < 0 || thread.process != process_) {
+    // A child of fork() goes on where the thread that called it was.
+    begins_after =
+        thread.number < 0 ? thread.begins_after : RowOfProcess{thread.process, thread.last};
     thread.number = next_thread_++;
     thread.process = process_;
   }
@@ -105,18 +193,19 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.name = name(operation.name.empty() ? api : operation.name);
   row.api = name(api);
   std::vector<LogRow> rows{row};
+  if (begins_after.number >= 0) {
+    rows.push_back(edge_of(LogRow::begin, row, begins_after.number));
+    rows.back().parent = static_cast<std::uint64_t>(begins_after.process);
+  }
   if (const auto* after = std::exchange(thread.call.after, nullptr)) {
     for (const std::int64_t before : *after) {
-      LogRow edge;
-      edge.kind = LogRow::edge;
-      edge.process = process_;
-      edge.number = row.number;
-      edge.bytes = static_cast<std::uint64_t>(before);
-      rows.push_back(edge);
+      rows.push_back(edge_of(LogRow::edge, row, before));
     }
   }
   const auto bytes = rows.size() * sizeof(LogRow);
   [[maybe_unused]] const ssize_t written = ::write(rows_, rows.data(), bytes);
+  thread.last = row.number;
+  last_row = row.number;
   if (thread.call.first_row < 0) thread.call.first_row = row.number;
   return row.number;
 }

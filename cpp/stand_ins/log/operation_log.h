@@ -74,6 +74,12 @@ struct CallContext {
   std::uint64_t parent = 0;  ///< launch of the kernel whose threads ask for the work; 0: the host
 };
 
+/// A row of the log of all processes.
+struct RowOfProcess {
+  std::int64_t process = 0;
+  std::int64_t number = -1;  ///< -1: there is none
+};
+
 /// The log's state of a thread. Nothing of it is destroyed: programs still call at exit.
 struct LogThread {
   std::uint32_t depth = 0;  ///< of API functions that call each other
@@ -82,12 +88,52 @@ struct LogThread {
   std::int64_t number = -1;          ///< -1: it has no operation yet
   std::int64_t process = 0;          ///< in which it has this number
   std::int64_t default_stream = -1;  ///< number of its own default stream, once it has one
+  /// The row before the thread's first call: it was made then at the latest.
+  RowOfProcess begins_after;
+  bool has_called = false;
+  std::int64_t last = -1;  ///< its last row
   std::uint64_t host_ns = 0;
   bool has_returned = false;
+  // When its last call returned:
   std::chrono::steady_clock::time_point returned;
+  std::chrono::nanoseconds in_calls{};  ///< see CallClock
+  std::chrono::nanoseconds computed{};  ///< of the thread's own processor time
 };
 static_assert(std::is_trivially_destructible_v<LogThread>);
 LogThread& log_thread();
+
+/// How long the threads of a process have been in API functions: the time in which at least one
+/// was.
+class CallClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Reading {
+    Clock::time_point now;
+    std::chrono::nanoseconds in_calls{};
+  };
+
+  static CallClock& of_process();
+  /// A thread begins a call that is not within another one of it.
+  Reading enter();
+  Reading leave();
+
+ private:
+  CallClock();
+  [[nodiscard]] Reading read() const;
+
+  std::mutex mutex_;
+  std::uint64_t num_inside_ = 0;
+  Clock::time_point since_;  ///< while there are some
+  std::chrono::nanoseconds before_{};
+};
+
+/// What of the time between two calls of a thread is its own. While other threads are in calls it
+/// may wait for them, on a machine on which kernels take far longer than on a GPU: of that time
+/// only what it computed counts for certain. `passed` is all of the time, `in_calls` that in which
+/// another thread was in a call, `computed` the thread's processor time.
+[[nodiscard]] std::chrono::nanoseconds own_time(std::chrono::nanoseconds passed,
+                                                std::chrono::nanoseconds in_calls,
+                                                std::chrono::nanoseconds computed);
 
 /// While it exists, the program is in an API function: what passes then is no time of the host, and
 /// operations are those of the outermost function.
@@ -154,7 +200,7 @@ class OperationLog {
 
 /// A row of the file; python/warpstack/cuda/operation_log.py reads it.
 struct LogRow {
-  std::uint8_t kind = 0;  ///< an OperationKind, or `edge`
+  std::uint8_t kind = 0;  ///< an OperationKind, `edge` or `begin`
   std::uint8_t direction = 0;
   std::uint8_t blocking = 0;
   std::uint8_t pinned = 0;
@@ -163,19 +209,20 @@ struct LogRow {
   std::int32_t priority = 0;
   std::int32_t reserved_too = 0;
   std::int64_t process = 0;
-  std::int64_t number = 0;  ///< within the process; of an edge: that of the row that waits
+  std::int64_t number = 0;  ///< within the process; of edges: that of the row that waits
   std::int64_t thread = 0;
   std::int64_t stream = -1;
   std::int64_t event = -1;
   std::int64_t graph = -1;
   std::uint64_t bytes = 0;  ///< of an edge: the number of the row that it waits for
   std::uint64_t launch = 0;
-  std::uint64_t parent = 0;  ///< a launch
+  std::uint64_t parent = 0;  ///< a launch; of `begin`: the process of the row in `bytes`
   std::uint64_t host_ns = 0;
   std::uint64_t name = 0;
   std::uint64_t api = 0;
 
-  static constexpr std::uint8_t edge = 255;
+  static constexpr std::uint8_t edge = 255;   ///< the other row ends before the row starts
+  static constexpr std::uint8_t begin = 254;  ///< it returns before the row's thread begins
 };
 static_assert(sizeof(LogRow) == 112);
 

@@ -25,7 +25,16 @@ using Dim3 = std::array<std::uint64_t, 3>;
   return cluster[0];
 }
 
-/// What is known of a launch before its first instruction.
+/// What warps of a launch have waited for at the clock of their SM or the device's timer, in ticks
+/// of it. They only read it, until it was late enough: a GPU takes no less, whatever its
+/// instructions take. Of a block it is the longest wait of a warp.
+struct AwaitedTicks {
+  std::uint64_t most = 0;   ///< of a block
+  std::uint64_t total = 0;  ///< of all blocks of the grid
+  bool operator==(const AwaitedTicks&) const = default;
+};
+
+/// What is known of a launch besides its instructions.
 struct KernelHeader {
   std::string name;  ///< as in the trace (mangled)
   std::uint64_t launch_id = 0;
@@ -41,6 +50,8 @@ struct KernelHeader {
   /// generic access is global.
   std::uint64_t shared_window = 0;
   std::uint64_t local_window = 0;
+  AwaitedTicks awaited_cycles;  ///< no digest has these
+  AwaitedTicks awaited_ns;
   std::string source;   ///< what made the trace: "accelsim", "builder", "ptx"
   SourceTable sources;  ///< of the instructions; no digest has it
 

@@ -58,6 +58,11 @@ class TraceBuilder final : public IssueLog {
                     std::span<const ColumnView> columns);
   /// The lowest linear index that the next block may have.
   [[nodiscard]] std::uint64_t next_block() const { return next_block_; }
+  /// What the launch has waited for, which is known at its end.
+  void set_awaited(const AwaitedTicks& cycles, const AwaitedTicks& ns) {
+    header_.awaited_cycles = cycles;
+    header_.awaited_ns = ns;
+  }
   /// Adds the counts of a branch.
   void add_counts(std::span<const RowCounts> counts);
   /// The row of a generic instruction whose addresses all lie in `space`, if it exists already.

@@ -30,6 +30,7 @@ constexpr std::uint64_t version_with_passes = 6;
 constexpr std::uint64_t version_with_repeats = 7;
 constexpr std::uint64_t version_with_clusters = 8;
 constexpr std::uint64_t version_with_sources = 9;
+constexpr std::uint64_t version_with_awaited_ticks = 10;
 constexpr std::uint64_t max_u32 = ~std::uint32_t{0};
 /// Target size of a piece, so that writing needs little memory.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 24;
@@ -180,6 +181,10 @@ void write_header(Writer& file, const KernelHeader& header) {
         header.stream, header.shared_window, header.local_window}) {
     file.number(value);
   }
+  for (const AwaitedTicks& ticks : {header.awaited_cycles, header.awaited_ns}) {
+    file.number(ticks.most);
+    file.number(ticks.total);
+  }
   file.number(header.sources.files.size());
   for (const SourceFile& source : header.sources.files) {
     file.text(source.name);
@@ -227,6 +232,12 @@ KernelHeader read_header(Reader& file, std::uint64_t version) {
        {&header.shared_memory_bytes, &header.registers_per_thread, &header.binary_version,
         &header.stream, &header.shared_window, &header.local_window}) {
     *value = file.number();
+  }
+  if (version >= version_with_awaited_ticks) {
+    for (AwaitedTicks* ticks : {&header.awaited_cycles, &header.awaited_ns}) {
+      ticks->most = file.number();
+      ticks->total = file.number();
+    }
   }
   if (version >= version_with_sources) header.sources = read_sources(file);
   return header;

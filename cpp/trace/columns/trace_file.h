@@ -11,7 +11,7 @@ namespace warpstack::trace {
 
 /// Version of the format below. Only this version is read, because files are not kept: they go from
 /// one process to another of the same installation.
-inline constexpr std::uint64_t trace_file_version = 9;
+inline constexpr std::uint64_t trace_file_version = 10;
 
 /// Writes a kernel to a file, in one piece of columns per several thread blocks. The file appears
 /// complete or not at all. Throws InputError when it cannot be written.

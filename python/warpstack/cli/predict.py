@@ -288,6 +288,7 @@ def _predict(
     """Add the predictions to a job, and what the simulator says of them if it is asked."""
     from warpstack.memory.caches import ORDERS
     from warpstack.models import pipeline, prediction
+    from warpstack.traces.awaited import warn_of_waits
 
     memo = pipeline.Recent(len(ORDERS)) if arguments.simulate else None
     subject = job.subject
@@ -306,6 +307,7 @@ def _predict(
         rows = [{**row, "cpi_details": one} for row, one in zip(rows, details, strict=True)]
     job.rows = subject.of_reported(rows)
     if not simulates:
+        warn_of_waits(subject.app, job.target)
         return
     names = ("flush_l2", "initial_l2", "profiler", "sample_blocks")
     settings = {name: getattr(arguments, name) for name in names}

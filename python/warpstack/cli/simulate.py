@@ -18,7 +18,7 @@ from warpstack.cli.common.output import (
     print_table,
     say_text,
 )
-from warpstack.cli.common.outputs import add_overwrite, output_file
+from warpstack.cli.common.outputs import add_overwrite, check_trace_events, output_file
 from warpstack.cli.common.settings_text import options_given, print_settings
 from warpstack.cli.common.stacks import print_details, print_stacks
 from warpstack.cli.common.stage_options import add_l2, add_profiler, add_sample_blocks
@@ -126,6 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
     timeline = None if arguments.timeline is None else output_file(arguments, "timeline")
     if timeline is not None:
         timeline.check()
+        check_trace_events(timeline)
     subject = load_subject(arguments, target)
     app = subject.app
     if timeline is not None and len(app) != 1:

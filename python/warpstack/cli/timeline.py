@@ -17,11 +17,11 @@ from warpstack.cli.common.output import (
     say_text,
     short_floats,
 )
-from warpstack.cli.common.outputs import output_file
+from warpstack.cli.common.outputs import check_trace_events, output_file
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
 from warpstack.cli.common.settings_text import options_given
 from warpstack.cli.common.stage_options import add_l2
-from warpstack.cli.common.trace_options import WARM_L2, add_trace, load_subject
+from warpstack.cli.common.trace_options import add_trace, launches_of, load_subject
 
 if TYPE_CHECKING:
     from warpstack.timelines import TimelineComparison
@@ -52,7 +52,7 @@ _COMPARED = Look(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_trace(parser, about_l2=WARM_L2)
+    add_trace(parser, about_l2=" in --operations; all run")
     add_gpu(parser)
     parser.add_argument(
         "--model",
@@ -112,19 +112,24 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.operations and arguments.what_if:
         raise ws.InputError("--operations and --what-if are two tables; give one of them")
     _check_measured(arguments)
+    _check_kernels(arguments)
     target = read_gpu(arguments)
     report_unused(arguments, target, result.fields_used(model), "the time line")
     picture = check_picture(arguments)
     trace = None if arguments.perfetto is None else output_file(arguments, "perfetto")
     if trace is not None:
         trace.check()
+        check_trace_events(trace)
     # A profile that cannot be read says so before anything is predicted.
     profile = arguments.measured and ws.validation.reference.read_timeline(arguments.measured)
-    subject = load_subject(arguments, target)
-    found = ws.timeline(subject.app, target, model, options=options_given(arguments), progress=True)
+    # All of the program runs: without some of its launches it would be another one.
+    everything = argparse.Namespace(**{**vars(arguments), "kernels": None})
+    app = load_subject(everything, target).app
+    launches = None if arguments.kernels is None else launches_of(app, arguments.kernels)
+    found = ws.timeline(app, target, model, options=options_given(arguments), progress=True)
     shown: ws.Timeline | TimelineComparison = found
     if profile is None:
-        _print(arguments, found)
+        _print(arguments, found, launches)
     else:
         part = arguments.between and tuple(arguments.between)
         shown = compared = found.compare(
@@ -155,6 +160,10 @@ def _model(name: str) -> str:
 
 def _check_measured(arguments: argparse.Namespace) -> None:
     if arguments.measured is not None:
+        if arguments.kernels is not None:
+            raise ws.InputError(
+                f"--kernels {arguments.kernels}: a profile is compared with the whole program; leave it out"
+            )
         if arguments.what_if:
             raise ws.InputError("--what-if and --measured are two tables; give one of them")
         if arguments.iterations is not None and arguments.iterations < 1:
@@ -197,18 +206,33 @@ def _print_comparison(arguments: argparse.Namespace, found: TimelineComparison) 
     say_text(arguments, _OF_COMPARISON)
 
 
-def _print(arguments: argparse.Namespace, found: ws.Timeline) -> None:
+def _prints_operations(arguments: argparse.Namespace) -> bool:
     for_programs = arguments.json or arguments.csv
-    if arguments.operations or (for_programs and not arguments.what_if):
+    return bool(arguments.operations or (for_programs and not arguments.what_if))
+
+
+def _check_kernels(arguments: argparse.Namespace) -> None:
+    if arguments.kernels is not None and not _prints_operations(arguments):
+        raise ws.InputError(
+            f"--kernels {arguments.kernels}: the time is that of the whole program; leave it out, or list "
+            "these launches with --operations"
+        )
+
+
+def _print(arguments: argparse.Namespace, found: ws.Timeline, launches: list[int] | None) -> None:
+    from warpstack._util.lazy import pandas as pd
+
+    if _prints_operations(arguments):
         # The column waited_for has numbers of rows.
-        print_table(arguments, found.table.rename_axis("row").reset_index(), _OPERATIONS)
+        table = found.table.rename_axis("row").reset_index()
+        if launches is not None:
+            table = table[pd.Series(found._columns["kernel"]).isin(launches)]
+        print_table(arguments, table, _OPERATIONS)
         return
     if arguments.what_if:
         table = found.what_if()
         print_table(arguments, table, Look(_HEADS, short_floats(table), _LEFT))
         return
-    from warpstack._util.lazy import pandas as pd
-
     totals = found.totals
     share = totals.pop("copies_hidden")
     print_about(arguments, f"{found.name} on {found.gpu.title}: {len(found)} operations")

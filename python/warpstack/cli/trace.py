@@ -273,8 +273,10 @@ def _trace_command(arguments: argparse.Namespace, command: list[str]) -> None:
     what = (
         f"{traced.traced} of {traced.launches} launches, {traced.instructions:,} warp instructions"
     )
-    say("note", f"{output}: {what}" if traced.traced else f"{what}; {output} is not written")
-    if traced.operations and traced.traced:
+    if traced.is_saved and not traced.traced:
+        what = "the program launched no kernel; warpstack timeline reads what else it did"
+    say("note", f"{output}: {what}" if traced.is_saved else f"{what}; {output} is not written")
+    if traced.operations and traced.is_saved:
         say("note", f"{output}: {traced.operations}")
     if arguments.sample_blocks != 1 and traced.traced:
         say(

@@ -73,6 +73,11 @@ class Run:
         """Whether the only errors are assertions in kernels, and the program still succeeded."""
         return self.status == 0 and all(_ASSERTION in error for error in self.errors)
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether there is a trace: of launches, or of what a program without any has its GPU do."""
+        return self.traced > 0 or (self.launches == 0 and bool(self.operations))
+
     def problem(self, *, told: bool = False) -> str:
         """Return what went wrong in one sentence; empty if nothing did, or the program expected it.
 
@@ -141,7 +146,8 @@ def trace_program(
     output
         The folder to write, as `warpstack.save` does: it appears complete, when the program has
         ended. What a failing program launched before it failed is kept. A program that only launches
-        what is to fail, and ends well, leaves none.
+        what is to fail, and ends well, leaves none. Of a program that launches nothing, and only copies or
+        calls libraries, it has the operations.
     gpu
         What the program sees when it asks for its device: number of SMs, clock, sizes.
     kernel
@@ -201,7 +207,7 @@ def trace_program(
         the same and then ends this process, unless it has a handler of its own.
     InputError
         If the program cannot be started, calls a library that does not run without a GPU, loads no
-        shared libcudart or launches nothing to trace, or if the output exists or cannot be written;
+        shared libcudart or has the GPU do nothing, or if the output exists or cannot be written;
         nothing is written then. What happens inside the program is not raised: `Run.problem` reports
         it.
 
@@ -277,6 +283,9 @@ def trace_program(
         launches, errors = _counted(spool)
         traced = len(launch_ids)
         recorded = operation_log.read(spool, launch_ids)
+        failed = bool(errors) or process.returncode != 0
+        if recorded is not None and launches == 0:
+            recorded = None if failed or not operations.has_work(recorded) else recorded
         if recorded is not None:
             folder.add_operations(recorded)
         run = Run(
@@ -292,7 +301,7 @@ def trace_program(
             raise KeyboardInterrupt
         if traced == 0 and run.errors and run.expected:
             raise _NothingTraced  # and nothing is written
-        if traced == 0:
+        if not run.is_saved:
             texts = (_why_nothing(run, spool, words[0], kernel, told) for told in (False, True))
             raise _Untraced(*texts)
     if stop.signal is not None:

@@ -38,8 +38,9 @@ _ROW = np.dtype(
         ("api", "u8"),
     ]
 )
-#: The kind of a row that says what another one waits for.
+#: The kinds of rows that say what another one waits for, and what its thread begins after.
 _EDGE = 255
+_BEGIN = 254
 _HEAD = struct.Struct("=qQQ")
 _LARGEST = np.iinfo(np.int64).max
 
@@ -56,7 +57,7 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
     """
     data = _content(folder / "operations")
     found = np.frombuffer(data[: len(data) // _ROW.itemsize * _ROW.itemsize], _ROW)
-    rows = found[found["kind"] != _EDGE]
+    rows = found[(found["kind"] != _EDGE) & (found["kind"] != _BEGIN)]
     if not len(rows):
         return None
     names = _names(_content(folder / "operation-names"))
@@ -95,8 +96,9 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
         "pinned": rows["pinned"].astype(bool),
         "asynchronous": rows["asynchronous"].astype(bool),
         "graph": _graphs(processes, rows["graph"].tolist()),
-        "after": _dependencies(rows, found[found["kind"] == _EDGE]),
+        "after": _dependencies(rows, found[found["kind"] == _EDGE], "process"),
         "parent": np.array([row_of_launch.get(n, -1) for n in rows["parent"].tolist()], np.int64),
+        "begins_after": _dependencies(rows, found[found["kind"] == _BEGIN], "parent"),
         "host_ns": np.minimum(rows["host_ns"], _LARGEST).astype(np.int64),
     }
 
@@ -137,16 +139,16 @@ def _graphs(processes: Sequence[int], graphs: Sequence[int]) -> np.ndarray:
     )
 
 
-def _dependencies(rows: np.ndarray, edges: np.ndarray) -> list[tuple[int, ...]]:
-    """Return of each row the rows that must end before it."""
+def _dependencies(rows: np.ndarray, edges: np.ndarray, owner: str) -> list[tuple[int, ...]]:
+    """Return of each row the rows that edges name; `owner` of an edge is the process of these."""
     after: list[tuple[int, ...]] = [()] * len(rows)
     if not len(edges):
         return after
     pairs = zip(rows["process"].tolist(), rows["number"].tolist(), strict=True)
     row_of = {pair: row for row, pair in enumerate(pairs)}
-    ends = (edges[name].tolist() for name in ("process", "number", "bytes"))
-    for process, number, before in zip(*ends, strict=True):
-        row, other = row_of.get((process, number)), row_of.get((process, before))
+    ends = (edges[name].tolist() for name in ("process", "number", owner, "bytes"))
+    for process, number, other_process, before in zip(*ends, strict=True):
+        row, other = row_of.get((process, number)), row_of.get((other_process, before))
         if row is not None and other is not None:
             after[row] = (*after[row], other)
     return after

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from warpstack import _core
 from warpstack._util.options import Options
-from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.stages import values_of
 from warpstack.interval.profile import (
@@ -30,7 +29,7 @@ from warpstack.memory.caches import (
 )
 from warpstack.models import interval_simulation
 from warpstack.models.interval_simulation import IntervalSimulator, SimulatedLaunch
-from warpstack.traces.trace import App, KernelTrace, kernels_of
+from warpstack.traces.trace import App, KernelTrace, kernels_of, nothing_launched
 
 __all__ = ["Found", "Memo", "Needs", "Pipeline", "Recent"]
 
@@ -156,7 +155,7 @@ class Pipeline:
     ) -> None:
         self.kernels = kernels_of(app) if isinstance(app, (App, KernelTrace)) else tuple(app)
         if not self.kernels:
-            raise InputError("the application has no kernels; there is nothing to predict")
+            raise nothing_launched(app, "predict")
         self.options = options
         self._memo = memo
         self._lock = threading.Lock()

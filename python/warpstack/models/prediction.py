@@ -62,6 +62,7 @@ from warpstack.tables import (
     row,
     settings_of,
 )
+from warpstack.traces.awaited import warn_of_waits
 from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
@@ -581,9 +582,13 @@ def predict(
     -----
     UnusedOptionWarning
         If no model reads an option that is set.
+    TraceWarning
+        If warps of a kernel only watch a clock: its time does not have that wait, that of a
+        `warpstack.timeline` does.
     """
     how = options_of("predict", options, changes, OptionChanges)
     warn_of_unread(how, model_list(models))
+    warn_of_waits([app] if isinstance(app, KernelTrace) else app.kernels, as_gpu(gpu))
     rows = predicted_rows(app, gpu, models, how, client=client, progress=progress, reasons=True)
     return result_table(rows)
 

@@ -15,6 +15,7 @@ from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import launch_us
 from warpstack.models.prediction import predicted_rows
 from warpstack.timelines.operations import Columns
+from warpstack.traces.awaited import awaited_us
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["Costs", "Kernels", "costs_of", "kernels_of"]
@@ -48,7 +49,7 @@ def kernels_of(app: App, gpu: Gpu, model: str, options: Options, *, progress: bo
     """Predict the launches of an application; those that are alike once.
 
     Launches are alike if they have the same instructions and accesses, on the same grid. Those that are
-    predicted share an L2 in their order.
+    predicted share an L2 in their order. No launch takes less than its warps wait for a clock.
     """
     first: dict[str, int] = {}
     place_of = np.array(
@@ -65,10 +66,16 @@ def kernels_of(app: App, gpu: Gpu, model: str, options: Options, *, progress: bo
     def of_all(values: list[float]) -> _Numbers:
         return np.array(values, np.float64)[place_of]
 
+    waits = np.array([awaited_us(kernel, gpu) for kernel in app.kernels])
+    least = np.where(waits > 0, waits + launch_us(gpu, "nsys"), 0.0)
+
+    def times(name: str) -> _Numbers:
+        return np.maximum(of_all([row.get(name, row["time_us"]) for row in rows]), least)
+
     return Kernels(
-        of_all([row["time_us"] for row in rows]),
-        of_all([row.get("time_us_low", row["time_us"]) for row in rows]),
-        of_all([row.get("time_us_high", row["time_us"]) for row in rows]),
+        times("time_us"),
+        times("time_us_low"),
+        times("time_us_high"),
         of_all([float(np.prod(kernel.grid, dtype=np.float64)) for kernel in one_each]),
         of_all([_places(kernel, gpu) for kernel in one_each]),
     )

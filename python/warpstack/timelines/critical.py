@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ def critical_path(order: Order, schedule: Schedule) -> list[Step]:
     """
     if not len(schedule.end):
         return []
-    before = _calls_before(order.columns["thread"])
+    before = _calls_before(order.columns, schedule.host_end)
     has_device = order.columns["has_device"]
     start, end = schedule.start.tolist(), schedule.end.tolist()
     host_start, host_end = schedule.host_start.tolist(), schedule.host_end.tolist()
@@ -94,11 +94,21 @@ def critical_path(order: Order, schedule: Schedule) -> list[Step]:
     return steps[::-1]
 
 
-def _calls_before(thread: npt.NDArray[np.int32]) -> list[int]:
-    """Return the call before that of each row in its thread, -1 for the first."""
+def _calls_before(
+    columns: dict[str, npt.NDArray[Any]], host_end: npt.NDArray[np.float64]
+) -> list[int]:
+    """Return the call whose return each row's thread went on from, -1 for none.
+
+    It is the one before it in its thread, or one that the call begins after, whichever returned last.
+    """
+    thread, first = columns["thread"], columns["begins_first"]
     found = np.full(len(thread), -1, np.int64)
     rows = np.flatnonzero(thread >= 0)
     rows = rows[np.argsort(thread[rows], kind="stable")]
     same = thread[rows[1:]] == thread[rows[:-1]]
     found[rows[1:][same]] = rows[:-1][same]
+    for row in np.flatnonzero(np.diff(first)).tolist():
+        for other in columns["begins_rows"][first[row] : first[row + 1]].tolist():
+            if found[row] < 0 or host_end[other] > host_end[found[row]]:
+                found[row] = other
     return found.tolist()

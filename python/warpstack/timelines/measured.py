@@ -310,7 +310,9 @@ def _measured(table: pd.DataFrame, between_us: tuple[float, float] | None) -> tu
     require(table, _NEEDED, "the result of ws.validation.reference.read_timeline")
     texts = [name for name in ("operation", "name", *_USUAL_TEXTS) if name in table]
     numbers = [*_NUMBERS, *(name for name in _USUAL if name in table)]
-    table = checked_table("measured", table, numbers=numbers, texts=texts).reset_index(drop=True)
+    table = checked_table(
+        "measured", table, numbers=numbers, whole=_USUAL, texts=texts
+    ).reset_index(drop=True)
     table = table.assign(**{name: usual for name, usual in _USUAL.items() if name not in table})
     table = table.assign(**{name: "" for name in _USUAL_TEXTS if name not in table})
     for row, operation in enumerate(table["operation"]):

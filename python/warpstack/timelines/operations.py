@@ -9,7 +9,7 @@ import numpy as np
 
 from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, shown
-from warpstack.traces.operations import ABSENT, COLUMNS, Columns, check
+from warpstack.traces.operations import ABSENT, COLUMNS, Columns, begins_of_threads, check
 from warpstack.traces.trace import App
 
 __all__ = ["Columns", "operations_of"]
@@ -44,9 +44,12 @@ def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:
             columns[name] = [usual] * rows if values is None else _texts_or_lists(values, usual)
         else:
             columns[name] = _numbers(name, values, usual, rows)
-    columns["after"] = [
-        _whole(row, before) if before else () for row, before in enumerate(columns["after"])
-    ]
+    if "begins_after" not in given:
+        columns["begins_after"] = begins_of_threads(columns)
+    for name in ("after", "begins_after"):
+        columns[name] = [
+            _whole(row, name, before) if before else () for row, before in enumerate(columns[name])
+        ]
     for name in ("operation", "direction"):
         for row, value in enumerate(columns[name]):
             if not isinstance(value, str):
@@ -63,13 +66,13 @@ def _texts_or_lists(values: Any, usual: Any) -> list[Any]:
     return [usual if value is None or value != value else value for value in found]
 
 
-def _whole(row: int, before: Any) -> tuple[int, ...]:
-    """Return the rows that one follows as whole numbers."""
+def _whole(row: int, name: str, before: Any) -> tuple[int, ...]:
+    """Return rows that one names as whole numbers."""
     try:
         return tuple(operator.index(other) for other in before)
     except TypeError:
         raise InputError(
-            f"operations: row {row}: after = {shown(before)}: expected earlier rows"
+            f"operations: row {row}: {name} = {shown(before)}: expected earlier rows"
         ) from None
 
 

@@ -8,6 +8,8 @@ Rows are in the order of the program's calls, so that what an operation follows 
 - A node of a graph follows the nodes that it names, or the launch; what comes behind the launch in its
   stream follows all nodes.
 - A kernel that a kernel launched follows that one, and what follows that one follows it.
+
+A thread's first call begins after the row before the thread was made, as `begins_after` says.
 """
 
 from __future__ import annotations
@@ -103,18 +105,21 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
     """Return the operations of a table as the core plays them on a GPU."""
     count = len(columns["operation"])
     engines = _engines(columns, gpu)
-    after, waits = _Lists(), _Lists()
+    after, waits, begins = _Lists(), _Lists(), _Lists()
     kinds: list[int] = []
     processes: dict[int, _Process] = {}
     has_device = bytearray(count)
     is_called = bytearray(b"\1") * count
     nodes = bytearray(count)
     operations, follow_lists = columns["operation"], columns["after"]
+    begin_lists = columns["begins_after"]
     streams, graphs = columns["stream"].tolist(), columns["graph"].tolist()
     threads = columns["thread"].tolist()
     events, parents = columns["event"].tolist(), columns["parent"].tolist()
     # The streams in whose order rows are that nobody calls: those of the calls that they belong to.
     homes: dict[int, int] = {}
+    # The calls that those rows belong to.
+    callers: dict[int, int] = {}
     waits_for_itself = _waits_for_itself(columns)
     apis = columns["api"]
     for row, (operation, stream, blocking, number) in enumerate(
@@ -130,6 +135,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         if process is None:
             process = processes[number] = _Process()
         before = follow_lists[row]
+        begins.add([callers.get(other, other) for other in begin_lists[row]])
         # Memory of a stream's order (cudaMallocAsync) or of a graph.
         in_order = operation in ("allocate", "free") and ("Async" in apis[row] or graphs[row] >= 0)
         if stream < 0 or not (operation in _ON_DEVICE or in_order):
@@ -149,6 +155,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
             after.add(follows)
             kinds.extend([_GRAPH if launch >= 0 else _OTHER] * len(follows))
             waits.add(())
+            callers[row] = callers.get(source, source)
             home = homes[row] = homes.get(source, streams[source])
             tail = process.legacy if home == 0 else process.tails.setdefault(home, {})
             for other in follows:
@@ -188,7 +195,9 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         after.add(follows)
         waits.add((row,) if waits_for_itself[row] else ())
     return Order(
-        _arrays(columns, costs, gpu, engines, (after, waits), (has_device, is_called, nodes)),
+        _arrays(
+            columns, costs, gpu, engines, (after, waits, begins), (has_device, is_called, nodes)
+        ),
         np.array(kinds, np.uint8),
     )
 
@@ -252,12 +261,12 @@ def _arrays(
     costs: Costs,
     gpu: Gpu,
     engines: npt.NDArray[np.uint8],
-    lists: tuple[_Lists, _Lists],
+    lists: tuple[_Lists, _Lists, _Lists],
     flags: tuple[bytearray, bytearray, bytearray],
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the columns that the core reads."""
     has_device, is_called, is_node = (np.frombuffer(bytes(flag), np.uint8) for flag in flags)
-    after, waits = lists
+    after, waits, begins = lists
     called = is_called.astype(bool)
     # A thread of each process is a thread of its own.
     pairs = columns["process"] * (columns["thread"].max(initial=0) + 1) + columns["thread"]
@@ -282,4 +291,6 @@ def _arrays(
         "after_rows": np.array(after.rows, np.int32),
         "waits_first": np.array(waits.first, np.int64),
         "waits_rows": np.array(waits.rows, np.int32),
+        "begins_first": np.array(begins.first, np.int64),
+        "begins_rows": np.array(begins.rows, np.int32),
     }

@@ -179,8 +179,8 @@ class Timeline:
         ``time_us``, ``time_us_low``, ``time_us_high``; ``gpu_busy_us`` (some kernel, copy or memset ran),
         ``gpu_idle_us`` (none did), ``kernels_us`` (some kernel ran), ``copies_us`` (a copy between host
         and GPU ran), ``copies_hidden_us`` (of these, while a kernel ran), ``copies_hidden`` (their share;
-        NaN without copies), ``host_busy_us`` (of all host threads: in calls and between them, without
-        waits), ``host_waiting_us`` (of all, in calls that wait), ``estimated_us`` (of operations whose time
+        NaN without copies), ``host_busy_us`` (some host thread was at work, in a call or between calls),
+        ``host_waiting_us`` (none was, and some waited in a call), ``estimated_us`` (of operations whose time
         is no prediction).
         """
         made, order = self._schedule, self._order.columns
@@ -199,7 +199,11 @@ class Timeline:
         busy = spans.length(ran("kernels", "to_gpu", "to_host", "on_gpu", "memset"))
         hidden, copied = spans.length(spans.common(copies, kernels)), spans.length(copies)
         called = order["thread"] >= 0
-        in_calls = made.host_end - made.host_start - order["host_call"]
+        begin = (made.host_start - order["host_before"])[called]
+        waits = (made.host_start + order["host_call"])[called]
+        at_work = spans.union(begin, waits)
+        in_waits = spans.union(waits, made.host_end[called])
+        waited = spans.length(in_waits) - spans.length(spans.common(in_waits, at_work))
         return {
             "time_us": self.time_us,
             "time_us_low": self.time_us_low,
@@ -210,8 +214,8 @@ class Timeline:
             "copies_us": copied,
             "copies_hidden_us": hidden,
             "copies_hidden": hidden / copied if copied else float("nan"),
-            "host_busy_us": float((order["host_before"] + order["host_call"])[called].sum()),
-            "host_waiting_us": float(in_calls[called].sum()),
+            "host_busy_us": spans.length(at_work),
+            "host_waiting_us": waited,
             "estimated_us": float((made.end - made.start)[self._costs.estimated].sum()),
         }
 

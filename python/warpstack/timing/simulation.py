@@ -33,7 +33,8 @@ from warpstack.timing.block_sampling import simulated_from_blocks
 from warpstack.timing.concurrent import ConcurrentResult, checked_streams, streams_of
 from warpstack.timing.perfetto import write_timeline
 from warpstack.timing.statistics import Statistics
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.awaited import warn_of_waits
+from warpstack.traces.trace import App, KernelTrace, nothing_launched
 
 if TYPE_CHECKING:
     import distributed
@@ -627,6 +628,12 @@ def simulate(
         If a thread block does not fit on an SM, a kernel takes more than `max_cycles`, or kernels that
         share an L2 are to run on a cluster.
 
+    Warns
+    -----
+    TraceWarning
+        If warps of a kernel only watch a clock: its cycles do not have that wait, the time of a
+        `warpstack.timeline` does.
+
     Examples
     --------
     >>> import warpstack as ws
@@ -645,6 +652,9 @@ def simulate(
         "timeline": timeline,
     }
     kernels = (app,) if isinstance(app, KernelTrace) else app.kernels
+    if not kernels:
+        raise nothing_launched(app, "simulate")
+    warn_of_waits(kernels, simulator.gpu)
     if concurrent:
         _refuse(client is not None, "client", "launches that run at the same time share a machine")
         _refuse(per_instruction, "per_instruction", "it counts the instructions of one kernel")

@@ -36,8 +36,11 @@ COLUMNS = {
     "graph": "integer",
     "after": "rows",
     "parent": "integer",
+    "begins_after": "rows",
     "host_ns": "integer",
 }
+#: Columns of numbers of earlier rows.
+_ROW_LISTS = ("after", "begins_after")
 #: The values of the column `operation`. Their places are numbers of cpp/stand_ins/log/operation_log.h.
 OPERATIONS = (
     "kernel",
@@ -79,6 +82,7 @@ ABSENT: dict[str, Any] = {
     "graph": -1,
     "after": (),
     "parent": -1,
+    "begins_after": (),
     "host_ns": 0,
 }
 #: The streams that have no calls that make them.
@@ -192,9 +196,29 @@ def check(
     if len(late):
         row = int(late[0])
         raise refuse(row, "parent", int(columns["parent"][row]), "an earlier row")
-    for row, before in enumerate(columns["after"]):
-        if before and not all(0 <= other < row for other in before):
-            raise refuse(row, "after", before, "earlier rows")
+    for column in _ROW_LISTS:
+        for row, before in enumerate(columns[column]):
+            if before and not all(0 <= other < row for other in before):
+                raise refuse(row, column, before, "earlier rows")
+
+
+def begins_of_threads(columns: Columns) -> list[tuple[int, ...]]:
+    """Return the column `begins_after` of a table without it.
+
+    What made a thread is not known then: its first row begins after the row before it in its process, of
+    whatever thread, which is there already when the thread makes its first call.
+    """
+    found: list[tuple[int, ...]] = [()] * count(columns)
+    last: dict[int, int] = {}
+    seen: set[tuple[int, int]] = set()
+    pairs = zip(columns["process"].tolist(), columns["thread"].tolist(), strict=True)
+    for row, pair in enumerate(pairs):
+        if pair not in seen:
+            seen.add(pair)
+            if pair[0] in last:
+                found[row] = (last[pair[0]],)
+        last[pair[0]] = row
+    return found
 
 
 def chosen(columns: Columns, kept: Sequence[int]) -> Columns:
@@ -207,6 +231,11 @@ def chosen(columns: Columns, kept: Sequence[int]) -> Columns:
 def frame(columns: Columns) -> pd.DataFrame:
     """Return the table as a DataFrame."""
     return pd.DataFrame({name: columns[name] for name in COLUMNS}, columns=list(COLUMNS))
+
+
+def has_work(columns: Columns) -> bool:
+    """Return whether there is anything that takes the GPU time."""
+    return not _WORK.isdisjoint(columns["operation"])
 
 
 def summary(columns: Columns) -> str:
@@ -245,6 +274,7 @@ def summary(columns: Columns) -> str:
 
 #: Functions that allocate managed memory.
 _MANAGED = frozenset(("cudaMallocManaged", "cuMemAllocManaged"))
+_WORK = frozenset(("kernel", "copy", "memset", "library", "nccl"))
 _WAITS = ("event_synchronize", "stream_synchronize", "device_synchronize")
 
 

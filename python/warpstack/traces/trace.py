@@ -17,12 +17,12 @@ from warpstack._util.arguments import as_integer, printable_text
 from warpstack._util.checked import checked, strictly_checked
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.trace_budget import default_budget
-from warpstack.errors import TraceWarning, not_a, warn
+from warpstack.errors import InputError, TraceWarning, not_a, warn
 from warpstack.traces import operations as host_operations
 from warpstack.traces import packing  # noqa: F401  (traces pickle)
 from warpstack.traces.launches import Launches
 
-__all__ = ["App", "KernelTrace"]
+__all__ = ["App", "KernelTrace", "nothing_launched"]
 
 Dim3 = tuple[int, int, int]
 
@@ -477,8 +477,10 @@ class App:
         ``bytes`` are copied, filled, allocated or freed, ``pinned`` says that the host's side is
         page-locked, and ``asynchronous`` that the function returns before the work is done. ``graph`` is
         the number of the launch of a graph, or -1; ``after`` are the rows that must end before this one
-        begins, and ``parent`` is the row of the kernel that launched this one, or -1. ``host_ns`` are
-        nanoseconds that the thread spent outside of such functions since its last row.
+        begins, and ``parent`` is the row of the kernel that launched this one, or -1. ``begins_after`` are
+        rows of calls that have returned before the host's time before this one begins: of a thread's first
+        row, what was there when the thread was made. ``host_ns`` are nanoseconds that the thread spent
+        outside of such functions since its last row, without waits for threads that were in them.
         """
         recorded = self._operations
         if recorded is None:
@@ -662,6 +664,16 @@ def mangled_name(name: str) -> str:
     """Return a name without the file that nvcc puts before it in relocatable device code."""
     static = name.startswith("__nv_static_") and "__Z" in name
     return name[name.rindex("__Z") + 1 :] if static else name
+
+
+def nothing_launched(app: object, what: str) -> InputError:
+    """Return the error of an application without launches, where there is nothing to do `what` with."""
+    if isinstance(app, App) and app._operations is not None:
+        return InputError(
+            f"{app.name}: the program launched no kernel, so that there is nothing to {what}; warpstack "
+            "timeline has its copies and calls"
+        )
+    return InputError(f"the application has no kernels; there is nothing to {what}")
 
 
 def short_name(name: str) -> str:

@@ -36,6 +36,7 @@ class Row:
     graph: int = -1
     after: tuple = ()
     parent: int = -1
+    begins_after: tuple | None = None  # None: not known
     host_before: int = 0
     call: int = 0
     duration: int = 0
@@ -152,6 +153,18 @@ def waits(rows, r):
     return []
 
 
+def begins(rows, r):
+    """Return the calls that must have returned before the host's time before a call begins."""
+    row = rows[r]
+    if row.begins_after is not None:
+        found = row.begins_after
+    else:
+        mine = [q for q in range(r) if rows[q].process == row.process]
+        is_first = all(rows[q].thread != row.thread for q in mine)
+        found = mine[-1:] if is_first else ()
+    return [called_for(rows, q) for q in found]
+
+
 def engine_of(row, rules):
     if row.operation == "copy":
         if row.direction == "HtoH":
@@ -171,6 +184,7 @@ def play(rows, rules):
     before = [follows(rows, r) if device[r] else set() for r in range(n)]
     host_waits = [waits(rows, r) if source_of(rows, r) is None else [] for r in range(n)]
     called = [source_of(rows, r) is None for r in range(n)]
+    host_before = [begins(rows, r) for r in range(n)]
     issued, ready = [None] * n, [None] * n
     is_node = [
         device[r]
@@ -204,8 +218,11 @@ def play(rows, rules):
                 if made.host_end[r] is not None and made.host_end[r] <= t:
                     continue
                 if made.host_start[r] is None:
+                    others = [made.host_end[q] for q in host_before[r]]
+                    if any(end is None or end > t for end in others):
+                        break
                     returned = made.host_end[t_calls[place - 1]] if place else 0
-                    made.host_start[r] = returned + rows[r].host_before
+                    made.host_start[r] = max([returned, *others]) + rows[r].host_before
                     changed = True
                 if issued[r] is None and made.host_start[r] + rows[r].call <= t:
                     issued[r] = t

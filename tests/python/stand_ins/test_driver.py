@@ -54,10 +54,11 @@ def test_what_the_device_says(run, capfd):
     ]
 
 
-def test_memory(run, capfd):
-    with pytest.raises(ws.InputError):
-        run("memory")
-    assert capfd.readouterr().out.splitlines() == [
+def test_memory(run, tmp_path):
+    result, out, _ = run("memory")
+    assert (result.launches, result.traced, result.is_saved) == (0, 0, True)
+    assert (ws.load(tmp_path / "out").operations["operation"] == "copy").any()
+    assert out == [
         "-1 -1 -1 7 7 -1 7 7 -1",
         "1 True True 5 CUDA_ERROR_INVALID_VALUE",
         "0 -2",

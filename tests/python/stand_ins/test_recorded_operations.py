@@ -14,6 +14,7 @@ import warpstack as ws
 from host_compiler import need_linking_nvcc
 from warpstack.cli import main
 from warpstack.cuda import host, operation_log
+from warpstack.errors import TraceWarning
 from warpstack.traces import operations
 
 HERE = Path(__file__).parent
@@ -193,6 +194,66 @@ def test_threads_and_their_default_streams(run):
         ("kernel", 0, 0),
     ]
     assert app.operations["blocking"].tolist() == [False] + [True] * 9
+    # Each thread was made after the row before its first one.
+    begins = {row: after for row, after in enumerate(app.operations["begins_after"]) if after}
+    assert begins == {1: (0,), 5: (4,)}
+
+
+def test_waits_for_threads_that_are_in_calls_are_no_time_of_the_host(run):
+    app, out = run("waits")
+    (joined_us,) = map(int, out)
+    table = app.operations
+    of_main = table[(table["thread"] == 0) & (table["operation"] == "memset")]
+    _, waited, slept, computed = (of_main["host_ns"] / 1e3).tolist()
+    assert joined_us > 50_000
+    assert waited < joined_us / 4
+    assert slept >= 20_000
+    assert computed >= 29_000
+    line = ws.timeline(app, "a100")
+    assert line.time_us < (slept + computed) + 50_000
+
+
+def test_a_program_without_kernels(build, tmp_path, capfd):
+    out = tmp_path / "out"
+    assert main(["trace", "-o", str(out), "--", build(), "copies_only"]) == 0
+    err = capfd.readouterr().err
+    assert (
+        f"{out}: the program launched no kernel; warpstack timeline reads what else it did" in err
+    )
+    assert "4 operations: 2 copies (2.0 MiB), 1 memset" in err
+    app = ws.load(out)
+    assert (len(app), len(app.operations)) == (0, 4)
+    ws.save(app, tmp_path / "again")
+    assert ws.load(tmp_path / "again").operations.equals(app.operations)
+    assert len(app.info()) == 0
+    line = ws.timeline(app, "a100")
+    assert line.table["end_us"].max() > 0
+    assert line.totals["kernels_us"] == 0
+    assert main(["timeline", str(out), "--gpu", "a100"]) == 0
+    assert main(["info", str(out)]) == 0
+    capfd.readouterr()
+    assert main(["timeline", "--gpu", "a100", "--", build(), "copies_only"]) == 0
+    capfd.readouterr()
+    for command in ("predict", "simulate"):
+        assert main([command, str(out), "--gpu", "a100"]) == 2
+        assert (
+            f"{app.name}: the program launched no kernel, so that there is nothing to {command}; warpstack "
+            "timeline has its copies and calls"
+        ) in capfd.readouterr().err
+
+
+def test_kernels_that_wait_for_a_clock_take_as_long(run):
+    app, _ = run("spins")
+    line = ws.timeline(app, "a100")
+    kernels = line.table[line.table["operation"] == "kernel"]
+    wait_us = 1_000_000 / ws.gpu("a100").clock_ghz / 1e3
+    times = kernels["end_us"] - kernels["start_us"]
+    assert (times > 0.95 * wait_us).all()
+    assert (times < 1.05 * wait_us).all()
+    # They run at the same time.
+    assert line.time_us < 1.2 * wait_us
+    with pytest.warns(TraceWarning, match="clock_block .* only watches a clock"):
+        ws.predict(app, "a100")
 
 
 @pytest.mark.slow
@@ -331,6 +392,26 @@ def test_a_log_that_ends_within_a_row_is_read_up_to_it(tmp_path):
         logged(tmp_path, written, names[:end])
         assert len(operation_log.read(tmp_path, [7])["name"]) == 2
     assert operation_log.read(tmp_path / "nowhere", []) is None
+
+
+def test_threads_begin_after_rows_of_their_process_or_of_the_one_that_forked(tmp_path):
+    names = name_record(5, 0, b"cudaMalloc") + name_record(6, 0, b"cudaMalloc")
+    begin = {"kind": 254}
+    written = [
+        log_row(0, kind=8),
+        log_row(1, kind=8, thread=1),
+        log_row(1, parent=5, bytes=0, **begin),
+        log_row(0, kind=8, process=6),
+        log_row(0, process=6, parent=5, bytes=1, **begin),
+        log_row(1, kind=8, process=6, thread=1),
+        log_row(1, process=6, parent=6, bytes=0, **begin),
+        log_row(2, kind=8, process=6, thread=2),
+        log_row(2, process=6, parent=9, bytes=0, **begin),  # of a process that wrote nothing
+    ]
+    logged(tmp_path, written, names)
+    found = operation_log.read(tmp_path, [])
+    assert found["begins_after"] == [(), (0,), (1,), (2,), ()]
+    operations.check(found, 0, "table")
 
 
 def test_a_program_that_is_killed_leaves_its_operations(tmp_path):

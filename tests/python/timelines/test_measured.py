@@ -354,6 +354,7 @@ class TestWrong:
             ({"operation": "call"}, "row 0: operation = 'call': expected kernel"),
             ({"start_us": 9.0}, "row 0: end_us is before start_us"),
             ({"start_us": np.nan}, "start_us"),
+            ({"bytes": 1.5}, "bytes.* a whole number"),
         ],
     )
     def test_rows(self, line, change, said):

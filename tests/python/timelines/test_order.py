@@ -24,6 +24,7 @@ STREAMS = {0: True, 1: True, 2: True, 3: False}
 def tables(draw, most=24):
     """Return rows of a program: streams of both kinds, events, graphs, waits, threads and processes."""
     rows, graphs = [], 0
+    knows_threads = draw(st.booleans())
     while len(rows) < most:
         kind = draw(
             st.sampled_from(
@@ -57,6 +58,10 @@ def tables(draw, most=24):
             "host_before": draw(st.integers(0, 3)),
             "call": draw(st.integers(0, 3)),
         }
+        if knows_threads:
+            earlier = range(len(rows))
+            chosen = draw(st.sets(st.sampled_from(earlier), max_size=2)) if earlier else ()
+            common["begins_after"] = tuple(sorted(chosen)) if draw(st.booleans()) else ()
         if kind == "stop":
             break
         if kind == "graph":
@@ -122,6 +127,8 @@ def ordered(rows, how):
     names = ("operation", "stream", "blocking", "thread", "process", "priority", "event")
     names += ("direction", "pinned", "asynchronous", "graph", "after", "parent")
     table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
+    if rows and rows[0].begins_after is not None:
+        table["begins_after"] = [row.begins_after for row in rows]
     table["host_ns"] = [1000 * row.host_before for row in rows]
     gpu = gpu_of(how)
     columns = operations_of(SimpleNamespace(kernels=()), table)
@@ -345,6 +352,44 @@ class TestByHand:
         made = play(order, gpu)
         assert made.start.tolist() == [2, 2, 2, 7, 8]
         assert self.why(made, 3) == ("graph", 2)
+
+    def test_a_thread_begins_after_the_call_before_it_was_made(self):
+        rows = [
+            slow.Row("allocate", call=5, begins_after=()),
+            slow.Row("kernel", stream=1, duration=9, places=8, call=1, begins_after=()),
+            slow.Row("device_synchronize", begins_after=()),
+            # A thread that was made after the launch, and one that nobody made.
+            slow.Row("allocate", thread=1, host_before=2, call=1, begins_after=(1,)),
+            slow.Row("allocate", thread=2, call=1, begins_after=()),
+            # It waits for the second thread's end, not for that of the third.
+            slow.Row("free", thread=1, call=1, begins_after=(2, 4)),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.host_start.tolist() == [0, 5, 6, 8, 0, 15]
+        assert made.host_end.tolist() == [5, 6, 15, 9, 1, 16]
+        parts = [(step.row, step.part) for step in critical_path(order, made)]
+        assert parts == [(0, "call"), (1, "call"), (1, "device"), (5, "call")]
+
+    def test_without_its_maker_a_thread_begins_after_the_row_before(self):
+        rows = [
+            slow.Row("kernel", stream=1, duration=9, places=8, call=1),
+            slow.Row("device_synchronize"),
+            slow.Row("allocate", thread=1, call=1),
+            slow.Row("allocate", process=1, call=1),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        assert play(order, gpu).host_start.tolist() == [0, 1, 10, 0]
+
+    def test_no_call_begins_after_what_nobody_calls(self):
+        order, gpu = ordered(
+            [slow.Row("graph_launch", stream=1, graph=0), slow.Row("kernel", stream=1, graph=0)],
+            slow.Rules(),
+        )
+        order.columns["begins_rows"] = np.array([1], np.int32)
+        order.columns["begins_first"] = np.array([0, 1, 1], np.int64)
+        with pytest.raises(InputError, match="begins: operation 1 is no call of a host thread"):
+            play(order, gpu)
 
     def test_circles_are_refused(self):
         # A row whose call is behind a wait for it: only after= of later rows could make one.

@@ -13,6 +13,7 @@ import pytest
 import warpstack as ws
 from warpstack.cli import main
 from warpstack.timelines import spans
+from warpstack.traces.operations import columns_of
 
 MIB = 1 << 20
 #: A GPU whose calls and links have round numbers: 1 MiB takes 2^20 / 1e3 us = 1048.576 us over the link.
@@ -85,6 +86,20 @@ class TestByHand:
         assert totals["host_busy_us"] == pytest.approx(2 + 2 + 1)
         assert totals["host_waiting_us"] == pytest.approx(line.time_us - 5)
         assert totals["time_us_low"] < line.time_us < totals["time_us_high"]
+
+    def test_of_several_threads_the_host_is_busy_where_one_is(self, app):
+        operations = rows(
+            {"operation": "allocate", "host_ns": 3000},  # 3 + 1
+            copy("HtoD"),  # 2
+            WAIT,  # 1, and waits
+            {"operation": "allocate", "thread": 1, "host_ns": 7000, "begins_after": (0,)},
+        )
+        operations["begins_after"] = [(), (), (), (0,)]
+        line = ws.timeline(app, GPU, operations=operations)
+        totals = line.totals
+        assert line.table["queued_us"].tolist() == pytest.approx([4, 6, 7, 12])
+        assert totals["host_busy_us"] == pytest.approx(12)
+        assert totals["host_waiting_us"] == pytest.approx(line.time_us - 12)
 
     def test_the_critical_path_sums_to_the_time(self, app, kernel_us):
         line = ws.timeline(app, GPU, operations=rows(copy("HtoD"), kernel(), WAIT))
@@ -343,6 +358,38 @@ class TestCommand:
         assert main(["timeline", trace, "--operations", "--json"]) == 0
         first, second = json.loads(capsys.readouterr().out)
         assert second["waited_for"] == first["row"] == 0
+
+    def test_chosen_kernels_are_rows_of_the_whole_program(self, app, tmp_path, capsys):
+        other = ws.App([app[0]], "one")
+        other._operations = columns_of([copy("HtoD"), kernel(0), WAIT])
+        trace = str(tmp_path / "one")
+        ws.save(other, trace)
+        assert main(["timeline", trace, "--operations", "--json"]) == 0
+        whole = json.loads(capsys.readouterr().out)
+        for more in (["--operations", "--json"], ["--json"]):
+            assert main(["timeline", trace, "--kernels", "stri*", *more]) == 0
+            assert json.loads(capsys.readouterr().out) == [whole[1]]
+
+    @pytest.mark.parametrize("more", [[], ["--what-if"], ["--what-if", "--json"]])
+    def test_the_time_of_some_kernels_is_refused(self, trace, capsys, more):
+        assert main(["timeline", trace, "--kernels", "2", *more]) == 2
+        assert (
+            "--kernels 2: the time is that of the whole program; leave it out, or list these launches with "
+            "--operations"
+        ) in capsys.readouterr().err
+
+    def test_launches_that_are_not_there_are_refused(self, trace, capsys):
+        assert main(["timeline", trace, "--kernels", "3", "--operations"]) == 2
+        assert "3" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "words", [["timeline", "--perfetto", "x.txt"], ["simulate", "--timeline", "x.json.xz"]]
+    )
+    def test_files_of_events_are_named_so(self, trace, capsys, words):
+        command, option, name = words
+        assert main([command, trace, "--gpu", "a100", option, name]) == 2
+        said = f"{option} {name}: the file is JSON; give it a name that ends in .json or .json.gz"
+        assert said in capsys.readouterr().err
 
     def test_several_models_are_refused(self, trace, capsys):
         assert main(["timeline", trace, "--model", "all"]) == 2

@@ -29,7 +29,13 @@ ROWS = [
     {"operation": "kernel", "name": "second", "stream": 0, "kernel": 1, "graph": 0, "parent": 2},
     {"operation": "event_record", "stream": 0, "event": 3, "graph": 0, "after": (4,)},
     {"operation": "kernel", "name": "third", "stream": 0, "graph": 0, "after": (4, 5)},
-    {"operation": "range_push", "name": "a\nb \U0001f600", "thread": 1, "process": 2},
+    {
+        "operation": "range_push",
+        "name": "a\nb \U0001f600",
+        "thread": 1,
+        "process": 2,
+        "begins_after": (3,),
+    },
 ]
 
 
@@ -69,6 +75,38 @@ def test_saving_loses_nothing(tmp_path):
     assert parquet.files_of(tmp_path / "twice")[1] == "operations.parquet"
     ws.save(ws.App(app.kernels), tmp_path / "twice", overwrite=True)
     assert not (tmp_path / "twice" / "operations.parquet").exists()
+
+
+def test_without_the_column_threads_begin_after_the_row_before_their_first(tmp_path):
+    pairs = [(0, 0), (0, 1), (0, 0), (1, 0), (0, 1), (0, 2), (1, 1)]
+    rows = [{"operation": "allocate", "process": p, "thread": t} for p, t in pairs]
+    expected = [(), (0,), (), (), (), (4,), (3,)]
+    assert operations.begins_of_threads(operations.columns_of(rows)) == expected
+    # A folder that was written before there was the column.
+    folder = tmp_path / "saved"
+    ws.save(app_with(rows), folder)
+    table = pq.read_table(folder / "operations.parquet")
+    pq.write_table(table.drop_columns(["begins_after"]), folder / "operations.parquet")
+    manifest = json.loads((folder / parquet.MANIFEST).read_text())
+    manifest["operations"] = file_digest(folder / "operations.parquet")
+    (folder / parquet.MANIFEST).write_text(sealed(manifest))
+    assert ws.load(folder).operations["begins_after"].tolist() == expected
+
+
+def test_a_program_may_launch_nothing(tmp_path):
+    rows = [{"operation": "copy", "stream": 0, "direction": "HtoD", "bytes": 64}]
+    app = app_with(rows, kernels=0)
+    ws.save(app, tmp_path / "saved")
+    again = ws.load(tmp_path / "saved")
+    assert as_rows(again.operations) == as_rows(app.operations)
+    assert ws.timeline(again, "a100").time_us > 0
+    for call in (ws.predict, ws.simulate):
+        with pytest.raises(
+            ws.InputError, match="two: the program launched no kernel, so that there is"
+        ):
+            call(again, "a100")
+    with pytest.raises(ws.InputError, match="save: two has no kernels"):
+        ws.save(app, tmp_path / "other", format="accelsim")
 
 
 def test_a_program_may_do_nothing(tmp_path):
@@ -137,6 +175,8 @@ def test_the_summary_counts():
         (1, {"stream": -1}, "row 1: stream = -1: expected a number in a row of copy"),
         (5, {"event": -1}, "row 5: event = -1: expected a number in a row of event_record"),
         (4, {"parent": 4}, "row 4: parent = 4: expected an earlier row"),
+        (6, {"begins_after": (6,)}, "row 6: begins_after = (6,): expected earlier rows"),
+        (6, {"begins_after": (-1,)}, "row 6: begins_after = (-1,): expected earlier rows"),
         (6, {"after": (2, 6)}, "row 6: after = (2, 6): expected earlier rows"),
         (6, {"after": (-1,)}, "row 6: after = (-1,): expected earlier rows"),
         (0, {"host_ns": -5}, "row 0: host_ns = -5: expected at least 0"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,10 @@ def run_launches(
     device = ws.cuda.device.of_mib(device_memory_mib)
     _check_sizes(launches, device._core.capacity)
     module = ws.cuda.compile(source, options=options, device=device, machine_code=machine_code)
-    kernels = [module.kernel(launch.kernel) for launch in launches]  # all are there
+    kernels = []  # all are there before the first one runs
+    for launch in launches:
+        with _named(launch):
+            kernels.append(module.kernel(launch.kernel))
     text = ""
     if str(source).endswith(".cu"):
         text = Path(source).read_text(encoding="utf-8", errors="replace")
@@ -76,17 +80,27 @@ def run_launches(
                 if argument.name:
                     made[argument.name] = value
             values.append(value)
-        trace = kernel.launch(
-            launch.grid,
-            launch.block,
-            *values,
-            shared_memory_bytes=launch.shared_memory_bytes,
-            progress=True,
-            **(how or {}),
-        )
+        with _named(launch):
+            trace = kernel.launch(
+                launch.grid,
+                launch.block,
+                *values,
+                shared_memory_bytes=launch.shared_memory_bytes,
+                progress=True,
+                **(how or {}),
+            )
         assert trace is not None
         traces.append(trace)
     return traces
+
+
+@contextlib.contextmanager
+def _named(launch: Launch) -> Iterator[None]:
+    """Let errors name the option that the launch comes from."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"--launch {launch.kernel}: {error}") from None
 
 
 def _what(launch: Launch, place: int) -> str:

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from warpstack._util.arguments import as_path
+from warpstack._util.arguments import as_path, printable
 from warpstack._util.output_file import OutputFile, existing, is_marked
+from warpstack.errors import InputError
 
-__all__ = ["add_overwrite", "check_trace_folder", "inputs_of", "output_file"]
+__all__ = ["add_overwrite", "check_trace_events", "check_trace_folder", "inputs_of", "output_file"]
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +63,16 @@ def output_file(
     target = as_path(label, getattr(arguments, name) if path is None else path)
     given = (*inputs_of(arguments, name), *inputs)
     return OutputFile(target, label, arguments.overwrite, given, is_ours)
+
+
+def check_trace_events(file: OutputFile) -> None:
+    """Refuse a file of the Trace Event Format whose name says something else; devices have any name."""
+    is_device = file.path.exists() and not file.path.is_file()
+    if not is_device and not file.path.name.endswith((".json", ".json.gz")):
+        raise InputError(
+            f"{file.label} {printable(file.path)}: the file is JSON; give it a name that ends in .json or "
+            ".json.gz"
+        )
 
 
 def check_trace_folder(arguments: argparse.Namespace, kind: str = "parquet") -> None:

@@ -117,6 +117,7 @@ def simulated(
         What `warpstack.timing.Simulator.run` is to record of the launches that are reported.
     """
     from warpstack.timing import simulation
+    from warpstack.traces.awaited import warn_of_waits
 
     if len(subject.places) == len(subject.ran):
         results: list[SimulationResult] = simulation.simulate(
@@ -127,6 +128,7 @@ def simulated(
     if settings.get("sample_blocks", 1) != 1 or any(kernel.is_sampled for kernel in subject.ran):
         of_all = simulation.simulate(subject.ran, gpu, **settings, **how, progress=True)
         return [of_all[place] for place in subject.places]
+    warn_of_waits(subject.app, gpu)
     simulator = simulation.Simulator(
         gpu, profiler=settings["profiler"], initial_l2=settings["initial_l2"]
     )

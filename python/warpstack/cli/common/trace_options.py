@@ -40,6 +40,7 @@ __all__ = [
     "compiler_options",
     "is_source",
     "launched",
+    "launches_of",
     "load_subject",
     "load_subjects",
     "load_trace",
@@ -428,7 +429,11 @@ def _read(arguments: argparse.Namespace, path: str, earlier: bool) -> Subject:
         missing="skip" if arguments.skip_missing else "error",
         progress=True,
     )
-    return _chosen(arguments, app, earlier) if launches is None else _of(app, launches, earlier)
+    return (
+        _chosen(arguments, app, earlier)
+        if launches is None
+        else _of(app, _places(app, launches), earlier)
+    )
 
 
 def names_kernels(text: str | None) -> bool:
@@ -455,20 +460,27 @@ def _refuse_others(path: str) -> None:
 
 def _chosen(arguments: argparse.Namespace, app: App, earlier: bool) -> Subject:
     """Return the launches of an application that ``--kernels`` chooses."""
+    if arguments.kernels is None:
+        return Subject(app, app)
+    return _of(app, launches_of(app, arguments.kernels), earlier)
+
+
+def launches_of(app: App, text: str) -> list[int]:
+    """Return the places in an application of the launches that ``--kernels`` chooses."""
     from warpstack.traces.launches import Launches, launches_named, launches_of_text
 
-    text = arguments.kernels
-    if text is None:
-        return Subject(app, app)
     named = launches_named(app, text, "--") if names_kernels(text) else launches_of_text(text, "--")
     launches = Launches.of(named or ())
     launches.check({kernel.launch_id for kernel in app}, app.name)
-    return _of(app, launches, earlier)
+    return _places(app, launches)
 
 
-def _of(app: App, launches: Launches, earlier: bool) -> Subject:
-    """Return launches that were checked, and with `earlier` those before the last of them."""
-    places = [place for place, k in enumerate(app) if launches.is_chosen(k.launch_id)]
+def _places(app: App, launches: Launches) -> list[int]:
+    return [place for place, k in enumerate(app) if launches.is_chosen(k.launch_id)]
+
+
+def _of(app: App, places: list[int], earlier: bool) -> Subject:
+    """Return the launches at some places, and with `earlier` those before the last of them."""
     if not places:
         raise ws.InputError(f"{app.name}: the files of all chosen launches are missing")
     chosen = app._part(places)
@@ -564,7 +576,7 @@ def _traced(
                 progress=True,
                 machine_code=machine_code_of(arguments),
             )
-        if run.traced == 0:
+        if not run.is_saved:
             name = printable(source or command[0])
             raise ws.InputError(f"{name}: none of its launches ended well")
         if run.problem():

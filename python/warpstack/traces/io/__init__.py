@@ -269,7 +269,7 @@ def save(
         app = App([app], app.short_name)
     if not isinstance(app, App):
         raise not_a("save", "an App or a KernelTrace", app)
-    if not app.kernels:
+    if not app.kernels and (app._operations is None or format != "parquet"):
         raise InputError(f"save: {app.name} has no kernels")
     if format not in WRITABLE:
         raise not_one_of("save: format", format, WRITABLE)

@@ -398,8 +398,14 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         if found != digest:
             raise InputError(f"this file has digest {found}, the manifest says {shown(digest)}")
         with open_input(path) as file, pq.ParquetFile(file) as table:
-            part = table.read(columns=list(_OPERATIONS))
-        arrays = _columns("operations", part, _OPERATIONS)
+            # Traces from before it was there have no column of what made threads.
+            fields = {
+                name: kind
+                for name, kind in _OPERATIONS.items()
+                if name != "begins_after" or name in table.schema_arrow.names
+            }
+            part = table.read(columns=list(fields))
+        arrays = _columns("operations", part, fields)
         columns = {name: _values(name, array, _OPERATIONS[name]) for name, array in arrays.items()}
     except FileNotFoundError:
         raise InputError(
@@ -416,6 +422,8 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         raise InputError(
             f"{where}: the saved trace is damaged: {reason}; restore it or trace the program again"
         ) from None
+    if "begins_after" not in columns:
+        columns["begins_after"] = operations.begins_of_threads(columns)
     operations.check(columns, kernels, where)
     return columns
 
@@ -515,7 +523,7 @@ def _read_manifest(path: Path) -> tuple[str, list[_Entry], str | None]:
             recorded = _member(manifest, "operations", str)
     except InputError as error:
         raise InputError(f"{where}: not a list of kernels: {error}") from None
-    if not entries:
+    if not entries and recorded is None:
         raise InputError(f"{where}: the saved trace has no kernels")
     if version >= 2 and not is_sound(manifest):
         raise InputError(
@@ -577,6 +585,11 @@ def _entry(
             raise InputError(f"{where}.header.{key} has {len(numbers)} numbers instead of 3")
         checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**32 - 1) for n in numbers]
     header = {"parent": 0, **header}  # older files lack it
+    for key in ("awaited_cycles", "awaited_ns"):
+        ticks = header.get(key, [0, 0])
+        if not isinstance(ticks, list) or len(ticks) != 2:
+            raise InputError(f"{where}.header.{key} = {shown(ticks)}: expected two numbers")
+        checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**64 - 1) for n in ticks]
     for key in _HEADER_NUMBERS:
         checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)
     if version >= 8 and "sources" in kernel:

@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -170,6 +173,7 @@ TEST_F(OperationLogTest, NumbersThreadsAndProcesses) {
   std::map<std::int64_t, std::map<std::int64_t, int>> counts;
   std::map<std::int64_t, std::int64_t> next;
   for (const LogRow& row : rows()) {
+    if (row.kind == LogRow::begin) continue;
     ++counts[row.process][row.thread];
     EXPECT_EQ(row.number, next[row.process]++);  // in the order of the file
   }
@@ -181,6 +185,94 @@ TEST_F(OperationLogTest, NumbersThreadsAndProcesses) {
     for (const auto& [thread, count] : of_threads) EXPECT_EQ(count, 500) << thread;
   }
   EXPECT_EQ(threads, 4);
+}
+
+TEST_F(OperationLogTest, SaysAfterWhichRowThreadsAndProcessesBegin) {
+  OperationLog log(folder_, true);
+  const auto work = [&log] {
+    const ApiCall call("work");
+    log.add(allocation(1));
+    log.add(allocation(2));
+  };
+  work();
+  std::thread(work).join();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    std::thread(work).join();
+    std::_Exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const auto found = rows();
+  const std::int64_t parent = found.front().process;
+  std::vector<std::array<std::int64_t, 3>> begins;  // the row, and what it begins after
+  for (const LogRow& row : found) {
+    if (row.kind != LogRow::begin) continue;
+    begins.push_back({row.number, row.parent == static_cast<std::uint64_t>(parent) ? 1 : 0,
+                      static_cast<std::int64_t>(row.bytes)});
+  }
+  // The first thread's second row; in the child the last row of the thread that forked, then its
+  // own.
+  const std::vector<std::array<std::int64_t, 3>> expected{{2, 1, 1}, {0, 1, 1}, {2, 0, 1}};
+  EXPECT_EQ(begins, expected);
+}
+
+TEST_F(OperationLogTest, LeavesOutWaitsForThreadsThatAreInCalls) {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  OperationLog log(folder_, true);
+  const auto call = [&log](auto within) {
+    const ApiCall call("work");
+    within();
+    log.add(allocation(1));
+  };
+  const auto nothing = [] {};
+  const auto nap = [] { std::this_thread::sleep_for(milliseconds(200)); };
+  const auto begin = Clock::now();
+  call(nothing);
+  std::thread([&] { call(nap); }).join();
+  call(nothing);  // it waited in the join
+  const auto passed = Clock::now() - begin;
+  std::thread(nap).join();
+  call(nothing);  // for a thread that was in no call
+  std::atomic<bool> has_computed = false;
+  std::thread other([&] {
+    call([&] {
+      while (!has_computed) std::this_thread::sleep_for(milliseconds(1));
+    });
+  });
+  timespec computed{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
+  const long until = computed.tv_sec * 1000 + computed.tv_nsec / 1'000'000 + 50;
+  while (computed.tv_sec * 1000 + computed.tv_nsec / 1'000'000 < until) {
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
+  }
+  has_computed = true;
+  other.join();
+  call(nothing);  // it computed at the same time
+  std::vector<std::chrono::nanoseconds> of_main;
+  for (const LogRow& row : rows()) {
+    if (row.kind != LogRow::begin && row.thread == 0) of_main.emplace_back(row.host_ns);
+  }
+  ASSERT_EQ(of_main.size(), 4U);
+  EXPECT_LE(of_main[1], passed - milliseconds(199));
+  EXPECT_GE(of_main[2], milliseconds(200));
+  EXPECT_GE(of_main[3], milliseconds(49));
+}
+
+TEST(OwnTime, IsWhatWasComputedOrPassedWithoutTheOthers) {
+  using std::chrono::nanoseconds;
+  const auto own = [](int passed, int in_calls, int computed) {
+    return own_time(nanoseconds(passed), nanoseconds(in_calls), nanoseconds(computed)).count();
+  };
+  EXPECT_EQ(own(100, 0, 10), 100);  // it slept, or read a file
+  EXPECT_EQ(own(100, 90, 0), 10);   // it waited
+  EXPECT_EQ(own(100, 90, 60), 60);  // it computed while another was in a call
+  EXPECT_EQ(own(100, 30, 60), 70);  // and slept for 10 at least
+  EXPECT_EQ(own(100, 150, 0), 0);   // clocks differ
+  EXPECT_EQ(own(100, 0, 150), 100);
+  EXPECT_EQ(own(100, 100, -50), 0);  // after a fork the processor time begins anew
 }
 
 TEST_F(OperationLogTest, WritesNothingWithoutAFolder) {

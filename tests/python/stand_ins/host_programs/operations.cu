@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,6 +162,74 @@ static void threads() {
   first<<<1, 32, 0, cudaStreamLegacy>>>(device);
 }
 
+// The time of a kernel that takes long here, and of the wait for it.
+__global__ void slow(float* x, int turns) {
+  float r = x[threadIdx.x];
+  for (int i = 0; i < turns; ++i) r = r * 0.5f + 1;
+  x[threadIdx.x] = r;
+}
+
+static long now_us(clockid_t clock = CLOCK_MONOTONIC) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return time.tv_sec * 1'000'000L + time.tv_nsec / 1000;
+}
+
+static void waits() {
+  float* device;
+  CHECK(cudaMalloc(&device, bytes));
+  CHECK(cudaMemset(device, 0, bytes));
+  const auto work = [=] {
+    slow<<<64, 128>>>(device, 20'000);
+    CHECK(cudaDeviceSynchronize());
+  };
+  std::thread first(work);
+  const long begin = now_us();
+  first.join();
+  const long joined = now_us();
+  CHECK(cudaMemset(device, 0, 4));  // it waited
+  usleep(20'000);
+  CHECK(cudaMemset(device, 0, 4));  // it slept
+  std::thread second(work);
+  const long until = now_us(CLOCK_THREAD_CPUTIME_ID) + 30'000;
+  while (now_us(CLOCK_THREAD_CPUTIME_ID) < until) {
+  }
+  second.join();
+  CHECK(cudaMemset(device, 0, 4));  // it computed
+  std::printf("%ld\n", joined - begin);
+}
+
+static void copies_only() {
+  float* device;
+  std::vector<float> there(count);
+  CHECK(cudaMalloc(&device, bytes));
+  CHECK(cudaMemcpy(device, there.data(), bytes, cudaMemcpyHostToDevice));
+  CHECK(cudaMemset(device, 1, bytes));
+  CHECK(cudaMemcpy(there.data(), device, bytes, cudaMemcpyDeviceToHost));
+}
+
+// concurrentKernels of NVIDIA's samples.
+__global__ void clock_block(clock_t* out, clock_t ticks) {
+  const unsigned int start = (unsigned int)clock();
+  clock_t passed = 0;
+  while (passed < ticks) {
+    const unsigned int end = (unsigned int)clock();
+    passed = (clock_t)(end - start);
+  }
+  out[0] = passed;
+}
+
+static void spins() {
+  clock_t* device;
+  CHECK(cudaMalloc(&device, bytes));
+  for (int i = 0; i < 4; ++i) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    clock_block<<<1, 1, 0, stream>>>(device + i, 1'000'000);
+  }
+  CHECK(cudaDeviceSynchronize());
+}
+
 static void processes() {
   for (int i = 0; i < 2; ++i) {
     const pid_t child = fork();
@@ -199,6 +268,9 @@ int main(int, char** words) {
   if (what == "copies") copies();
   if (what == "graphs") graphs();
   if (what == "threads") threads();
+  if (what == "waits") waits();
+  if (what == "copies_only") copies_only();
+  if (what == "spins") spins();
   if (what == "processes") processes();
   if (what == "ranges") ranges();
 }
