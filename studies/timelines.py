@@ -53,9 +53,13 @@ PRINTED = {
 ARGUMENTS = {
     TRAIN: "-i train.bin -j val.bin -b 4 -t 64 -v 100 -m 1 -s 100 -g 1",
 }
-#: Programs of large launches, of whose blocks some run; all of them run for the others.
-SAMPLED = {f"{SAMPLES}0/{name}" for name in ("simpleMultiCopy", "simpleStreams", "asyncAPI")} | {
-    f"{SAMPLES}3/simpleCudaGraphs"
+#: Programs of large launches, of whose blocks some are traced.
+SAMPLED = {
+    ASYNC,
+    f"{SAMPLES}0/simpleMultiCopy",
+    f"{SAMPLES}0/simpleStreams",
+    f"{SAMPLES}0/asyncAPI",
+    f"{SAMPLES}3/simpleCudaGraphs",
 }
 #: Seconds after which a program is given up.
 PATIENCE = 600
@@ -139,6 +143,7 @@ def compared(apps: Mapping[str, ws.App]) -> pd.DataFrame:
     for (name, gpu), group in figures.groupby(["program", "gpu"], sort=False):
         if name not in apps:
             continue
+        print(f"{name} on {gpu}", file=sys.stderr, flush=True)
         predicted = printed(ws.timeline(apps[name], card(gpu)), PRINTED[name])
         rows += [
             {
@@ -220,6 +225,7 @@ def of_programs(apps: Mapping[str, ws.App]) -> pd.DataFrame:
     rows = []
     for name, app in apps.items():
         for gpu in CARDS:
+            print(f"{name} on {gpu}", file=sys.stderr, flush=True)
             line = ws.timeline(app, gpu)
             totals = line.totals
             changes = line.what_if().sort_values("speedup", ascending=False).iloc[0]

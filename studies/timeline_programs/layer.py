@@ -16,6 +16,7 @@ TILE = 64
 
 @triton.jit
 def norm(x_ptr, out_ptr, C: tl.constexpr):
+    """Write a row less its mean, over its standard deviation."""
     at = tl.program_id(0) * C + tl.arange(0, C)
     x = tl.load(x_ptr + at).to(tl.float32)
     x = x - tl.sum(x) / C
@@ -25,6 +26,7 @@ def norm(x_ptr, out_ptr, C: tl.constexpr):
 
 @triton.jit
 def product(a_ptr, b_ptr, add_ptr, out_ptr, N, K: tl.constexpr, ADD: tl.constexpr, T: tl.constexpr):
+    """Write a tile of a product, with what is added to it."""
     rows = tl.program_id(0) * T + tl.arange(0, T)[:, None]
     columns = tl.program_id(1) * T + tl.arange(0, T)[None, :]
     inner = tl.arange(0, T)
@@ -40,6 +42,7 @@ def product(a_ptr, b_ptr, add_ptr, out_ptr, N, K: tl.constexpr, ADD: tl.constexp
 
 @triton.jit
 def attention(qkv_ptr, out_ptr, S: tl.constexpr, C: tl.constexpr, D: tl.constexpr, T: tl.constexpr):
+    """Write some rows of a head, which look at all keys."""
     rows = tl.program_id(0) * T + tl.arange(0, T)[:, None]
     head = tl.program_id(1) * D + tl.arange(0, D)[None, :]
     q = tl.load(qkv_ptr + rows * 3 * C + head)
