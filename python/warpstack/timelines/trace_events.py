@@ -11,7 +11,7 @@ from warpstack._core import TIMELINE_ENGINES
 from warpstack._util.trace_events import named_process, named_thread, write_events
 from warpstack.timelines.costs import Costs
 from warpstack.timelines.operations import Columns
-from warpstack.timelines.order import ENGINES, Order
+from warpstack.timelines.plan import ENGINES, Plan
 from warpstack.timelines.schedule import WORDS, Schedule
 
 __all__ = ["ENGINE_NAMES", "timeline_events", "write_timeline"]
@@ -31,7 +31,7 @@ _LANES = 1 << 10
 
 
 def timeline_events(
-    columns: Columns, order: Order, schedule: Schedule, costs: Costs
+    columns: Columns, order: Plan, schedule: Schedule, costs: Costs
 ) -> list[dict[str, Any]]:
     """Return the events of a time line: names of tracks, calls, work, and arrows from call to work.
 
@@ -168,7 +168,7 @@ def _slice(
 def write_timeline(
     path: Path,
     columns: Columns,
-    order: Order,
+    order: Plan,
     schedule: Schedule,
     costs: Costs,
     about: Mapping[str, str],
