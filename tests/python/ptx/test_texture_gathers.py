@@ -264,10 +264,16 @@ def test_what_is_refused(line, reason):
 
 
 @needs_tools
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_gradients_of_solids_are_refused_as_machine_code(arch, monkeypatch):
-    """They are loops over quads, or functions of the driver: the message names what is missing."""
-    machine_or_ptx(monkeypatch, arch)
+def test_gradients_of_solids_are_no_machine_code(monkeypatch):
+    """They are loops over quads, which are refused, or functions of the driver, whose calls trap."""
     body = bodies("f32", "parameter")["tex.grad.3d"]
-    with pytest.raises(InputError, match=r"tex_grad_3d|MACTIVE|FSWZADD|NDV"):
-        compile_body(body, 2, parameters=".param .u64 q").kernel("k")
+    with monkeypatch.context() as patch:
+        machine_or_ptx(patch, "sm_80")
+        with pytest.raises(InputError, match=r"MACTIVE|FSWZADD|NDV"):
+            compile_body(body, 2, parameters=".param .u64 q").kernel("k")
+    machine_or_ptx(monkeypatch, "sm_90")
+    device = ws.cuda.Device(0.1)
+    kernel = compile_body(body, 2, device=device, parameters=".param .u64 q").kernel("k")
+    texture = ws.cuda.texture(device.zeros((2, 2, 2)))
+    with pytest.raises(InputError, match=r"CALL.* the kernel executed a trap"):
+        kernel.launch(1, 32, device.zeros((32, 16)), device.zeros((32, 4)), texture)

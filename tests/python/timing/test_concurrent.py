@@ -294,17 +294,6 @@ def test_an_order_that_is_a_chain_is_the_plain_sum():
         assert values(chain._core) == values(stream._core)
 
 
-def test_launches_without_instructions_let_others_start():
-    """They end at once, and what waits for them begins, whatever runs besides."""
-    gpu = ws.gpu("a100")
-    k = ws.patterns.KernelBuilder("empty", grid=2, block=32)
-    empty, one, long = k.build(), computing(1), computing(1, length=900)
-    table = together([empty, empty, one, long, one], gpu, after=[[], [0], [1], [], [2, 1]]).to_frame()
-    assert list(table["start"][2:4]) == [0, table["start"][3]]
-    assert table["start"][3] <= 10
-    assert table["end"][2] <= table["start"][4] < table["end"][3]
-
-
 def recorded(rows, number, length=200):
     """Return a program of kernels of one block with these operations."""
     kernels = [computing(1, length=length, name=f"k{n}") for n in range(number)]
@@ -437,10 +426,7 @@ def all_before(columns, kernels):
 def test_recorded_streams_decide(tmp_path, streams):
     # As cuda-samples' concurrentKernels: eight kernels of one block, each in a stream of its own.
     gpu = ws.gpu("a100")
-    rows = [
-        {"operation": "kernel", "name": "clock_block", "stream": 1 + n % streams, "kernel": n}
-        for n in range(8)
-    ]
+    rows = [launch(n, 1 + n % streams) for n in range(8)]
     recorded = App._recorded([computing(1) for _ in range(8)], "samples", columns_of(rows))
     ws.save(recorded, tmp_path / "app")
     app = ws.load(tmp_path / "app")
@@ -458,7 +444,7 @@ def test_recorded_streams_decide(tmp_path, streams):
 
 
 def test_high_priorities_are_the_least_numbers():
-    rows = [{"operation": "kernel", "stream": n, "kernel": n, "priority": -3 * n} for n in range(2)]
+    rows = [launch(n, 1 + n, priority=-3 * n) for n in range(2)]
     app = App._recorded([computing(1), computing(1)], "both", columns_of(rows))
     found = places_of(app)
     assert (found.streams, found.priorities, found.after) == ([0, 1], [0, 3], [[], []])
