@@ -92,8 +92,7 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
     const Texture& plane = layer ? *layer : texture;
     const bool is_line = lines_are_planes_ && access.dimensions == 2 && plane.dimensions == 1;
     const std::uint32_t dimensions = is_line ? 1 : access.dimensions;
-    texel = access.gather
-                ? gather(memory_, plane, coordinates, access.component, touched_, offsets)
+    texel = access.gather ? gather(memory_, plane, coordinates, access.component, touched_, offsets)
             : access.fetch ? fetch(memory_, plane, dimensions, position, touched_)
                            : sample(memory_, plane, dimensions, coordinates, touched_, offsets);
   }

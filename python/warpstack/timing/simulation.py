@@ -629,8 +629,8 @@ def simulate(
         Show a progress bar on standard error.
     concurrent
         Run all launches at the same time, as far as streams, events, graphs and the host's waits let
-        them. Without a record of the host's calls each launch is a stream of its own. Not with `client`, `per_instruction`
-        or samples of blocks.
+        them. Without a record of the host's calls each launch is a stream of its own. Not with
+        `client`, `per_instruction` or samples of blocks.
 
     Returns
     -------

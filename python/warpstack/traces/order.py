@@ -81,6 +81,7 @@ class Lists:
         self.rows: list[int] = []
 
     def add(self, rows: Sequence[int]) -> None:
+        """Add the rows of the next row."""
         self.rows.extend(rows)
         self.first.append(len(self.rows))
 

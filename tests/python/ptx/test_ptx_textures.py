@@ -40,7 +40,10 @@ def test_textures(dimensions, mode):
         )
         trace = module.kernel("k").launch(1, 64, device.array(used), out, texture)
         expected, touched = zip(
-            *(sampled_scalar(texels, p[:dimensions], mode, linear, normalized) for p in used.tolist()),
+            *(
+                sampled_scalar(texels, p[:dimensions], mode, linear, normalized)
+                for p in used.tolist()
+            ),
             strict=True,
         )
         assert out.to_host() == pytest.approx(expected, rel=1e-6, abs=1e-7), (linear, normalized)
@@ -218,7 +221,8 @@ def test_layered_textures_and_surfaces(dimensions, linear):
         module.kernel("k").launch(1, 32, held, out, texture, layer % 2**32)
         plane = texels[min(layer % 2**32, 2)]  # the index has no sign
         sampled = [
-            sampled_scalar(plane, p[:dimensions], "clamp", linear, False)[0] for p in points.tolist()
+            sampled_scalar(plane, p[:dimensions], "clamp", linear, False)[0]
+            for p in points.tolist()
         ]
         got = out.to_host()
         assert got[:, 0] == pytest.approx(sampled, rel=1e-6, abs=1e-7)

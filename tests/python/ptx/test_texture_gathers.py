@@ -124,9 +124,11 @@ def test_random_fetches(arch, handles, monkeypatch):
             parameters=".param .u64 q" if handles == "parameter" else "",
         )
         kernel = module.kernel("k")
-        for trial in range(rounds(12)):
+        for _ in range(rounds(12)):
             of_kind = {"f32": ["u1", "i1", "u2", "i2", "f2", "f4"]}
-            dtype = rng.choice(of_kind.get(kind, [f"{kind[0].replace('s', 'i')}{b}" for b in "124"]))
+            dtype = rng.choice(
+                of_kind.get(kind, [f"{kind[0].replace('s', 'i')}{b}" for b in "124"])
+            )
             read = as_float and dtype[0] != "f"
             dimensions, layered = dimensions_of(name)
             channels, linear = int(rng.choice([1, 2, 4])), bool(rng.integers(2))
@@ -197,7 +199,9 @@ def test_gathers_of_cubemaps(arch, monkeypatch):
     texels = rng.normal(0, 1, (12, size, size)).astype(np.float32)
     device = ws.cuda.Device(0.1)
     for layered in (False, True):
-        shape, where = ("acube", "%r0, %f0, %f1, %f2") if layered else ("cube", "%f0, %f1, %f2, %f2")
+        shape, where = (
+            ("acube", "%r0, %f0, %f1, %f2") if layered else ("cube", "%f0, %f1, %f2, %f2")
+        )
         body = (
             "ld.param.u64 %l1, [q]; mov.u32 %r0, 1;"
             + at("%l0", "%a0", "%g", 16)
@@ -210,9 +214,7 @@ def test_gathers_of_cubemaps(arch, monkeypatch):
         points, expected = [], []
         # +z: s is x, t is -y (CUDA C++ Programming Guide, "Cubemap Textures").
         for row, column in itertools.product(range(-1, size), repeat=2):
-            s, t = (
-                2 * min(max(one + 1.0, 0.25), size - 0.25) / size - 1 for one in (column, row)
-            )
+            s, t = (2 * min(max(one + 1.0, 0.25), size - 0.25) / size - 1 for one in (column, row))
             points.append([s, -t, 1, 0])
             faces = texels[4 + 6 * layered][..., None].astype(float)
             place = ((s + 1) / 2, (t + 1) / 2)
@@ -239,7 +241,9 @@ def test_fetches_at_integers_have_offsets():
     for arch in (None, "sm_80") if find_ptxas() and find_nvdisasm() else (None,):
         compiler = ws.cuda.compile
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ws.cuda, "compile", machine_forms.compiler_for(arch) if arch else compiler)
+            patch.setattr(
+                ws.cuda, "compile", machine_forms.compiler_for(arch) if arch else compiler
+            )
             module = compile_body(body, 1, device=device, parameters=".param .u64 q")
         module.kernel("k").launch(1, 6, out, ws.cuda.texture(device.array(values)))
         assert out.to_host().tolist() == [1, 2, 3, 4, 0, 0]

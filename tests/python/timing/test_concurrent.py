@@ -323,7 +323,13 @@ class TestRecordedOrder:
         assert table["start"][2] < table["end"][1]
 
     def test_the_default_stream(self):
-        rows = [launch(0, 1), launch(1, 2), launch(2, 0), launch(3, 1), launch(4, 3, blocking=False)]
+        rows = [
+            launch(0, 1),
+            launch(1, 2),
+            launch(2, 0),
+            launch(3, 1),
+            launch(4, 3, blocking=False),
+        ]
         assert places_of(recorded(rows, 5)).after == [[], [], [0, 1], [2], []]
 
     def test_graphs(self):
