@@ -174,13 +174,13 @@ void bind_timing(py::module_& module) {
       .def(
           "run_concurrently",
           [](timing::Simulator& simulator, const std::vector<const trace::KernelTrace*>& traces,
-             const std::vector<std::int64_t>& after, const std::vector<std::int32_t>& priorities,
-             timing::Cycle sample_cycles, timing::Cycle max_cycles, const py::object& progress,
-             std::size_t most_samples) {
+             const std::vector<std::vector<std::uint32_t>>& after,
+             const std::vector<std::int32_t>& priorities, timing::Cycle sample_cycles,
+             timing::Cycle max_cycles, const py::object& progress, std::size_t most_samples) {
             std::vector<timing::GridLaunch> launches(traces.size());
             for (std::size_t g = 0; g < traces.size(); ++g) {
               launches[g].trace = traces[g];
-              if (after[g] >= 0) launches[g].after = static_cast<std::uint32_t>(after[g]);
+              launches[g].after = after[g];
               launches[g].priority = priorities[g];
             }
             timing::SimulationOptions options;

@@ -354,7 +354,7 @@ class Simulator:
     def run_concurrently(
         self,
         traces: Sequence[KernelTrace],
-        after: Sequence[int],
+        after: Sequence[Sequence[int]],
         priorities: Sequence[int],
         sample_cycles: int = 0,
         max_cycles: int = 0,

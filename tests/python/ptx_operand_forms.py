@@ -25,6 +25,7 @@ ELSEWHERE |= dict.fromkeys(
 )
 ELSEWHERE |= dict.fromkeys(("alloca", "stackrestore", "stacksave"), "test_ptx_functions.py")
 ELSEWHERE |= dict.fromkeys(("suld", "sust", "tex", "txq"), "objects: test_ptx_textures.py")
+ELSEWHERE["tld4"] = "objects: test_texture_gathers.py"
 ELSEWHERE |= dict.fromkeys(
     ("wmma", "wgmma", "stmatrix"), "layout of fragments: test_ptx_matrix.py, test_ptx_warpgroup.py"
 )

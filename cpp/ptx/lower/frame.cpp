@@ -56,6 +56,7 @@ void patch(FunctionDraft& draft, KernelProgram& program,
         TextureAccess& access = program.textures[step.detail];
         place(access.object);
         for (std::uint32_t& value : access.coordinates) place(value);
+        for (std::uint32_t& value : access.offsets) place(value);
         for (std::uint32_t& value : access.values) place(value);
         break;
       }

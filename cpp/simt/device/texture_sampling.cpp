@@ -120,8 +120,8 @@ void check_shape(const Texture& texture, std::uint32_t dimensions) {
 
 std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& texture,
                                     std::uint32_t dimensions,
-                                    const std::array<float, 3>& coordinates,
-                                    TouchedWords& touched) {
+                                    const std::array<float, 3>& coordinates, TouchedWords& touched,
+                                    const TexelOffsets& offsets) {
   check_shape(texture, dimensions);
   const bool filter = texture.linear_filter && reads_floats(texture);
   std::array<std::int64_t, 3> base{};
@@ -130,7 +130,7 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
     double x = coordinates[d];
     if (texture.normalized_coordinates) x *= static_cast<double>(texture.size[d]);
     if (filter) x -= 0.5;
-    base[d] = floor_of(x);
+    base[d] = floor_of(x) + offsets[d];
     if (filter) weight[d] = std::nearbyint((x - std::floor(x)) * 256) / 256;
   }
   Texel sum{};
@@ -157,6 +157,34 @@ std::array<std::uint32_t, 4> sample(const DeviceMemory& memory, const Texture& t
   return bits_of(texture, sum);
 }
 
+std::array<std::uint32_t, 4> gather(const DeviceMemory& memory, const Texture& texture,
+                                    const std::array<float, 3>& coordinates,
+                                    std::uint32_t component, TouchedWords& touched,
+                                    const TexelOffsets& offsets) {
+  check_shape(texture, 2);
+  Position base{};
+  for (std::uint32_t d = 0; d < 2; ++d) {
+    double x = coordinates[d];
+    if (texture.normalized_coordinates) x *= static_cast<double>(texture.size[d]);
+    base[d] = floor_of(std::nearbyint((x - 0.5) * 256) / 256) + offsets[d];
+  }
+  constexpr std::array<Position, 4> order{{{0, 1}, {1, 1}, {1, 0}, {0, 0}}};
+  std::array<std::uint32_t, 4> result{};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Position at{};
+    bool border = false;
+    for (std::uint32_t d = 0; d < 2; ++d) {
+      const auto index = resolve(base[d] + order[i][d], texture.size[d], texture.address_mode[d],
+                                 texture.normalized_coordinates);
+      border = border || !index;
+      at[d] = index.value_or(0);
+    }
+    if (border) continue;
+    result[i] = bits_of(texture, texel_at(memory, texture, at, touched))[component];
+  }
+  return result;
+}
+
 std::array<std::uint32_t, 4> fetch(const DeviceMemory& memory, const Texture& texture,
                                    std::uint32_t dimensions, const Position& position,
                                    TouchedWords& touched) {
@@ -180,9 +208,8 @@ Texture layer_of(const Texture& texture, std::int64_t layer) {
   return result;
 }
 
-std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Texture& texture,
-                                         const std::array<float, 3>& direction, std::int64_t cube,
-                                         TouchedWords& touched) {
+CubePoint cube_point(const Texture& texture, const std::array<float, 3>& direction,
+                     std::int64_t cube) {
   if (!texture.cube) throw TextureFault("a texture that is not a cubemap is read as one");
   const auto [x, y, z] = direction;
   const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -208,7 +235,7 @@ std::array<std::uint32_t, 4> sample_cube(const DeviceMemory& memory, const Textu
   Texture side = layer_of(texture, std::clamp<std::int64_t>(cube, 0, cubes - 1) * 6 + face);
   side.normalized_coordinates = true;
   side.address_mode.fill(AddressMode::clamp);
-  return sample(memory, side, 2, {(s / m + 1) / 2, (t / m + 1) / 2, 0}, touched);
+  return {side, {(s / m + 1) / 2, (t / m + 1) / 2, 0}};
 }
 
 std::optional<std::uint64_t> surface_address(const Texture& texture, std::uint32_t dimensions,

@@ -300,10 +300,18 @@ struct TextureAccess {
   bool layered = false;         ///< the first coordinate is an integer, the layer
   bool cube = false;
   bool fetch = false;              ///< tex1Dfetch and friends: integer coordinates
+  bool gather = false;             ///< tex2Dgather: a component of each of four texels
+  std::uint8_t component = 0;      ///< of a gather: 0 to 3
   Type type = Type::f32;           ///< of the result
   std::uint32_t object = none;     ///< slot of the handle
   std::uint32_t reference = none;  ///< or the number of a `.texref` variable
   std::array<std::uint32_t, 4> coordinates{};
+  std::uint32_t layer_mask = ~std::uint32_t{0};  ///< the bits of the first one that are the layer
+  /// Slots whose bits from `offset_shifts` on are a number of texels, with a sign, that is added to
+  /// the coordinate.
+  std::array<std::uint32_t, 3> offsets{none, none, none};
+  std::array<std::uint8_t, 3> offset_shifts{};
+  std::uint8_t offset_bits = 4;
   std::array<std::uint32_t, 4> values{};
   std::uint8_t elements = 4;
   std::uint8_t element_bytes = 4;  ///< surfaces

@@ -70,11 +70,21 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
     position[d] = integer(first + d);
     coordinates[d] = std::bit_cast<float>(lane_u32(registers, access.coordinates[first + d], lane));
   }
+  TexelOffsets offsets{};
+  for (std::uint32_t d = 0; d < access.dimensions && access.offsets[d] != none; ++d) {
+    const std::uint32_t bits = lane_u32(registers, access.offsets[d], lane);
+    const int unused = 32 - access.offset_bits;
+    offsets[d] = static_cast<std::int32_t>(bits >> access.offset_shifts[d] << unused) >> unused;
+    position[d] += offsets[d];
+  }
   // The index is unsigned; one that is too large means the last layer.
-  const std::int64_t number = access.layered ? lane_u32(registers, access.coordinates[0], lane) : 0;
+  const std::int64_t number =
+      access.layered ? lane_u32(registers, access.coordinates[0], lane) & access.layer_mask : 0;
   std::array<std::uint32_t, 4> texel;
   if (access.cube) {
-    texel = sample_cube(memory_, texture, coordinates, number, touched_);
+    const auto [side, point] = cube_point(texture, coordinates, number);
+    texel = access.gather ? gather(memory_, side, point, access.component, touched_)
+                          : sample(memory_, side, 2, point, touched_);
   } else {
     // A layer is a texture of its own, made here; others are not copied.
     std::optional<Texture> layer;
@@ -82,8 +92,9 @@ void TextureUnit::sample_lane(const TextureAccess& access, const Texture& textur
     const Texture& plane = layer ? *layer : texture;
     const bool is_line = lines_are_planes_ && access.dimensions == 2 && plane.dimensions == 1;
     const std::uint32_t dimensions = is_line ? 1 : access.dimensions;
-    texel = access.fetch ? fetch(memory_, plane, dimensions, position, touched_)
-                         : sample(memory_, plane, dimensions, coordinates, touched_);
+    texel = access.gather ? gather(memory_, plane, coordinates, access.component, touched_, offsets)
+            : access.fetch ? fetch(memory_, plane, dimensions, position, touched_)
+                           : sample(memory_, plane, dimensions, coordinates, touched_, offsets);
   }
   for (std::uint32_t e = 0; e < access.elements; ++e) {
     write_lane(registers, access.values[e], 4, lane, texel[e]);

@@ -713,7 +713,7 @@ Simulator::Simulator(const gpu::Gpu& gpu, double written_by_strangers)
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
   const auto run = [&] {
-    const GridLaunch launch{.trace = &trace};
+    const GridLaunch launch{.trace = &trace, .after = {}};
     const Grids grids(std::span(&launch, 1), config_);
     return SimulatedGpu(grids, config_, l2_, options, Dispatcher(trace, config_)).run();
   };
@@ -737,7 +737,7 @@ ConcurrentResult Simulator::run_concurrently(std::span<const GridLaunch> launche
   // begin the next one.
   while (std::ranges::find(ended, false) != ended.end()) {
     const auto is_ready = [&](const GridLaunch& launch) {
-      return launch.after == GridLaunch::nobody || ended[launch.after];
+      return std::ranges::all_of(launch.after, [&](std::uint32_t g) { return ended[g]; });
     };
     std::uint32_t num_ready = 0;
     for (std::uint32_t g = 0; g < launches.size(); ++g) {
@@ -752,9 +752,10 @@ ConcurrentResult Simulator::run_concurrently(std::span<const GridLaunch> launche
       numbers[g] = static_cast<std::uint32_t>(left.size());
       which.push_back(g);
       left.push_back(launches[g]);
-      std::uint32_t& after = left.back().after;
-      if (after == GridLaunch::nobody) continue;
-      after = ended[after] ? GridLaunch::nobody : numbers[after];
+    }
+    for (GridLaunch& launch : left) {
+      std::erase_if(launch.after, [&](std::uint32_t g) { return ended[g]; });
+      for (std::uint32_t& g : launch.after) g = numbers[g];
     }
     const Grids grids(left, config_);
     SimulationOptions own = options;

@@ -52,14 +52,17 @@ GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const Timin
   for (std::uint32_t g = 0; g < grids_.size(); ++g) {
     grids_[g].need = need_of(launches[g].trace->header());
     skip(g);
-    const std::uint32_t before = launches[g].after;
-    if (before != GridLaunch::nobody && !ended_[before]) {
-      grids_[g].is_held = true;
-      ++num_held_;
-    } else if (has_blocks(g)) {
+    grids_[g].num_awaited = static_cast<std::uint32_t>(launches[g].after.size());
+    for (const std::uint32_t before : launches[g].after) grids_[before].followers.push_back(g);
+    num_held_ += is_held(g);
+  }
+  for (std::uint32_t g = 0; g < grids_.size(); ++g) {
+    if (!launches[g].after.empty()) continue;
+    if (has_blocks(g)) {
       ++num_left_;
     } else {
       ended_[g] = true;  // it has nothing to do
+      release_followers(g);
     }
   }
   is_at_rest_ = num_left_ == 0;
@@ -87,7 +90,7 @@ void GridDispatcher::find_first() {
   waits_for_end_ = num_held_ > 0 && !is_at_rest_;
   has_new_ = false;
   for (std::uint32_t g = 0; g < grids_.size(); ++g) {
-    if (ended_[g] || grids_[g].is_held || !has_blocks(g)) continue;
+    if (ended_[g] || is_held(g) || !has_blocks(g)) continue;
     has_new_ = has_new_ || grids_[g].start == never;
     if (grids_[g].start == never && most_grids_ > 0 && num_running_ >= most_grids_) {
       waits_for_end_ = true;
@@ -152,7 +155,7 @@ Cycle GridDispatcher::earliest_start(std::uint32_t sm) {
   if (earliest < 0) {
     earliest = never;
     for (std::uint32_t g = 0; g < grids_.size(); ++g) {
-      if (ended_[g] || grids_[g].is_held || !has_blocks(g)) continue;
+      if (ended_[g] || is_held(g) || !has_blocks(g)) continue;
       earliest = std::min(earliest, room_since(sm, grids_[g].need).cycle);
     }
   }
@@ -208,20 +211,27 @@ void GridDispatcher::end(std::uint32_t grid) {
   if (num_running_ == 0 && num_left_ == 0) {
     is_at_rest_ = num_held_ > 0;
   } else {
-    // Grids without blocks end at once, and let those behind them start.
-    for (std::uint32_t g = grid + 1; g < grids_.size(); ++g) {
-      const std::uint32_t before = launches_[g].after;
-      if (!grids_[g].is_held || !ended_[before]) continue;
-      grids_[g].is_held = false;
+    release_followers(grid);
+  }
+  find_first();
+}
+
+void GridDispatcher::release_followers(std::uint32_t grid) {
+  std::vector<std::uint32_t> ended{grid};
+  while (!ended.empty()) {
+    const std::uint32_t before = ended.back();
+    ended.pop_back();
+    for (const std::uint32_t g : grids_[before].followers) {
+      if (--grids_[g].num_awaited > 0) continue;
       --num_held_;
       if (has_blocks(g)) {
         ++num_left_;
       } else {
         ended_[g] = true;
+        ended.push_back(g);
       }
     }
   }
-  find_first();
 }
 
 std::optional<BlockStart> GridDispatcher::start_on(std::uint32_t sm, Cycle now) {

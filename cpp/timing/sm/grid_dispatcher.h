@@ -15,11 +15,9 @@ namespace warpstack::timing {
 
 /// A launch among others that run at the same time.
 struct GridLaunch {
-  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-
   const trace::KernelTrace* trace = nullptr;
-  std::uint32_t after = nobody;  ///< the launch before it in its stream, with a lower number
-  std::int32_t priority = 0;     ///< of its stream; the larger is served first
+  std::vector<std::uint32_t> after;  ///< the launches that end before it starts, not in circles
+  std::int32_t priority = 0;         ///< of its stream; the larger is served first
 };
 
 /// Gives the blocks of several grids to the SMs. Only the first grid in line gets places: that of
@@ -33,8 +31,8 @@ struct GridLaunch {
 /// goes where such room got free first. With one grid this is what Dispatcher does. A grid whose
 /// first block finds no other block on the machine starts without replacement, as it would alone.
 ///
-/// When a grid has ended, that behind it in its stream may start. Where no other grid is under way
-/// or may start, it is left to another run, because the machine is at rest then: is_at_rest().
+/// When a grid has ended, those may start that waited for it last. Where no other grid is under way
+/// or may start, they are left to another run, because the machine is at rest then: is_at_rest().
 class GridDispatcher final : public BlockSource {
  public:
   /// `shared_memory_bytes`: of an SM, for all grids.
@@ -46,7 +44,7 @@ class GridDispatcher final : public BlockSource {
   /// Whether grids are left to another run.
   [[nodiscard]] bool is_at_rest() const { return is_at_rest_; }
   /// Whether a grid is one of these.
-  [[nodiscard]] bool is_held(std::uint32_t grid) const { return grids_[grid].is_held; }
+  [[nodiscard]] bool is_held(std::uint32_t grid) const { return grids_[grid].num_awaited > 0; }
   /// When the first block of a grid started; never: none has.
   [[nodiscard]] Cycle start_of(std::uint32_t grid) const { return grids_[grid].start; }
   [[nodiscard]] bool has_more() const { return !empty(); }
@@ -91,7 +89,8 @@ class GridDispatcher final : public BlockSource {
     std::uint32_t next_block = 0;  ///< of those with instructions
     std::uint64_t unfinished = 0;  ///< blocks that have started
     Cycle start = never;
-    bool is_held = false;  ///< by the grid before it in its stream
+    std::uint32_t num_awaited = 0;  ///< grids that have not ended
+    std::vector<std::uint32_t> followers;
   };
   /// Since when an SM has room for a block of a grid.
   struct Since {
@@ -110,6 +109,8 @@ class GridDispatcher final : public BlockSource {
   void skip(std::uint32_t grid);
   /// A grid is done: those behind it may start.
   void end(std::uint32_t grid);
+  /// Lets those start that waited for this grid last. Grids without blocks end at once.
+  void release_followers(std::uint32_t grid);
   /// Finds the grid in line.
   void find_first();
   /// Finds where its next block starts.

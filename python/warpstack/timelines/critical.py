@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpstack.timelines.order import Order
+from warpstack.timelines.plan import Plan
 from warpstack.timelines.schedule import CALL, WORDS, Schedule
 
 __all__ = ["Step", "critical_path"]
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     end: float
 
 
-def critical_path(order: Order, schedule: Schedule) -> list[Step]:
+def critical_path(order: Plan, schedule: Schedule) -> list[Step]:
     """Return the chain of what waited for what, from the end of the program back to its start.
 
     The durations of its steps sum to the time of the program.

@@ -14,7 +14,7 @@ from warpstack.errors import InputError, shown, warn
 from warpstack.tables import checked_table, require
 from warpstack.timelines import spans
 from warpstack.timelines.operations import Columns
-from warpstack.timelines.order import Order
+from warpstack.timelines.plan import Plan
 from warpstack.timelines.schedule import Schedule
 from warpstack.traces.names import plain_name, whole_name
 from warpstack.traces.trace import without_parameters
@@ -245,7 +245,7 @@ def _check(iterations: int, iteration: int | None) -> None:
 
 
 def predicted_side(
-    columns: Columns, order: Order, made: Schedule, engines: Sequence[str], names: Sequence[str]
+    columns: Columns, order: Plan, made: Schedule, engines: Sequence[str], names: Sequence[str]
 ) -> Side:
     """Return the work of the GPU in the order of its calls; nodes of a graph follow its launch.
 

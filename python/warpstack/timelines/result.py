@@ -27,7 +27,7 @@ from warpstack.timelines.costs import costs_of, kernels_of
 from warpstack.timelines.critical import Step, critical_path
 from warpstack.timelines.measured import Pairs, predicted_side
 from warpstack.timelines.operations import Columns, operations_of
-from warpstack.timelines.order import order_of
+from warpstack.timelines.plan import plan_of
 from warpstack.timelines.schedule import WORDS, play
 from warpstack.timelines.trace_events import timeline_events, write_beside, write_timeline
 from warpstack.timelines.what_if import WHAT_IFS, changed_order, with_times
@@ -78,7 +78,7 @@ class Timeline:
         self._columns: Columns = operations_of(whole, operations)
         self._kernels = kernels_of(whole, self.gpu, self.model, how, progress=progress)
         self._costs = costs_of(self._columns, self._kernels, self.gpu)
-        self._order = order_of(self._columns, self._costs, self.gpu)
+        self._order = plan_of(self._columns, self._costs, self.gpu)
         self._schedule = play(self._order, self.gpu)
 
     def __len__(self) -> int:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from warpstack import _core
 from warpstack.hardware.description import Gpu
-from warpstack.timelines.order import KINDS, Order
+from warpstack.timelines.plan import Plan
+from warpstack.traces.order import KINDS
 
 __all__ = ["CALL", "Schedule", "play"]
 
@@ -55,7 +56,7 @@ class Schedule:
         return float(max(self.end.max(initial=0.0), self.host_end.max(initial=0.0)))
 
 
-def play(order: Order, gpu: Gpu) -> Schedule:
+def play(order: Plan, gpu: Gpu) -> Schedule:
     """Play operations on a GPU.
 
     Raises
@@ -67,7 +68,7 @@ def play(order: Order, gpu: Gpu) -> Schedule:
     return Schedule(**{**made, "why": _words(order, made["why"], made["released_by"])})
 
 
-def _words(order: Order, why: Any, released_by: Any) -> npt.NDArray[np.uint8]:
+def _words(order: Plan, why: Any, released_by: Any) -> npt.NDArray[np.uint8]:
     """Return the reasons of the core as places in `WORDS`."""
     first, rows = order.columns["after_first"], order.columns["after_rows"]
     owner = np.repeat(np.arange(len(why)), np.diff(first))

@@ -14,7 +14,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.trace_events import named_process, named_thread, write_events
 from warpstack.timelines.costs import Costs
 from warpstack.timelines.operations import Columns
-from warpstack.timelines.order import ENGINES, Order
+from warpstack.timelines.plan import ENGINES, Plan
 from warpstack.timelines.schedule import WORDS, Schedule
 
 __all__ = ["ENGINE_NAMES", "timeline_events", "write_beside", "write_timeline"]
@@ -39,7 +39,7 @@ _FIRST_TRACK = 101
 
 
 def timeline_events(
-    columns: Columns, order: Order, schedule: Schedule, costs: Costs, title: str
+    columns: Columns, order: Plan, schedule: Schedule, costs: Costs, title: str
 ) -> list[dict[str, Any]]:
     """Return the events of a time line: names of tracks, calls, work, and arrows from call to work.
 
@@ -193,7 +193,7 @@ def _whole_ns(time_us: float) -> float:
 def write_timeline(
     path: Path,
     columns: Columns,
-    order: Order,
+    order: Plan,
     schedule: Schedule,
     costs: Costs,
     about: Mapping[str, str],

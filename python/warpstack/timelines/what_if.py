@@ -11,7 +11,7 @@ import numpy.typing as npt
 from warpstack.hardware.description import Gpu
 from warpstack.timelines.costs import Costs, Kernels, costs_of
 from warpstack.timelines.operations import Columns
-from warpstack.timelines.order import Order, order_of
+from warpstack.timelines.plan import Plan, plan_of
 
 __all__ = ["WHAT_IFS", "changed_order"]
 
@@ -23,14 +23,14 @@ def _host_copies(columns: Columns) -> npt.NDArray[np.bool_]:
     return copies & np.isin(direction, ("HtoD", "DtoH"))
 
 
-def _no_copies(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
+def _no_copies(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     """Return a program whose copies between host and GPU take no time; their calls stay."""
     costs = costs_of(columns, kernels, gpu)
     costs.duration[_host_copies(columns)] = 0
-    return order_of(columns, costs, gpu)
+    return plan_of(columns, costs, gpu)
 
 
-def _one_stream(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
+def _one_stream(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     """Return a program whose work is in one stream, and whose nodes of graphs follow one another."""
     count = len(columns["operation"])
     stream = np.where(columns["stream"] >= 0, 1, -1)
@@ -42,14 +42,14 @@ def _one_stream(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
             after[row] = (last[graphs[row]],) if graphs[row] in last else ()
             last[graphs[row]] = row
     changed = {**columns, "stream": stream, "after": after}
-    return order_of(changed, costs_of(changed, kernels, gpu), gpu)
+    return plan_of(changed, costs_of(changed, kernels, gpu), gpu)
 
 
-def _graph(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
+def _graph(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     """Return a program whose kernels are nodes of one graph: one call, and the gaps of graphs."""
     costs: Costs = costs_of(columns, kernels, gpu)
     launches = np.array(columns["operation"], object) == "kernel"
-    order = order_of(columns, costs, gpu)
+    order = plan_of(columns, costs, gpu)
     called = launches & (order.columns["thread"] >= 0)
     call, delay = order.columns["host_call"], order.columns["delay"]
     call[called], delay[called] = 0, 0
@@ -60,14 +60,14 @@ def _graph(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
     return order
 
 
-def _pinned(columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
+def _pinned(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     """Return a program whose memory is pinned: copies are faster, and asynchronous ones are so."""
     changed = {**columns, "pinned": columns["pinned"] | _host_copies(columns)}
-    return order_of(changed, costs_of(changed, kernels, gpu), gpu)
+    return plan_of(changed, costs_of(changed, kernels, gpu), gpu)
 
 
 #: What a program might be, by name.
-WHAT_IFS: dict[str, Callable[[Columns, Kernels, Gpu], Order]] = {
+WHAT_IFS: dict[str, Callable[[Columns, Kernels, Gpu], Plan]] = {
     "no copies": _no_copies,
     "one stream": _one_stream,
     "graph": _graph,
@@ -75,11 +75,11 @@ WHAT_IFS: dict[str, Callable[[Columns, Kernels, Gpu], Order]] = {
 }
 
 
-def changed_order(name: str, columns: Columns, kernels: Kernels, gpu: Gpu) -> Order:
+def changed_order(name: str, columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     """Return the operations of a program that is changed as the name says."""
     return WHAT_IFS[name](columns, kernels, gpu)
 
 
-def with_times(order: Order, duration: npt.NDArray[np.float64]) -> Order:
+def with_times(order: Plan, duration: npt.NDArray[np.float64]) -> Plan:
     """Return the same operations with other times on the device."""
     return dataclasses.replace(order, columns={**order.columns, "duration": duration})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import checked_profiler
 from warpstack.timing.apart import ResultValues
 from warpstack.timing.statistics import Statistics
+from warpstack.traces.launch_order import launches_before
 from warpstack.traces.trace import App, KernelTrace
 
-__all__ = ["ConcurrentResult", "checked_streams", "streams_of"]
+__all__ = ["ConcurrentResult", "Places", "checked_places", "places_of"]
 
 
 class ConcurrentResult(Statistics):
@@ -104,8 +106,27 @@ class ConcurrentResult(Statistics):
         )
 
 
-def streams_of(app: App | KernelTrace) -> tuple[list[int], list[int]]:
-    """Return the stream of each launch, and its priority: the larger is served first.
+@dataclass(frozen=True)
+class Places:
+    """How launches belong together; a value each.
+
+    Attributes
+    ----------
+    streams
+        Its stream.
+    priorities
+        That of its stream: the larger is served first.
+    after
+        The launches that end before it begins.
+    """
+
+    streams: list[int]
+    priorities: list[int]
+    after: list[list[int]]
+
+
+def places_of(app: App | KernelTrace) -> Places:
+    """Return the streams of the launches of a program, and what each waits for.
 
     Parameters
     ----------
@@ -114,7 +135,7 @@ def streams_of(app: App | KernelTrace) -> tuple[list[int], list[int]]:
         stream of its own.
     """
     number = 1 if isinstance(app, KernelTrace) else len(app.kernels)
-    own = list(range(number)), [0] * number
+    own = Places(list(range(number)), [0] * number, [[] for _ in range(number)])
     columns = None if isinstance(app, KernelTrace) else app._operations
     if columns is None:
         return own
@@ -128,35 +149,62 @@ def streams_of(app: App | KernelTrace) -> tuple[list[int], list[int]]:
     for row in rows:
         name = (int(columns["process"][row]), int(columns["stream"][row]))
         streams.append(numbers.setdefault(name, len(numbers)))
+    before = launches_before(columns)
+    places = {row: place for place, row in enumerate(rows.tolist())}
+    after = [[places[other] for other in before[row]] for row in rows.tolist()]
     # CUDA's least number is the highest priority.
-    return streams, (-columns["priority"][rows]).tolist()
+    return Places(streams, (-columns["priority"][rows]).tolist(), after)
 
 
-def checked_streams(
-    number: int, streams: Sequence[int] | None, priorities: Sequence[int] | None
-) -> tuple[list[int], list[int], list[int]]:
-    """Return streams and priorities of launches, and the launch that each one follows, or -1.
+def checked_places(
+    number: int,
+    streams: Sequence[int] | None,
+    priorities: Sequence[int] | None,
+    after: Sequence[Sequence[int]] | None = None,
+) -> Places:
+    """Return streams and priorities of launches, and what each waits for.
 
     Raises
     ------
     InputError
-        If there are no launches, or not as many streams or priorities.
+        If there are no launches, not as many streams, priorities or lists, or a launch waits for one that
+        is not before it.
     """
     if number == 0:
         raise InputError("kernels: there are no launches to simulate; give one at least")
     streams = list(range(number)) if streams is None else [int(one) for one in streams]
     priorities = [0] * number if priorities is None else [int(one) for one in priorities]
-    for name, values in (("streams", streams), ("priorities", priorities)):
+    lists = None if after is None else [[int(one) for one in before] for before in after]
+    given: tuple[tuple[str, Sequence[object]], ...] = (
+        ("streams", streams),
+        ("priorities", priorities),
+        ("after", streams if lists is None else lists),
+    )
+    for name, values in given:
         if len(values) != number:
             raise InputError(
                 f"{name}: there are {len(values)} for {number} launches; give one for each"
             )
-        for value in values:
+    for name, whole in (("streams", streams), ("priorities", priorities)):
+        for value in whole:
             if abs(value) >= 2**31:
                 raise InputError(f"{name}: {value} is too large; give numbers below {2**31}")
+    if lists is None:
+        return Places(streams, priorities, _chains_of(streams))
+    for place, before in enumerate(lists):
+        for other in before:
+            if not 0 <= other < place:
+                raise InputError(
+                    f"after: launch {place} waits for {other}; give places of launches before it"
+                )
+    return Places(streams, priorities, [sorted(set(before)) for before in lists])
+
+
+def _chains_of(streams: Sequence[int]) -> list[list[int]]:
+    """Return for each launch the one before it in its stream."""
     last: dict[int, int] = {}
     after = []
     for place, stream in enumerate(streams):
-        after.append(last.get(stream, -1))
+        after.append([last[stream]] if stream in last else [])
         last[stream] = place
-    return streams, priorities, after
+    return after

@@ -30,7 +30,7 @@ from warpstack.tables import as_records as records_of
 from warpstack.timing.apart import ResultValues, simulated_apart
 from warpstack.timing.at_once import run_kernels
 from warpstack.timing.block_sampling import simulated_from_blocks
-from warpstack.timing.concurrent import ConcurrentResult, checked_streams, streams_of
+from warpstack.timing.concurrent import ConcurrentResult, Places, checked_places, places_of
 from warpstack.timing.perfetto import write_timeline
 from warpstack.timing.statistics import Statistics
 from warpstack.traces.awaited import warn_of_waits
@@ -468,46 +468,62 @@ class Simulator(Handle):
         streams: Sequence[int] | None = None,
         priorities: Sequence[int] | None = None,
         *,
+        after: Sequence[Sequence[int]] | None = None,
         timeline_cycles: int | None = None,
         max_cycles: int | None = None,
         timeline: bool = False,
         progress: Progress | None = None,
     ) -> ConcurrentResult:
-        """Run kernels at the same time; all streams begin at once.
+        """Run kernels at the same time; each begins when those that it waits for have ended.
 
         Parameters
         ----------
         kernels
             The launches, in the order of the program: the older one gets places first.
         streams
-            The stream of each, any numbers: those of one stream run one after the other. None: each
-            has its own.
+            The stream of each, any numbers: those of one stream run one after the other, unless `after`
+            is given. None: each has its own.
         priorities
             That of each launch's stream: the larger gets places first. None: all the same.
+        after
+            The launches that end before each begins, by their places in `kernels`, which are lower. None:
+            the one before it in its stream.
         timeline_cycles, max_cycles, timeline, progress
             As for `run`.
 
         Raises
         ------
         InputError
-            As for `run`, of all launches; if there are no launches, or not as many streams or
-            priorities; if some kernels have control fields and others have none.
+            As for `run`, of all launches; if there are no launches, or not as many streams,
+            priorities or lists; if a launch waits for one that is not before it; if some kernels have
+            control fields and others have none.
         """
+        places = checked_places(len(kernels), streams, priorities, after)
+        return self._run_in_places(kernels, places, timeline_cycles, max_cycles, timeline, progress)
+
+    def _run_in_places(
+        self,
+        kernels: Sequence[KernelTrace],
+        places: Places,
+        timeline_cycles: int | None,
+        max_cycles: int | None,
+        timeline: bool,
+        progress: Progress | None,
+    ) -> ConcurrentResult:
         sample, limit = _times(timeline_cycles, timeline, max_cycles)
-        numbers, served, after = checked_streams(len(kernels), streams, priorities)
         report = _reporter(progress)
         with named_memory_error(self.gpu):
             core, grids = self._core.run_concurrently(
                 [kernel._core for kernel in kernels],
-                after,
-                served,
+                places.after,
+                places.priorities,
                 sample,
                 limit,
                 report if progress is not None else None,
                 MOST_SAMPLES if timeline else 0,
             )
         report(core.instructions)
-        return ConcurrentResult(core, grids, kernels, numbers, self.gpu, self.profiler)
+        return ConcurrentResult(core, grids, kernels, places.streams, self.gpu, self.profiler)
 
     def flush_l2(self) -> None:
         """Empty L2, as profilers do before they replay a kernel: it holds `initial_l2` again."""
@@ -613,9 +629,9 @@ def simulate(
     progress
         Show a progress bar on standard error.
     concurrent
-        Run all launches at the same time, those of one stream one after the other. Without a record
-        of the host's calls each launch is a stream of its own. Not with `client`, `per_instruction`
-        or samples of blocks.
+        Run all launches at the same time, as far as streams, events, graphs and the host's waits let
+        them. Without a record of the host's calls each launch is a stream of its own. Not with
+        `client`, `per_instruction` or samples of blocks.
 
     Returns
     -------
@@ -661,10 +677,9 @@ def simulate(
         is_sample = settings.sample_blocks != 1 or any(one.is_sampled for one in kernels)
         _refuse(is_sample, "sample_blocks", "a sample has not the places of all blocks")
         del how["per_instruction"]
-        streams, priorities = streams_of(app)
         total = sum(one.num_instructions for one in kernels)
         with progress_bar(progress, total, "simulating", "instruction") as bar:
-            return simulator.run_concurrently(kernels, streams, priorities, progress=bar, **how)
+            return simulator._run_in_places(kernels, places_of(app), progress=bar, **how)
     if settings.sample_blocks != 1 or any(one.is_sampled for one in kernels):
         if client is not None:
             raise InputError(

@@ -7,61 +7,8 @@ import pytest
 
 import warpstack as ws
 from ptx_forms import OWN_WORD, at, compile_body
+from python_reference.textures import accesses, sampled_scalar
 from warpstack.errors import InputError
-
-
-def _wrapped(index, size, mode):
-    """Texel of an index under an address mode of normalised coordinates; None is the border."""
-    if 0 <= index < size:
-        return index
-    if mode == "border":
-        return None
-    if mode == "clamp":
-        return min(max(index, 0), size - 1)
-    if mode == "wrap":
-        return index % size
-    folded = index % (2 * size)
-    return folded if folded < size else 2 * size - 1 - folded
-
-
-def _sampled(texels, coordinates, mode, linear, normalized):
-    """Definition of texture fetching in the CUDA C++ Programming Guide: the value, and from where."""
-    sizes = texels.shape[::-1]
-    places = []
-    for x, size in zip(coordinates, sizes, strict=True):
-        x = float(np.float32(x)) * (size if normalized else 1)
-        x -= 0.5 if linear else 0
-        whole = int(np.floor(x))
-        share = round((x - np.floor(x)) * 256) / 256 if linear else 0
-        places.append([(whole, 1 - share), (whole + 1, share)] if linear else [(whole, 1)])
-    total, touched = 0.0, set()
-    for corner in itertools.product(*places):
-        weight, indices = 1.0, []
-        for (index, share), size in zip(corner, sizes, strict=True):
-            weight *= share
-            used = mode if normalized or mode in ("clamp", "border") else "clamp"
-            indices.append(_wrapped(index, size, used))
-        if weight and None not in indices:
-            place = tuple(reversed(indices))
-            touched.add(int(np.ravel_multi_index(place, texels.shape)))
-            total += weight * float(texels[place])
-    return total, touched
-
-
-def _accesses(trace, opcode):
-    """Return the sectors of each execution of an instruction of PTX or SASS, in their order."""
-    table = trace.instructions
-    cached = table["space"] != "shared"
-    found = []
-    for block, (_, warps) in enumerate(trace.blocks()):
-        for warp in range(len(warps)):
-            columns = trace.warp(block, warp)
-            end = 0
-            for row, count in zip(columns["memory_static"], columns["memory_count"], strict=True):
-                end += count * cached[row]
-                if table["opcode"][row].lower().startswith(opcode):
-                    found.append(columns["sector"][end - count : end].tolist())
-    return found
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
@@ -93,7 +40,10 @@ def test_textures(dimensions, mode):
         )
         trace = module.kernel("k").launch(1, 64, device.array(used), out, texture)
         expected, touched = zip(
-            *(_sampled(texels, p[:dimensions], mode, linear, normalized) for p in used.tolist()),
+            *(
+                sampled_scalar(texels, p[:dimensions], mode, linear, normalized)
+                for p in used.tolist()
+            ),
             strict=True,
         )
         assert out.to_host() == pytest.approx(expected, rel=1e-6, abs=1e-7), (linear, normalized)
@@ -101,7 +51,7 @@ def test_textures(dimensions, mode):
             {(source.address + 4 * texel) // 32 for texels in lanes for texel in texels}
             for lanes in (touched[:32], touched[32:])
         ]
-        assert list(map(set, _accesses(trace, "tex"))) == sectors
+        assert list(map(set, accesses(trace, "tex"))) == sectors
 
 
 def test_texel_formats_and_fetch():
@@ -204,7 +154,7 @@ def test_surfaces(beyond):
     row_of = {
         name: [(array.address + 32) // 32] for name, array in (("suld", source), ("sust", copy))
     }
-    assert {name: _accesses(trace, name) for name in row_of} == {n: [s] for n, s in row_of.items()}
+    assert {name: accesses(trace, name) for name in row_of} == {n: [s] for n, s in row_of.items()}
     row = values[1].tolist()
     ends = [row[0]] * 2, [row[-1]] * 2
     if beyond == "zero":
@@ -271,7 +221,8 @@ def test_layered_textures_and_surfaces(dimensions, linear):
         module.kernel("k").launch(1, 32, held, out, texture, layer % 2**32)
         plane = texels[min(layer % 2**32, 2)]  # the index has no sign
         sampled = [
-            _sampled(plane, p[:dimensions], "clamp", linear, False)[0] for p in points.tolist()
+            sampled_scalar(plane, p[:dimensions], "clamp", linear, False)[0]
+            for p in points.tolist()
         ]
         got = out.to_host()
         assert got[:, 0] == pytest.approx(sampled, rel=1e-6, abs=1e-7)

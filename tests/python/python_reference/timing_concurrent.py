@@ -40,7 +40,7 @@ class ConcurrentMachine(Machine):
         ended = set()
         while len(ended) < len(kernels):
             left = [g for g in range(len(kernels)) if g not in ended]
-            ready = [g for g in left if after[g] in ended or after[g] < 0]
+            ready = [g for g in left if ended.issuperset(after[g])]
             if len(ready) == 1:
                 left = ready
             self.ended, self.grids = set(ended), left
@@ -136,7 +136,7 @@ class ConcurrentMachine(Machine):
         for g in self.grids:
             if g in self.ended or not self.blocks[g]:
                 continue
-            if self.after[g] >= 0 and self.after[g] not in self.ended:
+            if not self.ended.issuperset(self.after[g]):
                 continue
             if g not in self.started and len(self.running) >= self.most_grids:
                 continue
@@ -194,7 +194,7 @@ class ConcurrentMachine(Machine):
 
     def end_those_without_blocks(self):
         for g in self.grids:
-            may_start = self.after[g] < 0 or self.after[g] in self.ended
+            may_start = self.ended.issuperset(self.after[g])
             if may_start and g not in self.started and not self.blocks[g]:
                 self.ended.add(g)
 

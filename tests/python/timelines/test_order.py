@@ -14,7 +14,7 @@ from warpstack.errors import InputError
 from warpstack.timelines.costs import Costs
 from warpstack.timelines.critical import critical_path
 from warpstack.timelines.operations import operations_of
-from warpstack.timelines.order import order_of
+from warpstack.timelines.plan import plan_of
 from warpstack.timelines.schedule import WORDS, play
 
 STREAMS = {0: True, 1: True, 2: True, 3: False}
@@ -139,7 +139,7 @@ def ordered(rows, how):
     duration = of("duration")
     estimated = np.zeros(len(rows), bool)
     costs = Costs(duration, duration, duration, of("blocks"), of("places"), of("call"), estimated)
-    return order_of(columns, costs, gpu), gpu
+    return plan_of(columns, costs, gpu), gpu
 
 
 def gpu_of(how):

@@ -16,8 +16,9 @@ from python_reference.timing import PARTS
 from python_reference.timing_concurrent import ConcurrentMachine
 from strategies import copying_kernels, kernels
 from warpstack.cli import main
-from warpstack.timing.concurrent import checked_streams, streams_of
+from warpstack.timing.concurrent import checked_places, places_of
 from warpstack.traces.operations import columns_of
+from warpstack.traces.order import order_of
 from warpstack.traces.trace import App
 
 #: What a single run and a run of one grid among several have in common.
@@ -252,14 +253,186 @@ def test_streams_and_places_never_break_a_law():
         assert values(again._core) == values(result._core)
 
 
+def test_launches_wait_for_all_that_they_name():
+    """Random acyclic orders: nobody starts early, all is issued, and none waits without a reason."""
+    rng = np.random.default_rng(8106)
+    gpu = ws.gpu("a100")
+    most = overlapping = 0
+    for _ in range(rounds(60)):
+        number = int(rng.integers(2, 12))
+        kernels = [
+            computing(int(rng.integers(0, 4)) or 1, length=int(rng.integers(20, 200)))
+            for _ in range(number)
+        ]
+        after = [
+            [other for other in range(place) if rng.random() < rng.choice([0.1, 0.4])]
+            for place in range(number)
+        ]
+        result = together(kernels, gpu, after=after)
+        table = result.to_frame()
+        start, end = table["start"].to_numpy(), table["end"].to_numpy()
+        for place, before in enumerate(after):
+            ready = max((end[other] for other in before), default=0)
+            assert start[place] >= ready
+            # There is room for all of them: a block starts some cycles after those before it.
+            assert start[place] <= ready + 4 * number * gpu.block_interval_cycles + 10
+        assert end.max() == result.cycles
+        assert result.instructions == sum(kernel.num_instructions for kernel in kernels)
+        most += number
+        overlapping += sum(start[i] < end[:i].max() for i in range(1, number))
+    assert overlapping > most / 4
+
+
+def test_an_order_that_is_a_chain_is_the_plain_sum():
+    for one, other, gpu in pairs(8107, 4):
+        kernels = [one, other, other, one]
+        plain = ws.simulate(ws.App(kernels), gpu)
+        # Each waits for all before it, in any order.
+        chain = together(kernels, gpu, after=[[], [0], [1, 0], [0, 2, 1]])
+        assert list(chain.to_frame()["end"]) == list(np.cumsum([r.cycles for r in plain]))
+        stream = together(kernels, gpu, streams=[1, 1, 1, 1])
+        assert values(chain._core) == values(stream._core)
+
+
+def recorded(rows, number, length=200):
+    """Return a program of kernels of one block with these operations."""
+    kernels = [computing(1, length=length, name=f"k{n}") for n in range(number)]
+    return App._recorded(kernels, "recorded", columns_of(rows))
+
+
+def launch(kernel, stream, **more):
+    return {
+        "operation": "kernel", "name": "k", "stream": stream, "kernel": kernel,
+        "asynchronous": True, "blocking": True, **more,
+    }  # fmt: skip
+
+
+class TestRecordedOrder:
+    def test_events(self):
+        rows = [
+            launch(0, 1),
+            {"operation": "event_record", "stream": 1, "event": 5, "blocking": True},
+            launch(1, 1),
+            {"operation": "event_wait", "stream": 2, "event": 5, "blocking": True},
+            launch(2, 2),
+        ]
+        app = recorded(rows, 3)
+        assert places_of(app).after == [[], [0], [0]]
+        table = ws.simulate(app, "a100", concurrent=True).to_frame()
+        assert (table["start"][1:] >= table["end"][0]).all()
+        assert table["start"][2] < table["end"][1]
+
+    def test_the_default_stream(self):
+        rows = [
+            launch(0, 1),
+            launch(1, 2),
+            launch(2, 0),
+            launch(3, 1),
+            launch(4, 3, blocking=False),
+        ]
+        assert places_of(recorded(rows, 5)).after == [[], [], [0, 1], [2], []]
+
+    def test_graphs(self):
+        rows = [
+            launch(0, 1),
+            {"operation": "graph_launch", "stream": 1, "graph": 3, "blocking": True},
+            launch(1, 1, graph=3),
+            launch(2, 1, graph=3),
+            launch(3, 1, graph=3, after=(2, 3)),
+            launch(4, 1),
+        ]
+        assert places_of(recorded(rows, 5)).after == [[], [0], [0], [1, 2], [3]]
+
+    def test_the_host_waits(self):
+        wait = {"operation": "stream_synchronize", "stream": 1, "blocking": True}
+        rows = [launch(0, 1), launch(1, 2), wait, launch(2, 3), launch(3, 1)]
+        assert places_of(recorded(rows, 4)).after == [[], [], [0], [0]]
+        rows[2] = {"operation": "device_synchronize"}
+        assert places_of(recorded(rows, 4)).after == [[], [], [0, 1], [0, 1]]
+        # Another thread has not waited.
+        rows[3] = launch(2, 3, thread=1)
+        assert places_of(recorded(rows, 4)).after == [[], [], [], [0, 1]]
+
+    def test_copies_hand_on_what_they_wait_for(self):
+        copy = {"operation": "copy", "stream": 2, "direction": "DtoH", "bytes": 4, "blocking": True}
+        asynchronous = {**copy, "asynchronous": True, "pinned": True}
+        event = {"event": 1, "blocking": True}
+        rows = [
+            launch(0, 1),
+            {"operation": "event_record", "stream": 1, **event},
+            {"operation": "event_wait", "stream": 2, **event},
+            asynchronous,
+            launch(1, 2),
+            launch(2, 3),
+        ]
+        assert places_of(recorded(rows, 3)).after == [[], [0], []]
+        rows[3] = copy  # the host waits for this one
+        assert places_of(recorded(rows, 3)).after == [[], [0], [0]]
+
+    def test_launches_that_are_not_traced_take_no_time(self):
+        rows = [launch(0, 1), launch(-1, 1), launch(1, 1)]
+        assert places_of(recorded(rows, 2)).after == [[], [0]]
+
+    def test_random_operations(self):
+        """Who waits for whom, by all ways through the operations, is what the named launches hand on."""
+        rng = np.random.default_rng(8108)
+        for _ in range(rounds(200)):
+            rows, kernels, recorded_events = [], 0, []
+            for row in range(int(rng.integers(5, 30))):
+                kind = rng.choice(["kernel", "kernel", "record", "wait", "sync", "copy", "all"])
+                stream = int(rng.integers(0, 4))
+                common = {"stream": stream, "blocking": bool(rng.integers(2)) or stream == 0}
+                common["thread"] = int(rng.integers(2))
+                if kind == "kernel":
+                    rows.append({**launch(kernels, stream), **common})
+                    kernels += 1
+                elif kind == "record":
+                    rows.append({"operation": "event_record", "event": row, **common})
+                    recorded_events.append(row)
+                elif kind == "wait" and recorded_events:
+                    event = int(rng.choice(recorded_events))
+                    rows.append({"operation": "event_wait", "event": event, **common})
+                elif kind == "sync":
+                    rows.append({"operation": "stream_synchronize", **common})
+                elif kind == "copy":
+                    found = {"operation": "copy", "direction": "DtoH", "bytes": 4}
+                    rows.append({**found, "asynchronous": bool(rng.integers(2)), **common})
+                else:
+                    rows.append({"operation": "device_synchronize", "thread": common["thread"]})
+            app = recorded(rows, kernels, length=20)
+            if kernels == 0:
+                continue
+            after = places_of(app).after
+            handed_on = []
+            for before in after:
+                handed_on.append(set(before).union(*(handed_on[one] for one in before)))
+                # Nobody is named whom another one named waits for.
+                assert not any(one in handed_on[other] for one in before for other in before)
+            assert handed_on == all_before(columns_of(rows), kernels)
+
+
+def all_before(columns, kernels):
+    """Return the launches before each, by a search through all that rows wait for."""
+    order = order_of(columns)
+    waited, before = {}, []  # by thread; by row: rows that end before it does
+    for row in range(len(columns["operation"])):
+        thread = columns["thread"][row]
+        found = set(waited.setdefault(thread, set()))
+        found |= set(order.after.of(row)) if order.has_device[row] else set(order.waits.of(row))
+        reached = set(found).union(*(before[one] for one in found))
+        before.append(reached)
+        for other in order.waits.of(row):
+            waited[thread] |= {other, *before[other]}
+    numbers = columns["kernel"].tolist()
+    rows = {kernel: row for row, kernel in enumerate(numbers) if kernel >= 0}
+    return [{numbers[o] for o in before[rows[k]] if numbers[o] >= 0} for k in range(kernels)]
+
+
 @pytest.mark.parametrize("streams", [1, 8])
 def test_recorded_streams_decide(tmp_path, streams):
     # As cuda-samples' concurrentKernels: eight kernels of one block, each in a stream of its own.
     gpu = ws.gpu("a100")
-    rows = [
-        {"operation": "kernel", "name": "clock_block", "stream": 1 + n % streams, "kernel": n}
-        for n in range(8)
-    ]
+    rows = [launch(n, 1 + n % streams) for n in range(8)]
     recorded = App._recorded([computing(1) for _ in range(8)], "samples", columns_of(rows))
     ws.save(recorded, tmp_path / "app")
     app = ws.load(tmp_path / "app")
@@ -272,20 +445,21 @@ def test_recorded_streams_decide(tmp_path, streams):
         assert one <= result.cycles <= one * 1.02
     # A copy of one process's stream is another one.
     other = columns_of([{**row, "process": n % 2} for n, row in enumerate(rows)])
-    found, _ = streams_of(App._recorded(recorded.kernels, "two", other))
-    assert len(set(found)) == max(streams, 2)
+    found = places_of(App._recorded(recorded.kernels, "two", other))
+    assert len(set(found.streams)) == max(streams, 2)
 
 
 def test_high_priorities_are_the_least_numbers():
-    rows = [{"operation": "kernel", "stream": n, "kernel": n, "priority": -3 * n} for n in range(2)]
+    rows = [launch(n, 1 + n, priority=-3 * n) for n in range(2)]
     app = App._recorded([computing(1), computing(1)], "both", columns_of(rows))
-    assert streams_of(app) == ([0, 1], [0, 3])
+    found = places_of(app)
+    assert (found.streams, found.priorities, found.after) == ([0, 1], [0, 3], [[], []])
 
 
 @pytest.mark.slow
 @settings(max_examples=rounds(40, costly=True))
 @given(
-    st.lists(st.one_of(kernels(max_blocks=4), copying_kernels()), min_size=1, max_size=3),
+    st.lists(st.one_of(kernels(max_blocks=4), copying_kernels()), min_size=1, max_size=4),
     timed_gpus(),
     BLOCK_STARTS,
     st.integers(1, 4),
@@ -295,11 +469,18 @@ def test_equals_plain_definition(launches, gpu, starts, most, data):
     gpu = gpu.replace(**starts, concurrent_grids=most)
     streams = [data.draw(st.integers(0, 2)) for _ in launches]
     priorities = [data.draw(st.integers(-1, 1)) for _ in launches]
-    _, _, after = checked_streams(len(launches), streams, priorities)
+    # By streams, or any earlier launches.
+    after = None
+    if data.draw(st.booleans()):
+        after = [
+            sorted(data.draw(st.sets(st.integers(0, place - 1)))) if place else []
+            for place in range(len(launches))
+        ]
+    places = checked_places(len(launches), streams, priorities, after)
     cycles, times, results = ConcurrentMachine(simulator_config(gpu, 0.0)).run_together(
-        launches, after, priorities, most
+        launches, places.after, priorities, most
     )
-    found = together(launches, gpu, streams=streams, priorities=priorities)
+    found = together(launches, gpu, streams=streams, priorities=priorities, after=after)
     table = found.to_frame()
     assert list(zip(table["start"], table["end"], strict=True)) == times
     assert found.cycles == cycles
@@ -323,6 +504,17 @@ class TestErrors:
             together([computing(1), computing(1)], ws.gpu("a100"), streams=[0])
         with pytest.raises(ws.InputError, match="there are no launches"):
             together([], ws.gpu("a100"))
+
+    def test_what_launches_wait_for(self):
+        kernels = [computing(1), computing(1)]
+        for after, message in [
+            ([[]], "after: there are 1 for 2 launches"),
+            ([[], [1]], "after: launch 1 waits for 1"),
+            ([[1], []], "after: launch 0 waits for 1"),
+            ([[], [-1]], "after: launch 1 waits for -1"),
+        ]:
+            with pytest.raises(ws.InputError, match=message):
+                together(kernels, ws.gpu("a100"), after=after)
 
     def test_max_cycles_names_the_launches(self):
         kernels = [computing(1, name="first"), computing(1, name="second")]

@@ -76,35 +76,18 @@ std::uint32_t take_mask(Lowerer& to, Form& form) {
   return static_cast<std::uint32_t>(mask);
 }
 
-/// The arguments are in one vector of registers (layer, coordinates) and a second one (with .B the
-/// handle, then the level); with .SCR in two vectors of equal length. There is only one level.
-void sample(Lowerer& to, Form& form, bool fetch) {
-  TextureAccess access;
-  access.fetch = fetch;
-  const bool scattered = form.take("SCR");
-  const bool holds_handle = form.take("B");
-  const bool has_level = form.take("LL");
-  if (!has_level && !form.take("LZ") && fetch) to.refuse("only .LL and .LZ are executed");
-  if (fetch && has_level) form.take("CL");
-  const Operand& rest = form.next();
-  const Operand& first = form.next();
-  const Operand& a = form.next();
-  const bool has_second = form.peek().kind == Operand::Kind::reg;
-  const Operand& b = has_second ? form.next() : a;
-  if (!holds_handle) access.object = take_object(to, form);
-  take_shape(to, form.next(), access);
-  const std::uint32_t mask = take_mask(to, form);
-  const std::uint32_t coordinates = access.dimensions + (access.layered ? 1u : 0u);
-  const std::uint32_t arguments = coordinates + (holds_handle ? 1u : 0u) + (has_level ? 1u : 0u);
-  const std::uint32_t in_first = scattered ? (arguments + 1) / 2 : coordinates;
-  if (scattered && arguments > 4) to.refuse("it has too many coordinates");
-  if (arguments > in_first && !has_second) to.refuse("its coordinates are incomplete");
-  const auto argument = [&](std::uint32_t i) {
-    return i < in_first ? part_of(to, a, i) : part_of(to, b, i - in_first);
-  };
-  for (std::uint32_t i = 0; i < coordinates; ++i) access.coordinates[i] = argument(i);
-  if (holds_handle) access.object = object_of(to, argument(coordinates));
-  // The engine gives all four results; those not in the mask go to a slot that is never read.
+/// Offsets in texels, that of each dimension so many bits behind the last one in a word.
+void set_offsets(TextureAccess& access, Slot word, std::uint32_t from, std::uint32_t distance) {
+  for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+    access.offsets[d] = word;
+    access.offset_shifts[d] = static_cast<std::uint8_t>(from + d * distance);
+  }
+}
+
+/// Emits the read. The engine gives all four results; those not in the mask go to a slot that is
+/// never read.
+void read_texture(Lowerer& to, TextureAccess& access, std::uint32_t mask, const Operand& rest,
+                  const Operand& first) {
   std::uint32_t number = 0;
   for (std::uint32_t e = 0; e < 4; ++e) {
     if ((mask >> e & 1) == 0) {
@@ -116,6 +99,42 @@ void sample(Lowerer& to, Form& form, bool fetch) {
   to.row_follows();
   to.emit(Action::texture, static_cast<std::uint32_t>(to.program().textures.size()));
   to.program().textures.push_back(access);
+}
+
+/// The arguments are in one vector of registers (layer, coordinates) and a second one (with .B the
+/// handle, then the level, then offsets with .AOFFI); with .SCR in two vectors of equal length.
+/// There is only one level.
+void sample(Lowerer& to, Form& form, TextureAccess access) {
+  const bool scattered = form.take("SCR");
+  const bool holds_handle = form.take("B");
+  const bool has_level = form.take("LL");
+  if (!has_level && !form.take("LZ") && access.fetch) to.refuse("only .LL and .LZ are executed");
+  if (access.fetch && has_level) form.take("CL");
+  const bool has_offsets = form.take("AOFFI");
+  const Operand& rest = form.next();
+  const Operand& first = form.next();
+  const Operand& a = form.next();
+  const bool has_second = form.peek().kind == Operand::Kind::reg;
+  const Operand& b = has_second ? form.next() : a;
+  if (!holds_handle) access.object = take_object(to, form);
+  take_shape(to, form.next(), access);
+  const std::uint32_t mask = take_mask(to, form);
+  const std::uint32_t coordinates = access.dimensions + (access.layered ? 1u : 0u);
+  const std::uint32_t before = coordinates + (holds_handle ? 1u : 0u) + (has_level ? 1u : 0u);
+  const std::uint32_t arguments = before + (has_offsets ? 1u : 0u);
+  const std::uint32_t in_first = scattered ? (arguments + 1) / 2 : coordinates;
+  if (scattered && arguments > 4) to.refuse("it has too many coordinates");
+  if (arguments > in_first && !has_second) to.refuse("its coordinates are incomplete");
+  const auto argument = [&](std::uint32_t i) {
+    return i < in_first ? part_of(to, a, i) : part_of(to, b, i - in_first);
+  };
+  for (std::uint32_t i = 0; i < coordinates; ++i) access.coordinates[i] = argument(i);
+  if (holds_handle) access.object = object_of(to, argument(coordinates));
+  if (has_offsets) {
+    access.offset_bits = access.gather ? 6 : 4;
+    set_offsets(access, argument(before), 0, access.gather ? 8 : 4);
+  }
+  read_texture(to, access, mask, rest, first);
 }
 
 /// Surfaces: raw bytes at coordinates, the first of which counts bytes. The layer comes last.
@@ -173,8 +192,50 @@ void surface(Lowerer& to, Form& form) {
 
 }  // namespace
 
-void handlers::tex(Lowerer& to, Form& form) { sample(to, form, false); }
-void handlers::tld(Lowerer& to, Form& form) { sample(to, form, true); }
+void handlers::tex(Lowerer& to, Form& form) { sample(to, form, {}); }
+void handlers::tld(Lowerer& to, Form& form) { sample(to, form, {.fetch = true}); }
+
+/// The component's letter comes before .B, the object in a register, which may stand there, too.
+void handlers::tld4(Lowerer& to, Form& form) {
+  TextureAccess access;
+  access.gather = true;
+  constexpr std::tuple<std::string_view, std::uint8_t> components[] = {
+      {"R", 0}, {"G", 1}, {"A", 3}, {"B", 2}};
+  for (const auto& [name, number] : components) {
+    if (!form.take(name)) continue;
+    access.component = number;
+    sample(to, form, access);
+    return;
+  }
+  to.refuse("it names no component");
+}
+
+/// The first vector has the object with .B, the coordinates, and a word with the layer in its lower
+/// half and offsets of four bits in its upper one. The second one has gradients, which choose a
+/// level: there is only one.
+void handlers::txd(Lowerer& to, Form& form) {
+  TextureAccess access;
+  const bool holds_handle = form.take("B");
+  const bool has_offsets = form.take("AOFFI");
+  const Operand& rest = form.next();
+  const Operand& first = form.next();
+  const Operand& a = form.next();
+  to.word(form.next());
+  if (!holds_handle) access.object = take_object(to, form);
+  take_shape(to, form.next(), access);
+  if (access.cube || access.dimensions == 3) to.refuse("only lines and planes have gradients");
+  const std::uint32_t mask = take_mask(to, form);
+  std::uint32_t next = 0;
+  if (holds_handle) access.object = object_of(to, part_of(to, a, next++));
+  const std::uint32_t before = access.layered ? 1 : 0;
+  for (std::uint32_t d = 0; d < access.dimensions; ++d) {
+    access.coordinates[before + d] = part_of(to, a, next++);
+  }
+  if (access.layered) access.coordinates[0] = part_of(to, a, next);
+  access.layer_mask = 0xffff;
+  if (has_offsets) set_offsets(access, part_of(to, a, next), 16, 4);
+  read_texture(to, access, mask, rest, first);
+}
 
 /// Width, height and depth of the texels.
 void handlers::txq(Lowerer& to, Form& form) {

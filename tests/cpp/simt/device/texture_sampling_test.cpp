@@ -168,10 +168,11 @@ TEST_F(Sampling, CubesHaveAFacePerDirection) {
   // Faces of one texel, their number.
   Texture t = texture<float>({0, 1, 2, 3, 4, 5}, {1, 1, 1}, 2, Texture::Format::floating);
   t.layers = 6;
-  EXPECT_THROW(sample_cube(memory, t, {1, 0, 0}, 0, touched), TextureFault);
+  EXPECT_THROW(cube_point(t, {1, 0, 0}, 0), TextureFault);
   t.cube = true;
   const auto face = [&](float x, float y, float z) {
-    return std::bit_cast<float>(sample_cube(memory, t, {x, y, z}, 0, touched)[0]);
+    const auto [side, point] = cube_point(t, {x, y, z}, 0);
+    return std::bit_cast<float>(sample(memory, side, 2, point, touched)[0]);
   };
   EXPECT_EQ(face(2, 1, -1), 0);
   EXPECT_EQ(face(-2, 1, 1), 1);

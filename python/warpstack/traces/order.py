@@ -16,24 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warpstack._core import TIMELINE_ENGINES
-from warpstack.hardware.description import Gpu
-from warpstack.timelines.costs import Costs
-from warpstack.timelines.operations import Columns
+from warpstack.traces.operations import Columns
 
-__all__ = ["ENGINES", "KINDS", "Order", "order_of"]
+__all__ = ["KINDS", "Lists", "Order", "order_of"]
 
 #: What an operation follows another one for.
 KINDS = ("stream order", "event", "default stream", "graph", "dependence")
 _STREAM, _EVENT, _DEFAULT, _GRAPH, _OTHER = range(len(KINDS))
 
-ENGINES = {name: number for number, name in enumerate(TIMELINE_ENGINES)}
-_NONE = ENGINES["none"]
 #: Operations that are on the device where they are in a stream.
 _ON_DEVICE = frozenset(
     (
@@ -41,14 +35,6 @@ _ON_DEVICE = frozenset(
         *("host_function", "nccl", "library"),
     )
 )
-
-
-@dataclass
-class Order:
-    """Columns for the core's `play_operations`, and why each operation follows those of its list."""
-
-    columns: dict[str, npt.NDArray[Any]]
-    kinds: npt.NDArray[np.uint8]
 
 
 @dataclass
@@ -89,7 +75,7 @@ class _Process:
             streams[stream] = None
 
 
-class _Lists:
+class Lists:
     """Rows of each row, one after the other."""
 
     def __init__(self) -> None:
@@ -97,15 +83,47 @@ class _Lists:
         self.rows: list[int] = []
 
     def add(self, rows: Sequence[int]) -> None:
+        """Add the rows of the next row."""
         self.rows.extend(rows)
         self.first.append(len(self.rows))
 
+    def of(self, row: int) -> list[int]:
+        """Return the rows of a row."""
+        return self.rows[self.first[row] : self.first[row + 1]]
 
-def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
-    """Return the operations of a table as the core plays them on a GPU."""
+
+@dataclass
+class Order:
+    """What each row of a table waits for.
+
+    Attributes
+    ----------
+    after
+        The rows that end before it starts on the device.
+    kinds
+        Why it follows those, as places in `KINDS`.
+    waits
+        The rows whose end its call waits for, before the next one of its thread.
+    begins
+        The rows whose calls return before the host's time before its call begins.
+    has_device, is_called, is_node
+        A byte for each row: whether it is work on the device, whether a thread of the host calls it, and
+        whether it is a node of a graph.
+    """
+
+    after: Lists
+    kinds: npt.NDArray[np.uint8]
+    waits: Lists
+    begins: Lists
+    has_device: bytearray
+    is_called: bytearray
+    is_node: bytearray
+
+
+def order_of(columns: Columns) -> Order:
+    """Return what the operations of a table wait for."""
     count = len(columns["operation"])
-    engines = _engines(columns, gpu)
-    after, waits, begins = _Lists(), _Lists(), _Lists()
+    after, waits, begins = Lists(), Lists(), Lists()
     kinds: list[int] = []
     processes: dict[int, _Process] = {}
     has_device = bytearray(count)
@@ -195,10 +213,7 @@ def order_of(columns: Columns, costs: Costs, gpu: Gpu) -> Order:
         after.add(follows)
         waits.add((row,) if waits_for_itself[row] else ())
     return Order(
-        _arrays(
-            columns, costs, gpu, engines, (after, waits, begins), (has_device, is_called, nodes)
-        ),
-        np.array(kinds, np.uint8),
+        after, np.array(kinds, np.uint8), waits, begins, has_device, is_called, nodes
     )
 
 
@@ -216,31 +231,6 @@ def _host_waits(
     return []
 
 
-def _engines(columns: Columns, gpu: Gpu) -> npt.NDArray[np.uint8]:
-    """Return the engine of each row."""
-    to_host = ENGINES["to_gpu" if gpu.copy_engines == 1 else "to_host"]
-    of_copies = {
-        "HtoD": ENGINES["to_gpu"],
-        "DtoH": to_host,
-        "PtoP": to_host,
-        "DtoD": ENGINES["on_gpu"],
-        "HtoH": ENGINES["callback"],
-        "": ENGINES["on_gpu"],
-    }
-    of_others = {
-        "kernel": ENGINES["kernels"],
-        "library": ENGINES["kernels"],
-        "nccl": ENGINES["kernels"],
-        "memset": ENGINES["memset"],
-        "host_function": ENGINES["callback"],
-    }
-    found = [
-        of_copies[direction] if operation == "copy" else of_others.get(operation, _NONE)
-        for operation, direction in zip(columns["operation"], columns["direction"], strict=True)
-    ]
-    return np.array(found, np.uint8)
-
-
 def _waits_for_itself(columns: Columns) -> list[bool]:
     """Return whether the host waits in the call of each row for its own work.
 
@@ -254,43 +244,3 @@ def _waits_for_itself(columns: Columns) -> list[bool]:
     copies = (operation == "copy") & ((synchronous & (direction != "DtoD")) | staged)
     found: list[bool] = (copies | ((operation == "kernel") & synchronous)).tolist()
     return found
-
-
-def _arrays(
-    columns: Columns,
-    costs: Costs,
-    gpu: Gpu,
-    engines: npt.NDArray[np.uint8],
-    lists: tuple[_Lists, _Lists, _Lists],
-    flags: tuple[bytearray, bytearray, bytearray],
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns that the core reads."""
-    has_device, is_called, is_node = (np.frombuffer(bytes(flag), np.uint8) for flag in flags)
-    after, waits, begins = lists
-    called = is_called.astype(bool)
-    # A thread of each process is a thread of its own.
-    pairs = columns["process"] * (columns["thread"].max(initial=0) + 1) + columns["thread"]
-    _, thread = np.unique(pairs, return_inverse=True)
-    thread = np.where(called, thread, -1)
-    is_kernel = (engines == ENGINES["kernels"]) & has_device.astype(bool)
-    gap = np.where(is_node.astype(bool), gpu.graph_gap_us, gpu.launch_us_batch)
-    return {
-        "thread": thread.astype(np.int32),
-        "host_before": np.where(called, columns["host_ns"] / 1e3, 0.0),
-        "host_call": np.where(called, costs.call, 0.0),
-        "host_return": np.full(len(thread), float(gpu.synchronize_us)),
-        "delay": np.full(len(thread), float(gpu.launch_delay_us)),
-        "engine": engines,
-        "has_device": has_device,
-        "duration": costs.duration,
-        "gap": np.where(is_kernel, gap, 0.0),
-        "blocks": costs.blocks,
-        "places": costs.places,
-        "priority": columns["priority"].astype(np.int32),
-        "after_first": np.array(after.first, np.int64),
-        "after_rows": np.array(after.rows, np.int32),
-        "waits_first": np.array(waits.first, np.int64),
-        "waits_rows": np.array(waits.rows, np.int32),
-        "begins_first": np.array(begins.first, np.int64),
-        "begins_rows": np.array(begins.rows, np.int32),
-    }
