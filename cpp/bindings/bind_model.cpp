@@ -1,14 +1,79 @@
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings/bindings.h"
+#include "common/error.h"
 #include "common/threads.h"
+#include "gpu/sm_limits.h"
+#include "memory/order/occupancy.h"
 #include "model/batch.h"
+#include "model/concurrent_grids.h"
 #include "model/model.h"
 
 namespace warpstack::bindings {
 namespace {
 
 std::string key_of(StackComponent component) { return std::string(name_of(component)); }
+
+/// Room that no limit of an SM bounds.
+constexpr double without_limit = 1e18;
+
+model::SmRoom need_of(const trace::KernelHeader& kernel, const gpu::SmLimits& sm) {
+  return {1, static_cast<double>(kernel.warps_per_block()),
+          static_cast<double>(kernel.threads_per_block()),
+          static_cast<double>(memory::registers_per_block(kernel, sm)),
+          static_cast<double>(memory::shared_memory_per_block(kernel, sm))};
+}
+
+model::CustomerClass customers_of(const gpu::Gpu& gpu, const trace::KernelTrace& kernel,
+                                  const model::ModelInput& input) {
+  const auto parameters = model::ModelParameters::of(gpu);
+  const auto places = memory::occupancy(kernel.header(), gpu::SmLimits::of(gpu)).blocks_per_sm;
+  return model::customers_of(
+      model::phases_of(input, parameters), model::demands_of(input, parameters),
+      static_cast<double>(kernel.header().warps_per_block()), places, parameters);
+}
+
+/// A machine of classes that are no kernels: duration, blocks, what a block takes, and the network.
+model::ConcurrentGrids grids_of_classes(
+    const std::vector<std::tuple<double, double, std::array<double, 5>,
+                                 std::optional<model::CustomerClass>>>& classes,
+    double sms, const std::array<double, 5>& room, double most_grids, double mshrs) {
+  const auto room_of = [](const std::array<double, 5>& of) {
+    return model::SmRoom{of[0], of[1], of[2], of[3], of[4]};
+  };
+  std::vector<model::GridClass> made;
+  for (const auto& [duration, blocks, need, customers] : classes) {
+    made.push_back({duration, blocks, room_of(need), customers});
+  }
+  return {std::move(made), {sms, room_of(room), most_grids, mshrs}};
+}
+
+model::ConcurrentGrids concurrent_grids(
+    const gpu::Gpu& gpu, const std::vector<const trace::KernelTrace*>& kernels,
+    const std::vector<double>& durations,
+    const std::vector<std::optional<model::ModelInput>>& inputs) {
+  const gpu::SmLimits sm = gpu::SmLimits::of(gpu);
+  std::vector<model::GridClass> classes;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const trace::KernelHeader& header = kernels[k]->header();
+    model::GridClass one{
+        durations.at(k), static_cast<double>(header.num_blocks()), need_of(header, sm), {}};
+    if (const auto& input = inputs.at(k)) one.customers = customers_of(gpu, *kernels[k], *input);
+    classes.push_back(std::move(one));
+  }
+  model::SmRoom room{static_cast<double>(sm.blocks), static_cast<double>(sm.warps),
+                     static_cast<double>(sm.threads), without_limit, without_limit};
+  if (sm.registers) room.registers = static_cast<double>(*sm.registers);
+  if (sm.shared_memory_bytes) room.shared_memory = static_cast<double>(*sm.shared_memory_bytes);
+  return {std::move(classes),
+          {static_cast<double>(gpu.num_sms), room, static_cast<double>(gpu.concurrent_grids),
+           model::ModelParameters::of(gpu).l1_mshrs}};
+}
 
 }  // namespace
 
@@ -31,6 +96,66 @@ void bind_model(py::module_& module) {
           }),
           py::arg("intervals"), py::arg("waves"), py::arg("phases"), py::arg("demands"),
           py::keep_alive<1, 2>());
+  py::class_<model::Visit>(module, "Visit")
+      .def(py::init<double, double, double, double, double, double, double>(), py::arg("demand"),
+           py::arg("early"), py::arg("busy"), py::arg("count"), py::arg("service"),
+           py::arg("sharers"), py::arg("in_step"))
+      .def_readonly("demand", &model::Visit::demand)
+      .def_readonly("early", &model::Visit::early)
+      .def_readonly("busy", &model::Visit::busy)
+      .def_readonly("count", &model::Visit::count)
+      .def_readonly("service", &model::Visit::service)
+      .def_readonly("sharers", &model::Visit::sharers)
+      .def_readonly("in_step", &model::Visit::in_step);
+  py::class_<model::CustomerClass>(module, "CustomerClass")
+      .def(
+          py::init([](double warps_per_block, double think, const std::vector<model::Visit>& visits,
+                      double held_misses, double waiting_loads, double trip, double posted) {
+            model::CustomerClass made{warps_per_block, think, {},    held_misses,
+                                      waiting_loads,   trip,  posted};
+            if (visits.size() > made.visits.size()) throw InputError("too many stations");
+            std::ranges::copy(visits, made.visits.begin());
+            return made;
+          }),
+          py::arg("warps_per_block"), py::arg("think"), py::arg("visits"), py::arg("held_misses"),
+          py::arg("waiting_loads"), py::arg("trip"), py::arg("posted"))
+      .def_readonly("warps_per_block", &model::CustomerClass::warps_per_block)
+      .def_readonly("think", &model::CustomerClass::think)
+      .def_property_readonly("visits",
+                             [](const model::CustomerClass& one) {
+                               return std::vector(one.visits.begin(), one.visits.end());
+                             })
+      .def_readonly("held_misses", &model::CustomerClass::held_misses)
+      .def_readonly("waiting_loads", &model::CustomerClass::waiting_loads)
+      .def_readonly("trip", &model::CustomerClass::trip)
+      .def_readonly("posted", &model::CustomerClass::posted);
+  module.def("customers_of", &customers_of, py::arg("gpu"), py::arg("kernel"), py::arg("input"));
+  module.def(
+      "mixed_network_times",
+      [](const std::vector<model::CustomerClass>& classes,
+         const std::vector<std::pair<double, std::vector<double>>>& groups, double mshrs) {
+        std::vector<model::SmGroup> made;
+        for (const auto& [sms, blocks] : groups) {
+          if (blocks.size() != classes.size()) {
+            throw InputError("blocks: a group has " + std::to_string(blocks.size()) + " for " +
+                             std::to_string(classes.size()) + " classes; give one for each");
+          }
+          made.push_back({sms, blocks});
+        }
+        return model::mixed_network_times(classes, made, mshrs);
+      },
+      py::arg("classes"), py::arg("groups"), py::arg("mshrs"));
+  py::class_<model::ConcurrentGrids>(module, "ConcurrentGrids")
+      .def(py::init(&concurrent_grids), py::arg("gpu"), py::arg("kernels"), py::arg("durations"),
+           py::arg("inputs"))
+      .def_static("of_classes", &grids_of_classes, py::arg("classes"), py::arg("sms"),
+                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"))
+      .def("add", &model::ConcurrentGrids::add, py::arg("kernel"), py::arg("priority") = 0)
+      .def("next", &model::ConcurrentGrids::next)
+      .def("advance", &model::ConcurrentGrids::advance, py::arg("time"))
+      .def("take_ended", &model::ConcurrentGrids::take_ended)
+      .def("start_of", &model::ConcurrentGrids::start_of, py::arg("grid"))
+      .def("end_of", &model::ConcurrentGrids::end_of, py::arg("grid"));
   module.def(
       "reads_phases",
       [](const std::string& model) { return model::reads_phases(model::find_model(model)); },

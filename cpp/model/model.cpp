@@ -224,6 +224,18 @@ std::vector<gpu::FieldName> fields_of(const Model& model) {
   return fields;
 }
 
+interval::PhaseList phases_of(const ModelInput& kernel, const ModelParameters& parameters) {
+  if (!kernel.phases.phases.empty()) return kernel.phases;
+  const double of_warp = parameters.issue_rate / parameters.schedulers;
+  return interval::phases_of(*kernel.intervals, kernel.waves, of_warp);
+}
+
+interval::ResourceDemands demands_of(const ModelInput& kernel, const ModelParameters& parameters) {
+  if (kernel.demands) return *kernel.demands;
+  return interval::demands_of(*kernel.intervals, parameters.l1_request_bytes,
+                              parameters.l2_request_bytes);
+}
+
 Evaluator::Evaluator(const Model& model, const ModelInput& kernel)
     : model_(model),
       kernel_(kernel),
@@ -311,15 +323,11 @@ CpiStack<double> Evaluator::evaluate_wave(std::size_t index, const ModelParamete
 }
 
 ModelResult Evaluator::evaluate_launch(const ModelParameters& parameters) const {
-  const interval::ResourceDemands demands =
-      kernel_.demands
-          ? *kernel_.demands
-          : demands_of(intervals_, parameters.l1_request_bytes, parameters.l2_request_bytes);
+  const interval::ResourceDemands demands = demands_of(kernel_, parameters);
   if (!kernel_.phases.phases.empty()) {
     return model_.of_launch(kernel_.phases, demands, *lengths_, parameters);
   }
-  const double of_warp = parameters.issue_rate / parameters.schedulers;
-  return model_.of_launch(phases_of(intervals_, waves_, of_warp), demands, *lengths_, parameters);
+  return model_.of_launch(phases_of(kernel_, parameters), demands, *lengths_, parameters);
 }
 
 ModelResult Evaluator::evaluate(const ModelParameters& parameters) {

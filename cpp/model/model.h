@@ -54,6 +54,11 @@ struct ModelInput {
   std::optional<interval::ResourceDemands> demands;
 };
 
+/// The phases of a kernel: its own, or those of its waves.
+interval::PhaseList phases_of(const ModelInput& kernel, const ModelParameters& parameters);
+/// Its demands, or those of its intervals.
+interval::ResourceDemands demands_of(const ModelInput& kernel, const ModelParameters& parameters);
+
 /// What a model says of one kernel.
 struct ModelResult {
   /// The cycles of all waves, for warps like the representative one; those of all phases in the

@@ -11,7 +11,7 @@ import warpstack as ws
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.output_file import OutputFile
 from warpstack.cli.common.gpu_options import add_gpu, read_gpus, report_unused
-from warpstack.cli.common.layout import paragraph
+from warpstack.cli.common.layout import Look, paragraph
 from warpstack.cli.common.option_values import add_option_values
 from warpstack.cli.common.output import (
     add_output,
@@ -19,6 +19,7 @@ from warpstack.cli.common.output import (
     print_csv,
     print_json,
     print_latex,
+    print_table,
     say_text,
 )
 from warpstack.cli.common.pictures import add_plot, check_picture, look_options, save_picture
@@ -56,6 +57,8 @@ _CHEAP_INSTRUCTIONS = 200_000
 _SIMULATED_PER_SECOND = (1_000_000, 100_000)
 #: Most sentences that are printed.
 _MAX_REASONS = 8
+#: Columns that are printed of kernels that run at the same time.
+_CONCURRENT = ("kernel", "name", "stream", "start", "end", "cycles", "cycles_alone", "ipc")
 #: More kernels than this are too many for one picture: they are added up.
 _MAX_PANELS = 16
 
@@ -86,6 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="what other hardware would do: twice the SMs, MSHRs, bandwidths or caches, half the latencies",
     )
+    parser.add_argument(
+        "--concurrent",
+        action="store_true",
+        help="run all kernels at the same time, those of one stream one after the other",
+    )
     parser.add_argument("--sort", choices=list(SORTS), default="time", help="order of the kernels")
     parser.add_argument(
         "--top", type=int, default=10, metavar="N", help="kernels to print (default: 10)"
@@ -107,6 +115,9 @@ def run(arguments: argparse.Namespace) -> None:
     from warpstack.models import prediction
     from warpstack.tables import as_records
 
+    if arguments.concurrent:
+        _run_concurrent(arguments)
+        return
     # Output for programs has the rows of warpstack.predict; the answer for a reader has more than one
     # opinion.
     is_data = arguments.json or arguments.csv or arguments.latex
@@ -126,18 +137,7 @@ def run(arguments: argparse.Namespace) -> None:
         _report_unused(arguments, target, wanted)
     subjects = load_subjects(arguments, targets[0])
     simulates = arguments.simulate or (is_answer and _is_cheap(subjects, targets))
-    options = ws.Options(
-        selection=arguments.selection,
-        misses=arguments.misses,
-        merge_threshold=arguments.merge_threshold,
-        access_order=arguments.access_order,
-        flush_l2=arguments.flush_l2,
-        initial_l2=arguments.initial_l2,
-        sample_sms=arguments.sampling,
-        sample_blocks=arguments.sample_blocks,
-        sample_launches=arguments.sample_launches,
-        profiler=arguments.profiler,
-    )
+    options = _options_of(arguments)
     # Once, however many predictions there are.
     prediction.warn_of_unread(options, wanted, counts_write_backs=simulates)
     jobs = [_Job(subject, target) for subject in subjects for target in targets]
@@ -169,6 +169,70 @@ def run(arguments: argparse.Namespace) -> None:
         if len(jobs) > 1:
             raise ws.InputError("--plot: one trace on one GPU makes a picture; several are given")
         _draw(pd.DataFrame(rows), targets[0], picture, look_options(arguments))
+
+
+def _run_concurrent(arguments: argparse.Namespace) -> None:
+    """Print when launches run that run at the same time."""
+    from warpstack.models.prediction import model_list
+
+    for option, is_given in {
+        "--simulate": arguments.simulate,
+        "--what-if": arguments.what_if,
+        "--plot": arguments.plot is not None,
+        "--stacks": arguments.stacks,
+        "--per-launch": arguments.per_launch,
+    }.items():
+        if is_given:
+            raise ws.InputError(f"{option}: --concurrent has none of it; leave one of them out")
+    wanted = model_list(split(arguments.models or DEFAULT_MODELS))
+    targets = read_gpus(arguments)
+    subjects = load_subjects(arguments, targets[0])
+    if len(subjects) * len(targets) > 1:
+        raise ws.InputError("--concurrent: runs one trace on one GPU; several are given")
+    (app,) = (subject.app for subject in subjects)
+    table = ws.predict(
+        app,
+        targets[0],
+        wanted,
+        concurrent=True,
+        options=_options_of(arguments),
+        progress=True,
+    )
+    if arguments.json:
+        print_json(table.to_dict("records"))
+    elif arguments.csv:
+        print_csv(table)
+    else:
+        shown = table[[name for name in table if name in _CONCURRENT]]
+        if arguments.latex:
+            print_latex(shown)
+            return
+        print_settings(arguments, options_given(arguments))
+        say_text(
+            arguments,
+            f"{len(app)} kernels at the same time: {table['end'].max():,.0f} cycles; one after the "
+            f"other {table['cycles_alone'].sum():,.0f}",
+        )
+        print()
+        heads = {name: f"{name} (cycles)" for name in ("start", "end")}
+        look = Look({**heads, "cycles_alone": "alone (cycles)"}, {"ipc": "{:,.2f}"})
+        print_table(arguments, shown, look)
+
+
+def _options_of(arguments: argparse.Namespace) -> Options:
+    """Return the options of the stages that the arguments give."""
+    return ws.Options(
+        selection=arguments.selection,
+        misses=arguments.misses,
+        merge_threshold=arguments.merge_threshold,
+        access_order=arguments.access_order,
+        flush_l2=arguments.flush_l2,
+        initial_l2=arguments.initial_l2,
+        sample_sms=arguments.sampling,
+        sample_blocks=arguments.sample_blocks,
+        sample_launches=arguments.sample_launches,
+        profiler=arguments.profiler,
+    )
 
 
 def _check_what_if(arguments: argparse.Namespace) -> None:

@@ -39,6 +39,7 @@ from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models import interval_simulation
 from warpstack.models.block_sampling import block_sampled
+from warpstack.models.concurrent import MODEL, check_whole, played, refuse_concurrent
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
 from warpstack.models.limits import (
     UNIT_FIELDS,
@@ -62,6 +63,7 @@ from warpstack.tables import (
     row,
     settings_of,
 )
+from warpstack.timing.concurrent import places_of
 from warpstack.traces.awaited import warn_of_waits
 from warpstack.traces.trace import App, KernelTrace
 
@@ -530,6 +532,7 @@ def predict(
     options: Options | None = None,
     client: distributed.Client | None = None,
     progress: bool = False,
+    concurrent: bool = False,
     **changes: Unpack[OptionChanges],
 ) -> pd.DataFrame:
     """Predict the performance of kernels.
@@ -550,6 +553,10 @@ def predict(
         apart: give ``flush_l2``, too.
     progress
         Show a progress bar on standard error.
+    concurrent
+        Run all launches at the same time, those of one stream one after the other, as
+        `warpstack.simulate` does (``docs/explanation/concurrent-kernels.md``). Only ``closed_network``
+        has this; not with `client` or samples.
 
     Returns
     -------
@@ -572,6 +579,9 @@ def predict(
         thread blocks there are ``ipc_low``, ``ipc_high`` and ``sampled_blocks`` (how many were
         evaluated; 0: all).
 
+        With `concurrent` a row has, between these, ``stream``, ``start`` and ``end`` (SM cycles since the
+        first launch), ``cycles`` between them, ``cycles_alone``, ``instructions`` and ``ipc``.
+
     Raises
     ------
     InputError
@@ -587,10 +597,47 @@ def predict(
         `warpstack.timeline` does.
     """
     how = options_of("predict", options, changes, OptionChanges)
+    if concurrent:
+        refuse_concurrent(how, model_list(models), client)
+        warn_of_waits([app] if isinstance(app, KernelTrace) else app.kernels, as_gpu(gpu))
+        return result_table(_concurrent_rows(app, gpu, how, progress=progress))
     warn_of_unread(how, model_list(models))
     warn_of_waits([app] if isinstance(app, KernelTrace) else app.kernels, as_gpu(gpu))
     rows = predicted_rows(app, gpu, models, how, client=client, progress=progress, reasons=True)
     return result_table(rows)
+
+
+def _concurrent_rows(
+    app: App | KernelTrace, gpu: GpuLike, options: Options, *, progress: bool
+) -> list[dict[str, Any]]:
+    """Return a row per launch of those that run at the same time."""
+    gpu = profiled(as_gpu(gpu), options.profiler)
+    pipeline = Pipeline(app, options)
+    check_whole(pipeline.kernels)
+    total = sum(kernel.num_instructions for kernel in pipeline.kernels)
+    profiles = []
+    with progress_bar(progress, total, "predicting", "instruction") as bar:
+        for found in pipeline.found(gpu, needs_of([MODEL])):
+            assert found.profile is not None
+            profiles.append(found.profile)
+            bar.update(found.kernel.num_instructions)
+    alone = [evaluate(profile, gpu, MODEL).cycles for profile in profiles]
+    places = places_of(app)
+    times = played(pipeline.kernels, profiles, alone, gpu, places)
+    rows = []
+    for place, (kernel, (start, end)) in enumerate(zip(pipeline.kernels, times, strict=True)):
+        count = kernel.num_instructions
+        values = {
+            "stream": places.streams[place],
+            "start": start,
+            "end": end,
+            "cycles": end - start,
+            "cycles_alone": alone[place],
+            "instructions": count,
+            "ipc": count / (end - start) if end > start else 0.0,
+        }
+        rows.append(row(kernel, gpu, MODEL, values, settings_of(options)))
+    return rows
 
 
 def _evaluate_each(gpu: Gpu, models: tuple[str, ...], found: Found) -> list[Prediction]:

@@ -1,0 +1,310 @@
+#include "model/concurrent_grids.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "common/error.h"
+
+namespace warpstack::model {
+namespace {
+
+/// Where a grid has blocks for more rounds than this, half of them go as one.
+constexpr double few_rounds = 8;
+/// Share of a block that counts as nothing.
+constexpr double nothing = 1e-9;
+
+bool are_near(double one, double other, double scale) {
+  return std::abs(one - other) <= nothing * scale;
+}
+
+}  // namespace
+
+double SmRoom::times(const SmRoom& need) const {
+  double count = std::numeric_limits<double>::infinity();
+  const auto limit = [&count](double has, double needs) {
+    if (needs > 0) count = std::min(count, std::floor(has / needs * (1 + nothing)));
+  };
+  limit(blocks, need.blocks);
+  limit(warps, need.warps);
+  limit(threads, need.threads);
+  limit(registers, need.registers);
+  limit(shared_memory, need.shared_memory);
+  return count;
+}
+
+void SmRoom::take(const SmRoom& need, double count) {
+  blocks -= count * need.blocks;
+  warps -= count * need.warps;
+  threads -= count * need.threads;
+  registers -= count * need.registers;
+  shared_memory -= count * need.shared_memory;
+}
+
+ConcurrentGrids::ConcurrentGrids(std::vector<GridClass> classes, const Machine& machine)
+    : classes_(std::move(classes)), machine_(machine) {
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    const GridClass& one = classes_[c];
+    if (!(one.duration >= 0) || !std::isfinite(one.duration)) {
+      throw InputError("duration of kernel " + std::to_string(c) + " = " +
+                       std::to_string(one.duration) + " is not a number from 0 up");
+    }
+    if (!(one.blocks >= 1)) {
+      throw InputError("blocks of kernel " + std::to_string(c) + " = " +
+                       std::to_string(one.blocks) + " are fewer than one");
+    }
+    const double on_sm = machine_.room.times(one.need);
+    if (!(on_sm >= 1) || !std::isfinite(on_sm)) {
+      throw InputError("a thread block of kernel " + std::to_string(c) + " does not fit on an SM");
+    }
+    capacity_.push_back(on_sm * machine_.sms);
+    work_.push_back(1);
+    const double time = time_alone(c);
+    work_[c] = time > 0 ? one.duration / time : 0;
+  }
+  rest();
+}
+
+void ConcurrentGrids::rest() {
+  groups_.assign(1, {machine_.sms, machine_.room, now_, ++number_, {}});
+}
+
+double ConcurrentGrids::time_alone(std::size_t of_class) {
+  rest();
+  now_ = 0;
+  grids_.assign(1, {of_class, 0, classes_[of_class].blocks});
+  waiting_.assign(1, 0);
+  has_changed_ = true;
+  settle();
+  while (grids_[0].end == never) step(next());
+  const double time = grids_[0].end;
+  grids_.clear();
+  ended_.clear();
+  now_ = 0;
+  return time;
+}
+
+std::size_t ConcurrentGrids::add(std::size_t of_class, std::int32_t priority) {
+  const std::size_t grid = grids_.size();
+  grids_.push_back({of_class, priority, classes_[of_class].blocks});
+  if (lone_ == nobody && under_way_ == 0 && waiting_.empty()) {
+    lone_ = grid;
+    lone_since_ = now_;
+    grids_[grid].start = now_;
+    return grid;
+  }
+  if (lone_ != nobody) play_lone();
+  waiting_.push_back(grid);
+  has_changed_ = true;
+  return grid;
+}
+
+void ConcurrentGrids::play_lone() {
+  const double until = now_;
+  now_ = lone_since_;
+  rest();
+  waiting_.push_back(lone_);
+  grids_[lone_].start = never;
+  lone_ = nobody;
+  has_changed_ = true;
+  // What starts at the same time is in line together.
+  while (now_ < until) {
+    settle();
+    step(std::min(next(), until));
+  }
+}
+
+double ConcurrentGrids::next() {
+  if (lone_ != nobody) return lone_since_ + class_of(lone_).duration;
+  settle();
+  double time = never;
+  for (const Group& group : groups_) {
+    for (const Cohort& one : group.cohorts) time = std::min(time, now_ + one.left / one.rate);
+  }
+  return time;
+}
+
+void ConcurrentGrids::advance(double time) {
+  if (lone_ == nobody) {
+    settle();
+    step(time);
+    return;
+  }
+  now_ = time;
+  if (time < lone_since_ + class_of(lone_).duration) return;
+  grids_[lone_].end = time;
+  grids_[lone_].unstarted = 0;
+  ended_.push_back(lone_);
+  lone_ = nobody;
+}
+
+std::vector<std::size_t> ConcurrentGrids::take_ended() { return std::exchange(ended_, {}); }
+
+void ConcurrentGrids::step(double time) {
+  const double passed = time - now_;
+  now_ = time;
+  ++number_;
+  for (Group& group : groups_) {
+    for (Cohort& one : group.cohorts) {
+      const double all = work_[grids_[one.grid].of_class] * one.rounds;
+      one.left -= passed * one.rate;
+      one.is_new = false;
+      if (one.left > all * nothing && now_ + one.left / one.rate > now_) continue;
+      one.left = 0;
+      Grid& grid = grids_[one.grid];
+      group.room.take(class_of(one.grid).need, -one.blocks);
+      group.free_since = now_;
+      group.number = number_;
+      grid.running -= one.blocks * group.sms;
+      if (grid.running <= 0.5 && grid.unstarted <= 0) {
+        grid.end = now_;
+        ended_.push_back(one.grid);
+        --under_way_;
+      }
+      one.blocks = 0;
+      has_changed_ = true;
+    }
+    std::erase_if(group.cohorts, [](const Cohort& one) { return one.blocks == 0; });
+  }
+  if (under_way_ == 0) rest();
+}
+
+void ConcurrentGrids::settle() {
+  if (!has_changed_) return;
+  has_changed_ = false;
+  for (std::size_t grid = in_line(); grid != nobody; grid = in_line()) {
+    if (!give(grid)) break;
+  }
+  merge_groups();
+  find_rates();
+}
+
+std::size_t ConcurrentGrids::in_line() const {
+  std::size_t first = nobody;
+  for (const std::size_t grid : waiting_) {
+    const bool has_started = grids_[grid].start != never;
+    const bool is_full = machine_.concurrent_grids > 0 && under_way_ >= machine_.concurrent_grids;
+    if (!has_started && is_full) continue;
+    if (first == nobody || grids_[grid].priority > grids_[first].priority) first = grid;
+  }
+  return first;
+}
+
+bool ConcurrentGrids::give(std::size_t number) {
+  Grid& grid = grids_[number];
+  const GridClass& its = class_of(number);
+  std::size_t best = nobody;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (!(groups_[g].room.times(its.need) >= 1)) continue;
+    const auto key = [this](std::size_t of) {
+      return std::pair(groups_[of].free_since, groups_[of].number);
+    };
+    if (best == nobody || key(g) < key(best)) best = g;
+  }
+  if (best == nobody) return false;
+  if (grid.start == never) {
+    grid.start = now_;
+    ++under_way_;
+  }
+  const double in_rounds = grid.unstarted / capacity_[grid.of_class];
+  const double rounds = in_rounds > few_rounds ? std::floor(in_rounds / 2) : 1;
+  if (grid.unstarted < groups_[best].sms) {
+    // Only some of the group's SMs get one.
+    Group rest = groups_[best];
+    rest.sms -= grid.unstarted;
+    groups_[best].sms = grid.unstarted;
+    groups_.push_back(std::move(rest));
+  }
+  Group& group = groups_[best];
+  group.room.take(its.need, 1);
+  group.number = ++number_;
+  grid.unstarted -= group.sms * rounds;
+  grid.running += group.sms;
+  const auto same = std::ranges::find_if(group.cohorts, [&](const Cohort& one) {
+    return one.is_new && one.grid == number && one.rounds == rounds;
+  });
+  if (same != group.cohorts.end()) {
+    ++same->blocks;
+  } else {
+    group.cohorts.push_back({number, 1, rounds, work_[grid.of_class] * rounds});
+  }
+  if (grid.unstarted <= 0) std::erase(waiting_, number);
+  return true;
+}
+
+void ConcurrentGrids::merge_groups() {
+  const auto are_alike = [this](const Group& one, const Group& other) {
+    if (one.free_since != other.free_since || one.number != other.number ||
+        one.cohorts.size() != other.cohorts.size()) {
+      return false;
+    }
+    for (std::size_t c = 0; c < one.cohorts.size(); ++c) {
+      const Cohort& mine = one.cohorts[c];
+      const Cohort& theirs = other.cohorts[c];
+      if (mine.grid != theirs.grid || mine.blocks != theirs.blocks ||
+          mine.rounds != theirs.rounds ||
+          !are_near(mine.left, theirs.left, work_[grids_[mine.grid].of_class])) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t other = groups_.size(); other-- > g + 1;) {
+      if (!are_alike(groups_[g], groups_[other])) continue;
+      groups_[g].sms += groups_[other].sms;
+      groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(other));
+    }
+  }
+}
+
+void ConcurrentGrids::find_rates() {
+  // Classes and mixes that are there, in an order of their own.
+  std::vector<std::size_t> present;
+  for (const Group& group : groups_) {
+    for (const Cohort& one : group.cohorts) {
+      const std::size_t c = grids_[one.grid].of_class;
+      if (classes_[c].customers) present.push_back(c);
+    }
+  }
+  std::ranges::sort(present);
+  present.erase(std::ranges::unique(present).begin(), present.end());
+  const auto mix_of = [&](const Group& group) {
+    std::vector<double> blocks(present.size());
+    for (const Cohort& one : group.cohorts) {
+      const auto found = std::ranges::find(present, grids_[one.grid].of_class);
+      if (found != present.end()) {
+        blocks[static_cast<std::size_t>(found - present.begin())] += one.blocks;
+      }
+    }
+    return blocks;
+  };
+  std::map<std::vector<double>, double> mixes;
+  for (const Group& group : groups_) mixes[mix_of(group)] += group.sms;
+  mixes.erase(std::vector<double>(present.size()));
+  std::vector<double> key(present.begin(), present.end());
+  std::vector<SmGroup> together;
+  for (const auto& [blocks, sms] : mixes) {
+    key.push_back(sms);
+    key.insert(key.end(), blocks.begin(), blocks.end());
+    together.push_back({sms, blocks});
+  }
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    std::vector<CustomerClass> customers;
+    for (const std::size_t c : present) customers.push_back(*classes_[c].customers);
+    known = known_.emplace(key, mixed_network_times(customers, together, machine_.mshrs)).first;
+  }
+  for (Group& group : groups_) {
+    const auto mix = mix_of(group);
+    const auto row = static_cast<std::size_t>(std::distance(mixes.begin(), mixes.find(mix)));
+    for (Cohort& one : group.cohorts) {
+      const auto found = std::ranges::find(present, grids_[one.grid].of_class);
+      const auto column = static_cast<std::size_t>(found - present.begin());
+      one.rate = found == present.end() ? 1 : 1 / known->second[row * present.size() + column];
+    }
+  }
+}
+
+}  // namespace warpstack::model

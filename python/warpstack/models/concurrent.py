@@ -1,0 +1,108 @@
+"""Launches that run at the same time, as the closed network model sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from warpstack import _core
+from warpstack._util.options import Options
+from warpstack.errors import InputError, shown
+from warpstack.hardware.description import Gpu
+from warpstack.interval.profile import IntervalProfile
+from warpstack.timing.concurrent import Places
+from warpstack.traces.trace import KernelTrace
+
+if TYPE_CHECKING:
+    import distributed
+
+__all__ = ["MODEL", "check_whole", "played", "refuse_concurrent"]
+
+#: The model whose networks can have customers of several launches.
+MODEL = "closed_network"
+
+
+def refuse_concurrent(
+    options: Options, models: Sequence[str], client: distributed.Client | None
+) -> None:
+    """Raise `InputError` for what launches that run at the same time do not have."""
+    for name in models:
+        if name != MODEL:
+            raise InputError(
+                f"models: {shown(name)} has no launches that run at the same time; with concurrent=True "
+                f"give {MODEL} alone"
+            )
+    samples = {
+        f"sample_sms = {shown(options.sample_sms)}": options.sample_sms != 1,
+        f"sample_launches = {shown(options.sample_launches)}": options.sample_launches is not False,
+        f"sample_blocks = {shown(options.sample_blocks)}": options.sample_blocks != 1,
+        "client": client is not None,
+    }
+    for what, is_asked in samples.items():
+        if is_asked:
+            raise InputError(
+                f"{what}: not with concurrent=True, because launches that run at the same time share a "
+                "machine; leave one of them out"
+            )
+
+
+def check_whole(kernels: Sequence[KernelTrace]) -> None:
+    """Raise `InputError` where a trace has a sample of a launch's blocks."""
+    for kernel in kernels:
+        if kernel.is_sampled:
+            raise InputError(
+                f"kernel {kernel.launch_id} ({kernel.short_name}): the trace has a sample of its thread "
+                "blocks, which has not the places of all; trace all of them for concurrent=True"
+            )
+
+
+def played(
+    kernels: Sequence[KernelTrace],
+    profiles: Sequence[IntervalProfile],
+    cycles: Sequence[float],
+    gpu: Gpu,
+    places: Places,
+) -> list[tuple[float, float]]:
+    """Return when each launch starts and ends, in SM cycles since the first one starts.
+
+    Parameters
+    ----------
+    kernels, profiles
+        The launches in the order of the program, and their intervals.
+    cycles
+        What the model predicts of each alone.
+    gpu
+        The GPU that they share.
+    places
+        What each waits for, and the priorities of their streams.
+    """
+    inputs = [profile._core_kernel(gpu, MODEL) for profile in profiles]
+    machine = _core.ConcurrentGrids(
+        gpu._core, [kernel._core for kernel in kernels], list(cycles), inputs
+    )
+    missing = [len(set(of)) for of in places.after]
+    behind: list[list[int]] = [[] for _ in kernels]
+    for place, of in enumerate(places.after):
+        for before in set(of):
+            behind[before].append(place)
+    number_of: dict[int, int] = {}  # by number in the machine
+
+    def add(places: list[int]) -> None:
+        for place in sorted(places):
+            number_of[machine.add(place, places.priorities[place])] = place
+
+    add([place for place, count in enumerate(missing) if count == 0])
+    times = [(0.0, 0.0)] * len(kernels)
+    while len(number_of) < len(kernels) or machine.next() != math.inf:
+        machine.advance(machine.next())
+        free = []
+        for number in machine.take_ended():
+            place = number_of[number]
+            times[place] = machine.start_of(number), machine.end_of(number)
+            for other in behind[place]:
+                missing[other] -= 1
+                if missing[other] == 0:
+                    free.append(other)
+        add(free)
+    return times

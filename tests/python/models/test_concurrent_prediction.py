@@ -1,0 +1,266 @@
+"""Kernels at the same time in the closed network model: equations, a twin, conservation laws."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import kernel_recipes as kr
+import random_cases as rc
+import warpstack as ws
+from effort import rounds
+from python_reference import concurrent_grids, mixed_network, network
+from warpstack import _core
+from warpstack.cli import main
+
+#: More than any kernel holds.
+MANY_MSHRS = 1e9
+
+visits = st.builds(
+    lambda demand, more, count, posted: _core.Visit(
+        demand=demand,
+        early=0,
+        busy=demand * more + posted,
+        count=count,
+        service=demand / count if demand else 1.0,
+        sharers=1,
+        in_step=1,
+    ),
+    st.sampled_from([0.0, 0.5, 3.0, 20.0]),
+    st.floats(0.25, 1),
+    st.floats(0.05, 1),
+    st.sampled_from([0.0, 0.2]),
+)
+classes = st.builds(
+    _core.CustomerClass,
+    warps_per_block=st.integers(1, 8),
+    think=st.floats(1, 300),
+    visits=st.lists(visits, min_size=10, max_size=10),
+    held_misses=st.sampled_from([0.0, 0.1, 2.0]),
+    waiting_loads=st.sampled_from([0.1, 0.5]),
+    trip=st.floats(50, 500),
+    posted=st.just(0.1),
+)
+
+
+@st.composite
+def mixes(draw):
+    """Draw classes, groups of SMs with at least a block each, and MSHRs."""
+    number = draw(st.integers(1, 3))
+    counts = st.lists(st.integers(0, 4), min_size=number, max_size=number).filter(any)
+    groups = draw(
+        st.lists(st.tuples(st.integers(1, 20).map(float), counts), min_size=1, max_size=3)
+    )
+    return (
+        draw(st.lists(classes, min_size=number, max_size=number)),
+        [(sms, [float(count) for count in blocks]) for sms, blocks in groups],
+        draw(st.sampled_from([8.0, 48.0, 256.0])),
+    )
+
+
+def times_of(of_classes, groups, mshrs):
+    found = _core.mixed_network_times(of_classes, groups, mshrs)
+    return {
+        (g, c): found[g * len(of_classes) + c]
+        for g, (_, blocks) in enumerate(groups)
+        for c, count in enumerate(blocks)
+        if count
+    }
+
+
+def rates_of(of_classes, groups, times):
+    return {
+        (g, c): groups[g][1][c] * of_classes[c].warps_per_block / time
+        for (g, c), time in times.items()
+    }
+
+
+def busiest(of_classes, groups, rates):
+    """Return for how much of the time the busiest station works."""
+    most = 0.0
+    for k in range(len(of_classes[0].visits)):
+        of_group = [0.0] * len(groups)
+        for (g, c), rate in rates.items():
+            of_group[g] += of_classes[c].visits[k].busy * rate
+        shared = sum(sms * busy for (sms, _), busy in zip(groups, of_group, strict=True))
+        most = max(most, shared if k in mixed_network.SHARED else max(of_group))
+    return most
+
+
+@given(mixes())
+@settings(max_examples=rounds(150))
+def test_times_solve_the_equations(mix):
+    times = times_of(*mix)
+    rates = rates_of(*mix[:2], times)
+    assert busiest(*mix[:2], rates) < 1
+    again = mixed_network.times(*mix, rates)
+    assert again == {key: pytest.approx(time, rel=1e-5) for key, time in times.items()}
+
+
+@given(mixes())
+@settings(max_examples=rounds(60))
+def test_groups_can_be_divided(mix):
+    of_classes, groups, mshrs = mix
+    sms, blocks = groups[0]
+    assume(sms > 1)
+    whole = times_of(of_classes, groups, mshrs)
+    apart = times_of(of_classes, [*groups[1:], (sms - 1, blocks), (1.0, blocks)], mshrs)
+    for c, count in enumerate(blocks):
+        if count:
+            for g in (len(groups) - 1, len(groups)):
+                assert apart[g, c] == pytest.approx(whole[0, c], rel=1e-6)
+
+
+@given(classes, st.integers(1, 6), st.integers(1, 30))
+@settings(max_examples=rounds(100))
+def test_one_class_is_near_the_closed_network(one, blocks, sms):
+    warps = blocks * one.warps_per_block
+    stations = {}
+    for k, visit in enumerate(one.visits):
+        sharers = sms if k in mixed_network.SHARED else 1
+        stations[k] = (visit.demand, visit.busy * sharers, warps * sharers)
+    one = _core.CustomerClass(one.warps_per_block, one.think, one.visits, 0, 0, 0, 0)
+    (time,) = times_of([one], [(float(sms), [float(blocks)])], MANY_MSHRS).values()
+    _, bounded = network.network_rate(warps, one.think, stations)
+    # Its bound is a corner, here rounded off.
+    assert bounded * 0.6 <= warps / time <= bounded * (1 + 1e-6)
+
+
+@given(classes, st.integers(1, 4), st.integers(1, 4), st.sampled_from([8.0, 64.0]))
+@settings(max_examples=rounds(60))
+def test_two_classes_that_are_alike_are_one(one, first, second, mshrs):
+    both = times_of([one, one], [(4.0, [float(first), float(second)])], mshrs)
+    whole = times_of([one], [(4.0, [float(first + second)])], mshrs)
+    for time in both.values():
+        assert time == pytest.approx(whole[0, 0], rel=1e-6)
+
+
+def random_machine(seed):
+    """Return grids, their classes and a machine, as the twin takes them."""
+    rng = np.random.default_rng([5501, seed])
+
+    def customers():
+        return _core.CustomerClass(
+            float(rng.integers(1, 5)),
+            rng.uniform(5, 100),
+            [
+                _core.Visit(d, 0, d, 0.5, d / 0.5, 1, 1)
+                for d in rng.choice([0.0, 0.5, 4.0], size=10)
+            ],
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        )
+
+    room = (8.0, 32.0, 1024.0, 1000.0, 100.0)
+    made = [
+        (
+            float(rng.uniform(10, 1000)),
+            int(rng.integers(1, 17)),
+            (1.0, float(rng.integers(1, 9)), 32.0, float(rng.integers(0, 500)), 10.0),
+            customers(),
+        )
+        for _ in range(rng.integers(1, 4))
+    ]
+    grids = []
+    for number in range(rng.integers(1, 7)):
+        before = (int(rng.integers(number)),) if number and rng.random() < 0.4 else ()
+        grids.append((int(rng.integers(len(made))), int(rng.integers(2)), before))
+    return grids, made, int(rng.integers(1, 5)), room, int(rng.choice([0, 2, 128])), MANY_MSHRS
+
+
+def play(grids, made, num_sms, room, most_grids, mshrs):
+    machine = _core.ConcurrentGrids.of_classes(made, num_sms, room, most_grids, mshrs)
+    number_of, ended = {}, {}
+    while len(ended) < len(grids):
+        for place, (of_class, priority, after) in enumerate(grids):
+            if place not in number_of and all(before in ended for before in after):
+                number_of[place] = machine.add(of_class, priority)
+        assert machine.next() < math.inf
+        machine.advance(machine.next())
+        places = {number: place for place, number in number_of.items()}
+        for number in machine.take_ended():
+            ended[places[number]] = machine.end_of(number)
+    return [(machine.start_of(number_of[place]), ended[place]) for place in range(len(grids))]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_grids_equal_their_twin(seed):
+    case = random_machine(seed)
+    expected = concurrent_grids.play(*case)
+    assert play(*case) == [pytest.approx(times, rel=1e-6, abs=1e-6) for times in expected]
+
+
+def pairs(seed, number):
+    for n in range(number):
+        one, other = rc.random_case(seed, 2 * n), rc.random_case(seed, 2 * n + 1)
+        gpu = one.on()
+        yield kr.trace(one.launches[0]), kr.trace(rc._fitting(other.launches[0], gpu)), gpu
+
+
+def test_one_kernel_takes_what_it_takes_alone():
+    for one, _, gpu in pairs(8201, 6):
+        (row,) = ws.predict(one, gpu, concurrent=True).to_dict("records")
+        alone = ws.predict(one, gpu)["cycles"][0]
+        assert (row["start"], row["end"]) == (0, pytest.approx(alone))
+        assert row["cycles_alone"] == pytest.approx(alone)
+
+
+def test_a_pair_takes_no_longer_than_its_sum_and_no_less_than_its_larger_part():
+    overlapped = 0
+    for one, other, gpu in pairs(8202, 30):
+        alone = ws.predict(ws.App([one, other]), gpu)["cycles"]
+        table = ws.predict(ws.App([one, other]), gpu, concurrent=True)
+        both = table["end"].max()
+        assert alone.max() * (1 - 1e-6) <= both <= alone.sum() * 1.02
+        overlapped += both < 0.95 * alone.sum()
+    assert overlapped >= 15
+
+
+def computing(blocks, length=200):
+    k = ws.patterns.KernelBuilder("computing", grid=blocks, block=256)
+    for _ in range(length):
+        k.emit("FFMA", dst=1, src=1)
+    return k.build()
+
+
+def test_eight_kernels_of_one_block_take_the_time_of_one():
+    app = ws.App([computing(1) for _ in range(8)])
+    one = ws.predict(app.kernels[0], "a100")["cycles"][0]
+    table = ws.predict(app, "a100", concurrent=True)
+    assert table["end"].max() == pytest.approx(one)
+    assert table["start"].max() == 0
+
+
+def test_two_kernels_that_fill_dram_share_it():
+    kernel = ws.patterns.strided(gs=32, iterations=8, blocks=432)
+    alone = ws.predict(kernel, "a100", flush_l2=True)["cycles"][0]
+    table = ws.predict(ws.App([kernel] * 2), "a100", flush_l2=True, concurrent=True)
+    assert alone * 1.2 < table["end"].max() < alone * 2.02
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"models": "mdm"}, "has no launches that run at the same time"),
+        ({"sample_sms": "quick"}, "sample_sms"),
+        ({"sample_blocks": 0.5}, "sample_blocks"),
+        ({"sample_launches": True}, "sample_launches"),
+    ],
+)
+def test_what_it_does_not_go_with(how, said):
+    with pytest.raises(ws.InputError, match=said):
+        ws.predict(computing(1), "a100", concurrent=True, **how)
+
+
+def test_command(tmp_path, capsys):
+    ws.save(ws.App([computing(4), computing(8)]), tmp_path / "two")
+    main(["predict", str(tmp_path / "two"), "--gpu", "a100", "--concurrent", "--csv"])
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert header.startswith("kernel,name,gpu,gpu_changes,model,stream,start,end,cycles")
+    assert (first.split(",")[5], second.split(",")[5]) == ("0", "1")
+    main(["predict", str(tmp_path / "two"), "--gpu", "a100", "--concurrent"])
+    assert "2 kernels at the same time" in capsys.readouterr().out

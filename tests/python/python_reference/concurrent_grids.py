@@ -1,0 +1,85 @@
+"""Grids that run at the same time, block by block and SM by SM."""
+
+import math
+
+from warpstack import _core
+
+#: What an SM has and a block takes: blocks, warps, threads, registers, shared memory.
+NUM_LIMITS = 5
+
+
+def play(grids, classes, num_sms, room, most_grids, mshrs, scale=True):
+    """Return the start and the end of each grid.
+
+    grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration,
+    blocks, need, CustomerClass)].
+    """
+    work = [1.0] * len(classes)
+    if scale:
+        for c, (duration, *_) in enumerate(classes):
+            alone = play([(c, 0, ())], classes, num_sms, room, most_grids, mshrs, scale=False)
+            work[c] = duration / alone[0][1]
+    now, started, ended = 0.0, {}, {}
+    unstarted = [classes[c][1] for c, *_ in grids]
+    free = [list(room) for _ in range(num_sms)]
+    # Since when an SM has its room, and who is next of those with the same: numbers as they came.
+    since, numbers, number = [0.0] * num_sms, [0] * num_sms, 0
+    running = []  # [grid, SM, instructions left]
+    came = {}
+
+    def in_line():
+        waiting = [
+            g
+            for g in came
+            if unstarted[g]
+            and (g in started or len(started) - len(ended) < (most_grids or math.inf))
+        ]
+        return min(waiting, key=lambda g: (-grids[g][1], came[g]), default=None)
+
+    while len(ended) < len(grids):
+        for g, (_, _, after) in enumerate(grids):
+            if g not in came and all(before in ended for before in after):
+                came[g] = len(came)
+        while (g := in_line()) is not None:
+            need = classes[grids[g][0]][2]
+            fits = [
+                sm
+                for sm in range(num_sms)
+                if all(has >= takes for has, takes in zip(free[sm], need, strict=True))
+            ]
+            if not fits:
+                break
+            sm = min(fits, key=lambda s: (since[s], numbers[s], s))
+            free[sm] = [has - takes for has, takes in zip(free[sm], need, strict=True)]
+            number += 1
+            numbers[sm] = number
+            started.setdefault(g, now)
+            unstarted[g] -= 1
+            running.append([g, sm, work[grids[g][0]]])
+        held = [[0.0] * len(classes) for _ in range(num_sms)]
+        for g, sm, _ in running:
+            held[sm][grids[g][0]] += 1
+        cycles = _core.mixed_network_times(
+            [one[3] for one in classes], [(1.0, blocks) for blocks in held], mshrs
+        )
+        rate = [1 / cycles[sm * len(classes) + grids[g][0]] for g, sm, _ in running]
+        passed = min(left / speed for (*_, left), speed in zip(running, rate, strict=True))
+        now += passed
+        number += 1
+        still = []
+        for one, speed in zip(running, rate, strict=True):
+            g, sm, _ = one
+            one[2] -= passed * speed
+            if one[2] > 1e-9 * work[grids[g][0]]:
+                still.append(one)
+                continue
+            need = classes[grids[g][0]][2]
+            free[sm] = [has + takes for has, takes in zip(free[sm], need, strict=True)]
+            since[sm], numbers[sm] = now, number
+        running = still
+        if not running:
+            since, numbers = [now] * num_sms, [number] * num_sms
+        for g in started:
+            if g not in ended and not unstarted[g] and all(one[0] != g for one in running):
+                ended[g] = now
+    return [(started[g], ended[g]) for g in range(len(grids))]
