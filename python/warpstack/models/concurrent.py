@@ -88,8 +88,8 @@ def played(
             behind[before].append(place)
     number_of: dict[int, int] = {}  # by number in the machine
 
-    def add(places: list[int]) -> None:
-        for place in sorted(places):
+    def add(launches: list[int]) -> None:
+        for place in sorted(launches):
             number_of[machine.add(place, places.priorities[place])] = place
 
     add([place for place, count in enumerate(missing) if count == 0])
