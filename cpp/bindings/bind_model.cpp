@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -12,12 +13,15 @@
 #include "memory/order/occupancy.h"
 #include "model/batch.h"
 #include "model/concurrent_grids.h"
+#include "model/kernel_speeds.h"
 #include "model/model.h"
 
 namespace warpstack::bindings {
 namespace {
 
 std::string key_of(StackComponent component) { return std::string(name_of(component)); }
+
+using Visits = decltype(model::CustomerClass::visits);
 
 /// Room that no limit of an SM bounds.
 constexpr double without_limit = 1e18;
@@ -106,7 +110,17 @@ void bind_model(py::module_& module) {
       .def_readonly("count", &model::Visit::count)
       .def_readonly("service", &model::Visit::service)
       .def_readonly("sharers", &model::Visit::sharers)
-      .def_readonly("in_step", &model::Visit::in_step);
+      .def_readonly("in_step", &model::Visit::in_step)
+      .def(py::pickle(
+          [](const model::Visit& v) {
+            return py::make_tuple(v.demand, v.early, v.busy, v.count, v.service, v.sharers,
+                                  v.in_step);
+          },
+          [](const py::tuple& of) {
+            const auto value = [&of](std::size_t i) { return of[i].cast<double>(); };
+            return model::Visit{value(0), value(1), value(2), value(3),
+                                value(4), value(5), value(6)};
+          }));
   py::class_<model::CustomerClass>(module, "CustomerClass")
       .def(
           py::init([](double warps_per_block, double think, const std::vector<model::Visit>& visits,
@@ -128,7 +142,35 @@ void bind_model(py::module_& module) {
       .def_readonly("held_misses", &model::CustomerClass::held_misses)
       .def_readonly("waiting_loads", &model::CustomerClass::waiting_loads)
       .def_readonly("trip", &model::CustomerClass::trip)
-      .def_readonly("posted", &model::CustomerClass::posted);
+      .def_readonly("posted", &model::CustomerClass::posted)
+      .def(py::pickle(
+          [](const model::CustomerClass& one) {
+            return py::make_tuple(one.warps_per_block, one.think, one.visits, one.held_misses,
+                                  one.waiting_loads, one.trip, one.posted);
+          },
+          [](const py::tuple& of) {
+            const auto value = [&of](std::size_t i) { return of[i].cast<double>(); };
+            return model::CustomerClass{value(0), value(1), of[2].cast<Visits>(), value(3),
+                                        value(4), value(5), value(6)};
+          }));
+  py::class_<model::KernelSpeeds>(module, "KernelSpeeds")
+      .def(py::init([](std::vector<std::optional<model::CustomerClass>> classes,
+                       const gpu::Gpu& gpu) {
+             return std::make_unique<model::KernelSpeeds>(std::move(classes), gpu.num_sms,
+                                                          model::ModelParameters::of(gpu).l1_mshrs);
+           }),
+           py::arg("classes"), py::arg("gpu"))
+      .def(
+          "of",
+          [](model::KernelSpeeds& speeds,
+             const std::vector<std::tuple<std::int32_t, double, double>>& launches) {
+            std::vector<model::RunningBlocks> running;
+            for (const auto& [of_class, blocks, alone] : launches) {
+              running.push_back({of_class, blocks, alone});
+            }
+            return speeds.of(running);
+          },
+          py::arg("launches"));
   module.def("customers_of", &customers_of, py::arg("gpu"), py::arg("kernel"), py::arg("input"));
   module.def(
       "mixed_network_times",

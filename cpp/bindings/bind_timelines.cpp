@@ -1,4 +1,5 @@
 #include "bindings/bindings.h"
+#include "model/kernel_speeds.h"
 #include "timelines/schedule.h"
 
 namespace warpstack::bindings {
@@ -22,7 +23,8 @@ py::dict schedule_to_dict(timelines::Schedule&& made) {
   return columns;
 }
 
-py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids, bool in_order) {
+py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids, bool in_order,
+                         model::KernelSpeeds* speeds) {
   // The arrays stay alive until the end: the columns are views of them.
   const auto thread = column<std::int32_t>(columns, "thread");
   const auto host_before = column<double>(columns, "host_before");
@@ -35,6 +37,7 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
   const auto gap = column<double>(columns, "gap");
   const auto blocks = column<double>(columns, "blocks");
   const auto places = column<double>(columns, "places");
+  const auto kernel_class = column<std::int32_t>(columns, "kernel_class");
   const auto priority = column<std::int32_t>(columns, "priority");
   const auto after_first = column<std::int64_t>(columns, "after_first");
   const auto after_rows = column<std::int32_t>(columns, "after_rows");
@@ -54,12 +57,22 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
       .gap = span_of(gap),
       .blocks = span_of(blocks),
       .places = span_of(places),
+      .kernel_class = span_of(kernel_class),
       .priority = span_of(priority),
       .after = {span_of(after_first), span_of(after_rows)},
       .waits = {span_of(waits_first), span_of(waits_rows)},
       .begins = {span_of(begins_first), span_of(begins_rows)},
   };
-  const timelines::Device device{.concurrent_grids = concurrent_grids, .in_order = in_order};
+  timelines::Device device{.concurrent_grids = concurrent_grids, .in_order = in_order};
+  if (speeds != nullptr) {
+    device.speeds = [speeds](std::span<const timelines::RunningKernel> kernels) {
+      std::vector<model::RunningBlocks> launches;
+      for (const auto& [of_class, blocks, alone] : kernels) {
+        launches.push_back({of_class, blocks, alone});
+      }
+      return speeds->of(launches);
+    };
+  }
   const InterruptCheck interrupt = python_interrupt();
   timelines::Schedule made;
   {
@@ -82,7 +95,7 @@ void bind_timelines(py::module_& module) {
   module.attr("TIMELINE_ENGINES") = names_as_tuple<timelines::Engine>();
   module.attr("TIMELINE_REASONS") = names_as_tuple<timelines::Why>();
   module.def("play_operations", &play_operations, py::arg("columns"), py::arg("concurrent_grids"),
-             py::arg("in_order"));
+             py::arg("in_order"), py::arg("speeds") = nullptr);
 }
 
 }  // namespace warpstack::bindings

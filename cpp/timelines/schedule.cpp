@@ -23,11 +23,22 @@ enum class Happens : std::uint8_t { end, blocks_end, call, ready };
 struct Event {
   double time;
   Happens what;
-  std::int32_t row;  ///< or the thread of a call
-  double share;      ///< of the GPU that blocks leave
+  std::int32_t row;           ///< or the thread of a call
+  std::size_t chunk = 0;      ///< of blocks that end
+  std::uint32_t version = 0;  ///< of the chunk's end
   bool operator>(const Event& other) const {
     return std::tie(time, what, row) > std::tie(other.time, other.what, other.row);
   }
+};
+
+/// Blocks of a kernel that started together.
+struct Chunk {
+  std::int32_t row = nobody;  ///< none: the place is free
+  double share = 0;           ///< of the GPU's places
+  double blocks = 0;
+  double end = 0;  ///< if nothing changes
+  double speed = 1;
+  std::uint32_t version = 0;
 };
 
 /// An operation in the queue of its engine; the smallest goes first.
@@ -170,9 +181,7 @@ class Player {
     push(made_.host_start[i] + op_.host_call[i], Happens::call, op_.thread[i]);
   }
 
-  void push(double time, Happens what, std::int32_t row, double share = 0) {
-    events_.push({time, what, row, share});
-  }
+  void push(double time, Happens what, std::int32_t row) { events_.push({time, what, row}); }
 
   void happen(const Event& event) {
     const auto i = static_cast<std::size_t>(event.row);
@@ -184,7 +193,9 @@ class Player {
         enter_queue(i, event.time);
         break;
       case Happens::blocks_end:
-        free_ += event.share;
+        if (running_[event.chunk].version != event.version) break;  // it ends at another time now
+        free_ += running_[event.chunk].share;
+        leave(event.chunk);
         if (--num_chunks_ == 0) free_ = 1;  // no rounding is carried on
         last_on_[kernels] = event.row;
         touched_[kernels] = true;
@@ -347,7 +358,66 @@ class Player {
     return residents_.top().row;
   }
 
+  void run_chunk(std::int32_t row, double share, double blocks, double end) {
+    if (places_left_.empty()) {
+      places_left_.push_back(running_.size());
+      running_.emplace_back();
+    }
+    const std::size_t place = places_left_.back();
+    places_left_.pop_back();
+    Chunk& chunk = running_[place];
+    chunk = {row, share, blocks, end, 1, chunk.version + 1};
+    events_.push({end, Happens::blocks_end, row, place, chunk.version});
+  }
+
+  void leave(std::size_t place) {
+    running_[place].row = nobody;
+    ++running_[place].version;
+    places_left_.push_back(place);
+  }
+
+  /// Finds how fast the kernels are that run now.
+  void set_speeds(double now) {
+    if (!device_.speeds) return;
+    std::vector<std::int32_t> rows;
+    std::vector<RunningKernel> kernels_now;
+    for (const Chunk& chunk : running_) {
+      if (chunk.row == nobody) continue;
+      const auto known = std::ranges::find(rows, chunk.row);
+      if (known != rows.end()) {
+        kernels_now[static_cast<std::size_t>(known - rows.begin())].blocks += chunk.blocks;
+        continue;
+      }
+      rows.push_back(chunk.row);
+      kernels_now.push_back({op_.kernel_class[static_cast<std::size_t>(chunk.row)], chunk.blocks});
+    }
+    std::vector<double> speeds(rows.size(), 1);
+    if (rows.size() > 1) {
+      for (std::size_t k = 0; k < rows.size(); ++k) {
+        const auto i = static_cast<std::size_t>(rows[k]);
+        const bool is_held_up = blocks_left_[i] > 0;
+        kernels_now[k].alone =
+            is_held_up ? std::min(op_.blocks[i], op_.places[i]) : kernels_now[k].blocks;
+      }
+      speeds = device_.speeds(kernels_now);
+    }
+    for (std::size_t place = 0; place < running_.size(); ++place) {
+      Chunk& chunk = running_[place];
+      if (chunk.row == nobody) continue;
+      const auto k = static_cast<std::size_t>(std::ranges::find(rows, chunk.row) - rows.begin());
+      if (speeds[k] == chunk.speed) continue;
+      chunk.end = now + (chunk.end - now) * chunk.speed / speeds[k];
+      chunk.speed = speeds[k];
+      events_.push({chunk.end, Happens::blocks_end, chunk.row, place, ++chunk.version});
+    }
+  }
+
   void dispatch_kernels(double now) {
+    give_places(now);
+    set_speeds(now);
+  }
+
+  void give_places(double now) {
     for (std::int32_t row = first_kernel(); row != nobody; row = first_kernel()) {
       const auto i = static_cast<std::size_t>(row);
       const bool is_new = made_.start[i] < 0;
@@ -370,7 +440,7 @@ class Player {
       ++chunks_[i];
       ++num_chunks_;
       const double all_waves = std::ceil(op_.blocks[i] / places);
-      push(now + op_.duration[i] * (waves / all_waves), Happens::blocks_end, row, share);
+      run_chunk(row, share, taken, now + op_.duration[i] * (waves / all_waves));
       const bool has_left = blocks_left_[i] > 0;
       if (device_.in_order) {
         if (!has_left) ++place_[kernels];
@@ -420,6 +490,8 @@ class Player {
   std::array<std::int32_t, num_engines> last_on_{};
   double free_ = 1;  ///< share of the GPU's places
   std::size_t num_chunks_ = 0;
+  std::vector<Chunk> running_;
+  std::vector<std::size_t> places_left_;  ///< of `running_` that are free
   std::uint32_t num_grids_ = 0;
   Schedule made_;
 };
@@ -430,7 +502,8 @@ void check_operations(const Operations& operations) {
       operations.host_before.size(), operations.host_call.size(), operations.host_return.size(),
       operations.delay.size(),       operations.engine.size(),    operations.has_device.size(),
       operations.duration.size(),    operations.gap.size(),       operations.blocks.size(),
-      operations.places.size(),      operations.priority.size()};
+      operations.places.size(),      operations.kernel_class.size(),
+      operations.priority.size()};
   for (const std::size_t size : sizes) {
     if (size != count) throw InputError("the columns of operations differ in length");
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -66,16 +67,27 @@ struct Operations {
   std::span<const double> gap;               ///< from the end of what it follows to its start
   std::span<const double> blocks;            ///< thread blocks of a kernel
   std::span<const double> places;            ///< blocks of this kernel that the GPU holds at once
-  std::span<const std::int32_t> priority;    ///< of its stream; lower numbers go first
+  std::span<const std::int32_t> kernel_class;  ///< for `Device::speeds`
+  std::span<const std::int32_t> priority;      ///< of its stream; lower numbers go first
   RowLists after;                            ///< operations that end before it starts
   RowLists waits;                            ///< operations that end before its call returns
   RowLists begins;  ///< calls that return before the host's time before its call begins
 };
 
+/// A kernel that runs beside others: blocks that have places, and as many as it would have alone.
+struct RunningKernel {
+  std::int32_t of_class = -1;
+  double blocks = 0;
+  double alone = 0;
+};
+/// How fast kernels are that run together, each relative to itself alone.
+using Speeds = std::function<std::vector<double>(std::span<const RunningKernel>)>;
+
 struct Device {
   std::uint32_t concurrent_grids = 128;
   bool in_order =
       false;  ///< one queue: kernels, and copies of an engine, start in the order of calls
+  Speeds speeds{};  ///< none: each kernel is as fast as alone
 };
 
 /// When each operation was where, and what its start waited for; -1: never.

@@ -628,6 +628,10 @@ class CustomerClass:
     @property
     def posted(self) -> float: ...
 
+class KernelSpeeds:
+    def __init__(self, classes: Sequence[CustomerClass | None], gpu: Gpu) -> None: ...
+    def of(self, launches: Sequence[tuple[int, float, float]]) -> list[float]: ...
+
 def customers_of(gpu: Gpu, kernel: KernelTrace, input: ModelInput) -> CustomerClass: ...
 def mixed_network_times(
     classes: Sequence[CustomerClass],
@@ -819,5 +823,8 @@ TIMELINE_ENGINES: tuple[str, ...]
 TIMELINE_REASONS: tuple[str, ...]
 
 def play_operations(
-    columns: dict[str, npt.NDArray[Any]], concurrent_grids: int, in_order: bool
+    columns: dict[str, npt.NDArray[Any]],
+    concurrent_grids: int,
+    in_order: bool,
+    speeds: KernelSpeeds | None = None,
 ) -> dict[str, npt.NDArray[Any]]: ...

@@ -10,14 +10,16 @@ from warpstack import _core
 from warpstack._util.options import Options
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu
+from warpstack.hardware.profiler import profiled
 from warpstack.interval.profile import IntervalProfile
+from warpstack.models.pipeline import Memo, Pipeline
 from warpstack.timing.concurrent import Places
-from warpstack.traces.trace import KernelTrace
+from warpstack.traces.trace import App, KernelTrace
 
 if TYPE_CHECKING:
     import distributed
 
-__all__ = ["MODEL", "check_whole", "played", "refuse_concurrent"]
+__all__ = ["MODEL", "check_whole", "customers_of", "played", "refuse_concurrent"]
 
 #: The model whose networks can have customers of several launches.
 MODEL = "closed_network"
@@ -55,6 +57,21 @@ def check_whole(kernels: Sequence[KernelTrace]) -> None:
                 f"kernel {kernel.launch_id} ({kernel.short_name}): the trace has a sample of its thread "
                 "blocks, which has not the places of all; trace all of them for concurrent=True"
             )
+
+
+def customers_of(
+    app: App, gpu: Gpu, options: Options, memo: Memo | None
+) -> list[_core.CustomerClass]:
+    """Return what the warps of each launch ask of the stations of a network that several share.
+
+    `memo` has what the caches do with the launches.
+    """
+    gpu = profiled(gpu, options.profiler)
+    profiles = Pipeline(app, options, memo=memo).profiles(gpu)
+    return [
+        _core.customers_of(gpu._core, kernel._core, profile._core_kernel(gpu, MODEL))
+        for kernel, profile in zip(app, profiles, strict=True)
+    ]
 
 
 def played(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from warpstack._util.options import Options
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import launch_us
+from warpstack.models.concurrent import MODEL, customers_of
+from warpstack.models.pipeline import Recent
 from warpstack.models.prediction import predicted_rows
 from warpstack.timelines.operations import Columns
 from warpstack.traces.awaited import awaited_us
@@ -36,6 +39,11 @@ class Kernels:
         Time as Nsight Systems reports it, launch included, and between which ends it is.
     blocks, places
         Thread blocks of the launch, and how many of them the GPU holds at once.
+    of_class
+        Its place in `classes`; -1: it has none.
+    classes
+        What launches ask of the stations that they share; empty where no two of them run together, or
+        where the model says nothing of it.
     """
 
     time_us: _Numbers
@@ -43,12 +51,16 @@ class Kernels:
     high_us: _Numbers
     blocks: _Numbers
     places: _Numbers
+    of_class: npt.NDArray[np.int32]
+    classes: Sequence[_core.CustomerClass] = ()
 
 
-def kernels_of(app: App, gpu: Gpu, model: str, options: Options, *, progress: bool) -> Kernels:
+def kernels_of(
+    app: App, gpu: Gpu, model: str, options: Options, *, together: bool, progress: bool
+) -> Kernels:
     """Predict the launches of an application; those that are alike once.
 
-    Launches are alike if they have the same instructions and accesses, on the same grid. Those that are
+    Where `together`, they may run at the same time. Launches are alike if they have the same instructions and accesses, on the same grid. Those that are
     predicted share an L2 in their order. No launch takes less than its warps wait for a clock.
     """
     first: dict[str, int] = {}
@@ -59,9 +71,16 @@ def kernels_of(app: App, gpu: Gpu, model: str, options: Options, *, progress: bo
     for kernel in app.kernels:
         chosen.setdefault(kernel.digest, kernel)
     if not chosen:
-        return Kernels(*(np.empty(0) for _ in range(5)))
+        none = np.empty(0)
+        return Kernels(none, none, none, none, none, np.empty(0, np.int32))
     one_each = App(list(chosen.values()), app.name)
-    rows = predicted_rows(one_each, gpu, [model], options, progress=progress)
+    is_sample = options.sample_sms != 1 or options.sample_launches is not False
+    is_sample |= options.sample_blocks != 1 or any(one.is_sampled for one in one_each)
+    has_classes = together and model == MODEL and not is_sample
+    memo = Recent(1) if has_classes else None
+    rows = predicted_rows(one_each, gpu, [model], options, progress=progress, memo=memo)
+    classes = customers_of(one_each, gpu, options, memo) if has_classes else []
+    of_class = place_of if has_classes else np.full(len(place_of), -1)
 
     def of_all(values: list[float]) -> _Numbers:
         return np.array(values, np.float64)[place_of]
@@ -78,6 +97,8 @@ def kernels_of(app: App, gpu: Gpu, model: str, options: Options, *, progress: bo
         times("time_us_high"),
         of_all([float(np.prod(kernel.grid, dtype=np.float64)) for kernel in one_each]),
         of_all([_places(kernel, gpu) for kernel in one_each]),
+        of_class.astype(np.int32),
+        classes,
     )
 
 
@@ -95,6 +116,8 @@ class Costs:
         On the device, alone; of kernels between which ends, too.
     blocks, places
         Of kernels; 1 and 1 of a kernel that is not in the trace, which then has the GPU to itself.
+    of_class
+        Of kernels, as in `Kernels`; -1 of others.
     call
         Of the host's time, without waits.
     estimated
@@ -106,6 +129,7 @@ class Costs:
     high: _Numbers
     blocks: _Numbers
     places: _Numbers
+    of_class: npt.NDArray[np.int32]
     call: _Numbers
     estimated: npt.NDArray[np.bool_]
 
@@ -140,6 +164,8 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     is_kernel = operation == "kernel"
     traced = is_kernel & (columns["kernel"] >= 0)
     of = columns["kernel"][traced]
+    of_class = np.full(count, -1, np.int32)
+    of_class[traced] = kernels.of_class[of]
     for values, found in (
         (duration, kernels.time_us),
         (low, kernels.low_us),
@@ -167,7 +193,7 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     for values in (duration, low, high, call):
         if not np.isfinite(values).all():
             raise InputError("operations: a time is not finite; expected fewer bytes")
-    return Costs(duration, low, high, blocks, places, call, unknown)
+    return Costs(duration, low, high, blocks, places, of_class, call, unknown)
 
 
 def _nodes(columns: Columns, launches: npt.NDArray[np.bool_]) -> _Numbers:

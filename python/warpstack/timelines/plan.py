@@ -89,6 +89,7 @@ def _arrays(
         "gap": np.where(is_kernel, gap, 0.0),
         "blocks": costs.blocks,
         "places": costs.places,
+        "kernel_class": costs.of_class,
         "priority": columns["priority"].astype(np.int32),
         "after_first": np.array(after.first, np.int64),
         "after_rows": np.array(after.rows, np.int32),

@@ -27,8 +27,8 @@ from warpstack.timelines.costs import costs_of, kernels_of
 from warpstack.timelines.critical import Step, critical_path
 from warpstack.timelines.measured import Pairs, predicted_side
 from warpstack.timelines.operations import Columns, operations_of
-from warpstack.timelines.plan import plan_of
-from warpstack.timelines.schedule import WORDS, play
+from warpstack.timelines.plan import Plan, plan_of
+from warpstack.timelines.schedule import WORDS, Schedule, play
 from warpstack.timelines.trace_events import timeline_events, write_beside, write_timeline
 from warpstack.timelines.what_if import WHAT_IFS, changed_order, with_times
 from warpstack.traces.trace import App, KernelTrace
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["Timeline", "TimelineComparison", "fields_used", "timeline"]
+
+
+def _may_overlap(columns: Columns) -> bool:
+    """Return whether kernels may run together: they are in several streams, or in a graph."""
+    kernels = np.flatnonzero(columns["kernel"] >= 0)
+    streams = {
+        (int(columns["process"][row]), int(columns["stream"][row])) for row in kernels.tolist()
+    }
+    return len(streams) > 1 or bool((columns["graph"][kernels] >= 0).any())
 
 
 class Timeline:
@@ -76,10 +85,15 @@ class Timeline:
         self.name = whole.name
         self._kernel_names = [kernel.name for kernel in whole.kernels]
         self._columns: Columns = operations_of(whole, operations)
-        self._kernels = kernels_of(whole, self.gpu, self.model, how, progress=progress)
+        self._kernels = kernels_of(
+            whole, self.gpu, self.model, how, together=_may_overlap(self._columns), progress=progress
+        )
         self._costs = costs_of(self._columns, self._kernels, self.gpu)
         self._order = plan_of(self._columns, self._costs, self.gpu)
-        self._schedule = play(self._order, self.gpu)
+        self._schedule = self._play(self._order)
+
+    def _play(self, order: Plan) -> Schedule:
+        return play(order, self.gpu, self._kernels.classes)
 
     def __len__(self) -> int:
         return len(self._schedule.end)
@@ -111,12 +125,12 @@ class Timeline:
     @cached_property
     def time_us_low(self) -> float:
         """`time_us` if all kernels took the shortest time of their ranges."""
-        return play(with_times(self._order, self._costs.low), self.gpu).time_us
+        return self._play(with_times(self._order, self._costs.low)).time_us
 
     @cached_property
     def time_us_high(self) -> float:
         """`time_us` if all kernels took the longest time of their ranges."""
-        return play(with_times(self._order, self._costs.high), self.gpu).time_us
+        return self._play(with_times(self._order, self._costs.high)).time_us
 
     @property
     def _is_on_device(self) -> npt.NDArray[np.bool_]:
@@ -269,7 +283,7 @@ class Timeline:
             if name not in WHAT_IFS:
                 raise unknown("what-if", name, WHAT_IFS)
             order = changed_order(name, self._columns, self._kernels, self.gpu)
-            time = play(order, self.gpu).time_us
+            time = self._play(order).time_us
             speedup = self.time_us / time if time else float("nan")
             rows.append({"what_if": name, "time_us": time, "speedup": speedup})
         return pd.DataFrame(rows, columns=["what_if", "time_us", "speedup"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,15 +57,20 @@ class Schedule:
         return float(max(self.end.max(initial=0.0), self.host_end.max(initial=0.0)))
 
 
-def play(order: Plan, gpu: Gpu) -> Schedule:
+def play(order: Plan, gpu: Gpu, classes: Sequence[_core.CustomerClass] = ()) -> Schedule:
     """Play operations on a GPU.
+
+    Kernels that run together delay each other as their `classes` say; without them they do not.
 
     Raises
     ------
     InputError
         If operations wait for one another in a circle.
     """
-    made = _core.play_operations(order.columns, gpu.concurrent_grids, gpu.hardware_queues == 1)
+    speeds = _core.KernelSpeeds(list(classes), gpu._core) if classes else None
+    made = _core.play_operations(
+        order.columns, gpu.concurrent_grids, gpu.hardware_queues == 1, speeds
+    )
     return Schedule(**{**made, "why": _words(order, made["why"], made["released_by"])})
 
 

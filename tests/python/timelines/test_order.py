@@ -138,7 +138,9 @@ def ordered(rows, how):
 
     duration = of("duration")
     estimated = np.zeros(len(rows), bool)
-    costs = Costs(duration, duration, duration, of("blocks"), of("places"), of("call"), estimated)
+    unknown = np.full(len(rows), -1, np.int32)
+    kernel = of("blocks"), of("places"), unknown
+    costs = Costs(duration, duration, duration, *kernel, of("call"), estimated)
     return plan_of(columns, costs, gpu), gpu
 
 
