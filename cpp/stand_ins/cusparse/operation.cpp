@@ -90,7 +90,7 @@ Indices Operation::read_offsets(const void* place, std::int64_t count, int type,
                                 std::int64_t most, const char* name) {
   Indices offsets = read_indices(place, count + 1, type, base, most + 1, name);
   require(std::is_sorted(offsets.begin(), offsets.end()),
-          std::string(name) + ": the offsets do not ascend");
+          std::string(name) + ": they do not ascend");
   require(offsets.front() == 0,
           std::string(name) + ": the first offset is " + std::to_string(offsets.front() + base) +
               ", not the index base");
