@@ -24,8 +24,11 @@ int abi_version();
 /// What the functions of cuSPARSE have of their own.
 struct Library {
   using Status = cusparse::Status;
+  static constexpr const char* title = "cuSPARSE";
   static constexpr Status allocation_failed = Status::alloc_failed;
   static constexpr Status internal_error = Status::internal_error;
+  static constexpr Status invalid_value = Status::invalid_value;
+  static constexpr Status execution_failed = Status::execution_failed;
   /// Throws Failure(not_initialized) unless the program has created this handle.
   static Context& context_of(Context* handle);
 };

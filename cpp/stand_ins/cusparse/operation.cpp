@@ -9,8 +9,6 @@
 namespace warpstack::cusparse {
 namespace {
 
-constexpr const char* title = "cuSPARSE";
-
 void require_success(cudart::Error error) {
   library::require_success<Library>(error, Status::execution_failed);
 }
@@ -56,16 +54,6 @@ std::size_t index_bytes(int type, const char* name) {
 
 }  // namespace
 
-Bytes Operation::read(const void* place, std::size_t bytes, const char* name, bool counts) {
-  Bytes found(bytes);
-  if (bytes == 0) return found;
-  require(place != nullptr, std::string(name) + " is null");
-  require_success(warpstack_cudart_read(title, found.data(), place, bytes, context_.stream));
-  known_ = place;
-  if (counts) moved_ += bytes;
-  return found;
-}
-
 Indices Operation::read_indices(const void* place, std::int64_t count, int type, int base,
                                 std::int64_t limit, const char* name, std::int64_t least) {
   const std::size_t size = index_bytes(type, name);
@@ -97,18 +85,6 @@ Indices Operation::read_offsets(const void* place, std::int64_t count, int type,
   return offsets;
 }
 
-void Operation::write(void* place, Bytes bytes, const char* name) {
-  const std::size_t counted = bytes.size();
-  write(place, std::move(bytes), name, counted);
-}
-
-void Operation::write(void* place, Bytes bytes, const char* name, std::size_t counted) {
-  if (bytes.empty()) return;
-  require(place != nullptr, std::string(name) + " is null");
-  writes_.push_back({place, std::move(bytes)});
-  moved_ += counted;
-}
-
 void Operation::write_indices(void* place, const Indices& indices, int type, int base,
                               const char* name) {
   const std::size_t size = index_bytes(type, name);
@@ -118,20 +94,6 @@ void Operation::write_indices(void* place, const Indices& indices, int type, int
     std::memcpy(&bytes[i * size], &value, size);  // little-endian
   }
   write(place, std::move(bytes), name);
-}
-
-void Operation::finish() {
-  // The last one says what the operation has moved.
-  for (std::size_t i = 0; i < writes_.size(); ++i) {
-    const auto& [place, bytes] = writes_[i];
-    const bool last = i + 1 == writes_.size();
-    require_success(warpstack_cudart_write(title, place, bytes.data(), bytes.size(),
-                                           last ? moved_ : 0, context_.stream));
-  }
-  if (!writes_.empty() || known_ == nullptr || moved_ == 0) return;
-  const std::byte nothing{};
-  require_success(warpstack_cudart_write(title, const_cast<void*>(known_), &nothing, 0, moved_,
-                                         context_.stream));
 }
 
 Complex Operation::scalar(const void* pointer, int type, const char* name) {
