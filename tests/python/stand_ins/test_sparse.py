@@ -1,9 +1,6 @@
 """cuSPARSE's functions on the stand-in: formats, types, statuses, operations."""
 
-import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,13 +11,10 @@ import compiler_cache
 import warpstack as ws
 from effort import rounds
 from python_reference import sparse
-from stand_ins import sparse_cases
-from warpstack import _core
+from stand_ins import library_runner, sparse_cases
+from stand_ins.library_runner import run_python
 from warpstack.cuda import host
 
-HERE = Path(__file__).parent
-CLIENT = HERE / "library_client.py"
-LIBRARIES = Path(_core.__file__).parent / "lib"
 VERSIONS = ("libcusparse.so.11", "libcusparse.so.12")
 
 pytestmark = pytest.mark.skipif(
@@ -28,29 +22,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run_python(*words):
-    return subprocess.run(
-        [sys.executable, *map(str, words)],
-        env=dict(os.environ, LD_LIBRARY_PATH=str(LIBRARIES)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def run_client(tmp_path, plan, memory, library="libcusparse.so.12"):
-    """Return the memory after the cases of a plan, case by case, and what was said."""
-    files = [tmp_path / name for name in ("plan.json", "memory.npz", "results.npz")]
-    files[0].write_text(json.dumps(plan))
-    np.savez(files[1], **memory)
-    done = run_python(CLIENT, library, "cusparseCreate", *files)
-    assert done.returncode == 0, done.stderr
-    found = [{} for _ in plan]
-    with np.load(files[2]) as saved:
-        for name, value in saved.items():
-            number, rest = name.split(".", 1)
-            found[int(number)][rest] = value
-    return found, done.stderr
+def run_client(folder, plan, memory, library="libcusparse.so.12"):
+    return library_runner.run_client(folder, "cusparseCreate", plan, memory, library)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -245,6 +218,8 @@ PROGRAM = """
 #include <cuda_runtime.h>
 #include <cusparse.h>
 
+__global__ void fill(float* x, float value) { x[threadIdx.x] = value; }
+
 int main() {
   const int size = 1 << 10;
   int *offsets, *columns;
@@ -277,6 +252,7 @@ int main() {
     return cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, in, &none, out,
                         CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, nullptr);
   };
+  fill<<<1, 32, 0, stream>>>(y, -1);
   const int status = multiply();
   cudaStreamSynchronize(stream);
   printf("%d %g\\n", status, y[size - 1]);
