@@ -96,7 +96,7 @@ def lu(build):
     generic, pivoting = rng.random() < 0.4, rng.random() < 0.8
     if not pivoting:
         a = build.rounded(a + 20 * np.eye(m, n))
-    singular = pivoting and rng.random() < 0.2
+    singular = rng.random() < 0.2
     column = int(rng.integers(min(m, n)))
     if singular:
         a[:, column] = 0
