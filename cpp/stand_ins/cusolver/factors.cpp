@@ -217,7 +217,7 @@ void multiply_by_q(Context& context, Letter letter, int side, int transpose, int
   const char kind = operation_letter(letter, transpose);
   require(!is_complex(letter) || kind != 'T',
           "trans is CUBLAS_OP_T, which complex numbers do not have here");
-  const char where = 'L';
+  const char where = side == side_left ? 'L' : 'R';
   const int order = side == side_left ? rows : columns;
   require(reflectors >= 0 && reflectors <= order,
           with_number("k", reflectors) + " is not between 0 and " + std::to_string(order));
