@@ -35,8 +35,9 @@ void check_type(const char* name, int type, int wanted) {
 
 /// The type of the real numbers that go with a type.
 int real_type(int type) {
-  return type == data_c32 ? static_cast<int>(data_f32)
-                          : type == data_c64 ? static_cast<int>(data_f64) : type;
+  return type == data_c32   ? static_cast<int>(data_f32)
+         : type == data_c64 ? static_cast<int>(data_f64)
+                            : type;
 }
 
 /// Bytes of the work areas. Nothing is written to them; NVIDIA's sizes are not published.
@@ -154,10 +155,12 @@ CUSOLVER_EXPORT Status cusolverDnXsyevd(Context* handle, Parameters* parameters,
                      });
 }
 
-CUSOLVER_EXPORT Status cusolverDnXgesvd_bufferSize(
-    Context* handle, Parameters*, signed char, signed char, std::int64_t, std::int64_t, int type,
-    const void*, std::int64_t, int, const void*, int, const void*, std::int64_t, int, const void*,
-    std::int64_t, int compute, std::size_t* on_device, std::size_t* on_host) {
+CUSOLVER_EXPORT Status cusolverDnXgesvd_bufferSize(Context* handle, Parameters*, signed char,
+                                                   signed char, std::int64_t, std::int64_t,
+                                                   int type, const void*, std::int64_t, int,
+                                                   const void*, int, const void*, std::int64_t, int,
+                                                   const void*, std::int64_t, int compute,
+                                                   std::size_t* on_device, std::size_t* on_host) {
   return give_sizes(__func__, handle, type, compute, on_device, on_host);
 }
 
@@ -167,12 +170,11 @@ CUSOLVER_EXPORT Status cusolverDnXgesvd(Context* handle, Parameters* parameters,
                                         void* u, std::int64_t ldu, int type_v, void* v,
                                         std::int64_t ldv, int compute, void*, std::size_t, void*,
                                         std::size_t, int* info) {
-  return run_generic(__func__, handle, parameters, type, compute, info,
-                     [&](Context& context, Letter letter) {
-                       check_type("dataTypeS", type_s, real_type(type));
-                       check_type("dataTypeU", type_u, type);
-                       check_type("dataTypeVT", type_v, type);
-                       decompose_singular(context, letter, {job_u, job_v, u, ldu, v, ldv}, m, n, a,
-                                          lda, s, info);
-                     });
+  return run_generic(
+      __func__, handle, parameters, type, compute, info, [&](Context& context, Letter letter) {
+        check_type("dataTypeS", type_s, real_type(type));
+        check_type("dataTypeU", type_u, type);
+        check_type("dataTypeVT", type_v, type);
+        decompose_singular(context, letter, {job_u, job_v, u, ldu, v, ldv}, m, n, a, lda, s, info);
+      });
 }

@@ -13,10 +13,8 @@ char triangle_letter(int fill) {
   return fill == fill_lower ? 'L' : 'U';
 }
 
-std::vector<void*> read_pointers(Operation& operation, void** places, int count,
-                                 const char* name) {
-  const Bytes bytes =
-      operation.read(places, static_cast<std::size_t>(count) * sizeof(void*), name);
+std::vector<void*> read_pointers(Operation& operation, void** places, int count, const char* name) {
+  const Bytes bytes = operation.read(places, static_cast<std::size_t>(count) * sizeof(void*), name);
   std::vector<void*> found(static_cast<std::size_t>(count));
   std::memcpy(found.data(), bytes.data(), bytes.size());
   return found;

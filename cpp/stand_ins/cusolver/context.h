@@ -56,13 +56,13 @@ std::string with_number(const char* name, long long value);
 /// Throws Failure(invalid_value) unless a value of an enumeration lies in it.
 void check_choice(const char* name, int value, int first, int last);
 
-/// What a pointer of the program's stands for. Throws Failure(invalid_value) if it is nothing that a
-/// function of cuSOLVER has created.
+/// What a pointer of the program's stands for. Throws Failure(invalid_value) if it is nothing that
+/// a function of cuSOLVER has created.
 template <typename T>
 T& described(T* pointer, const char* name) {
-  require(library::Handles<T>::has(pointer),
-          std::string(name) + (pointer == nullptr ? " is null"
-                                                  : " was destroyed, or never created"));
+  require(
+      library::Handles<T>::has(pointer),
+      std::string(name) + (pointer == nullptr ? " is null" : " was destroyed, or never created"));
   return *pointer;
 }
 

@@ -50,8 +50,8 @@ struct SingularVectors {
   std::int64_t ldv;
 };
 void decompose_singular(Context& context, Letter letter, const SingularVectors& wanted,
-                        std::int64_t rows, std::int64_t columns, void* a, std::int64_t lda,
-                        void* s, int* info);
+                        std::int64_t rows, std::int64_t columns, void* a, std::int64_t lda, void* s,
+                        int* info);
 /// The same with V itself, as gesvdj has it.
 void decompose_singular_v(Context& context, Letter letter, int mode, int econ, int rows,
                           int columns, void* a, int lda, void* s, void* u, int ldu, void* v,

@@ -122,8 +122,8 @@ void decompose_pair(Context& context, Letter letter, int type, int mode, int fil
 }
 
 void decompose_singular(Context& context, Letter letter, const SingularVectors& wanted,
-                        std::int64_t rows, std::int64_t columns, void* a, std::int64_t lda,
-                        void* s, int* info) {
+                        std::int64_t rows, std::int64_t columns, void* a, std::int64_t lda, void* s,
+                        int* info) {
   check_job("jobu", wanted.job_u);
   check_job("jobvt", wanted.job_v);
   require(wanted.job_u != 'O' || wanted.job_v != 'O', "jobu and jobvt are both O");

@@ -39,11 +39,13 @@ void put_element(Letter letter, Bytes& bytes, std::int64_t at, library::Complex 
   store(precision, bytes.data(), 2 * at + 1, value.imag());
 }
 
-/// L and U without exchanges of rows, which LAPACK has not. Returns the first zero pivot, from 1, or
-/// 0.
+/// L and U without exchanges of rows, which LAPACK has not. Returns the first zero pivot, from 1,
+/// or 0.
 int factor_without_pivots(Letter letter, Matrix& a) {
   int info = 0;
-  const auto at = [&](int row, int column) { return static_cast<std::int64_t>(column) * a.ld + row; };
+  const auto at = [&](int row, int column) {
+    return static_cast<std::int64_t>(column) * a.ld + row;
+  };
   std::vector<library::Complex> numbers(a.bytes.size() / a.size);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = element(letter, a.bytes, static_cast<std::int64_t>(i));

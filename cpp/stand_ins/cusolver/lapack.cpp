@@ -68,8 +68,11 @@ int size_of(const char* name, std::int64_t value) {
 
 Matrix read_matrix(Operation& operation, Letter letter, const void* place, std::int64_t rows,
                    std::int64_t columns, std::int64_t ld, const char* name, bool counts) {
-  Matrix matrix{{}, const_cast<void*>(place), size_of("the rows of a matrix", rows),
-                size_of("the columns of a matrix", columns), size_of("ld", ld),
+  Matrix matrix{{},
+                const_cast<void*>(place),
+                size_of("the rows of a matrix", rows),
+                size_of("the columns of a matrix", columns),
+                size_of("ld", ld),
                 number_bytes(letter)};
   const std::string ld_name = std::string("ld") + static_cast<char>(std::tolower(name[0]));
   require(ld >= std::max<std::int64_t>(1, rows),

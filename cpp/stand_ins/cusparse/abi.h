@@ -3,9 +3,9 @@
 /// Marks the functions that programs call.
 #define CUSPARSE_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// The types of cuSPARSE's interface that the stand-in reads or writes. Enumerations are integers if
-/// the program may pass values outside them. CUDA's headers are not needed to build warpstack. The
-/// values are the same in cuSPARSE 11 and 12.
+/// The types of cuSPARSE's interface that the stand-in reads or writes. Enumerations are integers
+/// if the program may pass values outside them. CUDA's headers are not needed to build warpstack.
+/// The values are the same in cuSPARSE 11 and 12.
 namespace warpstack::cusparse {
 
 /// cusparseStatus_t

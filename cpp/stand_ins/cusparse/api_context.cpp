@@ -80,7 +80,8 @@ CUSPARSE_EXPORT Status cusparseSetStream(Context* handle, StreamHandle stream) {
 }
 
 CUSPARSE_EXPORT Status cusparseGetStream(Context* handle, StreamHandle* stream) {
-  return call(__func__, handle, [&](Context& context) { give(stream, context.stream, "streamId"); });
+  return call(__func__, handle,
+              [&](Context& context) { give(stream, context.stream, "streamId"); });
 }
 
 CUSPARSE_EXPORT Status cusparseSetPointerMode(Context* handle, int mode) {
@@ -100,8 +101,7 @@ CUSPARSE_EXPORT Status cusparseCreateMatDescr(LegacyMatrix** matrix) {
 }
 
 CUSPARSE_EXPORT Status cusparseDestroyMatDescr(LegacyMatrix* matrix) {
-  return call(__func__,
-              [&] { Handles<LegacyMatrix>::remove(&described(matrix, "descrA")); });
+  return call(__func__, [&] { Handles<LegacyMatrix>::remove(&described(matrix, "descrA")); });
 }
 
 CUSPARSE_EXPORT Status cusparseSetMatType(LegacyMatrix* matrix, int type) {

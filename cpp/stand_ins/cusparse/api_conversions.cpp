@@ -17,8 +17,8 @@ void check_same(const DenseMatrix& dense, const SparseMatrix& sparse) {
           "the sparse and the dense matrix have different types of values");
 }
 
-/// Whether a sparse matrix gets its elements from a dense one. In other formats they are chosen, and
-/// only the values are missing.
+/// Whether a sparse matrix gets its elements from a dense one. In other formats they are chosen,
+/// and only the values are missing.
 bool finds_elements(const SparseMatrix& matrix) {
   return matrix.format == format_csr || matrix.format == format_csc || matrix.format == format_coo;
 }

@@ -17,7 +17,8 @@ Status create_sparse_vector(const char* function, SparseVector** vector, std::in
   return call(function, [&] {
     check_size("size", size);
     check_size("nnz", count);
-    require(count <= size, with_number("nnz", count) + " is more than " + with_number("size", size));
+    require(count <= size,
+            with_number("nnz", count) + " is more than " + with_number("size", size));
     check_choice("idxType", index_type, index_i32, index_i64);
     check_choice("idxBase", base, 0, 1);
     bytes_of_type(type, "valueType");
@@ -112,11 +113,16 @@ Status destroy(const char* function, const T* descriptor) {
 
 }  // namespace
 
-CUSPARSE_EXPORT Status cusparseCreateSpVec(SparseVector** vector, std::int64_t size, std::int64_t count, void* indices, void* values, int index_type, int base, int type) {
-  return create_sparse_vector(__func__, vector, size, count, indices, values, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseCreateSpVec(SparseVector** vector, std::int64_t size,
+                                           std::int64_t count, void* indices, void* values,
+                                           int index_type, int base, int type) {
+  return create_sparse_vector(__func__, vector, size, count, indices, values, index_type, base,
+                              type);
 }
 
-CUSPARSE_EXPORT Status cusparseSpVecGet(const SparseVector* vector, std::int64_t* size, std::int64_t* count, void** indices, void** values, int* index_type, int* base, int* type) {
+CUSPARSE_EXPORT Status cusparseSpVecGet(const SparseVector* vector, std::int64_t* size,
+                                        std::int64_t* count, void** indices, void** values,
+                                        int* index_type, int* base, int* type) {
   return get_sparse_vector(__func__, vector, size, count, indices, values, index_type, base, type);
 }
 
@@ -124,11 +130,16 @@ CUSPARSE_EXPORT Status cusparseSpVecGetValues(const SparseVector* vector, void**
   return get_values(__func__, vector, values);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstSpVec(SparseVector** vector, std::int64_t size, std::int64_t count, void* indices, void* values, int index_type, int base, int type) {
-  return create_sparse_vector(__func__, vector, size, count, indices, values, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseCreateConstSpVec(SparseVector** vector, std::int64_t size,
+                                                std::int64_t count, void* indices, void* values,
+                                                int index_type, int base, int type) {
+  return create_sparse_vector(__func__, vector, size, count, indices, values, index_type, base,
+                              type);
 }
 
-CUSPARSE_EXPORT Status cusparseConstSpVecGet(const SparseVector* vector, std::int64_t* size, std::int64_t* count, void** indices, void** values, int* index_type, int* base, int* type) {
+CUSPARSE_EXPORT Status cusparseConstSpVecGet(const SparseVector* vector, std::int64_t* size,
+                                             std::int64_t* count, void** indices, void** values,
+                                             int* index_type, int* base, int* type) {
   return get_sparse_vector(__func__, vector, size, count, indices, values, index_type, base, type);
 }
 
@@ -148,11 +159,13 @@ CUSPARSE_EXPORT Status cusparseDestroySpVec(const SparseVector* vector) {
   return destroy(__func__, vector);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateDnVec(DenseVector** vector, std::int64_t size, void* values, int type) {
+CUSPARSE_EXPORT Status cusparseCreateDnVec(DenseVector** vector, std::int64_t size, void* values,
+                                           int type) {
   return create_dense_vector(__func__, vector, size, values, type);
 }
 
-CUSPARSE_EXPORT Status cusparseDnVecGet(const DenseVector* vector, std::int64_t* size, void** values, int* type) {
+CUSPARSE_EXPORT Status cusparseDnVecGet(const DenseVector* vector, std::int64_t* size,
+                                        void** values, int* type) {
   return get_dense_vector(__func__, vector, size, values, type);
 }
 
@@ -160,11 +173,13 @@ CUSPARSE_EXPORT Status cusparseDnVecGetValues(const DenseVector* vector, void** 
   return get_values(__func__, vector, values);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstDnVec(DenseVector** vector, std::int64_t size, void* values, int type) {
+CUSPARSE_EXPORT Status cusparseCreateConstDnVec(DenseVector** vector, std::int64_t size,
+                                                void* values, int type) {
   return create_dense_vector(__func__, vector, size, values, type);
 }
 
-CUSPARSE_EXPORT Status cusparseConstDnVecGet(const DenseVector* vector, std::int64_t* size, void** values, int* type) {
+CUSPARSE_EXPORT Status cusparseConstDnVecGet(const DenseVector* vector, std::int64_t* size,
+                                             void** values, int* type) {
   return get_dense_vector(__func__, vector, size, values, type);
 }
 
@@ -180,11 +195,15 @@ CUSPARSE_EXPORT Status cusparseDestroyDnVec(const DenseVector* vector) {
   return destroy(__func__, vector);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateDnMat(DenseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t ld, void* values, int type, int order) {
+CUSPARSE_EXPORT Status cusparseCreateDnMat(DenseMatrix** matrix, std::int64_t rows,
+                                           std::int64_t columns, std::int64_t ld, void* values,
+                                           int type, int order) {
   return create_dense_matrix(__func__, matrix, rows, columns, ld, values, type, order);
 }
 
-CUSPARSE_EXPORT Status cusparseDnMatGet(const DenseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* ld, void** values, int* type, int* order) {
+CUSPARSE_EXPORT Status cusparseDnMatGet(const DenseMatrix* matrix, std::int64_t* rows,
+                                        std::int64_t* columns, std::int64_t* ld, void** values,
+                                        int* type, int* order) {
   return get_dense_matrix(__func__, matrix, rows, columns, ld, values, type, order);
 }
 
@@ -192,11 +211,15 @@ CUSPARSE_EXPORT Status cusparseDnMatGetValues(const DenseMatrix* matrix, void** 
   return get_values(__func__, matrix, values);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstDnMat(DenseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t ld, void* values, int type, int order) {
+CUSPARSE_EXPORT Status cusparseCreateConstDnMat(DenseMatrix** matrix, std::int64_t rows,
+                                                std::int64_t columns, std::int64_t ld, void* values,
+                                                int type, int order) {
   return create_dense_matrix(__func__, matrix, rows, columns, ld, values, type, order);
 }
 
-CUSPARSE_EXPORT Status cusparseConstDnMatGet(const DenseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* ld, void** values, int* type, int* order) {
+CUSPARSE_EXPORT Status cusparseConstDnMatGet(const DenseMatrix* matrix, std::int64_t* rows,
+                                             std::int64_t* columns, std::int64_t* ld, void** values,
+                                             int* type, int* order) {
   return get_dense_matrix(__func__, matrix, rows, columns, ld, values, type, order);
 }
 
@@ -212,7 +235,8 @@ CUSPARSE_EXPORT Status cusparseDestroyDnMat(const DenseMatrix* matrix) {
   return destroy(__func__, matrix);
 }
 
-CUSPARSE_EXPORT Status cusparseDnMatSetStridedBatch(DenseMatrix* matrix, int count, std::int64_t stride) {
+CUSPARSE_EXPORT Status cusparseDnMatSetStridedBatch(DenseMatrix* matrix, int count,
+                                                    std::int64_t stride) {
   return call(__func__, [&] {
     DenseMatrix& found = described(matrix, "dnMatDescr");
     require(count >= 1, with_number("batchCount", count) + " is less than 1");
@@ -224,7 +248,8 @@ CUSPARSE_EXPORT Status cusparseDnMatSetStridedBatch(DenseMatrix* matrix, int cou
   });
 }
 
-CUSPARSE_EXPORT Status cusparseDnMatGetStridedBatch(const DenseMatrix* matrix, int* count, std::int64_t* stride) {
+CUSPARSE_EXPORT Status cusparseDnMatGetStridedBatch(const DenseMatrix* matrix, int* count,
+                                                    std::int64_t* stride) {
   return call(__func__, [&] {
     const DenseMatrix& found = described(matrix, "dnMatDescr");
     give(count, found.batch, "batchCount");

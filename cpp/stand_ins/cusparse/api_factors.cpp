@@ -49,7 +49,8 @@ using SparseRows = std::vector<std::map<std::int64_t, Entry>>;
 
 SparseRows rows_of(const std::vector<Entry>& entries, std::int64_t rows) {
   SparseRows found(static_cast<std::size_t>(rows));
-  for (const Entry& entry : entries) found[static_cast<std::size_t>(entry.row)][entry.column] = entry;
+  for (const Entry& entry : entries)
+    found[static_cast<std::size_t>(entry.row)][entry.column] = entry;
   return found;
 }
 
@@ -62,8 +63,8 @@ std::int64_t first_without_diagonal(const SparseRows& rows) {
   return -1;
 }
 
-/// L with ones on the diagonal and U replace the matrix. Returns the first row whose pivot is zero or
-/// missing, or -1.
+/// L with ones on the diagonal and U replace the matrix. Returns the first row whose pivot is zero
+/// or missing, or -1.
 std::int64_t factor_lu(SparseRows& rows) {
   std::int64_t zero = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -126,8 +127,8 @@ Status analyse_factor(const char* function, Context* handle, const FactorArgumen
     Info& found = described(info, "info");
     const SparseMatrix matrix = matrix_of(given, type);
     Operation operation(context);
-    found.zero_pivot = first_without_diagonal(
-        rows_of(entries_of(operation, matrix, 0, false), matrix.rows));
+    found.zero_pivot =
+        first_without_diagonal(rows_of(entries_of(operation, matrix, 0, false), matrix.rows));
     found.base = matrix.base;
     operation.finish();
   });
@@ -202,24 +203,21 @@ CUSPARSE_EXPORT Status cusparseXcsric02_zeroPivot(Context* handle, CholeskyInfo*
 }
 
 #define FACTOR(name, type, Info)                                                                   \
-  CUSPARSE_EXPORT Status name##_bufferSize(Context* handle, int rows, int count,                   \
-                                           const LegacyMatrix* legacy, void* values,               \
-                                           const int* offsets, const int* indices, Info* info,     \
-                                           int* size) {                                            \
+  CUSPARSE_EXPORT Status name##_bufferSize(                                                        \
+      Context* handle, int rows, int count, const LegacyMatrix* legacy, void* values,              \
+      const int* offsets, const int* indices, Info* info, int* size) {                             \
     return size_of_factor(__func__, handle, {rows, count, legacy, values, offsets, indices}, info, \
                           size, type);                                                             \
   }                                                                                                \
-  CUSPARSE_EXPORT Status name##_bufferSizeExt(Context* handle, int rows, int count,                \
-                                              const LegacyMatrix* legacy, void* values,            \
-                                              const int* offsets, const int* indices, Info* info,  \
-                                              std::size_t* size) {                                 \
+  CUSPARSE_EXPORT Status name##_bufferSizeExt(                                                     \
+      Context* handle, int rows, int count, const LegacyMatrix* legacy, void* values,              \
+      const int* offsets, const int* indices, Info* info, std::size_t* size) {                     \
     return size_of_factor(__func__, handle, {rows, count, legacy, values, offsets, indices}, info, \
                           size, type);                                                             \
   }                                                                                                \
-  CUSPARSE_EXPORT Status name##_analysis(Context* handle, int rows, int count,                     \
-                                         const LegacyMatrix* legacy, void* values,                 \
-                                         const int* offsets, const int* indices, Info* info, int,  \
-                                         void*) {                                                  \
+  CUSPARSE_EXPORT Status name##_analysis(                                                          \
+      Context* handle, int rows, int count, const LegacyMatrix* legacy, void* values,              \
+      const int* offsets, const int* indices, Info* info, int, void*) {                            \
     return analyse_factor(__func__, handle, {rows, count, legacy, values, offsets, indices}, info, \
                           type);                                                                   \
   }                                                                                                \

@@ -11,13 +11,13 @@ using namespace warpstack::cusparse;
 namespace {
 
 void check_counts(int rows, int columns, int count) {
-  require(rows >= 0 && columns >= 0 && count >= 0,
-          with_number("m", rows) + ", " + with_number("n", columns) + " or " +
-              with_number("nnz", count) + " is negative");
+  require(rows >= 0 && columns >= 0 && count >= 0, with_number("m", rows) + ", " +
+                                                       with_number("n", columns) + " or " +
+                                                       with_number("nnz", count) + " is negative");
 }
 
-/// Sorts pairs by their first, then their second index; `permutation` says where they came from, and
-/// is taken along if the program gives one.
+/// Sorts pairs by their first, then their second index; `permutation` says where they came from,
+/// and is taken along if the program gives one.
 void sort_pairs(Operation& operation, const Indices& first, const Indices& second, int* permutation,
                 int* to_first, int* to_second, int base, const char* names[2]) {
   Indices order(first.size());
@@ -90,8 +90,7 @@ Status sort_lines(const char* function, Context* handle, int rows, int columns, 
 }
 
 Status give_size(const char* function, Context* handle, std::size_t* size) {
-  return call(function, handle,
-              [&](Context&) { give(size, work_bytes, "pBufferSizeInBytes"); });
+  return call(function, handle, [&](Context&) { give(size, work_bytes, "pBufferSizeInBytes"); });
 }
 
 }  // namespace

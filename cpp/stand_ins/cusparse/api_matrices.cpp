@@ -19,10 +19,9 @@ Status create_matrix(const char* function, SparseMatrix** matrix, const SparseMa
           std::pair{"sellValuesSize", given.padded}}) {
       require(value >= 0, with_number(name, value) + " is negative");
     }
-    for (const auto& [name, value] :
-         {std::pair{"the rows of a block", given.block_rows},
-          std::pair{"the columns of a block", given.block_columns},
-          std::pair{"sliceSize", given.slice}}) {
+    for (const auto& [name, value] : {std::pair{"the rows of a block", given.block_rows},
+                                      std::pair{"the columns of a block", given.block_columns},
+                                      std::pair{"sliceSize", given.slice}}) {
       require(value >= 1, with_number(name, value) + " is less than 1");
     }
     require(given.format != format_blocked_ell || given.ell_columns % given.block_rows == 0,
@@ -61,9 +60,8 @@ SparseMatrix blocks(std::int64_t rows, std::int64_t columns, std::int64_t count,
                     std::int64_t block_rows, std::int64_t block_columns, void* offsets,
                     void* indices, void* values, int offset_type, int index_type, int base,
                     int type, int order) {
-  SparseMatrix matrix =
-      plain(format_bsr, rows * block_rows, columns * block_columns, count, offsets, indices, values,
-            offset_type, index_type, base, type);
+  SparseMatrix matrix = plain(format_bsr, rows * block_rows, columns * block_columns, count,
+                              offsets, indices, values, offset_type, index_type, base, type);
   matrix.block_rows = block_rows;
   matrix.block_columns = block_columns;
   matrix.order = order;
@@ -167,96 +165,203 @@ int& attribute_of(const SparseMatrix* matrix, int attribute, const void* data, s
 
 }  // namespace
 
-CUSPARSE_EXPORT Status cusparseCreateCsr(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, plain(format_csr, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateCsr(SparseMatrix** matrix, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t count, void* offsets,
+                                         void* indices, void* values, int offset_type,
+                                         int index_type, int base, int type) {
+  return create_matrix(__func__, matrix,
+                       plain(format_csr, rows, columns, count, offsets, indices, values,
+                             offset_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstCsr(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, plain(format_csr, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateConstCsr(SparseMatrix** matrix, std::int64_t rows,
+                                              std::int64_t columns, std::int64_t count,
+                                              void* offsets, void* indices, void* values,
+                                              int offset_type, int index_type, int base, int type) {
+  return create_matrix(__func__, matrix,
+                       plain(format_csr, rows, columns, count, offsets, indices, values,
+                             offset_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseCsrGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count, void** offsets, void** indices, void** values, int* offset_type, int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_csr, matrix, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseCsrGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                      std::int64_t* columns, std::int64_t* count, void** offsets,
+                                      void** indices, void** values, int* offset_type,
+                                      int* index_type, int* base, int* type) {
+  return get_plain(__func__, format_csr, matrix, rows, columns, count, offsets, indices, values,
+                   offset_type, index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseConstCsrGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count, void** offsets, void** indices, void** values, int* offset_type, int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_csr, matrix, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseConstCsrGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                           std::int64_t* columns, std::int64_t* count,
+                                           void** offsets, void** indices, void** values,
+                                           int* offset_type, int* index_type, int* base,
+                                           int* type) {
+  return get_plain(__func__, format_csr, matrix, rows, columns, count, offsets, indices, values,
+                   offset_type, index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
+CUSPARSE_EXPORT Status cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, void* indices,
+                                              void* values) {
   return set_pointers(__func__, format_csr, matrix, offsets, indices, values);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateCsc(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, plain(format_csc, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateCsc(SparseMatrix** matrix, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t count, void* offsets,
+                                         void* indices, void* values, int offset_type,
+                                         int index_type, int base, int type) {
+  return create_matrix(__func__, matrix,
+                       plain(format_csc, rows, columns, count, offsets, indices, values,
+                             offset_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstCsc(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, plain(format_csc, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateConstCsc(SparseMatrix** matrix, std::int64_t rows,
+                                              std::int64_t columns, std::int64_t count,
+                                              void* offsets, void* indices, void* values,
+                                              int offset_type, int index_type, int base, int type) {
+  return create_matrix(__func__, matrix,
+                       plain(format_csc, rows, columns, count, offsets, indices, values,
+                             offset_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseCscGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count, void** offsets, void** indices, void** values, int* offset_type, int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_csc, matrix, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseCscGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                      std::int64_t* columns, std::int64_t* count, void** offsets,
+                                      void** indices, void** values, int* offset_type,
+                                      int* index_type, int* base, int* type) {
+  return get_plain(__func__, format_csc, matrix, rows, columns, count, offsets, indices, values,
+                   offset_type, index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseConstCscGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count, void** offsets, void** indices, void** values, int* offset_type, int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_csc, matrix, rows, columns, count, offsets, indices, values, offset_type, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseConstCscGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                           std::int64_t* columns, std::int64_t* count,
+                                           void** offsets, void** indices, void** values,
+                                           int* offset_type, int* index_type, int* base,
+                                           int* type) {
+  return get_plain(__func__, format_csc, matrix, rows, columns, count, offsets, indices, values,
+                   offset_type, index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseCscSetPointers(SparseMatrix* matrix, void* offsets, void* indices, void* values) {
+CUSPARSE_EXPORT Status cusparseCscSetPointers(SparseMatrix* matrix, void* offsets, void* indices,
+                                              void* values) {
   return set_pointers(__func__, format_csc, matrix, offsets, indices, values);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateCoo(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, void* row_indices, void* indices, void* values, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, plain(format_coo, rows, columns, count, row_indices, indices, values, index_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateCoo(SparseMatrix** matrix, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t count,
+                                         void* row_indices, void* indices, void* values,
+                                         int index_type, int base, int type) {
+  return create_matrix(__func__, matrix,
+                       plain(format_coo, rows, columns, count, row_indices, indices, values,
+                             index_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseCooGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count, void** row_indices, void** indices, void** values, int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_coo, matrix, rows, columns, count, row_indices, indices, values, index_type, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseCooGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                      std::int64_t* columns, std::int64_t* count,
+                                      void** row_indices, void** indices, void** values,
+                                      int* index_type, int* base, int* type) {
+  return get_plain(__func__, format_coo, matrix, rows, columns, count, row_indices, indices, values,
+                   index_type, index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstCoo(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, void* row_indices, void* indices, void* values, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, plain(format_coo, rows, columns, count, row_indices, indices, values, index_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateConstCoo(SparseMatrix** matrix, std::int64_t rows,
+                                              std::int64_t columns, std::int64_t count,
+                                              void* row_indices, void* indices, void* values,
+                                              int index_type, int base, int type) {
+  return create_matrix(__func__, matrix,
+                       plain(format_coo, rows, columns, count, row_indices, indices, values,
+                             index_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseConstCooGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count, void** row_indices, void** indices, void** values, int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_coo, matrix, rows, columns, count, row_indices, indices, values, index_type, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseConstCooGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                           std::int64_t* columns, std::int64_t* count,
+                                           void** row_indices, void** indices, void** values,
+                                           int* index_type, int* base, int* type) {
+  return get_plain(__func__, format_coo, matrix, rows, columns, count, row_indices, indices, values,
+                   index_type, index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseCooSetPointers(SparseMatrix* matrix, void* row_indices, void* indices, void* values) {
+CUSPARSE_EXPORT Status cusparseCooSetPointers(SparseMatrix* matrix, void* row_indices,
+                                              void* indices, void* values) {
   return set_pointers(__func__, format_coo, matrix, row_indices, indices, values);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateBsr(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t block_rows, std::int64_t block_columns, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type, int order) {
-  return create_matrix(__func__, matrix, blocks(rows, columns, count, block_rows, block_columns, offsets, indices, values, offset_type, index_type, base, type, order));
+CUSPARSE_EXPORT Status cusparseCreateBsr(SparseMatrix** matrix, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t count,
+                                         std::int64_t block_rows, std::int64_t block_columns,
+                                         void* offsets, void* indices, void* values,
+                                         int offset_type, int index_type, int base, int type,
+                                         int order) {
+  return create_matrix(__func__, matrix,
+                       blocks(rows, columns, count, block_rows, block_columns, offsets, indices,
+                              values, offset_type, index_type, base, type, order));
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstBsr(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t block_rows, std::int64_t block_columns, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type, int order) {
-  return create_matrix(__func__, matrix, blocks(rows, columns, count, block_rows, block_columns, offsets, indices, values, offset_type, index_type, base, type, order));
+CUSPARSE_EXPORT Status cusparseCreateConstBsr(SparseMatrix** matrix, std::int64_t rows,
+                                              std::int64_t columns, std::int64_t count,
+                                              std::int64_t block_rows, std::int64_t block_columns,
+                                              void* offsets, void* indices, void* values,
+                                              int offset_type, int index_type, int base, int type,
+                                              int order) {
+  return create_matrix(__func__, matrix,
+                       blocks(rows, columns, count, block_rows, block_columns, offsets, indices,
+                              values, offset_type, index_type, base, type, order));
 }
 
-CUSPARSE_EXPORT Status cusparseCreateBlockedEll(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t block, std::int64_t ell_columns, void* indices, void* values, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, ell_blocks(rows, columns, block, ell_columns, indices, values, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateBlockedEll(SparseMatrix** matrix, std::int64_t rows,
+                                                std::int64_t columns, std::int64_t block,
+                                                std::int64_t ell_columns, void* indices,
+                                                void* values, int index_type, int base, int type) {
+  return create_matrix(
+      __func__, matrix,
+      ell_blocks(rows, columns, block, ell_columns, indices, values, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseBlockedEllGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* block, std::int64_t* ell_columns, void** indices, void** values, int* index_type, int* base, int* type) {
-  return get_blocked_ell(__func__, matrix, rows, columns, block, ell_columns, indices, values, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseBlockedEllGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                             std::int64_t* columns, std::int64_t* block,
+                                             std::int64_t* ell_columns, void** indices,
+                                             void** values, int* index_type, int* base, int* type) {
+  return get_blocked_ell(__func__, matrix, rows, columns, block, ell_columns, indices, values,
+                         index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstBlockedEll(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t block, std::int64_t ell_columns, void* indices, void* values, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, ell_blocks(rows, columns, block, ell_columns, indices, values, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateConstBlockedEll(SparseMatrix** matrix, std::int64_t rows,
+                                                     std::int64_t columns, std::int64_t block,
+                                                     std::int64_t ell_columns, void* indices,
+                                                     void* values, int index_type, int base,
+                                                     int type) {
+  return create_matrix(
+      __func__, matrix,
+      ell_blocks(rows, columns, block, ell_columns, indices, values, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseConstBlockedEllGet(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* block, std::int64_t* ell_columns, void** indices, void** values, int* index_type, int* base, int* type) {
-  return get_blocked_ell(__func__, matrix, rows, columns, block, ell_columns, indices, values, index_type, base, type);
+CUSPARSE_EXPORT Status cusparseConstBlockedEllGet(const SparseMatrix* matrix, std::int64_t* rows,
+                                                  std::int64_t* columns, std::int64_t* block,
+                                                  std::int64_t* ell_columns, void** indices,
+                                                  void** values, int* index_type, int* base,
+                                                  int* type) {
+  return get_blocked_ell(__func__, matrix, rows, columns, block, ell_columns, indices, values,
+                         index_type, base, type);
 }
 
-CUSPARSE_EXPORT Status cusparseCreateSlicedEll(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t padded, std::int64_t slice, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, ell_slices(rows, columns, count, padded, slice, offsets, indices, values, offset_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateSlicedEll(SparseMatrix** matrix, std::int64_t rows,
+                                               std::int64_t columns, std::int64_t count,
+                                               std::int64_t padded, std::int64_t slice,
+                                               void* offsets, void* indices, void* values,
+                                               int offset_type, int index_type, int base,
+                                               int type) {
+  return create_matrix(__func__, matrix,
+                       ell_slices(rows, columns, count, padded, slice, offsets, indices, values,
+                                  offset_type, index_type, base, type));
 }
 
-CUSPARSE_EXPORT Status cusparseCreateConstSlicedEll(SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t padded, std::int64_t slice, void* offsets, void* indices, void* values, int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix, ell_slices(rows, columns, count, padded, slice, offsets, indices, values, offset_type, index_type, base, type));
+CUSPARSE_EXPORT Status cusparseCreateConstSlicedEll(SparseMatrix** matrix, std::int64_t rows,
+                                                    std::int64_t columns, std::int64_t count,
+                                                    std::int64_t padded, std::int64_t slice,
+                                                    void* offsets, void* indices, void* values,
+                                                    int offset_type, int index_type, int base,
+                                                    int type) {
+  return create_matrix(__func__, matrix,
+                       ell_slices(rows, columns, count, padded, slice, offsets, indices, values,
+                                  offset_type, index_type, base, type));
 }
 
 CUSPARSE_EXPORT Status cusparseDestroySpMat(const SparseMatrix* matrix) {
@@ -283,7 +388,8 @@ CUSPARSE_EXPORT Status cusparseSpMatSetValues(SparseMatrix* matrix, void* values
   return call(__func__, [&] { described(matrix, "spMatDescr").values = values; });
 }
 
-CUSPARSE_EXPORT Status cusparseSpMatGetSize(const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count) {
+CUSPARSE_EXPORT Status cusparseSpMatGetSize(const SparseMatrix* matrix, std::int64_t* rows,
+                                            std::int64_t* columns, std::int64_t* count) {
   return call(__func__, [&] {
     const SparseMatrix& found = described(matrix, "spMatDescr");
     give(rows, found.rows, "rows");
@@ -296,19 +402,25 @@ CUSPARSE_EXPORT Status cusparseSpMatGetStridedBatch(const SparseMatrix* matrix, 
   return call(__func__, [&] { give(count, described(matrix, "spMatDescr").batch, "batchCount"); });
 }
 
-CUSPARSE_EXPORT Status cusparseCooSetStridedBatch(SparseMatrix* matrix, int count, std::int64_t stride) {
+CUSPARSE_EXPORT Status cusparseCooSetStridedBatch(SparseMatrix* matrix, int count,
+                                                  std::int64_t stride) {
   return set_batch(__func__, format_coo, matrix, count, 0, stride, stride);
 }
 
-CUSPARSE_EXPORT Status cusparseCsrSetStridedBatch(SparseMatrix* matrix, int count, std::int64_t offset_stride, std::int64_t stride) {
+CUSPARSE_EXPORT Status cusparseCsrSetStridedBatch(SparseMatrix* matrix, int count,
+                                                  std::int64_t offset_stride, std::int64_t stride) {
   return set_batch(__func__, format_csr, matrix, count, offset_stride, stride, stride);
 }
 
-CUSPARSE_EXPORT Status cusparseBsrSetStridedBatch(SparseMatrix* matrix, int count, std::int64_t offset_stride, std::int64_t index_stride, std::int64_t value_stride) {
+CUSPARSE_EXPORT Status cusparseBsrSetStridedBatch(SparseMatrix* matrix, int count,
+                                                  std::int64_t offset_stride,
+                                                  std::int64_t index_stride,
+                                                  std::int64_t value_stride) {
   return set_batch(__func__, format_bsr, matrix, count, offset_stride, index_stride, value_stride);
 }
 
-CUSPARSE_EXPORT Status cusparseSpMatSetAttribute(SparseMatrix* matrix, int attribute, const void* data, std::size_t size) {
+CUSPARSE_EXPORT Status cusparseSpMatSetAttribute(SparseMatrix* matrix, int attribute,
+                                                 const void* data, std::size_t size) {
   return call(__func__, [&] {
     int& place = attribute_of(matrix, attribute, data, size);
     int value = 0;
@@ -318,7 +430,8 @@ CUSPARSE_EXPORT Status cusparseSpMatSetAttribute(SparseMatrix* matrix, int attri
   });
 }
 
-CUSPARSE_EXPORT Status cusparseSpMatGetAttribute(const SparseMatrix* matrix, int attribute, void* data, std::size_t size) {
+CUSPARSE_EXPORT Status cusparseSpMatGetAttribute(const SparseMatrix* matrix, int attribute,
+                                                 void* data, std::size_t size) {
   return call(__func__, [&] {
     const int value = attribute_of(matrix, attribute, data, size);
     std::memcpy(data, &value, sizeof value);

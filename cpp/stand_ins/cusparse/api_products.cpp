@@ -35,8 +35,8 @@ Complex element_after(int operation, const DenseMatrix& matrix, const Bytes& byt
 }
 
 /// The arguments of a product with a vector.
-void check_product(int transpose, const SparseMatrix& a, const DenseVector& x,
-                   const DenseVector& y, int compute) {
+void check_product(int transpose, const SparseMatrix& a, const DenseVector& x, const DenseVector& y,
+                   int compute) {
   check_operation("opA", transpose);
   const auto [rows, columns] = sizes_after(transpose, a);
   check_equal("the size of vecX", x.size, "the columns of op(A)", columns);
@@ -156,8 +156,8 @@ CUSPARSE_EXPORT Status cusparseSpMV_bufferSize(Context* handle, int transpose, c
                                                const void*, DenseVector* y, int compute, int,
                                                std::size_t* size) {
   return call(__func__, handle, [&](Context&) {
-    check_product(transpose, described(matrix, "matA"), described(x, "vecX"),
-                  described(y, "vecY"), compute);
+    check_product(transpose, described(matrix, "matA"), described(x, "vecX"), described(y, "vecY"),
+                  compute);
     give(size, work_bytes, "bufferSize");
   });
 }
@@ -168,8 +168,8 @@ CUSPARSE_EXPORT Status cusparseSpMV_preprocess(Context* handle, int transpose, c
                                                const void*, DenseVector* y, int compute, int,
                                                void*) {
   return call(__func__, handle, [&](Context&) {
-    check_product(transpose, described(matrix, "matA"), described(x, "vecX"),
-                  described(y, "vecY"), compute);
+    check_product(transpose, described(matrix, "matA"), described(x, "vecX"), described(y, "vecY"),
+                  compute);
   });
 }
 

@@ -59,9 +59,8 @@ class Triangle {
 
 void check_square(int transpose, const SparseMatrix& a) {
   check_choice("opA", transpose, operation_none, operation_adjoint);
-  require(a.rows == a.columns,
-          with_number("the rows of matA", a.rows) + " are not " +
-              with_number("its columns", a.columns));
+  require(a.rows == a.columns, with_number("the rows of matA", a.rows) + " are not " +
+                                   with_number("its columns", a.columns));
 }
 
 void check_system(int transpose, const SparseMatrix& a, const DenseVector& x, const DenseVector& y,
@@ -101,8 +100,8 @@ CUSPARSE_EXPORT Status cusparseSpSV_destroyDescr(VectorSolve* solve) {
 
 CUSPARSE_EXPORT Status cusparseSpSV_bufferSize(Context* handle, int transpose, const void*,
                                                const SparseMatrix* a, const DenseVector* x,
-                                               DenseVector* y, int compute, int,
-                                               VectorSolve* solve, std::size_t* size) {
+                                               DenseVector* y, int compute, int, VectorSolve* solve,
+                                               std::size_t* size) {
   return call(__func__, handle, [&](Context&) {
     described(solve, "spsvDescr");
     check_system(transpose, described(a, "matA"), described(x, "vecX"), described(y, "vecY"),

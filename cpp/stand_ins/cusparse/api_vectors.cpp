@@ -23,9 +23,9 @@ struct VectorPair {
   }
 
   [[nodiscard]] Bytes sparse_bytes(Operation& operation) const {
-    return operation.read(
-        sparse.values,
-        indices.size() * bytes_of_type(sparse.type, "the type of vecX"), "the values of vecX");
+    return operation.read(sparse.values,
+                          indices.size() * bytes_of_type(sparse.type, "the type of vecX"),
+                          "the values of vecX");
   }
 
   const SparseVector& sparse;

@@ -64,8 +64,8 @@ T& described(const T* pointer, const char* name) {
   return *found;
 }
 
-/// Bytes of a work area. Nothing is written to it; NVIDIA's sizes are not published. Programs take a
-/// size of 0 for a failure.
+/// Bytes of a work area. Nothing is written to it; NVIDIA's sizes are not published. Programs take
+/// a size of 0 for a failure.
 inline constexpr std::size_t work_bytes = 256;
 
 }  // namespace warpstack::cusparse

@@ -8,9 +8,9 @@ namespace {
 
 /// A place `elements` further.
 void* moved(void* place, std::int64_t elements, std::size_t bytes) {
-  return place == nullptr ? nullptr
-                          : static_cast<std::byte*>(place) +
-                                elements * static_cast<std::int64_t>(bytes);
+  return place == nullptr
+             ? nullptr
+             : static_cast<std::byte*>(place) + elements * static_cast<std::int64_t>(bytes);
 }
 
 std::size_t bytes_of_index(int type) { return type == index_i64 ? 8 : type == index_u16 ? 2 : 4; }
@@ -41,10 +41,12 @@ std::vector<Entry> compressed(Operation& operation, const SparseMatrix& matrix, 
       }
       for (std::int64_t r = 0; r < matrix.block_rows; ++r) {
         for (std::int64_t c = 0; c < matrix.block_columns; ++c) {
-          const std::int64_t inside = matrix.order == order_row ? r * matrix.block_columns + c
-                                                                : c * matrix.block_rows + r;
-          entries.push_back({line * matrix.block_rows + r, other * matrix.block_columns + c,
-                             i * in_block + inside, {}});
+          const std::int64_t inside =
+              matrix.order == order_row ? r * matrix.block_columns + c : c * matrix.block_rows + r;
+          entries.push_back({line * matrix.block_rows + r,
+                             other * matrix.block_columns + c,
+                             i * in_block + inside,
+                             {}});
         }
       }
     }
@@ -67,8 +69,8 @@ std::vector<Entry> coordinates(Operation& operation, const SparseMatrix& matrix,
   return entries;
 }
 
-/// Blocks of the columns' indices, row of blocks by row of blocks; -1 is no block. The values of all
-/// blocks of a row of the matrix are beside each other.
+/// Blocks of the columns' indices, row of blocks by row of blocks; -1 is no block. The values of
+/// all blocks of a row of the matrix are beside each other.
 std::vector<Entry> blocked_ell(Operation& operation, const SparseMatrix& matrix) {
   const std::int64_t block = matrix.block_rows;
   const std::int64_t lines = divided_up(matrix.rows, block), width = matrix.ell_columns / block;
@@ -81,8 +83,7 @@ std::vector<Entry> blocked_ell(Operation& operation, const SparseMatrix& matrix)
       const std::int64_t index = indices[static_cast<std::size_t>(row / block * width + b)];
       for (std::int64_t c = 0; index >= 0 && c < block; ++c) {
         if (index * block + c >= matrix.columns) continue;
-        entries.push_back(
-            {row, index * block + c, row * matrix.ell_columns + b * block + c, {}});
+        entries.push_back({row, index * block + c, row * matrix.ell_columns + b * block + c, {}});
       }
     }
   }
@@ -92,9 +93,8 @@ std::vector<Entry> blocked_ell(Operation& operation, const SparseMatrix& matrix)
 /// Slices of rows, each column by column; -1 is padding.
 std::vector<Entry> sliced_ell(Operation& operation, const SparseMatrix& matrix) {
   const std::int64_t slices = divided_up(matrix.rows, matrix.slice);
-  const Indices offsets =
-      operation.read_offsets(matrix.offsets, slices, matrix.offset_type, matrix.base,
-                             matrix.padded, "the slices' offsets");
+  const Indices offsets = operation.read_offsets(matrix.offsets, slices, matrix.offset_type,
+                                                 matrix.base, matrix.padded, "the slices' offsets");
   const Indices indices =
       operation.read_indices(matrix.indices, offsets.back(), matrix.index_type, matrix.base,
                              matrix.columns, "the column indices", -1 - matrix.base);
@@ -132,12 +132,11 @@ std::int64_t SparseMatrix::num_values() const {
 
 std::vector<Entry> entries_of(Operation& operation, const SparseMatrix& matrix, int number,
                               bool with_values) {
-  std::vector<Entry> entries = matrix.format == format_coo ? coordinates(operation, matrix, number)
-                               : matrix.format == format_blocked_ell
-                                   ? blocked_ell(operation, matrix)
-                               : matrix.format == format_sliced_ell
-                                   ? sliced_ell(operation, matrix)
-                                   : compressed(operation, matrix, number);
+  std::vector<Entry> entries =
+      matrix.format == format_coo           ? coordinates(operation, matrix, number)
+      : matrix.format == format_blocked_ell ? blocked_ell(operation, matrix)
+      : matrix.format == format_sliced_ell  ? sliced_ell(operation, matrix)
+                                            : compressed(operation, matrix, number);
   if (!with_values) return entries;
   const std::size_t size = bytes_of_type(matrix.type, "the type of the values");
   const Bytes values =
@@ -163,10 +162,10 @@ Bytes bytes_of(Operation& operation, const DenseVector& vector, const char* name
 }
 
 Bytes bytes_of(Operation& operation, const DenseMatrix& matrix, const char* name, bool counts) {
-  return operation.read(
-      matrix.values,
-      static_cast<std::size_t>(matrix.span()) * bytes_of_type(matrix.type, "the type of the values"),
-      name, counts);
+  return operation.read(matrix.values,
+                        static_cast<std::size_t>(matrix.span()) *
+                            bytes_of_type(matrix.type, "the type of the values"),
+                        name, counts);
 }
 
 void check_types(int compute, std::initializer_list<int> types) {

@@ -28,12 +28,14 @@ void check_mode(const Context& context, const void* pointer, const std::string& 
   const Kind kind = attributes.read.kind;
   if (context.pointer_mode == pointers_to_host) {
     require(kind != Kind::device,
-            name + " lies in device memory, but the pointer mode is CUSPARSE_POINTER_MODE_HOST "
-                   "(cusparseSetPointerMode changes it)");
+            name +
+                " lies in device memory, but the pointer mode is CUSPARSE_POINTER_MODE_HOST "
+                "(cusparseSetPointerMode changes it)");
   } else {
     require(kind != Kind::unregistered,
-            name + " lies in host memory, but the pointer mode is CUSPARSE_POINTER_MODE_DEVICE "
-                   "(cusparseSetPointerMode changes it)");
+            name +
+                " lies in host memory, but the pointer mode is CUSPARSE_POINTER_MODE_DEVICE "
+                "(cusparseSetPointerMode changes it)");
   }
 }
 
@@ -65,9 +67,9 @@ Indices Operation::read_indices(const void* place, std::int64_t count, int type,
                                      : library::element<std::uint16_t>(bytes.data(), i);
     index -= base;
     if (index < least || (limit >= 0 && index >= limit)) {
-      throw Failure(Status::invalid_value,
-                    std::string(name) + ": element " + std::to_string(i) + " = " +
-                        std::to_string(index + base) + " is outside of the matrix or vector");
+      throw Failure(Status::invalid_value, std::string(name) + ": element " + std::to_string(i) +
+                                               " = " + std::to_string(index + base) +
+                                               " is outside of the matrix or vector");
     }
     indices[static_cast<std::size_t>(i)] = index;
   }
@@ -79,9 +81,9 @@ Indices Operation::read_offsets(const void* place, std::int64_t count, int type,
   Indices offsets = read_indices(place, count + 1, type, base, most + 1, name);
   require(std::is_sorted(offsets.begin(), offsets.end()),
           std::string(name) + ": they do not ascend");
-  require(offsets.front() == 0,
-          std::string(name) + ": the first offset is " + std::to_string(offsets.front() + base) +
-              ", not the index base");
+  require(offsets.front() == 0, std::string(name) + ": the first offset is " +
+                                    std::to_string(offsets.front() + base) +
+                                    ", not the index base");
   return offsets;
 }
 

@@ -24,8 +24,8 @@ class Operation : public library::Operation<Library> {
   Indices read_indices(const void* place, std::int64_t count, int type, int base,
                        std::int64_t limit, const char* name, std::int64_t least = 0);
   /// Offsets of `count` rows from 0: they ascend from 0 to `most`.
-  Indices read_offsets(const void* place, std::int64_t count, int type, int base,
-                       std::int64_t most, const char* name);
+  Indices read_offsets(const void* place, std::int64_t count, int type, int base, std::int64_t most,
+                       const char* name);
 
   void write_indices(void* place, const Indices& indices, int type, int base, const char* name);
 

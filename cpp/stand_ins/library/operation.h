@@ -21,8 +21,8 @@ class Operation {
  public:
   explicit Operation(cudart::StreamHandle stream) : stream_(stream), work_(Library::title) {}
 
-  /// Throws Failure if the memory is not the device's. `name` is the argument's. What does not count
-  /// is read for the stand-in's own sake.
+  /// Throws Failure if the memory is not the device's. `name` is the argument's. What does not
+  /// count is read for the stand-in's own sake.
   Bytes read(const void* place, std::size_t bytes, const char* name, bool counts = true) {
     Bytes found(bytes);
     if (bytes == 0) return found;

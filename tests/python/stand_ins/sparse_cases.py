@@ -88,7 +88,9 @@ class Builder:
         form = stored.form
         where = "&" + name
         if form == "coo":
-            self.step("cusparseCreateCoo", where, rows, columns, stored.count, *arrays, types[1], *last)
+            self.step(
+                "cusparseCreateCoo", where, rows, columns, stored.count, *arrays, types[1], *last
+            )
         elif form == "bsr":
             self.step("cusparseCreateBsr", where, rows // block[0], columns // block[1], stored.count,
                       *block, *arrays, *types, *last, order)  # fmt: skip
@@ -122,7 +124,9 @@ class Builder:
 
     def number(self, kind):
         choice = self.rng.integers(4)
-        return complex(choice) if choice < 2 else complex(sparse.random_numbers(self.rng, kind, 1)[0])
+        return (
+            complex(choice) if choice < 2 else complex(sparse.random_numbers(self.rng, kind, 1)[0])
+        )
 
     def sparse_vector(self, name, kind, size):
         count = int(self.rng.integers(0, size + 1))
@@ -210,7 +214,9 @@ def sddmm(build):
              build.scalar("beta", kind, beta), "C", sparse.TYPES[kind][0], 0]  # fmt: skip
     build.step("cusparseSDDMM_bufferSize", *words, "&size")
     build.step("cusparseSDDMM", *words, None)
-    full = alpha * (sparse.after(operations[0], factors[0]) @ sparse.after(operations[1], factors[1]))
+    full = alpha * (
+        sparse.after(operations[0], factors[0]) @ sparse.after(operations[1], factors[1])
+    )
     wanted = stored.numbers.copy()
     for row, column, place in stored.elements:
         wanted[place] = full[row, column] + beta * stored.numbers[place]
@@ -273,7 +279,9 @@ def dense_and_sparse(build):
     if rng.random() < 0.5:
         stored = build.random_matrix("A", kind)
         dense = stored.dense()
-        places, before = build.dense_matrix("B", kind, sparse.random_numbers(rng, kind, dense.shape))
+        places, before = build.dense_matrix(
+            "B", kind, sparse.random_numbers(rng, kind, dense.shape)
+        )
         build.step("cusparseSparseToDense", "h", "A", "B", 0, None)
         wanted = before.copy()
         wanted[places[0]] = dense
@@ -336,7 +344,9 @@ def triangle(build):
     if several:
         turned = int(rng.integers(3))
         columns = int(rng.integers(1, 5))
-        right = sparse.random_numbers(rng, kind, (size, columns) if turned == 0 else (columns, size))
+        right = sparse.random_numbers(
+            rng, kind, (size, columns) if turned == 0 else (columns, size)
+        )
         build.dense_matrix("x", kind, right)
         places, before = build.dense_matrix(
             "y", kind, sparse.random_numbers(rng, kind, (size, columns))
@@ -427,7 +437,9 @@ def transposed(build):
     mask = rng.random(shape) < 0.4
     dense = sparse.random_numbers(rng, kind, shape)
     base = int(rng.integers(2))
-    rows, columns, pairs = (sparse.Stored(dense, mask, form, base) for form in ("csr", "csc", "coo"))
+    rows, columns, pairs = (
+        sparse.Stored(dense, mask, form, base) for form in ("csr", "csc", "coo")
+    )
     given = [
         build.array("values", sparse.encoded(kind, rows.numbers)),
         build.array("offsets", rows.offsets.astype(np.int32)),
@@ -525,7 +537,17 @@ def incomplete(build):
     return check
 
 
-KINDS = (spmv, spmm, sddmm, vectors, dense_and_sparse, triangle, sparse_product, transposed, incomplete)
+KINDS = (
+    spmv,
+    spmm,
+    sddmm,
+    vectors,
+    dense_and_sparse,
+    triangle,
+    sparse_product,
+    transposed,
+    incomplete,
+)
 
 
 def cases(seed, count):
@@ -535,9 +557,7 @@ def cases(seed, count):
     for number in range(count):
         build = Builder(rng)
         check = KINDS[number % len(KINDS)](build)
-        plan.append(
-            {"device": list(build.device), "host": list(build.host), "steps": build.steps}
-        )
+        plan.append({"device": list(build.device), "host": list(build.host), "steps": build.steps})
         for name, data in (build.device | build.host).items():
             memory[f"{number}.{name}"] = data
         checks.append((check, getattr(build, "may_fail", None)))
