@@ -4,9 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "stand_ins/cufft/numbers.h"
+#include "stand_ins/library/numbers.h"
 
 namespace warpstack::cufft {
+
+using library::Complex;
 
 /// Discrete Fourier transforms of one length, unnormalised.
 ///

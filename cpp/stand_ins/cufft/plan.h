@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "stand_ins/cufft/abi.h"
-#include "stand_ins/cufft/numbers.h"
 #include "stand_ins/library/calls.h"
+#include "stand_ins/library/numbers.h"
 #include "stand_ins/state/abi.h"
 
 namespace warpstack::cufft {
 
 using Failure = library::Failure<Status>;
+using library::Precision;
 using library::require;
 
 enum class Kind { complex, real_to_complex, complex_to_real };

@@ -38,8 +38,8 @@ void warpstack_cudart_note(const char* message);
 /// end.
 void warpstack_cudart_report(const char* message);
 /// The two copy `bytes` of memory that kernels can use to the host, and back, in place of the
-/// kernels of a library of NVIDIA's. A capturing stream is refused. `moved` are the bytes that these
-/// kernels read and write, by which timelines estimate their time; 0: another call says it.
+/// kernels of a library of NVIDIA's. A capturing stream is refused. `moved` are the bytes that
+/// these kernels read and write, by which timelines estimate their time; 0: another call says it.
 warpstack::cudart::Error warpstack_cudart_read(const char* library, void* target,
                                                const void* source, std::size_t bytes,
                                                warpstack::cudart::StreamHandle stream);

@@ -33,7 +33,7 @@ from warpstack.cuda import operation_log
 from warpstack.cuda.device import check_memory_mib
 from warpstack.cuda.disassembly import FIRST_ARCH, LAST_ARCH, find_nvdisasm, listing_of
 from warpstack.cuda.kernel import MOST_LAUNCH_THREADS
-from warpstack.cuda.libraries import check_libraries
+from warpstack.cuda.libraries import check_libraries, lapack_library
 from warpstack.cuda.toolchain import NEEDS_LINUX, assemble, target_number
 from warpstack.errors import InputError, not_a, not_one_of
 from warpstack.hardware.description import Gpu
@@ -470,6 +470,9 @@ def _environment(spool: Path) -> dict[str, str]:
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     # Programs with ranges of NVTX hand them to this library, unless another tool has them.
     environment.setdefault("NVTX_INJECTION64_PATH", str(_stand_ins() / "libwarpstack_cudart.so"))
+    lapack = lapack_library()
+    if lapack is not None:
+        environment["WARPSTACK_LAPACK"] = str(lapack)
     environment["WARPSTACK_CUDART_SPOOL"] = str(spool)
     environment["WARPSTACK_CUDART_READER"] = str(os.getpid())
     environment["WARPSTACK_CUDART_BUDGET"] = str(default_limit_bytes())

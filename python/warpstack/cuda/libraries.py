@@ -6,6 +6,7 @@ and by name, that the program will not get far.
 
 from __future__ import annotations
 
+import importlib.util
 import mmap
 import os
 import re
@@ -18,7 +19,7 @@ from pathlib import Path
 from warpstack._util.arguments import printable
 from warpstack.errors import InputError, TraceWarning, warn
 
-__all__ = ["check_libraries"]
+__all__ = ["check_libraries", "lapack_library"]
 
 #: NVIDIA's libraries that need a GPU: what their files are called, how the names of their functions
 #: begin, and their own name.
@@ -118,6 +119,19 @@ def check_libraries(program: str, stand_ins: Path) -> None:
     if products:
         text = "calls cuBLASLt, of which only handles are supported: its products are refused"
         warn(f"{printable(program)}: the program {text}", TraceWarning)
+
+
+def lapack_library() -> Path | None:
+    """Return the LAPACK that the stand-in for cuSOLVER calls, or None if it is not installed.
+
+    It is that of the package scipy-openblas32, which is not imported.
+    """
+    found = importlib.util.find_spec("scipy_openblas32")
+    for folder in (found and found.submodule_search_locations) or ():
+        library = Path(folder, "lib", "libscipy_openblas.so")
+        if library.is_file():
+            return library
+    return None
 
 
 def _joined(texts: Iterable[str]) -> str:

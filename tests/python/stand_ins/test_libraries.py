@@ -107,18 +107,18 @@ def test_what_is_linked_but_not_called_may_stay(link, tmp_path):
 
 
 def test_a_library_of_the_program_that_calls(link, tmp_path):
-    link("other", {"libcusparse.so.12": "cusparseCreate"})
-    folder = Path(link("other2", {"libcusparse.so.12": "cusparseCreate"})).parent
+    link("other", {"libcutensor.so.2": "cutensorCreate"})
+    folder = Path(link("other2", {"libcutensor.so.2": "cutensorCreate"})).parent
     mine = folder / "libmine.c"
-    mine.write_text("void cusparseCreate(void); void mine(void) { cusparseCreate(); }\n")
+    mine.write_text("void cutensorCreate(void); void mine(void) { cutensorCreate(); }\n")
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-Wl,-soname,libmine.so", "-o", folder / "libmine.so", mine,
-         folder / "libcusparse.so.12"],
+         folder / "libcutensor.so.2"],
         check=True,
     )  # fmt: skip
     program = link("user", {"libmine.so": "mine"})
-    with pytest.raises(ws.InputError, match=r"cuSPARSE \(libcusparse.so.12 for libmine.so\)"):
+    with pytest.raises(ws.InputError, match=r"cuTENSOR \(libcutensor.so.2 for libmine.so\)"):
         check(program, tmp_path)
 
 

@@ -1,20 +1,30 @@
-#include "stand_ins/cufft/numbers.h"
+#pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
-namespace warpstack::cufft {
-namespace {
+/// Numbers in a program's memory, which libraries compute with in f64.
+namespace warpstack::library {
+
+using Complex = std::complex<double>;
+
+/// Of the numbers in the program's memory.
+enum class Precision { f16, bf16, f32, f64 };
+
+namespace of_16_bits {
 
 /// A format of 16 bits.
 struct Format {
   int fraction_bits;
   int least_exponent;  ///< of normal numbers
 };
-constexpr Format half{10, -14}, brain{7, -126};
+inline constexpr Format half{10, -14}, brain{7, -126};
 
-double widen(std::uint16_t bits, Format format) {
+inline double widen(std::uint16_t bits, Format format) {
   const int fraction = bits & ((1 << format.fraction_bits) - 1);
   const int field = (bits & 0x7fff) >> format.fraction_bits;
   const int most = (1 << (15 - format.fraction_bits)) - 1;
@@ -29,7 +39,7 @@ double widen(std::uint16_t bits, Format format) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-std::uint16_t narrow(double value, Format format) {
+inline std::uint16_t narrow(double value, Format format) {
   const unsigned sign = std::signbit(value) ? 0x8000 : 0;
   const unsigned infinite = 0x7fff >> format.fraction_bits << format.fraction_bits;
   const double size = std::fabs(value);
@@ -45,6 +55,8 @@ std::uint16_t narrow(double value, Format format) {
       std::min(infinite, static_cast<unsigned>(std::min(bits, static_cast<double>(infinite)))));
 }
 
+}  // namespace of_16_bits
+
 template <typename T>
 T element(const std::byte* numbers, std::int64_t index) {
   T value;
@@ -57,18 +69,18 @@ void put(std::byte* numbers, std::int64_t index, T value) {
   std::memcpy(numbers + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof value);
 }
 
-}  // namespace
-
-std::size_t bytes_of(Precision precision) {
+/// Bytes of a real number.
+inline std::size_t bytes_of(Precision precision) {
   return precision == Precision::f64 ? 8 : precision == Precision::f32 ? 4 : 2;
 }
 
-double load(Precision precision, const std::byte* numbers, std::int64_t index) {
+/// Number `index` of an array.
+inline double load(Precision precision, const std::byte* numbers, std::int64_t index) {
   switch (precision) {
     case Precision::f16:
-      return widen(element<std::uint16_t>(numbers, index), half);
+      return of_16_bits::widen(element<std::uint16_t>(numbers, index), of_16_bits::half);
     case Precision::bf16:
-      return widen(element<std::uint16_t>(numbers, index), brain);
+      return of_16_bits::widen(element<std::uint16_t>(numbers, index), of_16_bits::brain);
     case Precision::f32:
       return element<float>(numbers, index);
     default:
@@ -76,12 +88,13 @@ double load(Precision precision, const std::byte* numbers, std::int64_t index) {
   }
 }
 
-void store(Precision precision, std::byte* numbers, std::int64_t index, double value) {
+/// Rounds to nearest, ties to even; what is too large becomes infinite.
+inline void store(Precision precision, std::byte* numbers, std::int64_t index, double value) {
   switch (precision) {
     case Precision::f16:
-      return put(numbers, index, narrow(value, half));
+      return put(numbers, index, of_16_bits::narrow(value, of_16_bits::half));
     case Precision::bf16:
-      return put(numbers, index, narrow(value, brain));
+      return put(numbers, index, of_16_bits::narrow(value, of_16_bits::brain));
     case Precision::f32:
       return put(numbers, index, static_cast<float>(value));
     default:
@@ -89,4 +102,4 @@ void store(Precision precision, std::byte* numbers, std::int64_t index, double v
   }
 }
 
-}  // namespace warpstack::cufft
+}  // namespace warpstack::library

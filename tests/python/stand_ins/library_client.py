@@ -1,0 +1,91 @@
+"""A program that calls a library for linear algebra, without nvcc.
+
+Usage: library_client.py LIBRARY CREATE PLAN MEMORY RESULTS. CREATE is the function that makes a handle.
+PLAN is a JSON list of cases, each {"device": names, "host": names, "steps": [[function, argument, ...],
+...]}; MEMORY is the .npz file with the bytes "N.name" of the arrays of case N, RESULTS the one to write
+with those after, "N.status" (of each step) and "N.slots.name".
+
+An argument is an integer, null, "@name" (an array of the device), "$name" (one of the host), "&name" (the
+place of a number or a descriptor) or "name" (what is there). "h" is the library's handle.
+"""
+
+import ctypes
+import json
+import sys
+
+import numpy as np
+
+
+def check(status):
+    assert status == 0, status
+
+
+class Case:
+    """The memory of one case, and its calls."""
+
+    def __init__(self, lib, cuda, handle):
+        self.lib, self.cuda = lib, cuda
+        self.device, self.host, self.slots = {}, {}, {"h": ctypes.c_int64(handle)}
+
+    def allocate(self, name, numbers):
+        pointer = ctypes.c_void_p()
+        size = max(numbers.nbytes, 1)
+        check(self.cuda.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)))
+        self.device[name] = (pointer, numbers)
+        if numbers.nbytes:
+            self.copy(pointer, numbers.ctypes.data_as(ctypes.c_void_p), numbers.nbytes, 1)
+
+    def copy(self, target, source, size, direction):
+        check(self.cuda.cudaMemcpy(target, source, ctypes.c_size_t(size), direction))
+
+    def argument(self, word):
+        if word is None:
+            return ctypes.c_void_p(None)
+        if isinstance(word, int):
+            return ctypes.c_int64(word)
+        kind, name = word[0], word[1:]
+        if kind == "@":
+            return self.device[name][0]
+        if kind == "$":
+            return self.host[name].ctypes.data_as(ctypes.c_void_p)
+        if kind == "&":
+            return ctypes.byref(self.slots.setdefault(name, ctypes.c_int64(0)))
+        return self.slots[word]
+
+    def run(self, steps):
+        return [getattr(self.lib, step[0])(*map(self.argument, step[1:])) for step in steps]
+
+    def results(self):
+        found = {f"slots.{name}": np.int64(slot.value) for name, slot in self.slots.items()}
+        found.update(self.host)
+        for name, (pointer, numbers) in self.device.items():
+            after = np.empty_like(numbers)
+            if numbers.nbytes:
+                self.copy(after.ctypes.data_as(ctypes.c_void_p), pointer, numbers.nbytes, 2)
+            check(self.cuda.cudaFree(pointer))
+            found[name] = after
+        return found
+
+
+def main(library, create, plan_file, memory_file, result_file):
+    lib = ctypes.CDLL(library)
+    cuda = ctypes.CDLL("libcudart.so.12")
+    handle = ctypes.c_int64()
+    check(getattr(lib, create)(ctypes.byref(handle)))
+    with open(plan_file, encoding="utf-8") as file:
+        plan = json.load(file)
+    results = {}
+    with np.load(memory_file) as memory:
+        for number, each in enumerate(plan):
+            case = Case(lib, cuda, handle.value)
+            for name in each["device"]:
+                case.allocate(name, memory[f"{number}.{name}"])
+            for name in each["host"]:
+                case.host[name] = np.array(memory[f"{number}.{name}"])
+            results[f"{number}.status"] = np.array(case.run(each["steps"]))
+            results.update({f"{number}.{name}": value for name, value in case.results().items()})
+    np.savez(result_file, **results)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
