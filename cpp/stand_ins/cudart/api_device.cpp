@@ -56,7 +56,7 @@ Properties describe(const DeviceDescription& device) {
   std::fill_n(p.max_surface_3d, 3, 16384);
   p.surface_alignment = 512;
   p.concurrent_kernels = 1;
-  p.async_engines = 1;
+  p.async_engines = static_cast<int>(device.copy_engines);
   p.unified_addressing = 1;
   p.memory_bus_bits = 256;
   p.l2_bytes = static_cast<int>(device.l2_bytes);

@@ -18,6 +18,7 @@ DeviceDescription parse_device_description(std::string_view text) {
       {"registers_per_sm", &device.registers_per_sm},
       {"shared_bytes_per_sm", &device.shared_bytes_per_sm},
       {"l2_bytes", &device.l2_bytes},
+      {"copy_engines", &device.copy_engines},
       {"capability", &device.capability},
   };
   const auto number = [](std::string_view field, std::string_view value, auto& target) {

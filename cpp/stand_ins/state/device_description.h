@@ -18,6 +18,7 @@ struct DeviceDescription {
   std::uint32_t registers_per_sm = 65536;
   std::uint32_t shared_bytes_per_sm = 96 << 10;
   std::uint32_t l2_bytes = 4 << 20;
+  std::uint32_t copy_engines = 2;
   std::uint32_t capability = newest_target;  ///< 10 major + minor
 
   /// PTX for targets up to this one is preferred, for any description.

@@ -493,6 +493,7 @@ def _device_text(gpu: Gpu | None, memory_mib: float | None) -> str:
             "registers_per_sm": gpu.registers_per_sm,
             "shared_bytes_per_sm": gpu.shared_memory_kib_per_sm * 1024,
             "l2_bytes": gpu.l2_size_kib * 1024,
+            "copy_engines": gpu.copy_engines,
         }
         if gpu.compute_capability > 0:
             values["capability"] = round(10 * gpu.compute_capability)
