@@ -18,8 +18,8 @@ std::array<int, 3> library_version() {
 }
 
 template <typename T>
-Status create(const char* function, T** place) {
-  return call(function, [&] { give(place, Handles<T>::add(), "the place of the new object"); });
+Status create_object(const char* function, T** place) {
+  return call(function, [&] { create(place, "the place of the new object"); });
 }
 
 template <typename T>
@@ -44,7 +44,9 @@ Status give_none(const char* function, Context* handle, T* parameters, N* place)
 
 }  // namespace
 
-CUSOLVER_EXPORT Status cusolverDnCreate(Context** handle) { return create(__func__, handle); }
+CUSOLVER_EXPORT Status cusolverDnCreate(Context** handle) {
+  return create_object(__func__, handle);
+}
 
 CUSOLVER_EXPORT Status cusolverDnDestroy(Context* handle) {
   return call(__func__, handle, [&](Context& context) { Handles<Context>::remove(&context); });
@@ -87,7 +89,7 @@ CUSOLVER_EXPORT Status cusolverGetProperty(int property, int* value) {
 }
 
 CUSOLVER_EXPORT Status cusolverDnCreateParams(Parameters** parameters) {
-  return create(__func__, parameters);
+  return create_object(__func__, parameters);
 }
 CUSOLVER_EXPORT Status cusolverDnDestroyParams(Parameters* parameters) {
   return destroy(__func__, parameters);
@@ -101,7 +103,7 @@ CUSOLVER_EXPORT Status cusolverDnSetAdvOptions(Parameters* parameters, int, int 
 }
 
 CUSOLVER_EXPORT Status cusolverDnCreateSyevjInfo(JacobiEigen** info) {
-  return create(__func__, info);
+  return create_object(__func__, info);
 }
 CUSOLVER_EXPORT Status cusolverDnDestroySyevjInfo(JacobiEigen* info) {
   return destroy(__func__, info);
@@ -124,7 +126,7 @@ CUSOLVER_EXPORT Status cusolverDnXsyevjGetSweeps(Context* handle, JacobiEigen* i
 }
 
 CUSOLVER_EXPORT Status cusolverDnCreateGesvdjInfo(JacobiSingular** info) {
-  return create(__func__, info);
+  return create_object(__func__, info);
 }
 CUSOLVER_EXPORT Status cusolverDnDestroyGesvdjInfo(JacobiSingular* info) {
   return destroy(__func__, info);

@@ -44,7 +44,7 @@ std::array<int, 3> library_version() {
 }  // namespace
 
 CUSPARSE_EXPORT Status cusparseCreate(Context** handle) {
-  return call(__func__, [&] { give(handle, Handles<Context>::add(), "handle"); });
+  return call(__func__, [&] { create(handle, "handle"); });
 }
 
 CUSPARSE_EXPORT Status cusparseDestroy(Context* handle) {
@@ -97,7 +97,7 @@ CUSPARSE_EXPORT Status cusparseGetPointerMode(Context* handle, int* mode) {
 }
 
 CUSPARSE_EXPORT Status cusparseCreateMatDescr(LegacyMatrix** matrix) {
-  return call(__func__, [&] { give(matrix, Handles<LegacyMatrix>::add(), "descrA"); });
+  return call(__func__, [&] { create(matrix, "descrA"); });
 }
 
 CUSPARSE_EXPORT Status cusparseDestroyMatDescr(LegacyMatrix* matrix) {

@@ -183,7 +183,7 @@ Status tell_zero_pivot(const char* function, Context* handle, Info* info, int* p
 }  // namespace
 
 CUSPARSE_EXPORT Status cusparseCreateCsrilu02Info(LuInfo** info) {
-  return call(__func__, [&] { give(info, Handles<LuInfo>::add(), "info"); });
+  return call(__func__, [&] { create(info, "info"); });
 }
 CUSPARSE_EXPORT Status cusparseDestroyCsrilu02Info(LuInfo* info) {
   return call(__func__, [&] { Handles<LuInfo>::remove(&described(info, "info")); });
@@ -192,7 +192,7 @@ CUSPARSE_EXPORT Status cusparseXcsrilu02_zeroPivot(Context* handle, LuInfo* info
   return tell_zero_pivot(__func__, handle, info, position);
 }
 CUSPARSE_EXPORT Status cusparseCreateCsric02Info(CholeskyInfo** info) {
-  return call(__func__, [&] { give(info, Handles<CholeskyInfo>::add(), "info"); });
+  return call(__func__, [&] { create(info, "info"); });
 }
 CUSPARSE_EXPORT Status cusparseDestroyCsric02Info(CholeskyInfo* info) {
   return call(__func__, [&] { Handles<CholeskyInfo>::remove(&described(info, "info")); });

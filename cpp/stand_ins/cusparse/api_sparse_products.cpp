@@ -108,7 +108,7 @@ bool asks_for_size(std::size_t* size, const void* buffer) {
 }  // namespace
 
 CUSPARSE_EXPORT Status cusparseSpGEMM_createDescr(SparseProduct** result) {
-  return call(__func__, [&] { give(result, Handles<SparseProduct>::add(), "descr"); });
+  return call(__func__, [&] { create(result, "descr"); });
 }
 
 CUSPARSE_EXPORT Status cusparseSpGEMM_destroyDescr(SparseProduct* result) {

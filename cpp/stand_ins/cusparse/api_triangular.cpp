@@ -91,7 +91,7 @@ void analyse(Context& context, const SparseMatrix& a) {
 }  // namespace
 
 CUSPARSE_EXPORT Status cusparseSpSV_createDescr(VectorSolve** solve) {
-  return call(__func__, [&] { give(solve, Handles<VectorSolve>::add(), "descr"); });
+  return call(__func__, [&] { create(solve, "descr"); });
 }
 
 CUSPARSE_EXPORT Status cusparseSpSV_destroyDescr(VectorSolve* solve) {
@@ -152,7 +152,7 @@ CUSPARSE_EXPORT Status cusparseSpSV_solve(Context* handle, int transpose, const 
 }
 
 CUSPARSE_EXPORT Status cusparseSpSM_createDescr(MatrixSolve** solve) {
-  return call(__func__, [&] { give(solve, Handles<MatrixSolve>::add(), "descr"); });
+  return call(__func__, [&] { create(solve, "descr"); });
 }
 
 CUSPARSE_EXPORT Status cusparseSpSM_destroyDescr(MatrixSolve* solve) {

@@ -46,6 +46,13 @@ void give(T* place, V value, const char* name) {
   *place = static_cast<T>(value);
 }
 
+/// A new object, whose pointer the program wants; nothing is made if there is nowhere to put it.
+template <typename T>
+void create(T** place, const char* name) {
+  require(place != nullptr, std::string(name) + " is null: nowhere to put the answer");
+  *place = library::Handles<T>::add();
+}
+
 /// "name = value".
 std::string with_number(const char* name, long long value);
 
