@@ -393,16 +393,19 @@ class PlainSm:
             self.complete_loads(now)
 
     def retire(self, now):
+        has_retired = False
         for warp in list(self.by_age):
             if warp["next"] == len(warp["program"]) and not warp["loads"] and warp["finish"] <= now:
                 self.by_age.remove(warp)
                 self.num_warps -= 1
-                self.end = now
+                self.end, has_retired = now, True
                 warp["block"]["warps"].remove(warp)
                 if not warp["block"]["warps"]:
                     self.free = sorted([*self.free, *warp["block"]["slots"]])
                     self.machine.free_place(self, warp["block"]["position"], now)
-        self.machine.start_blocks(now, self)
+        # An SM that nothing has left has had its turn.
+        if has_retired:
+            self.machine.start_blocks(now, self)
 
     def width(self):
         return ticks(self.config["issue_width"])
