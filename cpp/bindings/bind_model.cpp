@@ -42,31 +42,35 @@ model::CustomerClass customers_of(const gpu::Gpu& gpu, const trace::KernelTrace&
       static_cast<double>(kernel.header().warps_per_block()), places, parameters);
 }
 
-/// A machine of classes that are no kernels: duration, blocks, what a block takes, and the network.
+/// A machine of classes that are no kernels: duration, blocks, instructions, what a block takes,
+/// and the network.
 model::ConcurrentGrids grids_of_classes(
-    const std::vector<std::tuple<double, double, std::array<double, 5>,
+    const std::vector<std::tuple<double, double, double, std::array<double, 5>,
                                  std::optional<model::CustomerClass>>>& classes,
     double sms, const std::array<double, 5>& room, double most_grids, double mshrs) {
   const auto room_of = [](const std::array<double, 5>& of) {
     return model::SmRoom{of[0], of[1], of[2], of[3], of[4]};
   };
   std::vector<model::GridClass> made;
-  for (const auto& [duration, blocks, need, customers] : classes) {
-    made.push_back({duration, blocks, room_of(need), customers});
+  for (const auto& [duration, blocks, instructions, need, customers] : classes) {
+    made.push_back({duration, blocks, instructions, room_of(need), customers});
   }
   return {std::move(made), {sms, room_of(room), most_grids, mshrs}};
 }
 
 model::ConcurrentGrids concurrent_grids(
     const gpu::Gpu& gpu, const std::vector<const trace::KernelTrace*>& kernels,
-    const std::vector<double>& durations,
+    const std::vector<double>& durations, const std::vector<double>& instructions,
     const std::vector<std::optional<model::ModelInput>>& inputs) {
   const gpu::SmLimits sm = gpu::SmLimits::of(gpu);
   std::vector<model::GridClass> classes;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const trace::KernelHeader& header = kernels[k]->header();
-    model::GridClass one{
-        durations.at(k), static_cast<double>(header.num_blocks()), need_of(header, sm), {}};
+    model::GridClass one{durations.at(k),
+                         static_cast<double>(header.num_blocks()),
+                         instructions.at(k),
+                         need_of(header, sm),
+                         {}};
     if (const auto& input = inputs.at(k)) one.customers = customers_of(gpu, *kernels[k], *input);
     classes.push_back(std::move(one));
   }
@@ -150,11 +154,11 @@ void bind_model(py::module_& module) {
           },
           [](const py::tuple& of) {
             const auto value = [&of](std::size_t i) { return of[i].cast<double>(); };
-            return model::CustomerClass{value(0), value(1), of[2].cast<Visits>(), value(3),
-                                        value(4), value(5), value(6)};
+            return model::CustomerClass{
+                value(0), value(1), of[2].cast<Visits>(), value(3), value(4), value(5), value(6)};
           }));
   py::class_<model::KernelSpeeds>(module, "KernelSpeeds")
-      .def(py::init([](std::vector<std::optional<model::CustomerClass>> classes,
+      .def(py::init([](std::vector<std::optional<std::pair<model::CustomerClass, double>>> classes,
                        const gpu::Gpu& gpu) {
              return std::make_unique<model::KernelSpeeds>(std::move(classes), gpu.num_sms,
                                                           model::ModelParameters::of(gpu).l1_mshrs);
@@ -171,6 +175,15 @@ void bind_model(py::module_& module) {
             return speeds.of(running);
           },
           py::arg("launches"));
+  module.def(
+      "network_share",
+      [](const gpu::Gpu& gpu, const model::CustomerClass& customers, double blocks, double places,
+         double instructions, double cycles) {
+        return model::network_share(customers, {blocks, places, instructions, cycles}, gpu.num_sms,
+                                    model::ModelParameters::of(gpu).l1_mshrs);
+      },
+      py::arg("gpu"), py::arg("customers"), py::arg("blocks"), py::arg("places"),
+      py::arg("instructions"), py::arg("cycles"));
   module.def("customers_of", &customers_of, py::arg("gpu"), py::arg("kernel"), py::arg("input"));
   module.def(
       "mixed_network_times",
@@ -189,9 +202,16 @@ void bind_model(py::module_& module) {
       py::arg("classes"), py::arg("groups"), py::arg("mshrs"));
   py::class_<model::ConcurrentGrids>(module, "ConcurrentGrids")
       .def(py::init(&concurrent_grids), py::arg("gpu"), py::arg("kernels"), py::arg("durations"),
-           py::arg("inputs"))
+           py::arg("instructions"), py::arg("inputs"))
       .def_static("of_classes", &grids_of_classes, py::arg("classes"), py::arg("sms"),
                   py::arg("room"), py::arg("most_grids"), py::arg("mshrs"))
+      .def(
+          "pace_of",
+          [](const model::ConcurrentGrids& grids, std::size_t of_class) {
+            const auto& pace = grids.pace_of(of_class);
+            return std::pair(pace.beside, pace.scale);
+          },
+          py::arg("kernel"))
       .def("add", &model::ConcurrentGrids::add, py::arg("kernel"), py::arg("priority") = 0)
       .def("next", &model::ConcurrentGrids::next)
       .def("advance", &model::ConcurrentGrids::advance, py::arg("time"))

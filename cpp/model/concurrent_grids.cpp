@@ -50,6 +50,10 @@ ConcurrentGrids::ConcurrentGrids(std::vector<GridClass> classes, const Machine& 
       throw InputError("duration of kernel " + std::to_string(c) + " = " +
                        std::to_string(one.duration) + " is not a number from 0 up");
     }
+    if (!(one.instructions > 0) || !std::isfinite(one.instructions)) {
+      throw InputError("instructions of kernel " + std::to_string(c) + " = " +
+                       std::to_string(one.instructions) + " are not a number above 0");
+    }
     if (!(one.blocks >= 1)) {
       throw InputError("blocks of kernel " + std::to_string(c) + " = " +
                        std::to_string(one.blocks) + " are fewer than one");
@@ -59,15 +63,40 @@ ConcurrentGrids::ConcurrentGrids(std::vector<GridClass> classes, const Machine& 
       throw InputError("a thread block of kernel " + std::to_string(c) + " does not fit on an SM");
     }
     capacity_.push_back(on_sm * machine_.sms);
-    work_.push_back(1);
-    const double time = time_alone(c);
-    work_[c] = time > 0 ? one.duration / time : 0;
+    paces_.push_back({});
+    find_pace(c);
   }
   rest();
 }
 
 void ConcurrentGrids::rest() {
   groups_.assign(1, {machine_.sms, machine_.room, now_, ++number_, {}});
+}
+
+void ConcurrentGrids::find_pace(std::size_t of_class) {
+  const double wanted = classes_[of_class].duration;
+  Pace& pace = paces_[of_class];
+  if (!classes_[of_class].customers) pace.beside = 1;
+  double time = time_alone(of_class);
+  if (time < wanted && classes_[of_class].customers) {
+    // Time beside the network adds up along the longest chain of blocks: nearly a line.
+    constexpr int most_steps = 8;
+    constexpr double exact = 1e-9;
+    double more = wanted / time;
+    double last_beside = 0;
+    double last_time = time;
+    for (int step = 0; step < most_steps; ++step) {
+      pace.beside = std::max(more, 0.0);
+      time = time_alone(of_class);
+      if (are_near(time, wanted, wanted) || time == last_time) break;
+      more = last_beside + (wanted - last_time) * (pace.beside - last_beside) / (time - last_time);
+      last_beside = pace.beside;
+      last_time = time;
+      if (std::abs(more - pace.beside) <= exact * more) break;
+    }
+  }
+  constexpr double shortest = 1e-200;  // no rate is infinite
+  pace.scale = std::max(time > 0 ? wanted / time : 0, shortest);
 }
 
 double ConcurrentGrids::time_alone(std::size_t of_class) {
@@ -147,7 +176,7 @@ void ConcurrentGrids::step(double time) {
   ++number_;
   for (Group& group : groups_) {
     for (Cohort& one : group.cohorts) {
-      const double all = work_[grids_[one.grid].of_class] * one.rounds;
+      const double all = class_of(one.grid).instructions * one.rounds;
       one.left -= passed * one.rate;
       one.is_new = false;
       if (one.left > all * nothing && now_ + one.left / one.rate > now_) continue;
@@ -227,7 +256,7 @@ bool ConcurrentGrids::give(std::size_t number) {
   if (same != group.cohorts.end()) {
     ++same->blocks;
   } else {
-    group.cohorts.push_back({number, 1, rounds, work_[grid.of_class] * rounds});
+    group.cohorts.push_back({number, 1, rounds, its.instructions * rounds});
   }
   if (grid.unstarted <= 0) std::erase(waiting_, number);
   return true;
@@ -244,7 +273,7 @@ void ConcurrentGrids::merge_groups() {
       const Cohort& theirs = other.cohorts[c];
       if (mine.grid != theirs.grid || mine.blocks != theirs.blocks ||
           mine.rounds != theirs.rounds ||
-          !are_near(mine.left, theirs.left, work_[grids_[mine.grid].of_class])) {
+          !are_near(mine.left, theirs.left, class_of(mine.grid).instructions)) {
         return false;
       }
     }
@@ -302,7 +331,10 @@ void ConcurrentGrids::find_rates() {
     for (Cohort& one : group.cohorts) {
       const auto found = std::ranges::find(present, grids_[one.grid].of_class);
       const auto column = static_cast<std::size_t>(found - present.begin());
-      one.rate = found == present.end() ? 1 : 1 / known->second[row * present.size() + column];
+      const double in_network =
+          found == present.end() ? 0 : known->second[row * present.size() + column];
+      const Pace& pace = paces_[grids_[one.grid].of_class];
+      one.rate = 1 / (pace.scale * (in_network + pace.beside));
     }
   }
 }

@@ -27,8 +27,9 @@ struct SmRoom {
 
 /// A kernel as ConcurrentGrids plays it.
 struct GridClass {
-  double duration = 0;  ///< of a launch alone, in any unit of time
+  double duration = 0;  ///< of a launch alone, in cycles
   double blocks = 1;
+  double instructions = 1;                   ///< of a warp
   SmRoom need;                               ///< of a block
   std::optional<CustomerClass> customers{};  ///< none: nobody delays it, nor does it delay anybody
 };
@@ -41,9 +42,10 @@ struct GridClass {
 /// those of the next one. At most so many grids are under way at a time. These are the rules of
 /// timing::GridDispatcher.
 ///
-/// All blocks of a grid are alike. They have as much to do as makes a launch that is alone take
-/// `duration`: what the network does not know of a launch (its ends, blocks that differ, starts)
-/// stretches all of it.
+/// All blocks of a grid are alike, and a launch that is alone takes `duration`: what the network
+/// does not know of it (its ends, blocks that differ, starts, bursts) is spread over its
+/// instructions as time that nobody else makes longer. Where the network takes longer, all of its
+/// times are made shorter alike.
 class ConcurrentGrids {
  public:
   static constexpr double never = std::numeric_limits<double>::infinity();
@@ -71,6 +73,13 @@ class ConcurrentGrids {
   [[nodiscard]] double start_of(std::size_t grid) const { return grids_[grid].start; }
   [[nodiscard]] double end_of(std::size_t grid) const { return grids_[grid].end; }
 
+  /// What makes a launch that is alone take its duration.
+  struct Pace {
+    double beside = 0;  ///< cycles of an instruction beside the network
+    double scale = 1;   ///< of all times
+  };
+  [[nodiscard]] const Pace& pace_of(std::size_t of_class) const { return paces_[of_class]; }
+
  private:
   struct Grid {
     std::size_t of_class = 0;
@@ -86,7 +95,7 @@ class ConcurrentGrids {
     double blocks = 0;  ///< on an SM
     double rounds = 1;  ///< so many follow one another in each place
     double left = 0;    ///< instructions of a warp
-    double rate = 0;    ///< instructions of a warp per unit of time
+    double rate = 0;    ///< instructions of a warp per cycle
     bool is_new = true;
   };
   /// SMs that hold the same.
@@ -106,6 +115,7 @@ class ConcurrentGrids {
   /// Puts the machine at rest.
   void rest();
   double time_alone(std::size_t of_class);
+  void find_pace(std::size_t of_class);
   /// Plays the grid that was alone until now.
   void play_lone();
   /// Gives blocks to SMs and finds how fast all go, if something has changed.
@@ -118,7 +128,7 @@ class ConcurrentGrids {
   void step(double time);
 
   std::vector<GridClass> classes_;
-  std::vector<double> work_;      ///< instructions of a warp of a block, by class
+  std::vector<Pace> paces_;       ///< by class
   std::vector<double> capacity_;  ///< blocks that the machine holds at once, by class
   Machine machine_;
   std::vector<Grid> grids_;

@@ -1,6 +1,17 @@
 #include "model/kernel_speeds.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace warpstack::model {
+
+double network_share(const CustomerClass& customers, const LaunchAlone& launch, double sms,
+                     double mshrs) {
+  const SmGroup group{sms, {std::min(launch.blocks, launch.places) / sms}};
+  const double time = mixed_network_times(std::span(&customers, 1), std::span(&group, 1), mshrs)[0];
+  const double waves = std::ceil(launch.blocks / launch.places);
+  return launch.cycles > 0 ? std::min(waves * launch.instructions * time / launch.cycles, 1.0) : 1;
+}
 
 const std::vector<double>& KernelSpeeds::times(const std::map<std::int32_t, double>& blocks) {
   const auto known = known_.find(blocks);
@@ -8,7 +19,7 @@ const std::vector<double>& KernelSpeeds::times(const std::map<std::int32_t, doub
   std::vector<CustomerClass> classes;
   SmGroup group{sms_, {}};
   for (const auto& [of_class, count] : blocks) {
-    classes.push_back(*classes_[static_cast<std::size_t>(of_class)]);
+    classes.push_back(classes_[static_cast<std::size_t>(of_class)]->first);
     group.blocks.push_back(count / sms_);
   }
   return known_.emplace(blocks, mixed_network_times(classes, std::span(&group, 1), mshrs_))
@@ -27,7 +38,9 @@ std::vector<double> KernelSpeeds::of(std::span<const RunningBlocks> launches) {
     if (!is_known(one.of_class)) continue;
     const auto place = std::distance(together.begin(), together.find(one.of_class));
     const double mixed = times(together)[static_cast<std::size_t>(place)];
-    speeds[i] = times({{one.of_class, one.alone}})[0] / mixed;
+    const double longer = mixed / times({{one.of_class, one.alone}})[0];
+    const double share = classes_[static_cast<std::size_t>(one.of_class)]->second;
+    speeds[i] = 1 / (1 - share + share * longer);
   }
   return speeds;
 }

@@ -499,11 +499,10 @@ class Player {
 void check_operations(const Operations& operations) {
   const std::size_t count = operations.thread.size();
   const std::size_t sizes[] = {
-      operations.host_before.size(), operations.host_call.size(), operations.host_return.size(),
-      operations.delay.size(),       operations.engine.size(),    operations.has_device.size(),
-      operations.duration.size(),    operations.gap.size(),       operations.blocks.size(),
-      operations.places.size(),      operations.kernel_class.size(),
-      operations.priority.size()};
+      operations.host_before.size(), operations.host_call.size(),    operations.host_return.size(),
+      operations.delay.size(),       operations.engine.size(),       operations.has_device.size(),
+      operations.duration.size(),    operations.gap.size(),          operations.blocks.size(),
+      operations.places.size(),      operations.kernel_class.size(), operations.priority.size()};
   for (const std::size_t size : sizes) {
     if (size != count) throw InputError("the columns of operations differ in length");
   }

@@ -61,16 +61,16 @@ struct Operations {
   std::span<const double>
       host_return;                ///< from the end of what it waits for to its return, at least
   std::span<const double> delay;  ///< from the call to the earliest start on the device
-  std::span<const std::uint8_t> engine;      ///< `Engine`
-  std::span<const std::uint8_t> has_device;  ///< whether it is on the device at all
-  std::span<const double> duration;          ///< on the device, alone
-  std::span<const double> gap;               ///< from the end of what it follows to its start
-  std::span<const double> blocks;            ///< thread blocks of a kernel
-  std::span<const double> places;            ///< blocks of this kernel that the GPU holds at once
+  std::span<const std::uint8_t> engine;        ///< `Engine`
+  std::span<const std::uint8_t> has_device;    ///< whether it is on the device at all
+  std::span<const double> duration;            ///< on the device, alone
+  std::span<const double> gap;                 ///< from the end of what it follows to its start
+  std::span<const double> blocks;              ///< thread blocks of a kernel
+  std::span<const double> places;              ///< blocks of this kernel that the GPU holds at once
   std::span<const std::int32_t> kernel_class;  ///< for `Device::speeds`
   std::span<const std::int32_t> priority;      ///< of its stream; lower numbers go first
-  RowLists after;                            ///< operations that end before it starts
-  RowLists waits;                            ///< operations that end before its call returns
+  RowLists after;                              ///< operations that end before it starts
+  RowLists waits;                              ///< operations that end before its call returns
   RowLists begins;  ///< calls that return before the host's time before its call begins
 };
 
@@ -86,7 +86,7 @@ using Speeds = std::function<std::vector<double>(std::span<const RunningKernel>)
 struct Device {
   std::uint32_t concurrent_grids = 128;
   bool in_order =
-      false;  ///< one queue: kernels, and copies of an engine, start in the order of calls
+      false;        ///< one queue: kernels, and copies of an engine, start in the order of calls
   Speeds speeds{};  ///< none: each kernel is as fast as alone
 };
 

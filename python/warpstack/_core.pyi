@@ -629,9 +629,19 @@ class CustomerClass:
     def posted(self) -> float: ...
 
 class KernelSpeeds:
-    def __init__(self, classes: Sequence[CustomerClass | None], gpu: Gpu) -> None: ...
+    def __init__(
+        self, classes: Sequence[tuple[CustomerClass, float] | None], gpu: Gpu
+    ) -> None: ...
     def of(self, launches: Sequence[tuple[int, float, float]]) -> list[float]: ...
 
+def network_share(
+    gpu: Gpu,
+    customers: CustomerClass,
+    blocks: float,
+    places: float,
+    instructions: float,
+    cycles: float,
+) -> float: ...
 def customers_of(gpu: Gpu, kernel: KernelTrace, input: ModelInput) -> CustomerClass: ...
 def mixed_network_times(
     classes: Sequence[CustomerClass],
@@ -645,16 +655,20 @@ class ConcurrentGrids:
         gpu: Gpu,
         kernels: Sequence[KernelTrace],
         durations: Sequence[float],
+        instructions: Sequence[float],
         inputs: Sequence[ModelInput | None],
     ) -> None: ...
     @staticmethod
     def of_classes(
-        classes: Sequence[tuple[float, float, Sequence[float], CustomerClass | None]],
+        classes: Sequence[
+            tuple[float, float, float, Sequence[float], CustomerClass | None]
+        ],
         sms: float,
         room: Sequence[float],
         most_grids: float,
         mshrs: float,
     ) -> ConcurrentGrids: ...
+    def pace_of(self, kernel: int) -> tuple[float, float]: ...
     def add(self, kernel: int, priority: int = 0) -> int: ...
     def next(self) -> float: ...
     def advance(self, time: float) -> None: ...

@@ -19,7 +19,7 @@ from warpstack.traces.trace import App, KernelTrace
 if TYPE_CHECKING:
     import distributed
 
-__all__ = ["MODEL", "check_whole", "customers_of", "played", "refuse_concurrent"]
+__all__ = ["MODEL", "check_whole", "customers_of", "instructions_of_warp", "played", "refuse_concurrent"]
 
 #: The model whose networks can have customers of several launches.
 MODEL = "closed_network"
@@ -60,18 +60,34 @@ def check_whole(kernels: Sequence[KernelTrace]) -> None:
 
 
 def customers_of(
-    app: App, gpu: Gpu, options: Options, memo: Memo | None
-) -> list[_core.CustomerClass]:
-    """Return what the warps of each launch ask of the stations of a network that several share.
+    app: App, gpu: Gpu, options: Options, cycles: Sequence[float], memo: Memo | None
+) -> list[tuple[_core.CustomerClass, float]]:
+    """Return what the warps of each launch ask of a network that several share, and its share of the cycles.
 
-    `memo` has what the caches do with the launches.
+    `cycles` are those of each launch alone; `memo` has what the caches do with the launches.
     """
     gpu = profiled(gpu, options.profiler)
     profiles = Pipeline(app, options, memo=memo).profiles(gpu)
-    return [
-        _core.customers_of(gpu._core, kernel._core, profile._core_kernel(gpu, MODEL))
-        for kernel, profile in zip(app, profiles, strict=True)
-    ]
+    found = []
+    for kernel, profile, alone in zip(app, profiles, cycles, strict=True):
+        customers = _core.customers_of(gpu._core, kernel._core, profile._core_kernel(gpu, MODEL))
+        places = gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"]
+        share = _core.network_share(
+            gpu._core,
+            customers,
+            math.prod(kernel.grid),
+            places,
+            instructions_of_warp(kernel),
+            alone,
+        )
+        found.append((customers, share))
+    return found
+
+
+def instructions_of_warp(kernel: KernelTrace) -> float:
+    """Return the instructions of a warp of a launch in the mean, or 1 where there are none."""
+    warps = math.prod(kernel.grid) * kernel.warps_per_block
+    return kernel.num_instructions / warps or 1.0
 
 
 def played(
@@ -96,7 +112,11 @@ def played(
     """
     inputs = [profile._core_kernel(gpu, MODEL) for profile in profiles]
     machine = _core.ConcurrentGrids(
-        gpu._core, [kernel._core for kernel in kernels], list(cycles), inputs
+        gpu._core,
+        [kernel._core for kernel in kernels],
+        list(cycles),
+        [instructions_of_warp(kernel) for kernel in kernels],
+        inputs,
     )
     missing = [len(set(of)) for of in places.after]
     behind: list[list[int]] = [[] for _ in kernels]

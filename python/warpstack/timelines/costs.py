@@ -42,7 +42,7 @@ class Kernels:
     of_class
         Its place in `classes`; -1: it has none.
     classes
-        What launches ask of the stations that they share; empty where no two of them run together, or
+        What launches ask of the stations that they share, and the share of their time that these take; empty where no two of them run together, or
         where the model says nothing of it.
     """
 
@@ -52,7 +52,7 @@ class Kernels:
     blocks: _Numbers
     places: _Numbers
     of_class: npt.NDArray[np.int32]
-    classes: Sequence[_core.CustomerClass] = ()
+    classes: Sequence[tuple[_core.CustomerClass, float]] = ()
 
 
 def kernels_of(
@@ -79,7 +79,9 @@ def kernels_of(
     has_classes = together and model == MODEL and not is_sample
     memo = Recent(1) if has_classes else None
     rows = predicted_rows(one_each, gpu, [model], options, progress=progress, memo=memo)
-    classes = customers_of(one_each, gpu, options, memo) if has_classes else []
+    classes = []
+    if has_classes:
+        classes = customers_of(one_each, gpu, options, [row["cycles"] for row in rows], memo)
     of_class = place_of if has_classes else np.full(len(place_of), -1)
 
     def of_all(values: list[float]) -> _Numbers:

@@ -165,6 +165,7 @@ def random_machine(seed):
         (
             float(rng.uniform(10, 1000)),
             int(rng.integers(1, 17)),
+            float(rng.integers(1, 50)),
             (1.0, float(rng.integers(1, 9)), 32.0, float(rng.integers(0, 500)), 10.0),
             customers(),
         )
@@ -195,7 +196,16 @@ def play(grids, made, num_sms, room, most_grids, mshrs):
 @pytest.mark.parametrize("seed", range(40))
 def test_grids_equal_their_twin(seed):
     case = random_machine(seed)
-    expected = concurrent_grids.play(*case)
+    _, made, *machine = case
+    core = _core.ConcurrentGrids.of_classes(made, *machine)
+    paces = [core.pace_of(c) for c in range(len(made))]
+    for c, (duration, *_) in enumerate(made):
+        ((_, end),) = concurrent_grids.play([(c, 0, ())], made, *machine, paces)
+        assert end == pytest.approx(duration)
+        # Nothing is made shorter that could be longer beside the network.
+        assert paces[c][0] >= 0
+        assert paces[c][0] == 0 or paces[c][1] == pytest.approx(1, rel=1e-3)
+    expected = concurrent_grids.play(*case, paces)
     assert play(*case) == [pytest.approx(times, rel=1e-6, abs=1e-6) for times in expected]
 
 

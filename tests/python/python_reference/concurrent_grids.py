@@ -8,17 +8,14 @@ from warpstack import _core
 NUM_LIMITS = 5
 
 
-def play(grids, classes, num_sms, room, most_grids, mshrs, scale=True):
+def play(grids, classes, num_sms, room, most_grids, mshrs, paces):
     """Return the start and the end of each grid.
 
     grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration,
-    blocks, need, CustomerClass)].
+    blocks, instructions, need, CustomerClass)]; paces: of each class the cycles of an instruction beside the
+    network, and the scale of its times.
     """
-    work = [1.0] * len(classes)
-    if scale:
-        for c, (duration, *_) in enumerate(classes):
-            alone = play([(c, 0, ())], classes, num_sms, room, most_grids, mshrs, scale=False)
-            work[c] = duration / alone[0][1]
+    work = [one[2] for one in classes]
     now, started, ended = 0.0, {}, {}
     unstarted = [classes[c][1] for c, *_ in grids]
     free = [list(room) for _ in range(num_sms)]
@@ -41,7 +38,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, scale=True):
             if g not in came and all(before in ended for before in after):
                 came[g] = len(came)
         while (g := in_line()) is not None:
-            need = classes[grids[g][0]][2]
+            need = classes[grids[g][0]][3]
             fits = [
                 sm
                 for sm in range(num_sms)
@@ -60,9 +57,12 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, scale=True):
         for g, sm, _ in running:
             held[sm][grids[g][0]] += 1
         cycles = _core.mixed_network_times(
-            [one[3] for one in classes], [(1.0, blocks) for blocks in held], mshrs
+            [one[4] for one in classes], [(1.0, blocks) for blocks in held], mshrs
         )
-        rate = [1 / cycles[sm * len(classes) + grids[g][0]] for g, sm, _ in running]
+        rate = []
+        for g, sm, _ in running:
+            beside, scale = paces[grids[g][0]]
+            rate.append(1 / scale / (cycles[sm * len(classes) + grids[g][0]] + beside))
         passed = min(left / speed for (*_, left), speed in zip(running, rate, strict=True))
         now += passed
         number += 1
@@ -73,7 +73,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, scale=True):
             if one[2] > 1e-9 * work[grids[g][0]]:
                 still.append(one)
                 continue
-            need = classes[grids[g][0]][2]
+            need = classes[grids[g][0]][3]
             free[sm] = [has + takes for has, takes in zip(free[sm], need, strict=True)]
             since[sm], numbers[sm] = now, number
         running = still

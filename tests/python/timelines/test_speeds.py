@@ -87,7 +87,9 @@ def plain(kernels, speeds):
 def test_equals_its_plain_form(seed):
     rng = np.random.default_rng([7301, seed])
     classes = [
-        None if rng.random() < 0.2 else customers(rng.uniform(0, 4), rng.uniform(10, 200), shared=s)
+        None
+        if rng.random() < 0.2
+        else (customers(rng.uniform(0, 4), rng.uniform(10, 200), shared=s), rng.uniform(0.2, 1))
         for s in rng.random(3) < 0.5
     ]
     gpu = ws.gpu("pascal-mdm")
@@ -110,7 +112,7 @@ def test_equals_its_plain_form(seed):
 def test_speeds():
     gpu = ws.gpu("pascal-mdm")
     full, light = customers(4.0, 50), customers(0.0, 50)
-    speeds = _core.KernelSpeeds([full, light, None], gpu._core)
+    speeds = _core.KernelSpeeds([(full, 1.0), (light, 1.0), None, (full, 0.25)], gpu._core)
     places = 8.0 * gpu.num_sms
     half = places / 2
     # Two that fill DRAM have half of it each; who visits nothing is not delayed, nor who is not known.
@@ -118,6 +120,8 @@ def test_speeds():
     assert both == pytest.approx([0.5, 0.5], rel=0.05)
     assert speeds.of([(0, half, half), (1, half, half)]) == pytest.approx([1, 1])
     assert speeds.of([(0, half, half), (2, half, half)]) == pytest.approx([1, 1])
+    # A quarter of the time is twice as long.
+    assert speeds.of([(3, half, half), (3, half, half)]) == pytest.approx([1 / 1.25] * 2, rel=0.02)
     # Who has half of its places has its work done as fast: each of its blocks goes twice as fast.
     assert speeds.of([(0, half, places), (1, half, half)])[0] == pytest.approx(2, rel=0.05)
 
