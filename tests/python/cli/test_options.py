@@ -115,7 +115,7 @@ def test_help_shows_what_most_calls_need(commands):
     predict = commands["predict"].format_help()
     assert len(options_of(predict)) == 18  # with --help and --help-all
     assert "--merge-threshold" not in predict
-    assert "22 more options: warpstack predict --help-all" in " ".join(predict.split())
+    assert "23 more options: warpstack predict --help-all" in " ".join(predict.split())
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "100", "140"])

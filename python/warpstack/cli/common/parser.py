@@ -23,7 +23,7 @@ _RARE = frozenset(
         "sample_blocks",
         "initial_l2",
         *("sort", "max_cycles", "sample_cycles", "sample_launches", "option_values"),
-        *("iteration", "between"),
+        *("iteration", "between", "concurrent"),
         *("machine_code", "stop_at_limit", "step_limit", "allow_uninitialized", "on_fault"),
     ]
 )
