@@ -10,16 +10,15 @@ from warpstack import _core
 from warpstack._util.options import Options
 from warpstack.errors import InputError, shown
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.profiler import profiled
 from warpstack.interval.profile import IntervalProfile
-from warpstack.models.pipeline import Memo, Pipeline
+from warpstack.models.pipeline import Found
 from warpstack.timing.concurrent import Places
-from warpstack.traces.trace import App, KernelTrace
+from warpstack.traces.trace import KernelTrace
 
 if TYPE_CHECKING:
     import distributed
 
-__all__ = ["MODEL", "check_whole", "customers_of", "instructions_of_warp", "played", "refuse_concurrent"]
+__all__ = ["MODEL", "check_whole", "customers_of", "instructions_of_warp", "network_share", "played", "refuse_concurrent"]
 
 #: The model whose networks can have customers of several launches.
 MODEL = "closed_network"
@@ -59,29 +58,21 @@ def check_whole(kernels: Sequence[KernelTrace]) -> None:
             )
 
 
-def customers_of(
-    app: App, gpu: Gpu, options: Options, cycles: Sequence[float], memo: Memo | None
-) -> list[tuple[_core.CustomerClass, float]]:
-    """Return what the warps of each launch ask of a network that several share, and its share of the cycles.
+def customers_of(found: Found, gpu: Gpu) -> _core.CustomerClass:
+    """Return what the warps of a launch ask of the stations of a network that several share."""
+    assert found.profile is not None
+    of_model = found.profile._core_kernel(gpu, MODEL)
+    return _core.customers_of(gpu._core, found.kernel._core, of_model)
 
-    `cycles` are those of each launch alone; `memo` has what the caches do with the launches.
-    """
-    gpu = profiled(gpu, options.profiler)
-    profiles = Pipeline(app, options, memo=memo).profiles(gpu)
-    found = []
-    for kernel, profile, alone in zip(app, profiles, cycles, strict=True):
-        customers = _core.customers_of(gpu._core, kernel._core, profile._core_kernel(gpu, MODEL))
-        places = gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"]
-        share = _core.network_share(
-            gpu._core,
-            customers,
-            math.prod(kernel.grid),
-            places,
-            instructions_of_warp(kernel),
-            alone,
-        )
-        found.append((customers, share))
-    return found
+
+def network_share(
+    customers: _core.CustomerClass, kernel: KernelTrace, gpu: Gpu, cycles: float
+) -> float:
+    """Return the share of a launch's `cycles` alone that others can make longer."""
+    blocks = math.prod(kernel.grid)
+    places = gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"]
+    of_warp = instructions_of_warp(kernel)
+    return _core.network_share(gpu._core, customers, blocks, places, of_warp, cycles)
 
 
 def instructions_of_warp(kernel: KernelTrace) -> float:

@@ -656,12 +656,14 @@ def predicted_rows(
     memo: Recent | None = None,
     reasons: bool = False,
     details: list[dict[str, float]] | None = None,
+    seen: Callable[[Found], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of `predict`, for which pandas need not be loaded.
 
     With `reasons` they have ``reason`` and ``gain``, which say nothing for samples of launches and blocks and
     with a `client`.
     `details` takes the `Prediction.cpi_details` of each row; it stays empty for samples and with a `client`.
+    `seen` is given each launch as the stages found it; not of samples, nor with a `client`.
     `memo` keeps the representative warps and what the caches did where all SMs were simulated, for whoever
     asks why.
     """
@@ -718,6 +720,8 @@ def predicted_rows(
         say_which(bar, "predicting", 1, count)
         for number, found in enumerate(pipeline.found(gpu, needs_of(wanted)), 1):
             predictions = _evaluate_each(gpu, tuple(wanted), found)
+            if seen is not None:
+                seen(found)
             for one in predictions:
                 if details is not None:
                     details.append(one.cpi_details)

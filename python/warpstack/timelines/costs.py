@@ -13,9 +13,9 @@ from warpstack import _core
 from warpstack._util.options import Options
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
-from warpstack.hardware.profiler import launch_us
-from warpstack.models.concurrent import MODEL, customers_of
-from warpstack.models.pipeline import Recent
+from warpstack.hardware.profiler import launch_us, profiled
+from warpstack.models.concurrent import MODEL, customers_of, network_share
+from warpstack.models.pipeline import Found
 from warpstack.models.prediction import predicted_rows
 from warpstack.timelines.operations import Columns
 from warpstack.traces.awaited import awaited_us
@@ -77,11 +77,19 @@ def kernels_of(
     is_sample = options.sample_sms != 1 or options.sample_launches is not False
     is_sample |= options.sample_blocks != 1 or any(one.is_sampled for one in one_each)
     has_classes = together and model == MODEL and not is_sample
-    memo = Recent(1) if has_classes else None
-    rows = predicted_rows(one_each, gpu, [model], options, progress=progress, memo=memo)
-    classes = []
-    if has_classes:
-        classes = customers_of(one_each, gpu, options, [row["cycles"] for row in rows], memo)
+    on = profiled(gpu, options.profiler)
+    customers: list[_core.CustomerClass] = []
+
+    def see(found: Found) -> None:
+        customers.append(customers_of(found, on))
+
+    rows = predicted_rows(
+        one_each, gpu, [model], options, progress=progress, seen=see if has_classes else None
+    )
+    classes = [
+        (one, network_share(one, kernel, on, row["cycles"]))
+        for one, kernel, row in zip(customers, one_each, rows, strict=has_classes)
+    ]
     of_class = place_of if has_classes else np.full(len(place_of), -1)
 
     def of_all(values: list[float]) -> _Numbers:
