@@ -629,9 +629,7 @@ class CustomerClass:
     def posted(self) -> float: ...
 
 class KernelSpeeds:
-    def __init__(
-        self, classes: Sequence[tuple[CustomerClass, float] | None], gpu: Gpu
-    ) -> None: ...
+    def __init__(self, classes: Sequence[tuple[CustomerClass, float] | None], gpu: Gpu) -> None: ...
     def of(self, launches: Sequence[tuple[int, float, float]]) -> list[float]: ...
 
 def network_share(
@@ -660,9 +658,7 @@ class ConcurrentGrids:
     ) -> None: ...
     @staticmethod
     def of_classes(
-        classes: Sequence[
-            tuple[float, float, float, Sequence[float], CustomerClass | None]
-        ],
+        classes: Sequence[tuple[float, float, float, Sequence[float], CustomerClass | None]],
         sms: float,
         room: Sequence[float],
         most_grids: float,

@@ -55,6 +55,8 @@ _ANSWERS = (*DEFAULT_MODELS, "mdm")
 _CHEAP_INSTRUCTIONS = 200_000
 #: Warp instructions that it simulates in a second where accesses hit, and where they diverge and miss.
 _SIMULATED_PER_SECOND = (1_000_000, 100_000)
+#: Kernels that are printed unless asked for more.
+_MOST_ROWS = 10
 #: Most sentences that are printed.
 _MAX_REASONS = 8
 #: Columns that are printed of kernels that run at the same time.
@@ -96,7 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sort", choices=list(SORTS), default="time", help="order of the kernels")
     parser.add_argument(
-        "--top", type=int, default=10, metavar="N", help="kernels to print (default: 10)"
+        "--top",
+        type=int,
+        default=_MOST_ROWS,
+        metavar="N",
+        help=f"kernels to print (default: {_MOST_ROWS})",
     )
     parser.add_argument("--stacks", action="store_true", help="print the CPI stacks, too")
     add_access_order(parser)
@@ -173,6 +179,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run_concurrent(arguments: argparse.Namespace) -> None:
     """Print when launches run that run at the same time."""
+    from warpstack.hardware.profiler import profiled, times
     from warpstack.models.prediction import model_list
 
     for option, is_given in {
@@ -181,9 +188,13 @@ def _run_concurrent(arguments: argparse.Namespace) -> None:
         "--plot": arguments.plot is not None,
         "--stacks": arguments.stacks,
         "--per-launch": arguments.per_launch,
+        "--sort": arguments.sort != "time",
+        "--top": arguments.top != _MOST_ROWS,
     }.items():
         if is_given:
-            raise ws.InputError(f"{option}: --concurrent has none of it; leave one of them out")
+            raise ws.InputError(
+                f"{option}: --concurrent lists all launches in their order; leave one of them out"
+            )
     wanted = model_list(split(arguments.models or DEFAULT_MODELS))
     targets = read_gpus(arguments)
     subjects = load_subjects(arguments, targets[0])
@@ -208,10 +219,13 @@ def _run_concurrent(arguments: argparse.Namespace) -> None:
             print_latex(shown)
             return
         print_settings(arguments, options_given(arguments))
+        target = profiled(targets[0], arguments.profiler)
+        cycles = float(table["end"].max())
         say_text(
             arguments,
-            f"{len(app)} kernels at the same time: {table['end'].max():,.0f} cycles; one after the "
-            f"other {table['cycles_alone'].sum():,.0f}",
+            f"{len(app)} kernels at the same time on {target.title}: {cycles:,.0f} cycles, "
+            f"{times(cycles, target, arguments.profiler)['time_us']:,.2f} us; one after the other "
+            f"{table['cycles_alone'].sum():,.0f} cycles",
         )
         print()
         heads = {name: f"{name} (cycles)" for name in ("start", "end")}

@@ -18,7 +18,15 @@ from warpstack.traces.trace import KernelTrace
 if TYPE_CHECKING:
     import distributed
 
-__all__ = ["MODEL", "check_whole", "customers_of", "instructions_of_warp", "network_share", "played", "refuse_concurrent"]
+__all__ = [
+    "MODEL",
+    "check_whole",
+    "customers_of",
+    "instructions_of_warp",
+    "network_share",
+    "played",
+    "refuse_concurrent",
+]
 
 #: The model whose networks can have customers of several launches.
 MODEL = "closed_network"
@@ -123,6 +131,10 @@ def played(
     add([place for place, count in enumerate(missing) if count == 0])
     times = [(0.0, 0.0)] * len(kernels)
     while len(number_of) < len(kernels) or machine.next() != math.inf:
+        if machine.next() == math.inf:
+            raise InputError(
+                "operations: launches wait for one another in a circle; name earlier rows in `after`"
+            )
         machine.advance(machine.next())
         free = []
         for number in machine.take_ended():

@@ -42,8 +42,8 @@ class Kernels:
     of_class
         Its place in `classes`; -1: it has none.
     classes
-        What launches ask of the stations that they share, and the share of their time that these take; empty where no two of them run together, or
-        where the model says nothing of it.
+        What launches ask of the stations that they share, and the share of their time that these take;
+        empty where no two of them run together, or where the model says nothing of it.
     """
 
     time_us: _Numbers
@@ -60,8 +60,9 @@ def kernels_of(
 ) -> Kernels:
     """Predict the launches of an application; those that are alike once.
 
-    Where `together`, they may run at the same time. Launches are alike if they have the same instructions and accesses, on the same grid. Those that are
-    predicted share an L2 in their order. No launch takes less than its warps wait for a clock.
+    Where `together`, they may run at the same time. Launches are alike if they have the same
+    instructions and accesses, on the same grid. Those that are predicted share an L2 in their order. No
+    launch takes less than its warps wait for a clock.
     """
     first: dict[str, int] = {}
     place_of = np.array(

@@ -86,7 +86,12 @@ class Timeline:
         self._kernel_names = [kernel.name for kernel in whole.kernels]
         self._columns: Columns = operations_of(whole, operations)
         self._kernels = kernels_of(
-            whole, self.gpu, self.model, how, together=_may_overlap(self._columns), progress=progress
+            whole,
+            self.gpu,
+            self.model,
+            how,
+            together=_may_overlap(self._columns),
+            progress=progress,
         )
         self._costs = costs_of(self._columns, self._kernels, self.gpu)
         self._order = plan_of(self._columns, self._costs, self.gpu)
@@ -477,7 +482,12 @@ class TimelineComparison:
         """
         line = self.timeline
         about = {"app": line.name, "gpu": line.gpu.title, "model": line.model}
-        write_beside(as_path("path", path), line._events(f"predicted on {line.gpu.title}"), self._drawn, about)
+        write_beside(
+            as_path("path", path),
+            line._events(f"predicted on {line.gpu.title}"),
+            self._drawn,
+            about,
+        )
 
     def _repr_html_(self) -> str:
         return notebook.cell(repr(self), notebook.table(dict(self.by_name.items()), "by_name"))

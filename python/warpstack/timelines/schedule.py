@@ -57,7 +57,9 @@ class Schedule:
         return float(max(self.end.max(initial=0.0), self.host_end.max(initial=0.0)))
 
 
-def play(order: Plan, gpu: Gpu, classes: Sequence[tuple[_core.CustomerClass, float]] = ()) -> Schedule:
+def play(
+    order: Plan, gpu: Gpu, classes: Sequence[tuple[_core.CustomerClass, float]] = ()
+) -> Schedule:
     """Play operations on a GPU.
 
     Kernels that run together delay each other as their `classes` say; without them they do not.

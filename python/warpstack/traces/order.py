@@ -212,9 +212,7 @@ def order_of(columns: Columns) -> Order:
             kinds.extend([_OTHER] * len(before))
         after.add(follows)
         waits.add((row,) if waits_for_itself[row] else ())
-    return Order(
-        after, np.array(kinds, np.uint8), waits, begins, has_device, is_called, nodes
-    )
+    return Order(after, np.array(kinds, np.uint8), waits, begins, has_device, is_called, nodes)
 
 
 def _host_waits(

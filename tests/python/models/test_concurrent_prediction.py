@@ -14,9 +14,13 @@ from effort import rounds
 from python_reference import concurrent_grids, mixed_network, network
 from warpstack import _core
 from warpstack.cli import main
+from warpstack.models.concurrent import played
+from warpstack.models.pipeline import Pipeline
+from warpstack.timing.concurrent import Places
 
 #: More than any kernel holds.
 MANY_MSHRS = 1e9
+
 
 def visits(posted):
     """Draw what an instruction does at a station; some have stores that nobody waits for, too."""
@@ -240,6 +244,23 @@ def computing(blocks, length=200):
     for _ in range(length):
         k.emit("FFMA", dst=1, src=1)
     return k.build()
+
+
+def test_who_does_nothing_takes_no_time():
+    nothing = _core.CustomerClass(1, 0, [], 0, 0, 0, 0)
+    (time,) = _core.mixed_network_times([nothing], [(4.0, [2.0])], 8.0)
+    assert 0 < time < 1e-6
+    assert _core.mixed_network_times([nothing], [(4.0, [0.0])], 8.0) == [math.inf]
+    assert _core.mixed_network_times([], [], 8.0) == []
+
+
+def test_launches_that_wait_for_one_another():
+    kernel = computing(2)
+    places = Places([0, 1], [0, 0], [[1], [0]])
+    gpu = ws.gpu("a100")
+    profiles = list(Pipeline(ws.App([kernel] * 2), ws.Options()).profiles(gpu))
+    with pytest.raises(ws.InputError, match="in a circle"):
+        played([kernel] * 2, profiles, [10.0, 10.0], gpu, places)
 
 
 def test_eight_kernels_of_one_block_take_the_time_of_one():
