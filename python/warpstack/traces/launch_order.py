@@ -48,8 +48,8 @@ def launches_before(columns: Columns) -> dict[int, list[int]]:
     """Return for each row with a launch of the trace the rows of the launches that it waits for.
 
     A row waits for what `order_of` says, through copies, events, nodes of graphs and launches that are
-    not traced, and for what its thread has waited for before it called it, or the thread that made it. All but launches takes no
-    time. Of launches that wait for one another only the last ones are named.
+    not traced, and for what its thread has waited for before it called it, or the thread that made it.
+    All but launches takes no time. Of launches that wait for one another only the last ones are named.
     """
     order = order_of(columns)
     chains = _Chains()
