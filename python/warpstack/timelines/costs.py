@@ -87,20 +87,22 @@ def kernels_of(
     rows = predicted_rows(
         one_each, gpu, [model], options, progress=progress, seen=see if has_classes else None
     )
+    waits = np.array([awaited_us(kernel, gpu) for kernel in one_each])
+    least = np.where(waits > 0, waits + launch_us(gpu, "nsys"), 0.0)
+    # Nobody makes a wait for a clock longer.
     classes = [
-        (one, network_share(one, kernel, on, row["cycles"]))
-        for one, kernel, row in zip(customers, one_each, rows, strict=has_classes)
+        (one, network_share(one, kernel, on, row["cycles"] * max(at_least / row["time_us"], 1.0)))
+        for one, kernel, row, at_least in zip(
+            customers, one_each, rows, least.tolist(), strict=has_classes
+        )
     ]
     of_class = place_of if has_classes else np.full(len(place_of), -1)
 
     def of_all(values: list[float]) -> _Numbers:
         return np.array(values, np.float64)[place_of]
 
-    waits = np.array([awaited_us(kernel, gpu) for kernel in app.kernels])
-    least = np.where(waits > 0, waits + launch_us(gpu, "nsys"), 0.0)
-
     def times(name: str) -> _Numbers:
-        return np.maximum(of_all([row.get(name, row["time_us"]) for row in rows]), least)
+        return np.maximum(of_all([row.get(name, row["time_us"]) for row in rows]), least[place_of])
 
     return Kernels(
         times("time_us"),
