@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from warpstack._util.lazy import pandas as pd
-from warpstack.errors import InputError, shown
-from warpstack.traces.operations import ABSENT, COLUMNS, Columns, begins_of_threads, check
+from warpstack.errors import InputError, shown, unknown
+from warpstack.traces.operations import (
+    ABSENT,
+    COLUMNS,
+    DIRECTIONS,
+    Columns,
+    begins_of_threads,
+    check,
+)
 from warpstack.traces.trace import App
 
 __all__ = ["Columns", "operations_of"]
@@ -24,12 +31,36 @@ def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
     Raises
     ------
     InputError
-        If a row names an operation, a direction, a kernel or a row that there is not.
+        If a column is unknown; if a row names an operation, a direction, a kernel or a row that there is
+        not; or if a copy has no direction, a copy or fill no size, or a launch no kernel.
     """
+    is_given = table is not None
     if table is None:
         table = app.operations
+    for name in table.columns:
+        if name not in COLUMNS:
+            raise unknown("column", name, COLUMNS, where="operations")
     given = {str(name): table[name] for name in table.columns if name in COLUMNS}
-    return _columns(given, len(table), len(app.kernels))
+    columns = _columns(given, len(table), len(app.kernels))
+    if is_given:
+        _check_needed(columns, given)
+    return columns
+
+
+def _check_needed(columns: Columns, given: dict[str, Any]) -> None:
+    """Raise `InputError` where a row lacks what its operation cannot be without."""
+    lacks = {name: pd.isna(given[name]).to_numpy() for name in ("bytes", "kernel") if name in given}
+    for row, operation in enumerate(columns["operation"]):
+        if operation == "copy" and not columns["direction"][row]:
+            raise InputError(
+                f"operations: row {row}: direction = {shown('')}: a copy needs one of "
+                f"{', '.join(filter(None, DIRECTIONS))}"
+            )
+        needed = {"copy": "bytes", "memset": "bytes", "kernel": "kernel"}.get(operation)
+        if needed in lacks and lacks[needed][row]:
+            hint = "a place in the application's kernels, or -1: not traced"
+            expected = hint if needed == "kernel" else "a size"
+            raise InputError(f"operations: row {row}: {needed} = nan: expected {expected}")
 
 
 def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:

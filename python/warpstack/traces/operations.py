@@ -252,7 +252,7 @@ def summary(columns: Columns) -> str:
     parts = [
         _counted(kinds.get("kernel", 0), "launch", "launches"),
         _counted(kinds.get("copy", 0), "copy", "copies")
-        + (f" ({copied / 2**20:,.1f} MiB)" if copied else ""),
+        + (f" ({_size(copied)})" if copied else ""),
         _counted(kinds.get("memset", 0), "memset", "memsets"),
         _counted(kinds.get("graph_launch", 0), "launch of a graph", "launches of graphs"),
         _counted(kinds.get("event_record", 0), "event recorded", "events recorded"),
@@ -276,6 +276,14 @@ def summary(columns: Columns) -> str:
 _MANAGED = frozenset(("cudaMallocManaged", "cuMemAllocManaged"))
 _WORK = frozenset(("kernel", "copy", "memset", "library", "nccl"))
 _WAITS = ("event_synchronize", "stream_synchronize", "device_synchronize")
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes in the largest unit of which there is one at least."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 2**power:
+            return f"{count / 2**power:,.1f} {unit}"
+    return "1 byte" if count == 1 else f"{count} bytes"
 
 
 def _counted(number: int, one: str, many: str) -> str:
