@@ -498,7 +498,9 @@ def _warn_of_the_unmatched(
 ) -> None:
     """Warn where an iteration lacks half of the program, or more than half of either side has no partner."""
     paired = pair_of >= 0
-    remedy = "give the profile of this program, or between_us for the part of it that is the program"
+    remedy = (
+        "give the profile of this program, or between_us for the part of it that is the program"
+    )
     if iterations > 1 and iteration is None:
         counts = np.bincount(run_of[paired], minlength=iterations)
         whole = int((2 * counts > operations).sum())

@@ -86,7 +86,12 @@ class Timeline:
         self._kernel_names = [kernel.name for kernel in whole.kernels]
         self._columns: Columns = operations_of(whole, operations)
         self._kernels = kernels_of(
-            whole, self.gpu, self.model, how, together=_may_overlap(self._columns), progress=progress
+            whole,
+            self.gpu,
+            self.model,
+            how,
+            together=_may_overlap(self._columns),
+            progress=progress,
         )
         self._costs = costs_of(self._columns, self._kernels, self.gpu)
         self._order = plan_of(self._columns, self._costs, self.gpu)
@@ -169,7 +174,9 @@ class Timeline:
         called = order["thread"] >= 0
         critical = np.zeros(len(self), bool)
         # The call of a kernel can decide when its work does not.
-        decides = [step.row for step in self._critical if step.part == "device" or not on_device[step.row]]
+        decides = [
+            step.row for step in self._critical if step.part == "device" or not on_device[step.row]
+        ]
         critical[decides] = True
         return pd.DataFrame(
             {
@@ -470,8 +477,8 @@ class TimelineComparison:
         ----------
         path
             The file; one that is there is replaced. A name that ends in ``.gz`` packs it. It has two
-            processes, ``predicted on`` the GPU and ``measured``, whose tracks are named as threads. Of several iterations it has the
-            first one, or the one that is compared.
+            processes, ``predicted on`` the GPU and ``measured``, whose tracks are named as threads. Of
+            several iterations it has the first one, or the one that is compared.
 
         Raises
         ------
@@ -480,7 +487,12 @@ class TimelineComparison:
         """
         line = self.timeline
         about = {"app": line.name, "gpu": line.gpu.title, "model": line.model}
-        write_beside(as_path("path", path), line._events(f"predicted on {line.gpu.title}"), self._drawn, about)
+        write_beside(
+            as_path("path", path),
+            line._events(f"predicted on {line.gpu.title}"),
+            self._drawn,
+            about,
+        )
 
     def _repr_html_(self) -> str:
         return notebook.cell(repr(self), notebook.table(dict(self.by_name.items()), "by_name"))

@@ -433,9 +433,7 @@ class TestFilesAndPictures:
         assert sum(event["dur"] for event in streams) == pytest.approx(0.9 + 400 + 7 + 9 + 2 + 160)
         copies = [
             next(
-                event["ts"]
-                for event in by_process[side, "stream"]
-                if event["name"] == "HtoD copy"
+                event["ts"] for event in by_process[side, "stream"] if event["name"] == "HtoD copy"
             )
             for side in (predicted, theirs)
         ]

@@ -201,7 +201,10 @@ class TestErrors:
         [
             (rows({**kernel(), "strem": 1}), "there is no column 'strem'; did you mean stream"),
             (rows(kernel()).rename(columns={"stream": 5}), "there is no column 5"),
-            (rows({**copy("HtoD"), "direction": ""}), "row 0: direction = '': a copy needs one of HtoD"),
+            (
+                rows({**copy("HtoD"), "direction": ""}),
+                "row 0: direction = '': a copy needs one of HtoD",
+            ),
             (rows(kernel(), copy(None)), "row 1: direction = '': a copy needs"),
             (rows(copy("HtoD"), copy("HtoD", bytes=np.nan)), "row 1: bytes = nan: expected a size"),
             (rows(kernel(), kernel(np.nan)), "row 1: kernel = nan: expected a place"),

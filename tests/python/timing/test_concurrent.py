@@ -466,7 +466,11 @@ def test_streams_are_those_of_the_program():
     both = columns_of([{**row, "process": n // 2} for n, row in enumerate(rows)])
     app = App._recorded([computing(1)] * 3, "two", both)
     assert places_of(app).streams == ["0:7", "0:3", "1:7"]
-    assert ws.simulate(app, gpu, concurrent=True).to_frame()["stream"].tolist() == ["0:7", "0:3", "1:7"]
+    assert ws.simulate(app, gpu, concurrent=True).to_frame()["stream"].tolist() == [
+        "0:7",
+        "0:3",
+        "1:7",
+    ]
 
 
 @pytest.mark.parametrize("call", [ws.simulate, ws.predict])

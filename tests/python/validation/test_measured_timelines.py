@@ -143,8 +143,10 @@ def database(path, *statements):
 def nulled(table, column, value):
     """Return statements after which a column, which other versions may leave open, has a value."""
     name = f"CUPTI_ACTIVITY_KIND_{table}"
-    return [f"ALTER TABLE {name} DROP COLUMN {column}", f"ALTER TABLE {name} ADD COLUMN {column}"] + [
-        f"UPDATE {name} SET {column} = {value}"
+    return [
+        f"ALTER TABLE {name} DROP COLUMN {column}",
+        f"ALTER TABLE {name} ADD COLUMN {column}",
+        f"UPDATE {name} SET {column} = {value}",
     ]
 
 
@@ -178,7 +180,10 @@ def test_a_database_can_lack_tables_and_columns(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("(1, 2)", r"1 launch of a graph is in it as a whole: its kernels .*--cuda-graph-trace=node"),
+        (
+            "(1, 2)",
+            r"1 launch of a graph is in it as a whole: its kernels .*--cuda-graph-trace=node",
+        ),
         ("(1, 2), (3, 4)", r"2 launches of graphs are in it as wholes: their kernels .*=node"),
     ],
 )
@@ -211,7 +216,10 @@ def test_graphs_that_are_wholes_are_warned_of(tmp_path, rows, said):
         (nulled("MEMCPY", "bytes", "-1"), r"MEMCPY: row 1: bytes = -1: expected 0 or more; export"),
         (nulled("MEMCPY", "copyKind", "NULL"), r"MEMCPY: row 1: copyKind is NULL; export it again"),
         (nulled("MEMCPY", "start", "-1"), r"MEMCPY: row 1: start = -1: expected 0 or more; export"),
-        (["UPDATE StringIds SET value = ' '"], r"KERNEL: row 1: demangledName = 1: its text .*empty"),
+        (
+            ["UPDATE StringIds SET value = ' '"],
+            r"KERNEL: row 1: demangledName = 1: its text .*empty",
+        ),
         (
             [f"DELETE FROM CUPTI_ACTIVITY_KIND_{name}" for name in ("KERNEL", "MEMCPY", "MEMSET")],
             "no kernel, copy or fill of a GPU .*--trace=cuda",
@@ -244,8 +252,14 @@ def of_event(place, **changes):
         (of_event(2, name=None), r"traceEvents\[2\]: name = None: expected a name"),
         (of_event(2, name=" "), r"traceEvents\[2\]: name = ' ': expected a name"),
         (of_event(2, args=[1]), r"traceEvents\[2\]: args = \[1\]: expected an object"),
-        (of_event(2, args={"correlation": "q"}), r"\[2\]: args: correlation = 'q': expected a whole"),
-        (of_event(2, args={"correlation": 1.5}), r"\[2\]: args: correlation = 1\.5: expected a whole"),
+        (
+            of_event(2, args={"correlation": "q"}),
+            r"\[2\]: args: correlation = 'q': expected a whole",
+        ),
+        (
+            of_event(2, args={"correlation": 1.5}),
+            r"\[2\]: args: correlation = 1\.5: expected a whole",
+        ),
         (of_event(2, args={"stream": "a"}), r"\[2\]: args: stream = 'a': expected a whole"),
         (of_event(2, args={"device": [0]}), r"\[2\]: args: device = \[0\]: expected a number"),
         (of_event(3, args={"bytes": "many"}), r"\[3\]: args: bytes = 'many': expected a whole"),
@@ -268,7 +282,9 @@ def test_wrong_events_name_place_and_value(tmp_path, trace, said):
 def test_copies_and_fills_need_a_size(tmp_path, value, line):
     path = tmp_path / "file.csv"
     path.write_text(NSYS.replace(",16.000," if line == 3 else ",0.001,", f",{value},"))
-    with pytest.raises(ws.InputError, match=rf"file\.csv:{line}: Bytes \(MB\) = '{value}'.*export it"):
+    with pytest.raises(
+        ws.InputError, match=rf"file\.csv:{line}: Bytes \(MB\) = '{value}'.*export it"
+    ):
         ws.validation.reference.read_timeline(path)
 
 
@@ -288,10 +304,16 @@ QUOTED = '"void add<float>(float *, int)"'
         # Rows after it would be part of the name, or of one that ends at the next quote.
         (NSYS.replace(",[CUDA memset]", ',"[CUDA memset]'), r"file\.csv:4: a quote is open"),
         (NSYS.replace(QUOTED, QUOTED[:-1]), r"file\.csv:5: a quote is open"),
-        (NSYS.replace(",[CUDA memcpy DtoH]", ',"[CUDA memcpy DtoH]'), r"file\.csv:6: a quote is open"),
+        (
+            NSYS.replace(",[CUDA memcpy DtoH]", ',"[CUDA memcpy DtoH]'),
+            r"file\.csv:6: a quote is open",
+        ),
         (NSYS.replace(QUOTED, ""), r"file\.csv:5: Name = ''"),
         (NSYS.replace(QUOTED, '" "'), r"file\.csv:5: Name = ''"),
-        (NSYS.replace(HEADER, f"{HEADER}\n{HEADER}"), r"file\.csv:3: the header of line 2 is here again"),
+        (
+            NSYS.replace(HEADER, f"{HEADER}\n{HEADER}"),
+            r"file\.csv:3: the header of line 2 is here again",
+        ),
         (NSYS + NSYS[NSYS.index("\n") + 1 :], r"file\.csv:7: the header of line 2 is here again"),
     ],
 )
@@ -317,7 +339,9 @@ def test_directions_that_are_not_known_are_warned_of(tmp_path):
     of_csv.write_text(NSYS.replace("memcpy Host-to-Device", "memcpy XtoY"))
     of_torch.write_text(json.dumps(of_event(3, name="Memcpy XtoY")))
     for path in (of_database, of_csv, of_torch):
-        with pytest.warns(UserWarning, match=rf"{path.name}: 1 copy has no direction that is known"):
+        with pytest.warns(
+            UserWarning, match=rf"{path.name}: 1 copy has no direction that is known"
+        ):
             found = ws.validation.reference.read_timeline(path)
         assert found["direction"].tolist().count("HtoD") == 0
         assert found["operation"].tolist().count("copy") == (1 if path == of_torch else 2)

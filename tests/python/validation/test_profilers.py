@@ -171,7 +171,10 @@ class TestTorch:
                 r"json: \[0\]: dur = 'x': expected a number",
             ),
             ('[{"cat": "kernel", "ts": 1, "dur": -1}]', r"\[0\]: dur = -1: expected a time"),
-            (f'[{{"cat": "kernel", "ts": {"9" * 400}, "dur": 1}}]', r"\[0\]: ts = 99.*: expected a time"),
+            (
+                f'[{{"cat": "kernel", "ts": {"9" * 400}, "dur": 1}}]',
+                r"\[0\]: ts = 99.*: expected a time",
+            ),
             ('[{"cat": "kernel", "ts": NaN, "dur": 1}]', r"\[0\]: ts = nan: expected a time"),
             ("[" * 100_000, "damaged JSON"),
         ],

@@ -176,10 +176,11 @@ def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
     DataFrame
         A row per kernel, copy and fill: ``operation`` (``kernel``, ``copy``, ``memset``), ``name`` (a
         function's own name), ``stream`` (as the profiler numbers them, -1 unknown), ``start_us`` and
-        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``, ``HtoH``; empty for
-        kernels and fills, and for copies whose direction the profiler does not tell), ``bytes``, ``device``, ``full_name`` (as the profiler writes it), ``correlation`` (numbers
-        the calls in their order; -1 unknown) and ``bytes_step`` (what ``bytes`` are rounded to: ``nsys
-        stats`` prints MB to three decimals, 1000).
+        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``,
+        ``HtoH``; empty for kernels and fills, and for copies whose direction the profiler does not tell),
+        ``bytes``, ``device``, ``full_name`` (as the profiler writes it), ``correlation`` (numbers the calls
+        in their order; -1 unknown) and ``bytes_step`` (what ``bytes`` are rounded to: ``nsys stats`` prints
+        MB to three decimals, 1000).
 
     Raises
     ------
@@ -237,7 +238,9 @@ def _unzipped(data: bytes, where: str) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             content = file.read(MAX_TABLE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{where}: damaged gzip: {error}; copy the file again, or profile again") from None
+        raise InputError(
+            f"{where}: damaged gzip: {error}; copy the file again, or profile again"
+        ) from None
     if len(content) > MAX_TABLE_BYTES:
         raise InputError(
             f"{where}: holds more than {MAX_TABLE_BYTES >> 20} MiB; profile fewer steps"
@@ -302,7 +305,10 @@ def _text(where: str, data: bytes) -> str:
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not text in UTF-8: {error.reason} at byte {error.start}; export it again, or save it as UTF-8") from None
+        raise InputError(
+            f"{where}: not text in UTF-8: {error.reason} at byte {error.start}; export it again, or save "
+            "it as UTF-8"
+        ) from None
 
 
 def _table(lines: list[Line], dialects: Sequence[Dialect]) -> tuple[Dialect, list[Line]] | None:

@@ -75,11 +75,13 @@ def read_timeline(path: Path) -> pd.DataFrame:
         raise InputError(
             f"{where}: damaged database: a name is not UTF-8: {error.reason}; {_AGAIN}"
         ) from None
-    are = "launch of a graph is in it as a whole" if graphs == 1 else "launches of graphs are in it as wholes"
-    whose = "its" if graphs == 1 else "their"
-    whole = (
-        f"{graphs} {are}: {whose} kernels are missing; profile with nsys profile --cuda-graph-trace=node"
+    are = (
+        "launch of a graph is in it as a whole"
+        if graphs == 1
+        else "launches of graphs are in it as wholes"
     )
+    whose = "its" if graphs == 1 else "their"
+    whole = f"{graphs} {are}: {whose} kernels are missing; profile with nsys profile --cuda-graph-trace=node"
     if not rows:
         why = whole if graphs else ""
         raise InputError(

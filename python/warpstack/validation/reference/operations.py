@@ -53,7 +53,9 @@ def of_nsys(sections: Iterable[Section]) -> pd.DataFrame:
         for line, row in section.rows():
             where, name = line.where, row["Name"]
             if not name.strip():
-                raise line.error(f"Name = {shown(name)}: expected the name of an operation; {_AGAIN}")
+                raise line.error(
+                    f"Name = {shown(name)}: expected the name of an operation; {_AGAIN}"
+                )
             began = _time(line, start, row)
             one: dict[str, Any] = {
                 **_kind_of(name, is_kernel=bool(row.get("GrdX"))),

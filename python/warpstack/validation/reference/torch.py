@@ -68,7 +68,9 @@ def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: damaged JSON: {error}; export it again (export_chrome_trace)") from None
+        raise InputError(
+            f"{where}: damaged JSON: {error}; export it again (export_chrome_trace)"
+        ) from None
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
         raise InputError(
