@@ -13,6 +13,7 @@ from warpstack.traces.operations import (
     ABSENT,
     COLUMNS,
     DIRECTIONS,
+    IN_STREAM,
     Columns,
     begins_of_threads,
     check,
@@ -24,6 +25,13 @@ __all__ = ["Columns", "operations_of"]
 #: What rows have where a table leaves a column out; it cannot leave out the operation.
 _USUAL = {**ABSENT, "operation": None, "stream": 0, "blocking": True, "asynchronous": True}
 
+#: Columns that rows of some operations need a value in, and what that is.
+_NEEDED = (
+    ("bytes", ("copy", "memset"), "a size"),
+    ("kernel", ("kernel",), "a place among the application's kernels, or -1: not traced"),
+    ("stream", IN_STREAM, "the number of its stream; 0 is the default stream"),
+)
+
 
 def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
     """Return the operations of an application: those given, its own, or its kernels in one stream.
@@ -32,7 +40,7 @@ def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
     ------
     InputError
         If a column is unknown; if a row names an operation, a direction, a kernel or a row that there is
-        not; or if a copy has no direction, a copy or fill no size, or a launch no kernel.
+        not; or if a copy has no direction, a copy or fill no size, or a row a gap where it needs a value.
     """
     is_given = table is not None
     if table is None:
@@ -48,19 +56,29 @@ def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
 
 
 def _check_needed(columns: Columns, given: dict[str, Any]) -> None:
-    """Raise `InputError` where a row lacks what its operation cannot be without."""
-    lacks = {name: pd.isna(given[name]).to_numpy() for name in ("bytes", "kernel") if name in given}
-    for row, operation in enumerate(columns["operation"]):
-        if operation == "copy" and not columns["direction"][row]:
+    """Raise `InputError` where a row lacks what its operation cannot be without.
+
+    A column that is left out has one value for all rows; a gap in a column is what a row has forgotten.
+    """
+    gaps = {
+        name: pd.isna(given[name]).to_numpy()
+        for name in ("bytes", "kernel", "stream")
+        if name in given
+    }
+    if "bytes" not in given:
+        gaps["bytes"] = np.ones(len(columns["operation"]), bool)
+    operations = np.array(columns["operation"], object)
+    lost = np.flatnonzero((operations == "copy") & (np.array(columns["direction"], object) == ""))
+    if len(lost):
+        ways = ", ".join(filter(None, DIRECTIONS))
+        raise InputError(f"operations: row {lost[0]}: direction = '': a copy needs one of {ways}")
+    for name, concerned, expected in _NEEDED:
+        lost = np.flatnonzero(np.isin(operations, concerned) & gaps.get(name, False))
+        if len(lost):
             raise InputError(
-                f"operations: row {row}: direction = {shown('')}: a copy needs one of "
-                f"{', '.join(filter(None, DIRECTIONS))}"
+                f"operations: row {lost[0]}: {name} is missing: a row of {operations[lost[0]]} needs "
+                f"{expected}"
             )
-        needed = {"copy": "bytes", "memset": "bytes", "kernel": "kernel"}.get(operation)
-        if needed in lacks and lacks[needed][row]:
-            hint = "a place in the application's kernels, or -1: not traced"
-            expected = hint if needed == "kernel" else "a size"
-            raise InputError(f"operations: row {row}: {needed} = nan: expected {expected}")
 
 
 def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:

@@ -102,7 +102,7 @@ _LEAST = {
 }
 #: Operations that need an event, and those that are in a stream.
 _WITH_EVENT = ("event_record", "event_wait", "event_synchronize")
-_IN_STREAM = ("kernel", "copy", "memset", "event_record", "event_wait", "graph_launch")
+IN_STREAM = ("kernel", "copy", "memset", "event_record", "event_wait", "graph_launch")
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> Columns:
@@ -187,7 +187,7 @@ def check(
         raise refuse(
             row, "kernel", int(columns["kernel"][row]), f"-1 in a row of {operations[row]}"
         )
-    for column, names in (("event", _WITH_EVENT), ("stream", _IN_STREAM)):
+    for column, names in (("event", _WITH_EVENT), ("stream", IN_STREAM)):
         lacking = np.flatnonzero(np.isin(operations, names) & (columns[column] < 0))
         if len(lacking):
             row = int(lacking[0])

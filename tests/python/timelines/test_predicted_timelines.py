@@ -206,8 +206,13 @@ class TestErrors:
                 "row 0: direction = '': a copy needs one of HtoD",
             ),
             (rows(kernel(), copy(None)), "row 1: direction = '': a copy needs"),
-            (rows(copy("HtoD"), copy("HtoD", bytes=np.nan)), "row 1: bytes = nan: expected a size"),
-            (rows(kernel(), kernel(np.nan)), "row 1: kernel = nan: expected a place"),
+            (
+                rows(copy("HtoD"), copy("HtoD", bytes=np.nan)),
+                "row 1: bytes is missing: a row of copy",
+            ),
+            (rows(kernel(), kernel(np.nan)), "row 1: kernel is missing: a row of kernel"),
+            (rows(kernel(), kernel(1, np.nan)), "row 1: stream is missing: a row of kernel needs"),
+            (rows(copy("HtoD")).drop(columns="bytes"), "row 0: bytes is missing: a row of copy"),
         ],
     )
     def test_what_a_row_cannot_be_without(self, app, table, message):

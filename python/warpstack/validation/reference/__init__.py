@@ -268,6 +268,8 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
         dialect, lines = found
         if dialect.name.startswith("Nsight Systems"):
             lines = _report_of(lines)
+            if not nsys.is_text(text):
+                _check_quotes(text, lines)
         sections = _sections(lines, dialect, where, _said(text))
         return _finished(dialect.read(sections), place)
     if said := _said(text):
