@@ -60,7 +60,7 @@ def _check_needed(columns: Columns, given: dict[str, Any]) -> None:
 
     A column that is left out has one value for all rows; a gap in a column is what a row has forgotten.
     """
-    gaps = {
+    gaps: dict[str, Any] = {
         name: pd.isna(given[name]).to_numpy()
         for name in ("bytes", "kernel", "stream")
         if name in given

@@ -218,7 +218,7 @@ def test_check_refuses_what_an_obvious_check_refuses(data):
     )
 
     def is_possible(place, row):
-        in_stream = row["operation"] in operations._IN_STREAM
+        in_stream = row["operation"] in operations.IN_STREAM
         with_event = row["operation"] in operations._WITH_EVENT
         return (
             row["operation"] in operations.OPERATIONS
