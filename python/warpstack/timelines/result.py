@@ -524,8 +524,8 @@ def timeline(
         The model that predicts the kernels.
     operations
         What the host does, with the columns of ``App.operations``, of which all but ``operation`` can be
-        left out, unless there are copies or fills (``docs/how-to/host-operations.md``). By default that of the application; without one its kernels follow one another in the
-        default stream.
+        left out, unless there are copies or fills (``docs/how-to/host-operations.md``). By default that of
+        the application; without one its kernels follow one another in the default stream.
     options, **changes
         How the stages work; see `warpstack.Options`. The time of kernels is that of the profiler ``nsys``.
     progress
