@@ -132,7 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KERNEL=WHAT",
         help="with --by pairs: what a kernel computes, such as naive=transpose; may be repeated",
     )
-    add_plot(parser, "draw errors and values of the first metric (.png, .pdf)")
+    add_plot(parser, "draw errors and values of the first metric (.png, .pdf, .svg)")
     add_output(parser)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpstack import _core
 from warpstack._util.lazy import pandas as pd
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_a
 
 if TYPE_CHECKING:
     from warpstack.models.prediction import Prediction
@@ -176,7 +177,9 @@ def stack_details(result: Prediction | SimulationResult) -> pd.DataFrame:
     InputError
         If the model has no details.
     """
-    details = result.cpi_details
+    details = getattr(result, "cpi_details", None)
+    if not isinstance(details, Mapping):
+        raise not_a("result", "a Prediction or a SimulationResult", result)
     if not details:
         raise InputError(
             f"stack_details: {_who(result)} tells only the components of its CPI stack apart; the "

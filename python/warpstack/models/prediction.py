@@ -22,7 +22,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import OptionChanges, Options, changed_options, options_of
 from warpstack._util.progress import progress_bar, say_which
-from warpstack.errors import InputError, UnusedOptionWarning, shown, unknown, warn
+from warpstack.errors import InputError, UnusedOptionWarning, not_a, shown, unknown, warn
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu, check_value_fields
 from warpstack.hardware.doubt import (
     RANGE,
@@ -597,6 +597,8 @@ def predict(
         `warpstack.timeline` does.
     """
     how = options_of("predict", options, changes, OptionChanges)
+    if not isinstance(concurrent, bool):
+        raise not_a("concurrent", "True or False", concurrent)
     if concurrent:
         refuse_concurrent(how, model_list(models), client)
         warn_of_waits([app] if isinstance(app, KernelTrace) else app.kernels, as_gpu(gpu))

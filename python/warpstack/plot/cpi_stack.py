@@ -256,6 +256,10 @@ def checked_rows(
     """Return the rows, numbered from 0, of a frame that has what is to be drawn."""
     if predictions.empty:
         raise InputError("there are no predictions to draw")
+    if {"stream", "start", "end"} <= set(predictions) and not set(STACK) & set(predictions):
+        raise InputError(
+            "predictions of concurrent=True have no CPI stacks; draw those of warpstack.predict without it"
+        )
     numeric = [*numbers, *STACK]
     require(predictions, [*needed, *numeric], "the DataFrame of warpstack.predict")
     texts = ("gpu", "gpu_changes", "gpu_digest", "model", "name", "trace_digest")

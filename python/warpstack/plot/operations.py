@@ -91,9 +91,9 @@ def operations(
     Returns
     -------
     matplotlib.axes.Axes
-        What is on the critical path has a line below it. Of many streams the busiest have rows, and the
-        label below counts the others. Operations
-        that are closer to each other than can be seen are drawn as one.
+        What is on the critical path by its work on the device has a line below it. Of many streams the
+        busiest have rows, and the label below counts the others. Operations that are closer to each other
+        than can be seen are drawn as one.
 
     Raises
     ------

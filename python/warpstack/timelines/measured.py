@@ -81,8 +81,7 @@ class Pairs:
                 "often the profile holds the program"
             )
         places = _places(ours, theirs)
-        if iterations == 1:
-            _warn_of_repeats(places)
+        is_repeated = _warn_of_repeats(places, iterations)
         pair_of, run_of = _runs(theirs, places, iterations)
         if iteration is not None:
             kept = run_of == iteration - 1
@@ -93,6 +92,8 @@ class Pairs:
                 )
             outside += int((~kept).sum())
             theirs, pair_of, run_of = _part(theirs, kept), pair_of[kept], run_of[kept]
+        if not is_repeated:
+            _warn_of_the_unmatched(len(ours.name), pair_of, run_of, iterations, iteration)
         self.ours, self.theirs = ours, theirs
         self.pair_of, self.run_of = pair_of, run_of
         #: How often the program is in the measured operations.
@@ -475,15 +476,48 @@ def _sizes(ours: Side, theirs: Side) -> list[tuple[int, Hashable]]:
     return found
 
 
-def _warn_of_repeats(places: Mapping[Hashable, tuple[list[int], list[int]]]) -> None:
-    """Warn where a profile holds most of the program, and all of that several times."""
+def _warn_of_repeats(
+    places: Mapping[Hashable, tuple[list[int], list[int]]], iterations: int
+) -> bool:
+    """Warn where a profile holds most of the program, and all of that more often than is said."""
     both = [(len(mine), len(seen)) for mine, seen in places.values() if mine and seen]
     repeats = min((seen // mine for mine, seen in both), default=1)
     is_most = 2 * sum(mine for mine, _ in both) > sum(len(mine) for mine, _ in places.values())
-    if repeats > 1 and is_most:
+    is_repeated = repeats > iterations and is_most
+    if is_repeated:
         warn(
             f"measured: each operation is in it {repeats} times as often as in the program, or more; the "
             f"first ones are compared. Give iterations={repeats} if it holds the program so often",
+            UserWarning,
+        )
+    return is_repeated
+
+
+def _warn_of_the_unmatched(
+    operations: int, pair_of: _I64, run_of: _I64, iterations: int, iteration: int | None
+) -> None:
+    """Warn where an iteration lacks half of the program, or more than half of either side has no partner."""
+    paired = pair_of >= 0
+    remedy = (
+        "give the profile of this program, or between_us for the part of it that is the program"
+    )
+    if iterations > 1 and iteration is None:
+        counts = np.bincount(run_of[paired], minlength=iterations)
+        whole = int((2 * counts > operations).sum())
+        if 0 < whole < iterations:
+            warn(
+                f"measured: iterations = {iterations}, but of these only {whole} have more than half of the "
+                f"program's {operations} operations: {int(paired.sum())} of {iterations * operations} have a "
+                f"measured one. Give iterations={whole} if the profile holds the program so often",
+                UserWarning,
+            )
+            return
+    expected = operations * (1 if iteration is not None else iterations)
+    alone, lacking = int((~paired).sum()), expected - int(paired.sum())
+    if 2 * alone > len(paired) or 2 * lacking > expected:
+        warn(
+            f"measured: {lacking} of {expected} predicted operations have no measured one, and {alone} of "
+            f"{len(paired)} measured ones no predicted one; {remedy}",
             UserWarning,
         )
 

@@ -8,14 +8,29 @@ from typing import Any
 import numpy as np
 
 from warpstack._util.lazy import pandas as pd
-from warpstack.errors import InputError, shown
-from warpstack.traces.operations import ABSENT, COLUMNS, Columns, begins_of_threads, check
+from warpstack.errors import InputError, shown, unknown
+from warpstack.traces.operations import (
+    ABSENT,
+    COLUMNS,
+    DIRECTIONS,
+    IN_STREAM,
+    Columns,
+    begins_of_threads,
+    check,
+)
 from warpstack.traces.trace import App
 
 __all__ = ["Columns", "operations_of"]
 
 #: What rows have where a table leaves a column out; it cannot leave out the operation.
 _USUAL = {**ABSENT, "operation": None, "stream": 0, "blocking": True, "asynchronous": True}
+
+#: Columns that rows of some operations need a value in, and what that is.
+_NEEDED = (
+    ("bytes", ("copy", "memset"), "a size"),
+    ("kernel", ("kernel",), "a place among the application's kernels, or -1: not traced"),
+    ("stream", IN_STREAM, "the number of its stream; 0 is the default stream"),
+)
 
 
 def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
@@ -24,12 +39,46 @@ def operations_of(app: App, table: pd.DataFrame | None) -> Columns:
     Raises
     ------
     InputError
-        If a row names an operation, a direction, a kernel or a row that there is not.
+        If a column is unknown; if a row names an operation, a direction, a kernel or a row that there is
+        not; or if a copy has no direction, a copy or fill no size, or a row a gap where it needs a value.
     """
+    is_given = table is not None
     if table is None:
         table = app.operations
+    for name in table.columns:
+        if name not in COLUMNS:
+            raise unknown("column", name, COLUMNS, where="operations")
     given = {str(name): table[name] for name in table.columns if name in COLUMNS}
-    return _columns(given, len(table), len(app.kernels))
+    columns = _columns(given, len(table), len(app.kernels))
+    if is_given:
+        _check_needed(columns, given)
+    return columns
+
+
+def _check_needed(columns: Columns, given: dict[str, Any]) -> None:
+    """Raise `InputError` where a row lacks what its operation cannot be without.
+
+    A column that is left out has one value for all rows; a gap in a column is what a row has forgotten.
+    """
+    gaps: dict[str, Any] = {
+        name: pd.isna(given[name]).to_numpy()
+        for name in ("bytes", "kernel", "stream")
+        if name in given
+    }
+    if "bytes" not in given:
+        gaps["bytes"] = np.ones(len(columns["operation"]), bool)
+    operations = np.array(columns["operation"], object)
+    lost = np.flatnonzero((operations == "copy") & (np.array(columns["direction"], object) == ""))
+    if len(lost):
+        ways = ", ".join(filter(None, DIRECTIONS))
+        raise InputError(f"operations: row {lost[0]}: direction = '': a copy needs one of {ways}")
+    for name, concerned, expected in _NEEDED:
+        lost = np.flatnonzero(np.isin(operations, concerned) & gaps.get(name, False))
+        if len(lost):
+            raise InputError(
+                f"operations: row {lost[0]}: {name} is missing: a row of {operations[lost[0]]} needs "
+                f"{expected}"
+            )
 
 
 def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:

@@ -165,14 +165,19 @@ class Timeline:
         the device; of the call where it has no work there), ``returned_us`` (when the call returned),
         ``waited_for`` (the row that let it start last; -1: its call did), ``why`` (``stream order``,
         ``event``, ``default stream``, ``graph``, ``dependence``, ``engine``, ``places``, ``host``),
-        ``critical`` (whether it is on the critical path), ``estimated`` (whether its time is no prediction:
+        ``critical`` (whether its work on the device is a part of the critical path; of
+        what has none there: whether its call is), ``estimated`` (whether its time is no prediction:
         of kernels that were not traced, and of libraries).
         """
         made, order = self._schedule, self._order.columns
         on_device = self._is_on_device
         called = order["thread"] >= 0
         critical = np.zeros(len(self), bool)
-        critical[[step.row for step in self._critical]] = True
+        # The call of a kernel can decide when its work does not.
+        decides = [
+            step.row for step in self._critical if step.part == "device" or not on_device[step.row]
+        ]
+        critical[decides] = True
         return pd.DataFrame(
             {
                 "operation": self._columns["operation"],
@@ -335,8 +340,8 @@ class Timeline:
         Warns
         -----
         UserWarning
-            If the profile seems to hold the program several times and `iterations` does not say so, or
-            has operations of several devices.
+            If the profile seems to hold the program more or less often than `iterations` says, more than
+            half of the operations of one side have no partner, or it has operations of several devices.
         """
         return TimelineComparison(
             self, measured, iterations=iterations, iteration=iteration, between_us=between_us
@@ -471,9 +476,9 @@ class TimelineComparison:
         Parameters
         ----------
         path
-            The file; one that is there is replaced. A name that ends in ``.gz`` packs it. The names of
-            its processes begin with ``predicted`` and ``measured``. Of several iterations it has the
-            first one, or the one that is compared.
+            The file; one that is there is replaced. A name that ends in ``.gz`` packs it. It has two
+            processes, ``predicted on`` the GPU and ``measured``, whose tracks are named as threads. Of
+            several iterations it has the first one, or the one that is compared.
 
         Raises
         ------
@@ -519,8 +524,8 @@ def timeline(
         The model that predicts the kernels.
     operations
         What the host does, with the columns of ``App.operations``, of which all but ``operation`` can be
-        left out. By default that of the application; without one its kernels follow one another in the
-        default stream.
+        left out, unless there are copies or fills (``docs/how-to/host-operations.md``). By default that of
+        the application; without one its kernels follow one another in the default stream.
     options, **changes
         How the stages work; see `warpstack.Options`. The time of kernels is that of the profiler ``nsys``.
     progress

@@ -39,7 +39,7 @@ class ConcurrentResult(Statistics):
         core: _core.SimulationResult | ResultValues,
         grids: dict[str, Any],
         kernels: Sequence[KernelTrace],
-        streams: Sequence[int],
+        streams: Sequence[int | str],
         gpu: Gpu,
         profiler: Profiler,
     ) -> None:
@@ -53,7 +53,8 @@ class ConcurrentResult(Statistics):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per launch, in the order of the application.
 
-        Columns ``kernel`` (its number in the program), ``name``, ``gpu``, ``stream``, ``start`` and
+        Columns ``kernel`` (its number in the program), ``name``, ``gpu``, ``stream`` (as in
+        `App.operations`; texts ``process:stream`` where there are several processes), ``start`` and
         ``end`` (SM cycles since the first launch: its first block starts, its last warp is done),
         ``cycles`` between these, the number of ``sms`` that had blocks of it, its own
         ``instructions``, and ``ipc`` in these cycles.
@@ -113,14 +114,14 @@ class Places:
     Attributes
     ----------
     streams
-        Its stream.
+        Its stream, as the program numbers them; ``process:stream`` where there are several processes.
     priorities
         That of its stream: the larger is served first.
     after
         The launches that end before it begins.
     """
 
-    streams: list[int]
+    streams: list[int | str]
     priorities: list[int]
     after: list[list[int]]
 
@@ -143,12 +144,13 @@ def places_of(app: App | KernelTrace) -> Places:
     rows = rows[np.argsort(columns["kernel"][rows])]
     if columns["kernel"][rows].tolist() != list(range(number)):
         return own
+    of_program, processes = columns["stream"][rows].tolist(), columns["process"][rows].tolist()
     # Each process counts its streams from 0.
-    numbers: dict[tuple[int, int], int] = {}
-    streams = []
-    for row in rows:
-        name = (int(columns["process"][row]), int(columns["stream"][row]))
-        streams.append(numbers.setdefault(name, len(numbers)))
+    streams: list[int | str] = (
+        [f"{process}:{stream}" for process, stream in zip(processes, of_program, strict=True)]
+        if len(set(processes)) > 1
+        else of_program
+    )
     before = launches_before(columns)
     places = {row: place for place, row in enumerate(rows.tolist())}
     after = [[places[other] for other in before[row]] for row in rows.tolist()]
@@ -172,32 +174,32 @@ def checked_places(
     """
     if number == 0:
         raise InputError("kernels: there are no launches to simulate; give one at least")
-    streams = list(range(number)) if streams is None else [int(one) for one in streams]
+    numbers = list(range(number)) if streams is None else [int(one) for one in streams]
     priorities = [0] * number if priorities is None else [int(one) for one in priorities]
     lists = None if after is None else [[int(one) for one in before] for before in after]
     given: tuple[tuple[str, Sequence[object]], ...] = (
-        ("streams", streams),
+        ("streams", numbers),
         ("priorities", priorities),
-        ("after", streams if lists is None else lists),
+        ("after", numbers if lists is None else lists),
     )
     for name, values in given:
         if len(values) != number:
             raise InputError(
                 f"{name}: there are {len(values)} for {number} launches; give one for each"
             )
-    for name, whole in (("streams", streams), ("priorities", priorities)):
+    for name, whole in (("streams", numbers), ("priorities", priorities)):
         for value in whole:
             if abs(value) >= 2**31:
                 raise InputError(f"{name}: {value} is too large; give numbers below {2**31}")
     if lists is None:
-        return Places(streams, priorities, _chains_of(streams))
+        return Places([*numbers], priorities, _chains_of(numbers))
     for place, before in enumerate(lists):
         for other in before:
             if not 0 <= other < place:
                 raise InputError(
                     f"after: launch {place} waits for {other}; give places of launches before it"
                 )
-    return Places(streams, priorities, [sorted(set(before)) for before in lists])
+    return Places([*numbers], priorities, [sorted(set(before)) for before in lists])
 
 
 def _chains_of(streams: Sequence[int]) -> list[list[int]]:

@@ -19,7 +19,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, SimulationChanges, options_of, written_share
 from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.same import same
-from warpstack.errors import InputError
+from warpstack.errors import InputError, not_a
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.doubt import card_doubt, time_doubt, widened_by_sample, with_range
 from warpstack.hardware.profiler import checked_profiler, profiled, times
@@ -659,6 +659,8 @@ def simulate(
     True
     """
     settings = options_of("simulate", options, changes, SimulationChanges)
+    if not isinstance(concurrent, bool):
+        raise not_a("concurrent", "True or False", concurrent)
     flush_l2, profiler = settings.flush_l2, settings.profiler
     simulator = Simulator(gpu, profiler=profiler, initial_l2=settings.written_share)
     how: dict[str, Any] = {

@@ -102,7 +102,7 @@ _LEAST = {
 }
 #: Operations that need an event, and those that are in a stream.
 _WITH_EVENT = ("event_record", "event_wait", "event_synchronize")
-_IN_STREAM = ("kernel", "copy", "memset", "event_record", "event_wait", "graph_launch")
+IN_STREAM = ("kernel", "copy", "memset", "event_record", "event_wait", "graph_launch")
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> Columns:
@@ -187,7 +187,7 @@ def check(
         raise refuse(
             row, "kernel", int(columns["kernel"][row]), f"-1 in a row of {operations[row]}"
         )
-    for column, names in (("event", _WITH_EVENT), ("stream", _IN_STREAM)):
+    for column, names in (("event", _WITH_EVENT), ("stream", IN_STREAM)):
         lacking = np.flatnonzero(np.isin(operations, names) & (columns[column] < 0))
         if len(lacking):
             row = int(lacking[0])
@@ -252,7 +252,7 @@ def summary(columns: Columns) -> str:
     parts = [
         _counted(kinds.get("kernel", 0), "launch", "launches"),
         _counted(kinds.get("copy", 0), "copy", "copies")
-        + (f" ({copied / 2**20:,.1f} MiB)" if copied else ""),
+        + (f" ({_size(copied)})" if copied else ""),
         _counted(kinds.get("memset", 0), "memset", "memsets"),
         _counted(kinds.get("graph_launch", 0), "launch of a graph", "launches of graphs"),
         _counted(kinds.get("event_record", 0), "event recorded", "events recorded"),
@@ -276,6 +276,14 @@ def summary(columns: Columns) -> str:
 _MANAGED = frozenset(("cudaMallocManaged", "cuMemAllocManaged"))
 _WORK = frozenset(("kernel", "copy", "memset", "library", "nccl"))
 _WAITS = ("event_synchronize", "stream_synchronize", "device_synchronize")
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes in the largest unit of which there is one at least."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 2**power:
+            return f"{count / 2**power:,.1f} {unit}"
+    return "1 byte" if count == 1 else f"{count} bytes"
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -321,7 +321,10 @@ def test_bad_trace_is_one_line(run, tmp_path):
         (["predict", "{small}", "--set", "num_sms=1e6"], "too large; the most is 65536"),
         (["predict", "{small}", "--set", "l1_size_kib=48e6"], "at most 67108864 can be simulated"),
         (["predict", "{small}", "--set", "l1_size_kib=50"], "is not a multiple of"),
-        (["predict", "{small}", "--plot", "x.doc"], "the file name must end in one of"),
+        (
+            ["predict", "{small}", "--plot", "x.doc"],
+            "the file name must end in one of .png, .pdf, .svg",
+        ),
         (["predict", "{small}", "--plot", "/nowhere/x.png"], "there is no folder /nowhere"),
         (["predict", "{small}", "--kernels", "a"], "no kernel is called 'a'; there are strided_"),
         (

@@ -157,3 +157,11 @@ def test_a_warp_alone_by_hand():
     assert found["issue"] == 3
     assert found["shared_memory"] + found["bank_conflicts"] == pytest.approx(20 + 31 + 1, abs=2)
     assert found["bank_conflicts"] == pytest.approx(31, abs=2)
+
+
+@pytest.mark.parametrize("value", ["a" * 500, None, 5, ["closed_network"]])
+def test_other_values_have_no_details(value):
+    with pytest.raises(
+        ws.InputError, match="result: expected a Prediction or a SimulationResult, got"
+    ):
+        ws.models.stack_details(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -153,9 +154,8 @@ class Given:
         self.ncu_csv = folder / "ncu.csv"
         self.ncu_csv.write_text("ID,Kernel Name,sm__cycles_elapsed.max\n,,cycle\n0,k,5\n")
         self.timeline_json = folder / "timeline.json"
-        self.timeline_json.write_text(
-            '{"traceEvents": [{"cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}'
-        )
+        event = {"cat": "kernel", "name": self.kernel.name, "ts": 1, "dur": 2}
+        self.timeline_json.write_text(json.dumps({"traceEvents": [event]}))
         self.seen = ws.validation.reference.read_timeline(self.timeline_json)
         self.yaml = folder / "g.yaml"
         self.yaml.write_text("based_on: pascal-mdm\nnum_sms: 4\n")

@@ -24,7 +24,9 @@ from warpstack.timing import simulation
 
 GPU = "pascal-mdm"
 KERNEL = ws.patterns.strided(4, iterations=2)
-PROFILE = pd.DataFrame({"operation": "kernel", "name": "k", "start_us": [1.0], "end_us": [3.0]})
+PROFILE = pd.DataFrame(
+    {"operation": "kernel", "name": KERNEL.name, "start_us": [1.0], "end_us": [3.0]}
+)
 
 Values = Callable[[Any], Any]
 

@@ -203,7 +203,8 @@ class TestByHand:
 class TestNoPartner:
     def test_both_kinds_have_rows(self):
         line = ws.timeline(program("_Z1av", "_Z1bv"), GPU)
-        found = line.compare(measured(("b", 5, 2), ("c", 8, 1), ("b", 10, 2)))
+        with pytest.warns(UserWarning, match="1 of 2 predicted .* and 2 of 3 measured"):
+            found = line.compare(measured(("b", 5, 2), ("c", 8, 1), ("b", 10, 2)))
         assert found.counts == {"pairs": 1, "only_predicted": 1, "only_measured": 2, "outside": 0}
         table = found.table
         assert len(table) == 4
@@ -222,7 +223,9 @@ class TestNoPartner:
                 ("DtoD", 8 * MIB, 1),
             ]
         ]
-        found = line.compare(pd.DataFrame(rows).assign(start_us=[0, 1, 2], end_us=[1, 2, 3]))
+        seen = pd.DataFrame(rows).assign(start_us=[0, 1, 2], end_us=[1, 2, 3])
+        with pytest.warns(UserWarning, match="2 of 3 predicted .* and 2 of 3 measured"):
+            found = line.compare(seen)
         assert found.counts["pairs"] == 1
         assert found.table.set_index("row")["measured_us"].notna().to_dict()[2]
 
@@ -238,7 +241,8 @@ class TestNoPartner:
         assert found.table.set_index("row").loc[0, "measured_us"] == 1
 
     def test_no_pair_at_all(self):
-        found = ws.timeline(program("_Z1av"), GPU).compare(measured(("z", 7, 2)))
+        with pytest.warns(UserWarning, match="1 of 1 predicted .* and 1 of 1 measured"):
+            found = ws.timeline(program("_Z1av"), GPU).compare(measured(("z", 7, 2)))
         assert found.counts["pairs"] == 0
         assert found.table["measured_start_us"].max() == 0
         assert found.by_name["ratio"].isna().all()
@@ -287,6 +291,27 @@ class TestIterations:
         with pytest.warns(UserWarning, match="Give iterations=3"):
             found = line.compare(self.PROFILE)
         assert found.counts == {"pairs": 3, "only_predicted": 0, "only_measured": 8, "outside": 0}
+
+    @pytest.mark.parametrize(
+        ("iterations", "said"),
+        [
+            (2, "Give iterations=3"),
+            (4, r"only 3 have .*: 9 of 12 have a measured one\. Give iterations=3 "),
+            (6, r"only 3 have .*: 9 of 18 have a measured one\. Give iterations=3 "),
+        ],
+    )
+    def test_the_number_is_wrong(self, line, iterations, said):
+        with pytest.warns(UserWarning, match=said):
+            line.compare(self.PROFILE, iterations=iterations)
+
+    def test_half_without_a_partner_is_no_news(self, line):
+        """Warnings are errors here: only more than half of a side is warned of."""
+        rows = [("a", 0, 1), ("b", 2, 10), ("a", 13, 2), ("x", 20, 1), ("y", 30, 1), ("z", 40, 1)]
+        line.compare(measured(*rows))
+        with pytest.warns(UserWarning, match="0 of 3 predicted .* and 4 of 7 measured"):
+            line.compare(measured(*rows, ("u", 50, 1)))
+        with pytest.warns(UserWarning, match="2 of 3 predicted .* and 0 of 1 measured"):
+            line.compare(measured(*rows[:1]))
 
     def test_more_than_there_are(self, line):
         """What an iteration lacks is no part of its means."""
@@ -389,22 +414,28 @@ class TestFilesAndPictures:
             for event in events
             if event["name"] == "process_name"
         }
-        assert sum(name.startswith("predicted: ") for name in processes.values()) == 3
-        assert sum(name.startswith("measured: ") for name in processes.values()) == 2
+        assert len(processes) == 2
+        predicted, theirs = sorted(processes.values(), reverse=True)
+        assert (predicted, theirs) == (f"predicted on {GPU.title}", "measured")
+        tracks = {
+            (processes[event["pid"]], event["tid"]): event["args"]["name"]
+            for event in events
+            if event["name"] == "thread_name"
+        }
         assert min(event["ts"] for event in events if "ts" in event) >= 0
         by_process = {}
         for event in events:
             if event["ph"] == "X":
-                by_process.setdefault(processes[event["pid"]], []).append(event)
-        streams = by_process["measured: GPU: streams"]
+                side = processes[event["pid"]]
+                kind = "stream" if "stream" in tracks[side, event["tid"]] else "other"
+                by_process.setdefault((side, kind), []).append(event)
+        streams = by_process[theirs, "stream"]
         assert sum(event["dur"] for event in streams) == pytest.approx(0.9 + 400 + 7 + 9 + 2 + 160)
         copies = [
             next(
-                event["ts"]
-                for event in by_process[f"{side}: GPU: streams"]
-                if event["name"] == "HtoD copy"
+                event["ts"] for event in by_process[side, "stream"] if event["name"] == "HtoD copy"
             )
-            for side in ("predicted", "measured")
+            for side in (predicted, theirs)
         ]
         assert copies[0] == pytest.approx(copies[1])
 
@@ -440,7 +471,9 @@ class TestCommand:
         assert "2 pairs, 1 only measured" in out
         assert "gpu idle" in out
         assert "8.991" in out
-        assert "measured: GPU" in (here / "both.json").read_text()
+        events = json.loads((here / "both.json").read_text())["traceEvents"]
+        names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+        assert names == {f"predicted on {GPU.title}", "measured"}
         assert (here / "both.png").stat().st_size > 1000
 
     def test_operations_as_json(self, here, capsys):

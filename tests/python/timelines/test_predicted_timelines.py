@@ -124,6 +124,17 @@ class TestByHand:
         line = ws.timeline(Recorded(app.kernels), GPU)
         assert line.table["operation"].tolist() == ["kernel", "device_synchronize"]
 
+    def test_critical_is_work_that_decides(self, app):
+        """The last of equal kernels side by side decides; the calls of the others do, their work not."""
+        table = rows(*(kernel(0, 1 + n) for n in range(8)), WAIT)
+        line = ws.timeline(app, GPU.replace(launch_delay_us=3), operations=table)
+        assert {step.row for step in line._critical} == set(range(9))
+        on_device = {step.row for step in line._critical if step.part == "device"}
+        assert len(on_device) < 8
+        kernels = line.table["critical"][:8]
+        assert set(kernels[kernels].index) == on_device
+        assert line.table["critical"][8]  # of the host alone: its call
+
     def test_what_ifs(self, app, kernel_us):
         table = rows(copy("HtoD", 1), kernel(0, 1), copy("HtoD", 2), kernel(1, 2), WAIT)
         line = ws.timeline(app, GPU, operations=table)
@@ -184,6 +195,29 @@ class TestErrors:
     def test_rows_that_cannot_be(self, app, change, message):
         with pytest.raises(ws.InputError, match=f"operations: .*{message}"):
             ws.timeline(app, GPU, operations=rows(kernel(), {**kernel(), "bytes": 0, **change}))
+
+    @pytest.mark.parametrize(
+        ("table", "message"),
+        [
+            (rows({**kernel(), "strem": 1}), "there is no column 'strem'; did you mean stream"),
+            (rows(kernel()).rename(columns={"stream": 5}), "there is no column 5"),
+            (
+                rows({**copy("HtoD"), "direction": ""}),
+                "row 0: direction = '': a copy needs one of HtoD",
+            ),
+            (rows(kernel(), copy(None)), "row 1: direction = '': a copy needs"),
+            (
+                rows(copy("HtoD"), copy("HtoD", bytes=np.nan)),
+                "row 1: bytes is missing: a row of copy",
+            ),
+            (rows(kernel(), kernel(np.nan)), "row 1: kernel is missing: a row of kernel"),
+            (rows(kernel(), kernel(1, np.nan)), "row 1: stream is missing: a row of kernel needs"),
+            (rows(copy("HtoD")).drop(columns="bytes"), "row 0: bytes is missing: a row of copy"),
+        ],
+    )
+    def test_what_a_row_cannot_be_without(self, app, table, message):
+        with pytest.raises(ws.InputError, match=f"operations: {message}"):
+            ws.timeline(app, GPU, operations=table)
 
     def test_tables_without_operations(self, app):
         with pytest.raises(ws.InputError, match="there is no column operation"):

@@ -453,7 +453,38 @@ def test_high_priorities_are_the_least_numbers():
     rows = [launch(n, 1 + n, priority=-3 * n) for n in range(2)]
     app = App._recorded([computing(1), computing(1)], "both", columns_of(rows))
     found = places_of(app)
-    assert (found.streams, found.priorities, found.after) == ([0, 1], [0, 3], [[], []])
+    assert (found.streams, found.priorities, found.after) == ([1, 2], [0, 3], [[], []])
+
+
+def test_streams_are_those_of_the_program():
+    """Numbers of `App.operations`; with the process where several have a stream of one number."""
+    gpu = plain_pascal()
+    rows = [launch(0, 7), launch(1, 3), launch(2, 7)]
+    app = App._recorded([computing(1)] * 3, "one", columns_of(rows))
+    assert ws.simulate(app, gpu, concurrent=True).to_frame()["stream"].tolist() == [7, 3, 7]
+    assert ws.predict(app, gpu, concurrent=True)["stream"].tolist() == [7, 3, 7]
+    both = columns_of([{**row, "process": n // 2} for n, row in enumerate(rows)])
+    app = App._recorded([computing(1)] * 3, "two", both)
+    assert places_of(app).streams == ["0:7", "0:3", "1:7"]
+    assert ws.simulate(app, gpu, concurrent=True).to_frame()["stream"].tolist() == [
+        "0:7",
+        "0:3",
+        "1:7",
+    ]
+
+
+@pytest.mark.parametrize("call", [ws.simulate, ws.predict])
+@pytest.mark.parametrize("value", ["yes", None, 2, 0.5])
+def test_concurrent_is_true_or_false(call, value):
+    with pytest.raises(ws.InputError, match="concurrent: expected True or False, got"):
+        call(computing(1), "pascal-mdm", concurrent=value)
+
+
+def test_concurrent_results_have_no_stack_to_draw():
+    found = ws.predict(ws.App([computing(1)] * 2, "two"), "pascal-mdm", concurrent=True)
+    for draw in (ws.plot.cpi_stack, ws.plot.cpi_stacks):
+        with pytest.raises(ws.InputError, match="concurrent=True have no CPI stacks"):
+            draw(found)
 
 
 @pytest.mark.slow

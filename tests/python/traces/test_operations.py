@@ -218,7 +218,7 @@ def test_check_refuses_what_an_obvious_check_refuses(data):
     )
 
     def is_possible(place, row):
-        in_stream = row["operation"] in operations._IN_STREAM
+        in_stream = row["operation"] in operations.IN_STREAM
         with_event = row["operation"] in operations._WITH_EVENT
         return (
             row["operation"] in operations.OPERATIONS
@@ -387,3 +387,18 @@ def test_columns_are_numbers_where_they_should_be():
         assert table[name].dtype == kinds.get(kind, table[name].dtype)
         if kind in ("text", "rows"):
             assert all(isinstance(one, str if kind == "text" else tuple) for one in table[name])
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (1, "(1 byte)"),
+        (1023, "(1023 bytes)"),
+        (24 << 10, "(24.0 KiB)"),
+        (1 << 20, "(1.0 MiB)"),
+        (3 << 30, "(3.0 GiB)"),
+    ],
+)
+def test_summaries_have_sizes_in_their_unit(size, said):
+    rows = [{"operation": "copy", "stream": 0, "direction": "HtoD", "bytes": size}]
+    assert f"1 copy {said}, " in operations.summary(operations.columns_of(rows))

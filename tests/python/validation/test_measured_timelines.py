@@ -88,14 +88,14 @@ def damaged():
     """Yield a damage of each kind, and what its message has to say."""
     yield NSYS.replace("1007500,2500", "1007500,soon").encode(), r"\.x:5: Duration \(ns\) = 'soon'"
     yield NSYS.replace(",14,", ",a,").encode(), r"\.x:5: Strm = 'a'"
-    yield NSYS.split("\n")[1].encode(), "the table has no rows"
+    yield NSYS.split("\n")[1].encode(), "the table has no rows; measure"
     yield b"kernel,time_us\n1,2\n", "no timeline of a profiler"
-    yield gzip.compress(b"{}", mtime=0)[:-5], "damaged gzip"
-    yield b'{"traceEvents": [', "damaged JSON"
+    yield gzip.compress(b"{}", mtime=0)[:-5], "damaged gzip: .*; copy the file again"
+    yield b'{"traceEvents": [', "damaged JSON: .*; export it again"
     yield b'{"traceEvents": []}', "without a kernel of a GPU"
     yield (
         json.dumps({"traceEvents": [{"cat": "kernel", "ts": "now"}]}).encode(),
-        "ts is not a number",
+        r"file\.x: traceEvents\[0\]: ts = 'now': expected a number.*; export it again",
     )
 
 
@@ -140,6 +140,16 @@ def database(path, *statements):
     return path
 
 
+def nulled(table, column, value):
+    """Return statements after which a column, which other versions may leave open, has a value."""
+    name = f"CUPTI_ACTIVITY_KIND_{table}"
+    return [
+        f"ALTER TABLE {name} DROP COLUMN {column}",
+        f"ALTER TABLE {name} ADD COLUMN {column}",
+        f"UPDATE {name} SET {column} = {value}",
+    ]
+
+
 def test_a_database_of_nsys_says_what_its_csv_does(tmp_path):
     text = tmp_path / "trace.csv"
     text.write_text(NSYS)
@@ -167,11 +177,21 @@ def test_a_database_can_lack_tables_and_columns(tmp_path):
     assert set(found["device"]) == {"0"}
 
 
-def test_graphs_that_are_wholes_are_warned_of(tmp_path):
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            "(1, 2)",
+            r"1 launch of a graph is in it as a whole: its kernels .*--cuda-graph-trace=node",
+        ),
+        ("(1, 2), (3, 4)", r"2 launches of graphs are in it as wholes: their kernels .*=node"),
+    ],
+)
+def test_graphs_that_are_wholes_are_warned_of(tmp_path, rows, said):
     graphs = "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER)"
-    rows = "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1, 2), (3, 4)"
-    path = database(tmp_path / "x", graphs, rows)
-    with pytest.warns(UserWarning, match=r"2 launches of graphs .*--cuda-graph-trace=node"):
+    values = f"INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES {rows}"
+    path = database(tmp_path / "x", graphs, values)
+    with pytest.warns(UserWarning, match=said):
         assert len(ws.validation.reference.read_timeline(path)) == 4
 
 
@@ -191,6 +211,15 @@ def test_graphs_that_are_wholes_are_warned_of(tmp_path):
             r"MEMCPY: row 1: bytes = 'x' is not",
         ),
         (["ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN bytes"], "has no column bytes"),
+        (nulled("KERNEL", "start", "NULL"), r"KERNEL: row 1: start is NULL; export it again"),
+        (nulled("MEMSET", "bytes", "NULL"), r"MEMSET: row 1: bytes is NULL; export it again"),
+        (nulled("MEMCPY", "bytes", "-1"), r"MEMCPY: row 1: bytes = -1: expected 0 or more; export"),
+        (nulled("MEMCPY", "copyKind", "NULL"), r"MEMCPY: row 1: copyKind is NULL; export it again"),
+        (nulled("MEMCPY", "start", "-1"), r"MEMCPY: row 1: start = -1: expected 0 or more; export"),
+        (
+            ["UPDATE StringIds SET value = ' '"],
+            r"KERNEL: row 1: demangledName = 1: its text .*empty",
+        ),
         (
             [f"DELETE FROM CUPTI_ACTIVITY_KIND_{name}" for name in ("KERNEL", "MEMCPY", "MEMSET")],
             "no kernel, copy or fill of a GPU .*--trace=cuda",
@@ -201,6 +230,124 @@ def test_damaged_databases_name_the_place(tmp_path, statements, said):
     path = database(tmp_path / "run.sqlite", *statements)
     with pytest.raises(ws.InputError, match=rf"run\.sqlite: .*{said}"):
         ws.validation.reference.read_timeline(path)
+
+
+def of_event(place, **changes):
+    """Return a trace of PyTorch with another event; what is None is left out."""
+    trace = torch_trace()
+    event = trace["traceEvents"][place]
+    event.update(changes)
+    for name in [name for name, value in event.items() if value is None]:
+        del event[name]
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        (of_event(2, dur=None), r"traceEvents\[2\]: dur = None: expected a number"),
+        (of_event(2, dur=-1), r"traceEvents\[2\]: dur = -1: expected a time"),
+        (of_event(2, ts=True), r"traceEvents\[2\]: ts = True: expected a number"),
+        (of_event(2, name=5), r"traceEvents\[2\]: name = 5: expected a name"),
+        (of_event(2, name=None), r"traceEvents\[2\]: name = None: expected a name"),
+        (of_event(2, name=" "), r"traceEvents\[2\]: name = ' ': expected a name"),
+        (of_event(2, args=[1]), r"traceEvents\[2\]: args = \[1\]: expected an object"),
+        (
+            of_event(2, args={"correlation": "q"}),
+            r"\[2\]: args: correlation = 'q': expected a whole",
+        ),
+        (
+            of_event(2, args={"correlation": 1.5}),
+            r"\[2\]: args: correlation = 1\.5: expected a whole",
+        ),
+        (of_event(2, args={"stream": "a"}), r"\[2\]: args: stream = 'a': expected a whole"),
+        (of_event(2, args={"device": [0]}), r"\[2\]: args: device = \[0\]: expected a number"),
+        (of_event(3, args={"bytes": "many"}), r"\[3\]: args: bytes = 'many': expected a whole"),
+        (of_event(3, args={"bytes": -4}), r"\[3\]: args: bytes = -4: expected a whole"),
+        (of_event(3, args={}), r"\[3\]: args = {}: expected bytes in it"),
+        (of_event(4, args=None), r"\[4\]: args = {}: expected bytes in it"),
+        ({"traceEvents": [5]}, r"traceEvents\[0\] = 5: expected an object"),
+        (of_event(2, dur="x")["traceEvents"], r"file\.json: \[2\]: dur = 'x'"),
+    ],
+)
+def test_wrong_events_name_place_and_value(tmp_path, trace, said):
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(trace))
+    with pytest.raises(ws.InputError, match=rf"{said}.*; export it again"):
+        ws.validation.reference.read_timeline(path)
+
+
+@pytest.mark.parametrize("value", ["-1", "", "-", "many"])
+@pytest.mark.parametrize("line", [3, 4])
+def test_copies_and_fills_need_a_size(tmp_path, value, line):
+    path = tmp_path / "file.csv"
+    path.write_text(NSYS.replace(",16.000," if line == 3 else ",0.001,", f",{value},"))
+    with pytest.raises(
+        ws.InputError, match=rf"file\.csv:{line}: Bytes \(MB\) = '{value}'.*export it"
+    ):
+        ws.validation.reference.read_timeline(path)
+
+
+def test_copies_need_a_column_of_sizes(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text(NSYS.replace("Bytes (MB)", "Other"))
+    with pytest.raises(ws.InputError, match=r"file\.csv:3: .*no column Bytes \(MB\)"):
+        ws.validation.reference.read_timeline(path)
+
+
+QUOTED = '"void add<float>(float *, int)"'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # Rows after it would be part of the name, or of one that ends at the next quote.
+        (NSYS.replace(",[CUDA memset]", ',"[CUDA memset]'), r"file\.csv:4: a quote is open"),
+        (NSYS.replace(QUOTED, QUOTED[:-1]), r"file\.csv:5: a quote is open"),
+        (
+            NSYS.replace(",[CUDA memcpy DtoH]", ',"[CUDA memcpy DtoH]'),
+            r"file\.csv:6: a quote is open",
+        ),
+        (NSYS.replace(QUOTED, ""), r"file\.csv:5: Name = ''"),
+        (NSYS.replace(QUOTED, '" "'), r"file\.csv:5: Name = ''"),
+        (
+            NSYS.replace(HEADER, f"{HEADER}\n{HEADER}"),
+            r"file\.csv:3: the header of line 2 is here again",
+        ),
+        (NSYS + NSYS[NSYS.index("\n") + 1 :], r"file\.csv:7: the header of line 2 is here again"),
+    ],
+)
+def test_tables_that_would_lose_rows_are_refused(tmp_path, text, said):
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+    with pytest.raises(ws.InputError, match=said):
+        ws.validation.reference.read_timeline(path)
+    if "Name" not in said:  # kernels alone have the same lines
+        with pytest.raises(ws.InputError, match=said):
+            ws.validation.reference.read(path)
+
+
+def test_quotes_within_names_are_no_damage(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text(NSYS.replace(QUOTED, '"add(""a"", b)"'))
+    found = ws.validation.reference.read_timeline(path)
+    assert found["full_name"].tolist()[2] == 'add("a", b)'
+    assert len(found) == 4
+
+
+def test_directions_that_are_not_known_are_warned_of(tmp_path):
+    other = "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyKind = 99 WHERE copyKind = 1"
+    of_database = database(tmp_path / "run.sqlite", other)
+    of_csv, of_torch = tmp_path / "run.csv", tmp_path / "run.json"
+    of_csv.write_text(NSYS.replace("memcpy Host-to-Device", "memcpy XtoY"))
+    of_torch.write_text(json.dumps(of_event(3, name="Memcpy XtoY")))
+    for path in (of_database, of_csv, of_torch):
+        with pytest.warns(
+            UserWarning, match=rf"{path.name}: 1 copy has no direction that is known"
+        ):
+            found = ws.validation.reference.read_timeline(path)
+        assert found["direction"].tolist().count("HtoD") == 0
+        assert found["operation"].tolist().count("copy") == (1 if path == of_torch else 2)
 
 
 @pytest.mark.parametrize("cut", [60, 2000, 9000])

@@ -69,8 +69,7 @@ def check_picture(arguments: argparse.Namespace) -> OutputFile | None:
     supported = FigureCanvasBase.get_supported_filetypes()
     if target.path.suffix.lstrip(".").lower() not in supported:
         raise ws.InputError(
-            f"--plot {printable(arguments.plot)}: the file name must end in one of "
-            + ", ".join(f".{ending}" for ending in sorted(supported))
+            f"--plot {printable(arguments.plot)}: the file name must end in one of .png, .pdf, .svg"
         )
     try:
         check_kind(target.path)

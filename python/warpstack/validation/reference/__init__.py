@@ -176,16 +176,22 @@ def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
     DataFrame
         A row per kernel, copy and fill: ``operation`` (``kernel``, ``copy``, ``memset``), ``name`` (a
         function's own name), ``stream`` (as the profiler numbers them, -1 unknown), ``start_us`` and
-        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``, ``HtoH``, or
-        empty), ``bytes``, ``device``, ``full_name`` (as the profiler writes it), ``correlation`` (numbers
-        the calls in their order; -1 unknown) and ``bytes_step`` (what ``bytes`` are rounded to: ``nsys
-        stats`` prints MB to three decimals, 1000).
+        ``end_us`` since the first start, ``direction`` (``HtoD``, ``DtoH``, ``DtoD``, ``PtoP``,
+        ``HtoH``; empty for kernels and fills, and for copies whose direction the profiler does not tell),
+        ``bytes``, ``device``, ``full_name`` (as the profiler writes it), ``correlation`` (numbers the calls
+        in their order; -1 unknown) and ``bytes_step`` (what ``bytes`` are rounded to: ``nsys stats`` prints
+        MB to three decimals, 1000).
 
     Raises
     ------
     InputError
         If the file does not exist, is not of these kinds, or has a value that cannot be read; the
         message names file and line.
+
+    Warns
+    -----
+    UserWarning
+        If the direction of a copy is not known, or a graph is in a database as a whole.
     """
     place = as_path("reference", path)
     where = printable(place)
@@ -207,6 +213,8 @@ def read_timeline(path: str | os.PathLike[str]) -> pd.DataFrame:
     for place_of_header, line in enumerate(lines):
         if nsys.is_trace(line.cells):
             report = _report_of(lines[place_of_header:])
+            if not nsys.is_text(text):
+                _check_quotes(text, report)
             dialect = next(d for d in DIALECTS if d.test is nsys.is_trace)
             return operations.of_nsys(_sections(report, dialect, where))
     for line in lines:
@@ -230,7 +238,9 @@ def _unzipped(data: bytes, where: str) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             content = file.read(MAX_TABLE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{where}: damaged gzip: {error}") from None
+        raise InputError(
+            f"{where}: damaged gzip: {error}; copy the file again, or profile again"
+        ) from None
     if len(content) > MAX_TABLE_BYTES:
         raise InputError(
             f"{where}: holds more than {MAX_TABLE_BYTES >> 20} MiB; profile fewer steps"
@@ -258,6 +268,8 @@ def _read(place: Path, dialects: Sequence[Dialect], otherwise: str) -> pd.DataFr
         dialect, lines = found
         if dialect.name.startswith("Nsight Systems"):
             lines = _report_of(lines)
+            if not nsys.is_text(text):
+                _check_quotes(text, lines)
         sections = _sections(lines, dialect, where, _said(text))
         return _finished(dialect.read(sections), place)
     if said := _said(text):
@@ -295,7 +307,10 @@ def _text(where: str, data: bytes) -> str:
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not text in UTF-8: {error.reason}") from None
+        raise InputError(
+            f"{where}: not text in UTF-8: {error.reason} at byte {error.start}; export it again, or save "
+            "it as UTF-8"
+        ) from None
 
 
 def _table(lines: list[Line], dialects: Sequence[Dialect]) -> tuple[Dialect, list[Line]] | None:
@@ -323,9 +338,25 @@ def _report_of(lines: list[Line]) -> list[Line]:
         # A row with too few cells is one of a damaged file, and not the end.
         is_row = len(line.cells) > 1 and line.cells[0].isdigit()
         is_other = len(line.cells) != len(lines[0].cells) and not is_row
+        if line.cells == lines[0].cells:
+            raise line.error(
+                f"the header of line {lines[0].number} is here again; keep one table, and remove the other "
+                "header with its rows"
+            )
         if nsys.is_report(line.cells) or is_other:
             return lines[:number]
     return lines
+
+
+def _check_quotes(text: str, report: list[Line]) -> None:
+    """Raise `InputError` where a quote is left open, which takes in the rows after it."""
+    first, last = report[0].number, report[-1].number
+    for number, line in enumerate(text.split("\n")[first - 1 : last], first):
+        if line.count('"') % 2:
+            begin = line[line.rindex('"') :].strip()
+            raise Line(report[0].where, number, []).error(
+                f"a quote is open at the end of the line: {shown(begin)}; close it, or export the table again"
+            )
 
 
 def _said(text: str) -> str:
@@ -377,7 +408,10 @@ def _sections(lines: list[Line], dialect: Dialect, where: str, said: str = "") -
             )
         sections[-1].lines.append(line)
     if not any(section.lines for section in sections):
-        raise InputError(f"{where}: the table has no rows{said and f': {said}'}")
+        raise InputError(
+            f"{where}: the table has no rows{said and f': {said}'}; measure a part of the program that runs "
+            "kernels, and export it again"
+        )
     return sections
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from warpstack._util.arguments import printable
 from warpstack.errors import InputError, shown, warn
 from warpstack.validation.reference.common import plain_name
-from warpstack.validation.reference.operations import table_of
+from warpstack.validation.reference.operations import table_of, warn_of_directions
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -75,15 +75,22 @@ def read_timeline(path: Path) -> pd.DataFrame:
         raise InputError(
             f"{where}: damaged database: a name is not UTF-8: {error.reason}; {_AGAIN}"
         ) from None
-    nodes = "its kernels are missing; profile with nsys profile --cuda-graph-trace=node"
+    are = (
+        "launch of a graph is in it as a whole"
+        if graphs == 1
+        else "launches of graphs are in it as wholes"
+    )
+    whose = "its" if graphs == 1 else "their"
+    whole = f"{graphs} {are}: {whose} kernels are missing; profile with nsys profile --cuda-graph-trace=node"
     if not rows:
-        why = f"{graphs} graphs are in it as wholes: {nodes}" if graphs else ""
+        why = whole if graphs else ""
         raise InputError(
             f"{where}: no kernel, copy or fill of a GPU (tables {', '.join(_TABLES.values())}); "
             + (why or "profile with nsys profile --trace=cuda, then nsys export --type sqlite")
         )
     if graphs:
-        warn(f"{where}: {graphs} launches of graphs are in it as wholes: {nodes}", UserWarning)
+        warn(f"{where}: {whole}", UserWarning)
+    warn_of_directions(rows, where)
     return table_of(rows)
 
 
@@ -112,7 +119,7 @@ def _operations(connection: Connection, where: str) -> Iterator[dict[str, Any]]:
                 **_what(kind, row, texts, at),
                 **_times(row, at),
                 "stream": _number(row, "streamId", at, -1),
-                "bytes": _number(row, "bytes", at, 0),
+                "bytes": _needed(row, "bytes", at) if kind != "kernel" else 0,
                 "device": _device(row, devices),
                 "correlation": _number(row, "correlationId", at, -1),
                 "bytes_step": 1,
@@ -127,20 +134,37 @@ def _what(kind: str, row: Mapping[str, Any], texts: Mapping[Any, Any], at: str) 
             raise InputError(
                 f"{at}: {column} = {shown(row[column])}: StringIds has no such text; {_AGAIN}"
             )
+        if not text.strip():
+            raise InputError(
+                f"{at}: {column} = {shown(row[column])}: its text in StringIds is empty ({shown(text)}); "
+                f"{_AGAIN}"
+            )
         return {"operation": kind, "name": plain_name(text), "direction": "", "full_name": text}
     if kind == "memset":
         name, direction = "CUDA memset", ""
     else:
-        direction = _DIRECTIONS.get(_number(row, "copyKind", at, 0), "")
+        direction = _DIRECTIONS.get(_needed(row, "copyKind", at), "")
         name = f"CUDA memcpy {direction}".strip()
     return {"operation": kind, "name": name, "direction": direction, "full_name": name}
 
 
 def _times(row: Mapping[str, Any], at: str) -> dict[str, float]:
-    start, end = (_number(row, name, at, 0) for name in ("start", "end"))
+    start, end = (_needed(row, name, at) for name in ("start", "end"))
     if end < start:
         raise InputError(f"{at}: end = {end} is before start = {start}; {_AGAIN}")
     return {"start_us": start / 1e3, "end_us": end / 1e3}
+
+
+def _needed(row: Mapping[str, Any], column: str, at: str) -> int:
+    """Return a time, a size or a kind, which each row has."""
+    value = row[column]
+    if value is None:
+        raise InputError(f"{at}: {column} is NULL; {_AGAIN}")
+    if not isinstance(value, int):
+        raise InputError(f"{at}: {column} = {shown(value)} is not a number; {_AGAIN}")
+    if value < 0:
+        raise InputError(f"{at}: {column} = {value}: expected 0 or more; {_AGAIN}")
+    return value
 
 
 def _number(row: Mapping[str, Any], column: str, at: str, absent: int) -> int:

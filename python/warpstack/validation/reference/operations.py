@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from warpstack.errors import InputError, shown, warn
+from warpstack.traces.operations import DIRECTIONS
 from warpstack.validation.reference.common import (
     Line,
     Section,
     number,
     plain_name,
     scale_of_unit,
-    whole_number,
 )
 from warpstack.validation.reference.nsys import times_of
 from warpstack.validation.reference.torch import gpu_events
 
-__all__ = ["named_copy", "of_nsys", "of_torch", "table_of"]
+__all__ = ["named_copy", "of_nsys", "of_torch", "table_of", "warn_of_directions"]
 
 #: How profilers name both ends of a copy.
 _ENDS = {"h": "H", "host": "H", "d": "D", "device": "D", "p": "P", "peer": "P"}
@@ -28,6 +29,7 @@ _ENDS = {"h": "H", "host": "H", "d": "D", "device": "D", "p": "P", "peer": "P"}
 _ENDS |= {"a": "D", "array": "D"}
 _COPY = re.compile(r"memcpy ([A-Za-z]+?)[- ]?to[- ]?([A-Za-z]+)", re.IGNORECASE)
 _SIZE = re.compile(r"Bytes ?\((?P<unit>[A-Za-z]+)\)")
+_AGAIN = "export it again: nsys stats --report cuda_gpu_trace --format csv REPORT > trace.csv"
 _COLUMNS = (
     *("operation", "name", "stream", "start_us", "end_us", "direction", "bytes", "device"),
     *("full_name", "correlation", "bytes_step"),
@@ -40,15 +42,20 @@ def of_nsys(sections: Iterable[Section]) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If a time, a stream or a number of bytes is none.
+        If a time, a stream, a name or a number of bytes is none.
     """
     rows = []
+    where = ""
     for section in sections:
         times = times_of(section.header)
         start, duration = times["Start"], times["Duration"]
         sizes = [match for cell in section.header if (match := _SIZE.fullmatch(cell))]
         for line, row in section.rows():
-            name = row["Name"]
+            where, name = line.where, row["Name"]
+            if not name.strip():
+                raise line.error(
+                    f"Name = {shown(name)}: expected the name of an operation; {_AGAIN}"
+                )
             began = _time(line, start, row)
             one: dict[str, Any] = {
                 **_kind_of(name, is_kernel=bool(row.get("GrdX"))),
@@ -60,10 +67,14 @@ def of_nsys(sections: Iterable[Section]) -> pd.DataFrame:
                 "correlation": _whole(line, "CorrId", row),
                 "bytes_step": 1,
             }
-            for column in sizes:
-                one["bytes"] = _bytes(number(line, column[0], row[column[0]], column["unit"]))
-                one["bytes_step"] = _step(row[column[0]], column["unit"])
+            if one["operation"] != "kernel":
+                if not sizes:
+                    raise line.error(f"a copy or fill, but there is no column Bytes (MB); {_AGAIN}")
+                column, unit = sizes[0][0], sizes[0]["unit"]
+                one["bytes"] = _bytes(line, column, row[column], unit)
+                one["bytes_step"] = _step(row[column], unit)
             rows.append(one)
+    warn_of_directions(rows, where)
     return table_of(rows)
 
 
@@ -87,21 +98,41 @@ def of_torch(text: str, where: str) -> pd.DataFrame:
     for event in events:
         # Times since 1970 leave no room for nanoseconds in a sum.
         start = event.start_us - events[0].start_us
-        given = event.arguments
-        size, number_of_call = given.get("bytes", 0), given.get("correlation")
+        is_kernel = event.kind == "kernel"
+        if not is_kernel and "bytes" not in event.arguments:
+            raise event.error("args", dict(event.arguments), "bytes in it")
+        device = event.arguments.get("device", "")
+        if isinstance(device, bool) or not isinstance(device, (int, str)):
+            raise event.error("args: device", device, "a number")
         rows.append(
             {
-                **_kind_of(event.name, is_kernel=event.kind == "kernel"),
-                "stream": given.get("stream", -1) if isinstance(given.get("stream"), int) else -1,
+                **_kind_of(event.name, is_kernel=is_kernel),
+                "stream": event.whole("stream", -1, -1),
                 "start_us": start,
                 "end_us": start + event.duration_us,
-                "bytes": _bytes(size) if isinstance(size, (int, float)) else 0,
-                "device": str(given.get("device", "")),
-                "correlation": number_of_call if isinstance(number_of_call, int) else -1,
+                "bytes": 0 if is_kernel else event.whole("bytes", 0, 0),
+                "device": str(device),
+                "correlation": event.whole("correlation", -1, -1),
                 "bytes_step": 1,
             }
         )
+    warn_of_directions(rows, where)
     return table_of(rows)
+
+
+def warn_of_directions(rows: Iterable[Mapping[str, Any]], where: str) -> None:
+    """Warn of copies whose direction is not known."""
+    names = [
+        row["full_name"] for row in rows if row["operation"] == "copy" and not row["direction"]
+    ]
+    if names:
+        copies = "1 copy has" if len(names) == 1 else f"{len(names)} copies have"
+        known = ", ".join(filter(None, DIRECTIONS))
+        warn(
+            f"{where}: {copies} no direction that is known ({known}), the first one is called "
+            f"{shown(names[0])}; the column direction is empty there, and no predicted copy is a partner",
+            UserWarning,
+        )
 
 
 def _kind_of(name: str, *, is_kernel: bool) -> dict[str, str]:
@@ -119,19 +150,36 @@ def named_copy(name: str) -> dict[str, str]:
         kind = "memset" if "memset" in name.lower() else "copy"
         return {"operation": kind, "name": name, "direction": ""}
     ends = [_ENDS.get(end.lower(), "") for end in copy.groups()]
-    return {"operation": "copy", "name": name, "direction": "to".join(ends) if all(ends) else ""}
+    direction = "to".join(ends)
+    return {
+        "operation": "copy",
+        "name": name,
+        "direction": direction if direction in DIRECTIONS else "",
+    }
+
+
+def _number(line: Line, column: str, text: str, unit: str = "") -> float:
+    try:
+        return number(line, column, text, unit)
+    except InputError as error:
+        raise InputError(f"{error}; {_AGAIN}") from None
 
 
 def _time(line: Line, column: tuple[str, str], row: dict[str, str]) -> float:
-    value = number(line, column[0], row[column[0]], column[1])
+    value = _number(line, column[0], row[column[0]], column[1])
     if not 0 <= value < 1e12:  # NaN is not
-        raise line.error(f"{column[0]} = {row[column[0]]!r} is not a time")
+        raise line.error(f"{column[0]} = {shown(row[column[0]])} is not a time; {_AGAIN}")
     return value
 
 
 def _whole(line: Line, column: str, row: dict[str, str]) -> int:
     text = row.get(column, "")
-    return whole_number(line, column, text) if text else -1
+    if not text:
+        return -1
+    value = _number(line, column, text)
+    if not 0 <= value < 2**53 or not value.is_integer():  # NaN is neither
+        raise line.error(f"{column} = {shown(text)}: expected a whole number; {_AGAIN}")
+    return int(value)
 
 
 def _step(text: str, unit: str) -> int:
@@ -142,8 +190,11 @@ def _step(text: str, unit: str) -> int:
     return max(1, round((scale_of_unit(unit) or 1.0) / 10.0**digits))
 
 
-def _bytes(value: float) -> int:
-    return round(value) if 0 <= value < 2**53 else 0
+def _bytes(line: Line, column: str, text: str, unit: str) -> int:
+    value = _number(line, column, text, unit)
+    if not 0 <= value < 2**53:  # NaN is not
+        raise line.error(f"{column} = {shown(text)}: expected a size; {_AGAIN}")
+    return round(value)
 
 
 def table_of(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from warpstack._util.arguments import printable
-from warpstack.errors import InputError
+from warpstack.errors import InputError, shown
 from warpstack.validation.reference.common import plain_name
 
 __all__ = ["GpuEvent", "gpu_events", "is_json", "read_json"]
@@ -25,11 +25,36 @@ def is_json(text: str) -> bool:
 class GpuEvent(NamedTuple):
     """What a GPU did: a kernel, a copy or a fill."""
 
+    place: str  #: in the file, for messages
     kind: str
     name: str
     start_us: float
     duration_us: float
     arguments: Mapping[str, Any]
+
+    def error(self, field: str, value: object, expected: str) -> InputError:
+        """Return the error of a value that cannot be."""
+        return _error(self.place, field, value, expected)
+
+    def whole(self, field: str, least: int, absent: int) -> int:
+        """Return a whole number among the arguments, `absent` where it is not there.
+
+        Raises
+        ------
+        InputError
+            If it is no such number.
+        """
+        value = self.arguments.get(field, absent)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or value != value // 1 or not least <= value < 2**63:
+            raise self.error(f"args: {field}", value, f"a whole number, {least} or more")
+        return int(value)
+
+
+def _error(place: str, field: str, value: object, expected: str) -> InputError:
+    return InputError(
+        f"{place}: {field} = {shown(value)}: expected {expected}; export it again (export_chrome_trace)"
+    )
 
 
 def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
@@ -43,7 +68,9 @@ def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: damaged JSON: {error}") from None
+        raise InputError(
+            f"{where}: damaged JSON: {error}; export it again (export_chrome_trace)"
+        ) from None
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
         raise InputError(
@@ -57,23 +84,29 @@ def gpu_events(text: str, where: str, kinds: Collection[str]) -> list[GpuEvent]:
             "(predictions are the other argument)"
         )
     found = []
-    for number, event in enumerate(events, 1):
-        kind = str(event.get("cat", "")).lower() if isinstance(event, dict) else ""
+    for number, event in enumerate(events):
+        at = f"{where}: {'traceEvents' if isinstance(content, dict) else ''}[{number}]"
+        if not isinstance(event, dict):
+            raise InputError(
+                f"{at} = {shown(event)}: expected an object; export it again (export_chrome_trace)"
+            )
+        kind = str(event.get("cat", "")).lower()
         if kind not in kinds:
             continue
         times = {"ts": math.nan, "dur": math.nan}
         for name in times:
             value = event.get(name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise InputError(f"{where}: traceEvents[{number}]: {name} is not a number")
-            if not 0 <= value < 2**63:  # microseconds
-                raise InputError(f"{where}: traceEvents[{number}]: {name} is not a time")
+                raise _error(at, name, value, "a number (us)")
+            if not 0 <= value < 2**63:
+                raise _error(at, name, value, "a time in us")
             times[name] = float(value)
-        given = event.get("args")
-        arguments = given if isinstance(given, dict) else {}
-        found.append(
-            GpuEvent(kind, str(event.get("name", "")), times["ts"], times["dur"], arguments)
-        )
+        arguments, called = event.get("args", {}), event.get("name")
+        if not isinstance(arguments, dict):
+            raise _error(at, "args", arguments, "an object")
+        if not isinstance(called, str) or not called.strip():
+            raise _error(at, "name", called, "a name")
+        found.append(GpuEvent(at, kind, called, times["ts"], times["dur"], arguments))
     if not found:
         raise InputError(
             f"{where}: a trace of PyTorch's profiler without a kernel of a GPU; profile with "
