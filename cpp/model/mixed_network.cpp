@@ -29,7 +29,13 @@ struct Population {
   double warps = 0;  ///< on an SM
 };
 
-/// The equations of all populations.
+/// ln(free), and in a straight line from where a station has less than `least` left: stations that
+/// could not serve all who come have an answer, too.
+double log_of_free(double free, double least) {
+  return free >= least ? std::log(free) : std::log(least) + (free - least) / least;
+}
+
+/// The equations of all populations, in the waits at what they share.
 class Equations {
  public:
   Equations(std::span<const CustomerClass> classes, std::span<const SmGroup> groups, double mshrs)
@@ -40,107 +46,168 @@ class Equations {
         if (blocks > 0) populations_.push_back({g, c, blocks * classes[c].warps_per_block});
       }
     }
+    queue_of_.assign(groups.size(), {});
+    for (auto& of_group : queue_of_) of_group.fill(nothing);
+    for (const Population& one : populations_) {
+      for (std::size_t k = 0; k < num_mixed_stations; ++k) {
+        const Visit& visit = its(one).visits[k];
+        if (visit.busy == 0) continue;
+        std::size_t& queue = queue_of_[one.group][k];
+        if (queue == nothing && is_shared_by_sms(k)) {
+          for (const auto& of_group : queue_of_) queue = std::min(queue, of_group[k]);
+        }
+        if (queue == nothing) {
+          queue = waits.size();
+          waits.push_back(0);
+        }
+        waits[queue] = std::max({waits[queue], visit.service, shortest});
+      }
+    }
+    num_queues_ = waits.size();
+    for (auto* places : {&misses_, &stores_}) {
+      places->assign(groups.size(), nothing);
+      for (const Population& one : populations_) {
+        const double held = places == &misses_ ? its(one).held_misses : its(one).posted;
+        if (held == 0 || (*places)[one.group] != nothing) continue;
+        (*places)[one.group] = waits.size();
+        waits.push_back(1);
+      }
+    }
+    own_.assign(populations_.size(), {});
+    times.resize(populations_.size());
   }
 
   [[nodiscard]] const std::vector<Population>& populations() const { return populations_; }
 
-  /// Cycles of an instruction of each population at the SM's rates of all of them. False where a
-  /// station would have no end of a queue.
-  bool times(const std::vector<double>& rates, std::vector<double>& result) const {
-    // What a station has of each group: how busy it is, and the service that is under way.
-    struct Queue {
-      double busy = 0;
-      double residual = 0;
-    };
-    std::vector<std::array<Queue, num_mixed_stations>> of_group(groups_.size());
-    std::array<Queue, num_mixed_stations> of_all{};
+  /// By how much the logarithm of each wait is too large. With little to do it depends on this wait
+  /// alone. Returns what the busiest has left of its capacity.
+  double misfits(const std::vector<double>& of_waits, double least, std::vector<double>& result) {
+    find_times(of_waits);
+    double least_free = 1;
+    std::vector<double> busy(num_queues_);
+    residual_.assign(num_queues_, 0);
     for (std::size_t p = 0; p < populations_.size(); ++p) {
       const Population& one = populations_[p];
-      const auto& visits = classes_[one.of_class].visits;
       for (std::size_t k = 0; k < num_mixed_stations; ++k) {
-        const auto& visit = visits[k];
+        const Visit& visit = its(one).visits[k];
         if (visit.busy == 0) continue;
-        const double busy =
-            visit.busy * rates[p] * (is_shared_by_sms(k) ? groups_[one.group].sms : 1);
-        Queue& queue = is_shared_by_sms(k) ? of_all[k] : of_group[one.group][k];
-        queue.busy += busy;
-        queue.residual += busy * visit.service / 2;
+        const double of_these = visit.busy * rate(p) * sharing_sms(one, k);
+        busy[queue_of_[one.group][k]] += of_these;
+        residual_[queue_of_[one.group][k]] += of_these * visit.service / 2;
       }
     }
-    result.assign(populations_.size(), 0);
-    Held misses{populations_.size()};
-    Held stores{populations_.size()};
+    result.resize(of_waits.size());
+    for (std::size_t q = 0; q < num_queues_; ++q) {
+      const double free = 1 - busy[q];
+      least_free = std::min(least_free, free);
+      const double queued = std::max(residual_[q], nearly_nothing);
+      result[q] = std::log(of_waits[q] / queued) + log_of_free(free, least);
+    }
+    const double exponent = std::sqrt(2 * (mshrs_ + 1)) - 1;
+    for (const auto* places : {&misses_, &stores_}) {
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const std::size_t wait = (*places)[g];
+        if (wait == nothing) continue;
+        double cycles = 0;
+        double count = 0;
+        for (std::size_t p = 0; p < populations_.size(); ++p) {
+          if (populations_[p].group != g) continue;
+          const bool is_miss = places == &misses_;
+          const CustomerClass& of = its(populations_[p]);
+          const double held = rate(p) * (is_miss ? of.held_misses : of.posted);
+          count += held;
+          cycles += held * (is_miss ? trips_[p] : stays_[p]);
+        }
+        const double full = std::max(cycles / mshrs_, hardly_full);
+        least_free = std::min(least_free, 1 - full);
+        const double mean = std::max(cycles, nearly_nothing) / count;
+        result[wait] = std::log(of_waits[wait] / mean * mshrs_) - exponent * std::log(full) +
+                       log_of_free(1 - full, least);
+      }
+    }
+    return least_free;
+  }
+
+  /// Finds which share of a queue is a customer's own, which it does not wait for. Returns by how
+  /// much a share has changed.
+  double find_own() {
+    double change = 0;
     for (std::size_t p = 0; p < populations_.size(); ++p) {
       const Population& one = populations_[p];
-      const CustomerClass& its = classes_[one.of_class];
-      double time = its.think;
-      double behind_ports = 0;  // of what is waited for, waiting and service beyond L1
-      double store = 0;         // of a store
       for (std::size_t k = 0; k < num_mixed_stations; ++k) {
-        const auto& visit = its.visits[k];
-        if (visit.busy == 0) continue;
-        const double sms = is_shared_by_sms(k) ? groups_[one.group].sms : 1;
-        const Queue& queue = is_shared_by_sms(k) ? of_all[k] : of_group[one.group][k];
+        const Visit& visit = its(one).visits[k];
+        const double residual = visit.busy == 0 ? 0 : residual_[queue_of_[one.group][k]];
+        if (residual == 0) continue;
+        const double sms = sharing_sms(one, k);
         const double customers =
             std::max(one.warps * sms / visit.sharers / std::min(visit.in_step, one.warps), 1.0);
-        const double own = visit.busy * rates[p] * sms;
+        const double own = visit.busy * rate(p) * sms / customers * visit.service / 2;
+        const double share = std::min(own / residual, 1.0);
+        change = std::max(change, std::abs(share - own_[p][k]));
+        own_[p][k] = share;
+      }
+    }
+    return change;
+  }
+
+  std::vector<double> waits;  ///< to begin with, then the solution
+  std::vector<double> times;  ///< cycles of an instruction, by population, of the last waits
+
+ private:
+  static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
+  static constexpr double shortest = 1e-9;
+  static constexpr double nearly_nothing = 1e-12;
+  static constexpr double hardly_full = 1e-3;  ///< nobody waits for a place
+
+  [[nodiscard]] const CustomerClass& its(const Population& one) const {
+    return classes_[one.of_class];
+  }
+  [[nodiscard]] double sharing_sms(const Population& one, std::size_t station) const {
+    return is_shared_by_sms(station) ? groups_[one.group].sms : 1;
+  }
+  [[nodiscard]] double rate(std::size_t p) const { return populations_[p].warps / times[p]; }
+
+  void find_times(const std::vector<double>& of_waits) {
+    trips_.assign(populations_.size(), 0);
+    stays_.assign(populations_.size(), 0);
+    for (std::size_t p = 0; p < populations_.size(); ++p) {
+      const Population& one = populations_[p];
+      double time = its(one).think;
+      double behind_ports = 0;  // of what is waited for, waiting and service beyond L1
+      for (std::size_t k = 0; k < num_mixed_stations; ++k) {
+        const Visit& visit = its(one).visits[k];
+        if (visit.busy == 0) continue;
         // Nobody waits for itself; but what the station can do is everybody's.
-        if (queue.busy >= 1) return false;
-        const double ahead = queue.residual - own / customers * visit.service / 2;
-        const double wait = std::max(ahead, 0.0) / (1 - queue.busy);
+        const double wait = of_waits[queue_of_[one.group][k]] * (1 - own_[p][k]);
         const bool is_behind = k >= send_port && k < num_resources;
-        if (is_behind) store += visit.service + wait;
+        if (is_behind) stays_[p] += visit.service + wait;
         if (visit.demand == 0) continue;
         const double visit_time = visit.demand + visit.count * wait;
         time += visit_time - visit.early;
         if (is_behind) behind_ports += visit_time;
       }
-      misses.count[p] = its.held_misses;
-      misses.cycles[p] = its.trip;
-      if (its.waiting_loads > 0) misses.cycles[p] += behind_ports / its.waiting_loads;
-      stores.count[p] = its.posted;
-      stores.cycles[p] = store;
-      constexpr double shortest = 1e-9;  // of who does nothing
-      result[p] = std::max(time, shortest);
+      trips_[p] = its(one).trip;
+      if (its(one).waiting_loads > 0) trips_[p] += behind_ports / its(one).waiting_loads;
+      // Each of the requests of an instruction waits for a place behind those before it.
+      if (misses_[one.group] != nothing)
+        time += of_waits[misses_[one.group]] * its(one).held_misses;
+      if (stores_[one.group] != nothing) time += of_waits[stores_[one.group]] * its(one).posted;
+      times[p] = std::max(time, shortest);
     }
-    return wait_for(misses, rates, result) && wait_for(stores, rates, result);
-  }
-
- private:
-  /// Places of an SM that are held for a while, by population.
-  struct Held {
-    explicit Held(std::size_t populations) : count(populations), cycles(populations) {}
-    std::vector<double> count;   ///< of an instruction
-    std::vector<double> cycles;  ///< for which each is held
-  };
-
-  bool wait_for(const Held& held, const std::vector<double>& rates,
-                std::vector<double>& result) const {
-    const double exponent = std::sqrt(2 * (mshrs_ + 1)) - 1;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      double cycles = 0;
-      double count = 0;
-      for (std::size_t p = 0; p < populations_.size(); ++p) {
-        if (populations_[p].group != g) continue;
-        count += rates[p] * held.count[p];
-        cycles += rates[p] * held.count[p] * held.cycles[p];
-      }
-      if (cycles == 0) continue;
-      const double busy = cycles / mshrs_;
-      if (busy >= 1) return false;
-      const double wait = cycles / count / mshrs_ * std::pow(busy, exponent) / (1 - busy);
-      for (std::size_t p = 0; p < populations_.size(); ++p) {
-        // Each of the requests of an instruction waits for a place behind those before it.
-        if (populations_[p].group == g) result[p] += wait * held.count[p];
-      }
-    }
-    return true;
   }
 
   std::span<const CustomerClass> classes_;
   std::span<const SmGroup> groups_;
   double mshrs_;
   std::vector<Population> populations_;
+  std::vector<std::array<std::size_t, num_mixed_stations>> queue_of_;  ///< by group
+  std::size_t num_queues_ = 0;
+  std::vector<std::size_t> misses_;                          ///< by group: the wait for an MSHR
+  std::vector<std::size_t> stores_;                          ///< and for the place of a store
+  std::vector<std::array<double, num_mixed_stations>> own_;  ///< by population
+  std::vector<double> residual_;
+  std::vector<double> trips_;
+  std::vector<double> stays_;
 };
 
 /// Solves a x = b for a small system; `a` by rows. False where it has no one solution.
@@ -170,103 +237,51 @@ bool solve(std::vector<double>& a, std::vector<double>& b) {
   return true;
 }
 
-/// By how much the rates that follow from the times are above the rates that the times follow from,
-/// of those without a queue, where each population has a share of its warps. In the rates this is
-/// nearly linear: with little to do the times hardly change, and close to the end of a station's
-/// capacity their reciprocals fall in a line.
-bool distances(const Equations& equations, double share, const std::vector<double>& rates,
-               const std::vector<double>& free, std::vector<double>& times,
-               std::vector<double>& result) {
-  if (!equations.times(rates, times)) return false;
-  result.resize(rates.size());
-  for (std::size_t p = 0; p < rates.size(); ++p) {
-    result[p] = (share * equations.populations()[p].warps / times[p] - rates[p]) / free[p];
-  }
-  return true;
-}
-
 double sum_of_squares(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return sum;
 }
 
-/// Newton's method, from rates that all stations can serve. False where it does not get there.
-bool approach(const Equations& equations, double share, const std::vector<double>& free,
-              std::vector<double>& rates, std::vector<double>& times) {
+/// Newton's method in the logarithms of the waits. Returns what the busiest station has left.
+double find_waits(Equations& equations, double least) {
   constexpr int most_steps = 100;
-  constexpr double exact = 1e-11;
-  constexpr double step_of_slope = 1e-6;
+  constexpr double exact = 1e-10;
+  constexpr double step_of_slope = 1e-7;
+  constexpr double longest_step = 5;
   constexpr double smallest_part = 1e-6;
-  const std::size_t n = rates.size();
-  std::vector<double> distance;
+  std::vector<double>& waits = equations.waits;
+  const std::size_t n = waits.size();
+  std::vector<double> misfits;
   std::vector<double> nearby;
-  std::vector<double> other_times;
-  if (!distances(equations, share, rates, free, times, distance)) return false;
+  equations.misfits(waits, least, misfits);
   for (int step = 0; step < most_steps; ++step) {
-    if (sum_of_squares(distance) <= exact * exact) return true;
-    // Slopes by differences; downwards, where every rate has an answer.
+    if (sum_of_squares(misfits) <= exact * exact) break;
     std::vector<double> slopes(n * n);
     for (std::size_t column = 0; column < n; ++column) {
-      std::vector<double> moved = rates;
-      const double by = step_of_slope * rates[column];
-      moved[column] -= by;
-      if (!distances(equations, share, moved, free, other_times, nearby)) return false;
+      std::vector<double> moved = waits;
+      moved[column] *= std::exp(step_of_slope);
+      equations.misfits(moved, least, nearby);
       for (std::size_t row = 0; row < n; ++row) {
-        slopes[row * n + column] = (distance[row] - nearby[row]) / by;
+        slopes[row * n + column] = (nearby[row] - misfits[row]) / step_of_slope;
       }
     }
-    std::vector<double> change = distance;
-    if (!solve(slopes, change)) return false;
-    // Half as far where a queue would have no end, or nothing is gained.
+    std::vector<double> change = misfits;
+    if (!solve(slopes, change)) break;
     bool is_nearer = false;
     for (double part = 1; part > smallest_part && !is_nearer; part /= 2) {
-      std::vector<double> next = rates;
-      for (std::size_t p = 0; p < n; ++p) {
-        next[p] = std::max(rates[p] - part * change[p], rates[p] / 2);
+      std::vector<double> next = waits;
+      for (std::size_t q = 0; q < n; ++q) {
+        next[q] *= std::exp(std::clamp(-part * change[q], -longest_step, longest_step));
       }
-      is_nearer = distances(equations, share, next, free, other_times, nearby) &&
-                  sum_of_squares(nearby) < sum_of_squares(distance);
-      if (is_nearer) rates = std::move(next);
+      equations.misfits(next, least, nearby);
+      is_nearer = sum_of_squares(nearby) < sum_of_squares(misfits);
+      if (is_nearer) waits = std::move(next);
     }
-    if (!is_nearer) return false;
-    times = other_times;
-    distance = nearby;
+    if (!is_nearer) break;
+    misfits = nearby;
   }
-  return false;
-}
-
-/// Goes to where rates and times agree in small steps: the way for where Newton's method finds
-/// none.
-void relax(const Equations& equations, std::vector<double>& rates) {
-  constexpr int most_steps = 20000;
-  constexpr double exact = 1e-9;
-  constexpr double largest_power = 0.5;
-  double power = largest_power;
-  std::vector<double> times;
-  std::vector<double> other_times;
-  equations.times(rates, times);
-  double last = std::numeric_limits<double>::infinity();
-  for (int step = 0; step < most_steps; ++step) {
-    std::vector<double> next = rates;
-    double furthest = 0;
-    for (std::size_t p = 0; p < rates.size(); ++p) {
-      const double off = equations.populations()[p].warps / times[p] / rates[p];
-      furthest = std::max(furthest, std::abs(std::log(off)));
-      next[p] *= std::pow(off, power);
-    }
-    if (furthest <= exact) return;
-    if (furthest > last || !equations.times(next, other_times)) {
-      power /= 2;
-      last = std::numeric_limits<double>::infinity();
-      if (power < exact) return;
-      continue;
-    }
-    last = furthest;
-    rates = std::move(next);
-    times = other_times;
-    power = std::min(power * 1.05, largest_power);
-  }
+  return equations.misfits(waits, least, misfits);
 }
 
 }  // namespace
@@ -338,47 +353,33 @@ CustomerClass customers_of(const interval::PhaseList& launch,
 
 std::vector<double> mixed_network_times(std::span<const CustomerClass> classes,
                                         std::span<const SmGroup> groups, double mshrs) {
-  const Equations equations(classes, groups, mshrs);
-  const auto& populations = equations.populations();
-  const std::size_t n = populations.size();
+  Equations equations(classes, groups, mshrs);
   std::vector<double> answer(groups.size() * classes.size(),
                              std::numeric_limits<double>::infinity());
-  if (n == 0) return answer;
-  std::vector<double> times;
-  std::vector<double> rates(n, 0);
-  equations.times(rates, times);
-  std::vector<double> free(n);
-  for (std::size_t p = 0; p < n; ++p) free[p] = rates[p] = populations[p].warps / times[p];
-  // From so few warps that they hardly meet, to all of them: what the stations serve of the fewer
-  // they serve of more.
-  double share = 1;
-  while (!equations.times(rates, times)) {
-    share /= 2;
-    for (double& rate : rates) rate /= 2;
-  }
+  if (equations.populations().empty()) return answer;
+  // From stations that can serve nearly all who come to those that cannot.
+  constexpr double first_least = 0.3;
+  constexpr double least_of_all = 1e-9;
   constexpr double less = 4;
-  constexpr double least_more = 1.02;
-  for (double& rate : rates) rate /= less;
-  share /= less;
-  double more = 2;
-  bool is_there = false;
-  while (true) {
-    const std::vector<double> before = rates;
-    is_there = approach(equations, share, free, rates, times);
-    if (!is_there && more > least_more) {
-      // Fewer at once.
-      rates = before;
-      share /= more;
-      more = std::sqrt(more);
-    } else if (share == 1) {
-      break;
+  constexpr int most_rounds = 60;
+  constexpr double exact = 1e-9;
+  constexpr double near_enough = 1e-6;
+  // Longer or shorter waits to begin with lead there where these do not.
+  const std::vector<double> first = equations.waits;
+  std::vector<double> misfits;
+  for (const double scale : {1.0, 100.0, 0.01}) {
+    for (std::size_t q = 0; q < first.size(); ++q) equations.waits[q] = scale * first[q];
+    double least = first_least;
+    for (int round = 0; round < most_rounds; ++round) {
+      while (find_waits(equations, least) < least && least > least_of_all) least /= less;
+      if (equations.find_own() <= exact) break;
     }
-    share = std::min(share * more, 1.0);
+    equations.misfits(equations.waits, least_of_all, misfits);
+    if (sum_of_squares(misfits) <= near_enough * near_enough) break;
   }
-  if (!is_there) relax(equations, rates);
-  for (std::size_t p = 0; p < n; ++p) {
-    answer[populations[p].group * classes.size() + populations[p].of_class] =
-        populations[p].warps / rates[p];
+  for (std::size_t p = 0; p < equations.populations().size(); ++p) {
+    const Population& one = equations.populations()[p];
+    answer[one.group * classes.size() + one.of_class] = equations.times[p];
   }
   return answer;
 }
