@@ -36,6 +36,7 @@ ROWS = [
         "process": 2,
         "begins_after": (3,),
     },
+    {"operation": "host_function", "stream": 1, "work_ns": 2000},
 ]
 
 
@@ -82,15 +83,25 @@ def test_without_the_column_threads_begin_after_the_row_before_their_first(tmp_p
     rows = [{"operation": "allocate", "process": p, "thread": t} for p, t in pairs]
     expected = [(), (0,), (), (), (), (4,), (3,)]
     assert operations.begins_of_threads(operations.columns_of(rows)) == expected
-    # A folder that was written before there was the column.
-    folder = tmp_path / "saved"
-    ws.save(app_with(rows), folder)
+    ws.save(app_with(rows), tmp_path / "saved")
+    without(tmp_path / "saved", "begins_after")
+    assert ws.load(tmp_path / "saved").operations["begins_after"].tolist() == expected
+
+
+def without(folder, column):
+    """Make a saved trace one that was written before its operations had a column."""
     table = pq.read_table(folder / "operations.parquet")
-    pq.write_table(table.drop_columns(["begins_after"]), folder / "operations.parquet")
+    pq.write_table(table.drop_columns([column]), folder / "operations.parquet")
     manifest = json.loads((folder / parquet.MANIFEST).read_text())
     manifest["operations"] = file_digest(folder / "operations.parquet")
     (folder / parquet.MANIFEST).write_text(sealed(manifest))
-    assert ws.load(folder).operations["begins_after"].tolist() == expected
+
+
+def test_without_the_column_host_functions_take_no_time(tmp_path):
+    ws.save(app_with(ROWS), tmp_path / "saved")
+    assert ws.load(tmp_path / "saved").operations["work_ns"].tolist()[-1] == 2000
+    without(tmp_path / "saved", "work_ns")
+    assert ws.load(tmp_path / "saved").operations["work_ns"].tolist() == [0] * len(ROWS)
 
 
 def test_a_program_may_launch_nothing(tmp_path):
@@ -126,7 +137,7 @@ def test_kernels_that_are_not_chosen_stay_as_rows(tmp_path):
     assert len(set(numbers)) == 2 or numbers[0] == numbers[1]
     app._operations = operations.columns_of(ROWS)
     second = app._part([1])
-    assert second.operations["kernel"].tolist() == [-1, -1, -1, -1, 0, -1, -1, -1]
+    assert second.operations["kernel"].tolist() == [-1, -1, -1, -1, 0, -1, -1, -1, -1]
     assert second.operations["name"].tolist() == app.operations["name"].tolist()
     assert app._part([0, 1]).operations["kernel"].tolist() == app.operations["kernel"].tolist()
 
@@ -180,6 +191,7 @@ def test_the_summary_counts():
         (6, {"after": (2, 6)}, "row 6: after = (2, 6): expected earlier rows"),
         (6, {"after": (-1,)}, "row 6: after = (-1,): expected earlier rows"),
         (0, {"host_ns": -5}, "row 0: host_ns = -5: expected at least 0"),
+        (7, {"work_ns": -5}, "row 7: work_ns = -5: expected at least 0"),
         (0, {"thread": -1}, "row 0: thread = -1: expected at least 0"),
     ],
 )
