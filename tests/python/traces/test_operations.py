@@ -160,7 +160,7 @@ def test_loading_some_launches_keeps_all_rows(tmp_path, bfs):
 
 def test_the_summary_counts():
     assert operations.summary(operations.columns_of(ROWS)) == (
-        "8 operations: 3 launches, 1 copy (1.0 MiB), 1 launch of a graph, 1 event recorded, 2 streams"
+        "9 operations: 3 launches, 1 copy (1.0 MiB), 1 launch of a graph, 1 event recorded, 2 streams"
     )
     assert operations.summary(operations.columns_of([])) == "0 operations"
     managed = {"operation": "allocate", "api": "cudaMallocManaged", "bytes": 64}
@@ -293,12 +293,12 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("column", "values", "message"),
         [
-            ("bytes", ["a"] * 8, "damaged: bytes is string, not int64"),
-            ("stream", [None] * 8, "damaged: stream is null, not int64"),
-            ("name", pa.array([None] * 8, pa.string()), "name has empty entries"),
+            ("bytes", ["a"] * len(ROWS), "damaged: bytes is string, not int64"),
+            ("stream", [None] * len(ROWS), "damaged: stream is null, not int64"),
+            ("name", pa.array([None] * len(ROWS), pa.string()), "name has empty entries"),
             (
                 "after",
-                pa.array([[None]] * 8, pa.list_(pa.int64())),
+                pa.array([[None]] * len(ROWS), pa.list_(pa.int64())),
                 "after has empty entries in its lists",
             ),
         ],
@@ -312,14 +312,14 @@ class TestDamage:
     def test_text_that_is_not_utf_8(self, saved):
         table = pq.read_table(saved / "operations.parquet")
         for column in ("operation", "name", "api", "direction"):
-            raw = pa.array([b"\xed\xa0\x80"] * 8, pa.binary())  # half of a pair of surrogates
-            text = pa.Array.from_buffers(pa.string(), 8, raw.buffers())
+            raw = pa.array([b"\xed\xa0\x80"] * len(ROWS), pa.binary())  # half of a pair of surrogates
+            text = pa.Array.from_buffers(pa.string(), len(ROWS), raw.buffers())
             self.put(saved, table.set_column(table.schema.get_field_index(column), column, [text]))
             self.refuse(saved, "the saved trace is damaged: ")
 
     def test_impossible_values(self, saved):
         table = pq.read_table(saved / "operations.parquet")
-        values = pa.array([7] * 8, pa.int64())
+        values = pa.array([7] * len(ROWS), pa.int64())
         self.put(
             saved, table.set_column(table.schema.get_field_index("kernel"), "kernel", [values])
         )
