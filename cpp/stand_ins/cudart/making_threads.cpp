@@ -10,9 +10,9 @@
 namespace warpstack::cudart {
 namespace {
 
-/// A thread that the program has made. Places are used again and never freed: a thread begins before
-/// sanitizers know it, so that it must not call the allocator, and a child of fork() may come at any
-/// time, so that there is no lock.
+/// A thread that the program has made. Places are used again and never freed: a thread begins
+/// before sanitizers know it, so that it must not call the allocator, and a child of fork() may
+/// come at any time, so that there is no lock.
 struct MadeThread {
   ThreadNotes notes;
   StartOfThread start = nullptr;
@@ -53,8 +53,8 @@ MadeThread* taken(pthread_t id) {
   return nullptr;
 }
 
-/// Tells the program the number of a thread, before the thread goes on and before it is made: it may
-/// read the number, or end, with the place of the number, before the one who makes it goes on.
+/// Tells the program the number of a thread, before the thread goes on and before it is made: it
+/// may read the number, or end, with the place of the number, before the one who makes it goes on.
 void tell(MadeThread& made, pthread_t id) {
   int expected = MadeThread::unknown;
   if (made.state.compare_exchange_strong(expected, MadeThread::being_told)) {

@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 /// Threads of programs: where one is made, and where one is joined, the log notes the last row. The
-/// small libraries with the names of libcudart have functions pthread_create and pthread_join, which
-/// programs that are linked to them call instead of those of the C library.
+/// small libraries with the names of libcudart have functions pthread_create and pthread_join,
+/// which programs that are linked to them call instead of those of the C library.
 extern "C" {
 
 using StartOfThread = void* (*)(void*);

@@ -1,5 +1,5 @@
-// Part of the small libraries with the names of libcudart, which programs have before the C library.
-// (The dynamic linker takes unversioned definitions for versioned references.)
+// Part of the small libraries with the names of libcudart, which programs have before the C
+// library. (The dynamic linker takes unversioned definitions for versioned references.)
 #include <dlfcn.h>
 #include <pthread.h>
 

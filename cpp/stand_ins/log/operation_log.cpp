@@ -142,8 +142,7 @@ ApiCall::ApiCall(const char* function) noexcept {
   if (thread.depth++ > 0) return;
   const CallClock::Reading reading = CallClock::of_process().enter();
   if (thread.has_returned) {
-    const auto own =
-        own_between({thread.returned, thread.in_calls}, thread.computed, reading);
+    const auto own = own_between({thread.returned, thread.in_calls}, thread.computed, reading);
     thread.host_ns += static_cast<std::uint64_t>(own.count());
   }
   if (!thread.has_begun) {

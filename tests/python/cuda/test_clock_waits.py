@@ -161,9 +161,7 @@ def test_blocks_that_do_not_wait_alike_take_no_whole_waves(module):
     trace, (most, total), _ = launched(module, "all_but_one", 33, 32)
     assert trace._core.header["awaited_cycles"][2] == 0
     # The one that waits for nothing leaves its place to the last one.
-    assert awaited_us(trace, gpu) == pytest.approx(
-        max(most, total / 32) / gpu.clock_ghz / 1e3
-    )
+    assert awaited_us(trace, gpu) == pytest.approx(max(most, total / 32) / gpu.clock_ghz / 1e3)
 
 
 def test_a_time_line_has_them_and_predictions_say_that_they_do_not(module):
