@@ -361,8 +361,8 @@ trace::KernelHeader header_from_dict(const py::dict& fields) {
   header.local_window = fields["local_window"].cast<std::uint64_t>();
   const auto ticks_of = [&](const char* name) -> trace::AwaitedTicks {
     if (!fields.contains(name)) return {};
-    const auto [most, total] = fields[name].cast<std::array<std::uint64_t, 2>>();
-    return {most, total};
+    const auto [most, total, least] = fields[name].cast<std::array<std::uint64_t, 3>>();
+    return {most, total, least};
   };
   header.awaited_cycles = ticks_of("awaited_cycles");
   header.awaited_ns = ticks_of("awaited_ns");
@@ -387,9 +387,11 @@ py::dict header_to_dict(const trace::KernelHeader& header) {
   fields["stream"] = header.stream;
   fields["shared_window"] = header.shared_window;
   fields["local_window"] = header.local_window;
-  fields["awaited_cycles"] =
-      py::make_tuple(header.awaited_cycles.most, header.awaited_cycles.total);
-  fields["awaited_ns"] = py::make_tuple(header.awaited_ns.most, header.awaited_ns.total);
+  const auto tuple_of = [](const trace::AwaitedTicks& ticks) {
+    return py::make_tuple(ticks.most, ticks.total, ticks.least);
+  };
+  fields["awaited_cycles"] = tuple_of(header.awaited_cycles);
+  fields["awaited_ns"] = tuple_of(header.awaited_ns);
   fields["source"] = header.source;
   return fields;
 }

@@ -4,12 +4,12 @@ function(warpstack_stand_in_library target)
   install(TARGETS ${target} LIBRARY DESTINATION warpstack/lib)
 endfunction()
 
-# warpstack_stand_in(LIBRARY NAME SUFFIX [ABI VERSION]): a small library with the name that programs
+# warpstack_stand_in(LIBRARY NAME SUFFIX [ABI VERSION] [ALSO]): a small library with the name that programs
 # ask for, which leads to LIBRARY. With a version it has the symbol version of NVIDIA's library, and
 # tells it to warpstack_<folder>_set_abi where LIBRARY has that; without one it is made of the
-# folder's abi_shim.cpp.
+# folder's abi_shim.cpp. With ALSO what its sources export has no version.
 function(warpstack_stand_in library name suffix)
-  cmake_parse_arguments(PARSE_ARGV 3 STAND_IN "" "ABI" "")
+  cmake_parse_arguments(PARSE_ARGV 3 STAND_IN "ALSO" "ABI" "")
   set(target warpstack_${name}${suffix})
   if(STAND_IN_ABI)
     add_library(${target} SHARED ${PROJECT_SOURCE_DIR}/cpp/stand_ins/library/abi_shim.cpp)
@@ -27,7 +27,13 @@ function(warpstack_stand_in library name suffix)
       ${target} PRIVATE WARPSTACK_ABI_VERSION=${STAND_IN_ABI} WARPSTACK_ABI_SYMBOL=warpstack_${folder}_abi
                         WARPSTACK_SET_ABI=warpstack_${folder}_set_abi)
     set(map ${CMAKE_CURRENT_BINARY_DIR}/${target}.map)
-    file(WRITE ${map} "lib${name}${suffix} { global: warpstack_${folder}_abi; local: *; };\n")
+    if(STAND_IN_ALSO)
+      set(others "")
+      set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+    else()
+      set(others " local: *;")
+    endif()
+    file(WRITE ${map} "lib${name}${suffix} { global: warpstack_${folder}_abi;${others} };\n")
     target_link_options(${target} PRIVATE -Wl,--version-script=${map})
   endif()
 endfunction()

@@ -169,6 +169,8 @@ void GridRunner::run_as_team() {
                  runner_.patience());
   started_ += outcome.blocks;
   stored_ += outcome.blocks;
+  // Blocks of a team read no clock.
+  if (outcome.blocks > 0) execution_.awaited_cycles.least = execution_.awaited_ns.least = 0;
   if (outcome.blocks > 0) show_progress();
   if (outcome.all) {
     most_alone_ = per_member;
@@ -321,7 +323,8 @@ void GridRunner::count_awaited() {
     cycles = std::max(cycles, warp.awaited_cycles);
     ns = std::max(ns, warp.awaited_ns);
   }
-  const auto add = [](trace::AwaitedTicks& ticks, std::uint64_t of_block) {
+  const auto add = [this](trace::AwaitedTicks& ticks, std::uint64_t of_block) {
+    ticks.least = stored_ == 0 ? of_block : std::min(ticks.least, of_block);
     ticks.most = std::max(ticks.most, of_block);
     ticks.total += of_block;
   };

@@ -359,8 +359,8 @@ CUDART_ALIAS(cudaDeviceGetSharedMemConfig, cudaDeviceGetCacheConfig);
 
 CUDART_EXPORT Error cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return call(__func__, [&](Runtime&) {
-    if (least != nullptr) *least = 0;
-    if (greatest != nullptr) *greatest = 0;
+    if (least != nullptr) *least = Runtime::least_priority;
+    if (greatest != nullptr) *greatest = Runtime::greatest_priority;
   });
 }
 

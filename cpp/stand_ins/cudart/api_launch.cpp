@@ -253,7 +253,10 @@ CUDART_EXPORT Error cudaLaunchHostFunc(StreamHandle stream, void (*function)(voi
     captured = capture(runtime, stream, HostWork{{function, data}});
     if (!captured) record_stream(runtime, OperationKind::host_function, stream);
   });
-  if (error == Error::success && !captured) function(data);
+  if (error == Error::success && !captured) {
+    const HostFunctionTime time(Runtime::get().log());
+    function(data);
+  }
   return error;
 }
 CUDART_PER_THREAD(cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc);
@@ -272,6 +275,11 @@ CUDART_EXPORT Error cudaStreamAddCallback(StreamHandle stream,
       });
   if (error != Error::success) return error;
   if (function == nullptr) return last_error() = Error::invalid_value;
+  if (sticky != Error::success) {  // it has no row
+    function(stream, sticky, data);
+    return Error::success;
+  }
+  const HostFunctionTime time(Runtime::get().log());
   function(stream, sticky, data);
   return Error::success;
 }

@@ -31,6 +31,17 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
+/// What of the time between two readings is the thread's own; `computed` is its processor time at
+/// the first.
+std::chrono::nanoseconds own_between(const CallClock::Reading& begin,
+                                     std::chrono::nanoseconds computed,
+                                     const CallClock::Reading& end) {
+  const auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(end.now - begin.now);
+  const std::chrono::nanoseconds in_calls = end.in_calls - begin.in_calls;
+  if (in_calls.count() == 0) return passed;
+  return own_time(passed, in_calls, processor_time() - computed);
+}
+
 LogRow edge_of(std::uint8_t kind, const LogRow& row, std::int64_t before) {
   LogRow edge;
   edge.kind = kind;
@@ -52,7 +63,8 @@ CallClock::CallClock() {
   ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
                    [] {
                      CallClock& clock = of_process();
-                     clock.num_inside_ = log_thread().depth > 0 ? 1 : 0;
+                     const LogThread& thread = log_thread();
+                     clock.num_inside_ = thread.depth > 0 && !thread.in_host_function ? 1 : 0;
                      last_row = -1;
                      clock.mutex_.unlock();
                    });
@@ -78,6 +90,11 @@ CallClock::Reading CallClock::leave() {
   return reading;
 }
 
+CallClock::Reading CallClock::now() {
+  const std::lock_guard lock(mutex_);
+  return read();
+}
+
 std::chrono::nanoseconds own_time(std::chrono::nanoseconds passed,
                                   std::chrono::nanoseconds in_calls,
                                   std::chrono::nanoseconds computed) {
@@ -89,22 +106,48 @@ LogThread& log_thread() {
   return thread;
 }
 
+ThreadJoin::ThreadJoin() noexcept {
+  LogThread& thread = log_thread();
+  if (thread.depth > 0 || !thread.has_returned) return;
+  begin_ = CallClock::of_process().now();
+  before_ = own_between({thread.returned, thread.in_calls}, thread.computed, begin_);
+}
+
+void ThreadJoin::end(ThreadNotes& notes) noexcept {
+  LogThread& thread = log_thread();
+  if (notes.last.number < 0 || thread.depth > 0) {  // such a wait is as any other
+    notes.is_used = false;
+    return;
+  }
+  if (thread.has_returned) {
+    const CallClock::Reading end = CallClock::of_process().now();
+    const bool has_called = notes.returned > begin_.now;
+    const auto since = has_called ? CallClock::Reading{notes.returned, notes.in_calls} : begin_;
+    const auto after = std::chrono::duration_cast<std::chrono::nanoseconds>(end.now - since.now) -
+                       (end.in_calls - since.in_calls);
+    const auto own = before_ + std::max(after, std::chrono::nanoseconds{});
+    thread.host_ns += static_cast<std::uint64_t>(own.count());
+    thread.returned = end.now;
+    thread.in_calls = end.in_calls;
+    thread.computed = processor_time();
+  }
+  notes.next = thread.joined;
+  thread.joined = &notes;
+}
+
+RowOfProcess last_row_of_process() { return {process_of_rows, last_row}; }
+
 ApiCall::ApiCall(const char* function) noexcept {
   LogThread& thread = log_thread();
   if (thread.depth++ > 0) return;
   const CallClock::Reading reading = CallClock::of_process().enter();
   if (thread.has_returned) {
-    using std::chrono::nanoseconds;
-    const auto passed = std::chrono::duration_cast<nanoseconds>(reading.now - thread.returned);
-    const nanoseconds in_calls = reading.in_calls - thread.in_calls;
-    const nanoseconds own = in_calls.count() == 0
-                                ? passed
-                                : own_time(passed, in_calls, processor_time() - thread.computed);
+    const auto own = own_between({thread.returned, thread.in_calls}, thread.computed, reading);
     thread.host_ns += static_cast<std::uint64_t>(own.count());
   }
-  if (!thread.has_called) {
-    thread.has_called = true;
-    thread.begins_after = {process_of_rows, last_row};
+  if (!thread.has_begun) {
+    thread.has_begun = true;
+    thread.begins_after = last_row_of_process();
   }
   thread.call = {};
   thread.call.function = function;
@@ -118,6 +161,28 @@ ApiCall::~ApiCall() {
   const CallClock::Reading reading = CallClock::of_process().leave();
   thread.returned = reading.now;
   thread.in_calls = reading.in_calls;
+  if (thread.notes != nullptr) {
+    thread.notes->returned = thread.returned;
+    thread.notes->in_calls = thread.in_calls;
+  }
+}
+
+HostFunctionTime::HostFunctionTime(OperationLog& log) noexcept
+    : log_(log), pid_(::getpid()), is_outermost_(!log_thread().in_host_function) {
+  LogThread& thread = log_thread();
+  row_ = {thread.process, thread.last};
+  if (!is_outermost_) return;
+  thread.in_host_function = true;
+  computed_ = processor_time();
+  begin_ = CallClock::of_process().leave();
+}
+
+HostFunctionTime::~HostFunctionTime() {
+  if (!is_outermost_) return;
+  const CallClock::Reading end = CallClock::of_process().enter();
+  log_thread().in_host_function = false;
+  // A child of fork() has no such row.
+  if (pid_ == ::getpid()) log_.add_work(row_, own_between(begin_, computed_, end));
 }
 
 OperationLog::OperationLog(const std::string& folder, bool measures) : measures_(measures) {
@@ -193,10 +258,18 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.name = name(operation.name.empty() ? api : operation.name);
   row.api = name(api);
   std::vector<LogRow> rows{row};
-  if (begins_after.number >= 0) {
-    rows.push_back(edge_of(LogRow::begin, row, begins_after.number));
-    rows.back().parent = static_cast<std::uint64_t>(begins_after.process);
+  const auto begin_after = [&](const RowOfProcess& before) {
+    if (before.number < 0) return;
+    rows.push_back(edge_of(LogRow::begin, row, before.number));
+    rows.back().parent = static_cast<std::uint64_t>(before.process);
+  };
+  while (thread.joined != nullptr) {
+    ThreadNotes& notes = *std::exchange(thread.joined, thread.joined->next);
+    begin_after(notes.last);
+    notes.is_used = false;
   }
+  begin_after(begins_after);
+  std::reverse(rows.begin() + 1, rows.end());  // in the order of the joins
   if (const auto* after = std::exchange(thread.call.after, nullptr)) {
     for (const std::int64_t before : *after) {
       rows.push_back(edge_of(LogRow::edge, row, before));
@@ -205,9 +278,20 @@ std::int64_t OperationLog::add(const Operation& operation) {
   const auto bytes = rows.size() * sizeof(LogRow);
   [[maybe_unused]] const ssize_t written = ::write(rows_, rows.data(), bytes);
   thread.last = row.number;
+  if (thread.notes != nullptr) thread.notes->last = {process_, row.number};
   last_row = row.number;
   if (thread.call.first_row < 0) thread.call.first_row = row.number;
   return row.number;
+}
+
+void OperationLog::add_work(const RowOfProcess& row, std::chrono::nanoseconds work) {
+  if (!measures_ || rows_ < 0 || row.number < 0) return;
+  LogRow found;
+  found.kind = LogRow::work;
+  found.process = row.process;
+  found.number = row.number;
+  found.bytes = static_cast<std::uint64_t>(work.count());
+  [[maybe_unused]] const ssize_t written = ::write(rows_, &found, sizeof found);
 }
 
 }  // namespace warpstack::cudart

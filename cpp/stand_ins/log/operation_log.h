@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -80,6 +81,16 @@ struct RowOfProcess {
   std::int64_t number = -1;  ///< -1: there is none
 };
 
+/// What is known of a thread to the one that makes or joins it. None is ever freed.
+struct ThreadNotes {
+  RowOfProcess last;  ///< its last row
+  // When its last call returned:
+  std::chrono::steady_clock::time_point returned;
+  std::chrono::nanoseconds in_calls{};
+  ThreadNotes* next = nullptr;      ///< of those that a thread has joined since its last row
+  std::atomic<bool> is_used{true};  ///< else another thread may have the place
+};
+
 /// The log's state of a thread. Nothing of it is destroyed: programs still call at exit.
 struct LogThread {
   std::uint32_t depth = 0;  ///< of API functions that call each other
@@ -88,10 +99,13 @@ struct LogThread {
   std::int64_t number = -1;          ///< -1: it has no operation yet
   std::int64_t process = 0;          ///< in which it has this number
   std::int64_t default_stream = -1;  ///< number of its own default stream, once it has one
-  /// The row before the thread's first call: it was made then at the latest.
+  /// The row before the thread was made, or, where that is not known, before its first call.
   RowOfProcess begins_after;
-  bool has_called = false;
-  std::int64_t last = -1;  ///< its last row
+  bool has_begun = false;
+  bool in_host_function = false;  ///< it plays CUDA's own thread, see HostFunctionTime
+  ThreadNotes* notes = nullptr;   ///< its own, where they are kept
+  ThreadNotes* joined = nullptr;  ///< threads that it has joined since its last row
+  std::int64_t last = -1;         ///< its last row
   std::uint64_t host_ns = 0;
   bool has_returned = false;
   // When its last call returned:
@@ -101,6 +115,8 @@ struct LogThread {
 };
 static_assert(std::is_trivially_destructible_v<LogThread>);
 LogThread& log_thread();
+/// The last row of the process, of whatever thread.
+RowOfProcess last_row_of_process();
 
 /// How long the threads of a process have been in API functions: the time in which at least one
 /// was.
@@ -116,6 +132,8 @@ class CallClock {
   /// A thread begins a call that is not within another one of it.
   Reading enter();
   Reading leave();
+  /// Neither.
+  Reading now();
 
  private:
   CallClock();
@@ -134,6 +152,20 @@ class CallClock {
 [[nodiscard]] std::chrono::nanoseconds own_time(std::chrono::nanoseconds passed,
                                                 std::chrono::nanoseconds in_calls,
                                                 std::chrono::nanoseconds computed);
+
+/// While it exists, the thread waits for the end of another one. What passes meanwhile is no time
+/// of the host, but for what the other one does after its last call.
+class ThreadJoin {
+ public:
+  ThreadJoin() noexcept;
+  /// The other thread has ended. The next row of this one begins after its last row, and `notes`
+  /// are free then.
+  void end(ThreadNotes& notes) noexcept;
+
+ private:
+  CallClock::Reading begin_;
+  std::chrono::nanoseconds before_{};  ///< what passed before, of the thread's own time
+};
 
 /// While it exists, the program is in an API function: what passes then is no time of the host, and
 /// operations are those of the outermost function.
@@ -179,6 +211,8 @@ class OperationLog {
   /// Appends an operation of the calling thread's call. Returns its number in this process, or -1
   /// where none is written.
   std::int64_t add(const Operation& operation);
+  /// Appends what the work of a row took, which the machine has done itself.
+  void add_work(const RowOfProcess& row, std::chrono::nanoseconds work);
   /// The number of a launch of a graph.
   std::int64_t next_graph() { return next_graph_++; }
 
@@ -198,9 +232,28 @@ class OperationLog {
   std::int64_t next_thread_ = 0;
 };
 
+/// While it exists, a host function of a stream runs: what it takes belongs to the last row of the
+/// thread. The thread is outside of calls meanwhile, and waits for others that are in calls do not
+/// count, as between calls.
+class HostFunctionTime {
+ public:
+  explicit HostFunctionTime(OperationLog& log) noexcept;
+  ~HostFunctionTime();
+  HostFunctionTime(const HostFunctionTime&) = delete;
+  HostFunctionTime& operator=(const HostFunctionTime&) = delete;
+
+ private:
+  OperationLog& log_;
+  RowOfProcess row_;
+  int pid_;
+  bool is_outermost_;
+  CallClock::Reading begin_;
+  std::chrono::nanoseconds computed_{};
+};
+
 /// A row of the file; python/warpstack/cuda/operation_log.py reads it.
 struct LogRow {
-  std::uint8_t kind = 0;  ///< an OperationKind, `edge` or `begin`
+  std::uint8_t kind = 0;  ///< an OperationKind, `edge`, `begin` or `work`
   std::uint8_t direction = 0;
   std::uint8_t blocking = 0;
   std::uint8_t pinned = 0;
@@ -209,12 +262,12 @@ struct LogRow {
   std::int32_t priority = 0;
   std::int32_t reserved_too = 0;
   std::int64_t process = 0;
-  std::int64_t number = 0;  ///< within the process; of edges: that of the row that waits
+  std::int64_t number = 0;  ///< within the process; of edges and `work`: of the row concerned
   std::int64_t thread = 0;
   std::int64_t stream = -1;
   std::int64_t event = -1;
   std::int64_t graph = -1;
-  std::uint64_t bytes = 0;  ///< of an edge: the number of the row that it waits for
+  std::uint64_t bytes = 0;  ///< of an edge: the row that it waits for; of `work`: nanoseconds
   std::uint64_t launch = 0;
   std::uint64_t parent = 0;  ///< a launch; of `begin`: the process of the row in `bytes`
   std::uint64_t host_ns = 0;
@@ -223,6 +276,7 @@ struct LogRow {
 
   static constexpr std::uint8_t edge = 255;   ///< the other row ends before the row starts
   static constexpr std::uint8_t begin = 254;  ///< it returns before the row's thread begins
+  static constexpr std::uint8_t work = 253;   ///< what a row took that was written before
 };
 static_assert(sizeof(LogRow) == 112);
 

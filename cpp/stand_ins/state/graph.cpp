@@ -65,6 +65,7 @@ struct RunWork {
     const HostParameters host = work.host;
     record_stream(runtime, OperationKind::host_function, stream);
     const Unlocked unlocked(runtime);
+    const HostFunctionTime time(runtime.log());
     host.function(host.data);
   }
   void operator()(const ChildWork&) const {}

@@ -604,7 +604,8 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
 
 StreamHandle Runtime::add_stream(unsigned flags, int priority) {
   const StreamHandle handle = next_handle_ += 16;
-  streams_[handle] = {next_stream_++, flags, priority};
+  streams_[handle] = {next_stream_++, flags,
+                      std::clamp(priority, greatest_priority, least_priority)};
   record_stream(*this, OperationKind::stream_create, handle);
   return handle;
 }

@@ -213,6 +213,10 @@ class Runtime {
   /// performance.
   [[nodiscard]] std::uint64_t now() const { return now_; }
   void pass_time(std::uint64_t nanoseconds) { now_ += nanoseconds; }
+  /// Of streams: lower numbers come first. Turing and later GPUs have these.
+  static constexpr int least_priority = 0;
+  static constexpr int greatest_priority = -5;
+  /// A priority beyond these is the nearest one.
   StreamHandle add_stream(unsigned flags, int priority);
   struct Stream {
     std::uint64_t number = 0;

@@ -31,6 +31,7 @@ using Dim3 = std::array<std::uint64_t, 3>;
 struct AwaitedTicks {
   std::uint64_t most = 0;   ///< of a block
   std::uint64_t total = 0;  ///< of all blocks of the grid
+  std::uint64_t least = 0;  ///< of a block
   bool operator==(const AwaitedTicks&) const = default;
 };
 

@@ -184,6 +184,7 @@ void write_header(Writer& file, const KernelHeader& header) {
   for (const AwaitedTicks& ticks : {header.awaited_cycles, header.awaited_ns}) {
     file.number(ticks.most);
     file.number(ticks.total);
+    file.number(ticks.least);
   }
   file.number(header.sources.files.size());
   for (const SourceFile& source : header.sources.files) {
@@ -237,6 +238,7 @@ KernelHeader read_header(Reader& file, std::uint64_t version) {
     for (AwaitedTicks* ticks : {&header.awaited_cycles, &header.awaited_ns}) {
       ticks->most = file.number();
       ticks->total = file.number();
+      ticks->least = file.number();
     }
   }
   if (version >= version_with_sources) header.sources = read_sources(file);

@@ -38,9 +38,10 @@ _ROW = np.dtype(
         ("api", "u8"),
     ]
 )
-#: The kinds of rows that say what another one waits for, and what its thread begins after.
+#: The kinds of rows that say of another one what it waits for, what its thread begins after, what its work took.
 _EDGE = 255
 _BEGIN = 254
+_WORK = 253
 _HEAD = struct.Struct("=qQQ")
 _LARGEST = np.iinfo(np.int64).max
 
@@ -57,7 +58,7 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
     """
     data = _content(folder / "operations")
     found = np.frombuffer(data[: len(data) // _ROW.itemsize * _ROW.itemsize], _ROW)
-    rows = found[(found["kind"] != _EDGE) & (found["kind"] != _BEGIN)]
+    rows = found[found["kind"] < _WORK]
     if not len(rows):
         return None
     names = _names(_content(folder / "operation-names"))
@@ -100,6 +101,7 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
         "parent": np.array([row_of_launch.get(n, -1) for n in rows["parent"].tolist()], np.int64),
         "begins_after": _dependencies(rows, found[found["kind"] == _BEGIN], "parent"),
         "host_ns": np.minimum(rows["host_ns"], _LARGEST).astype(np.int64),
+        "work_ns": _work(rows, found[found["kind"] == _WORK]),
     }
 
 
@@ -139,13 +141,30 @@ def _graphs(processes: Sequence[int], graphs: Sequence[int]) -> np.ndarray:
     )
 
 
+def _places(rows: np.ndarray) -> dict[tuple[int, int], int]:
+    """Return the rows by process and number."""
+    pairs = zip(rows["process"].tolist(), rows["number"].tolist(), strict=True)
+    return {pair: row for row, pair in enumerate(pairs)}
+
+
+def _work(rows: np.ndarray, works: np.ndarray) -> np.ndarray:
+    """Return what the work of each row took on this machine; 0 where it has not run here."""
+    found = np.zeros(len(rows), np.int64)
+    row_of = _places(rows) if len(works) else {}
+    ends = (works[name].tolist() for name in ("process", "number", "bytes"))
+    for process, number, took in zip(*ends, strict=True):
+        row = row_of.get((process, number))
+        if row is not None:
+            found[row] = min(took, _LARGEST)
+    return found
+
+
 def _dependencies(rows: np.ndarray, edges: np.ndarray, owner: str) -> list[tuple[int, ...]]:
     """Return of each row the rows that edges name; `owner` of an edge is the process of these."""
     after: list[tuple[int, ...]] = [()] * len(rows)
     if not len(edges):
         return after
-    pairs = zip(rows["process"].tolist(), rows["number"].tolist(), strict=True)
-    row_of = {pair: row for row, pair in enumerate(pairs)}
+    row_of = _places(rows)
     ends = (edges[name].tolist() for name in ("process", "number", owner, "bytes"))
     for process, number, other_process, before in zip(*ends, strict=True):
         row, other = row_of.get((process, number)), row_of.get((other_process, before))

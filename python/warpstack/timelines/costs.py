@@ -172,6 +172,8 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     duration[is_copy] = (gpu.copy_start_us + size / (rate * 1e3))[is_copy]
     of_dram = size / (gpu.sustained_dram_bandwidth_gbs * 1e3)
     duration[is_memset] = (gpu.copy_start_us + of_dram)[is_memset]
+    is_function = operation == "host_function"
+    duration[is_function] = columns["work_ns"][is_function] / 1e3
     low, high = duration.copy(), duration.copy()
 
     is_kernel = operation == "kernel"

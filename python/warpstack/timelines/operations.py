@@ -24,6 +24,8 @@ __all__ = ["Columns", "operations_of"]
 
 #: What rows have where a table leaves a column out; it cannot leave out the operation.
 _USUAL = {**ABSENT, "operation": None, "stream": 0, "blocking": True, "asynchronous": True}
+#: Columns of times, which need not be whole.
+_TIMES = ("host_ns", "work_ns")
 
 #: Columns that rows of some operations need a value in, and what that is.
 _NEEDED = (
@@ -126,7 +128,7 @@ def _whole(row: int, name: str, before: Any) -> tuple[int, ...]:
 
 
 def _numbers(name: str, values: Any, usual: Any, rows: int) -> Any:
-    kind = bool if COLUMNS[name] == "bool" else np.float64 if name == "host_ns" else np.int64
+    kind = bool if COLUMNS[name] == "bool" else np.float64 if name in _TIMES else np.int64
     if values is None:
         return np.full(rows, usual, kind)
     try:

@@ -38,7 +38,10 @@ COLUMNS = {
     "parent": "integer",
     "begins_after": "rows",
     "host_ns": "integer",
+    "work_ns": "integer",
 }
+#: Columns that tables of older traces lack.
+LATER_COLUMNS = ("begins_after", "work_ns")
 #: Columns of numbers of earlier rows.
 _ROW_LISTS = ("after", "begins_after")
 #: The values of the column `operation`. Their places are numbers of cpp/stand_ins/log/operation_log.h.
@@ -84,6 +87,7 @@ ABSENT: dict[str, Any] = {
     "parent": -1,
     "begins_after": (),
     "host_ns": 0,
+    "work_ns": 0,
 }
 #: The streams that have no calls that make them.
 LEGACY_STREAM = 0
@@ -99,6 +103,7 @@ _LEAST = {
     "graph": -1,
     "parent": -1,
     "host_ns": 0,
+    "work_ns": 0,
 }
 #: Operations that need an event, and those that are in a stream.
 _WITH_EVENT = ("event_record", "event_wait", "event_synchronize")

@@ -9,7 +9,8 @@ Rows are in the order of the program's calls, so that what an operation follows 
   stream follows all nodes.
 - A kernel that a kernel launched follows that one, and what follows that one follows it.
 
-A thread's first call begins after the row before the thread was made, as `begins_after` says.
+A thread's first call begins after the row before the thread was made, and the one after a join after the
+last row of the joined thread, as `begins_after` says.
 """
 
 from __future__ import annotations

@@ -51,6 +51,11 @@ extern "C" __global__ void some(long long* out, long long ticks) {
   if (blockIdx.x == 0) while (clock64() - start < ticks) {}
   out[blockIdx.x] = 1;
 }
+extern "C" __global__ void all_but_one(long long* out, long long ticks) {
+  long long start = clock64();
+  if (blockIdx.x != 5) while (clock64() - start < ticks) {}
+  out[blockIdx.x] = 1;
+}
 extern "C" __global__ void measured(long long* out, long long turns) {
   long long start = clock64();
   float x = threadIdx.x;
@@ -99,7 +104,7 @@ def launched(module, name, grid, block, number=TICKS, **options):
     out = module.device.array(np.zeros(max(grid, 8), np.int64))
     trace = module.kernel(name).launch(grid, block, out, np.int64(number), **options)
     header = trace._core.header
-    return trace, header["awaited_cycles"], header["awaited_ns"]
+    return trace, header["awaited_cycles"][:2], header["awaited_ns"][:2]
 
 
 @pytest.mark.parametrize("name", ["spin", "low", "until", "twice"])
@@ -135,9 +140,28 @@ def test_measurements_are_no_waits(module, name):
 def test_waits_of_many_blocks_follow_one_another(module):
     gpu = ws.gpu("a100").replace(num_sms=1)
     trace, (most, total), _ = launched(module, "spin", 70, 32)
-    places = 32  # of blocks on an SM
-    assert awaited_us(trace, gpu) == pytest.approx(total / places / gpu.clock_ghz / 1e3)
+    waves = 3  # of 32 blocks
+    assert awaited_us(trace, gpu) == pytest.approx(waves * total / 70 / gpu.clock_ghz / 1e3)
     assert awaited_us(trace, gpu) > 2 * most / gpu.clock_ghz / 1e3
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 200])
+def test_blocks_that_wait_alike_take_whole_waves(module, beyond):
+    gpu = ws.gpu("a100").replace(num_sms=2)
+    blocks = 64 + beyond  # 64 have a place
+    trace, (_, total), _ = launched(module, "spin", blocks, 32)
+    waves = {0: 1, 1: 2, 200: 5}[beyond]
+    in_us = gpu.clock_ghz * 1e3
+    assert awaited_us(trace, gpu) == pytest.approx(waves * total / blocks / in_us, rel=0.07)
+    assert awaited_us(trace, gpu) > 0.94 * waves * TICKS / in_us
+
+
+def test_blocks_that_do_not_wait_alike_take_no_whole_waves(module):
+    gpu = ws.gpu("a100").replace(num_sms=1)
+    trace, (most, total), _ = launched(module, "all_but_one", 33, 32)
+    assert trace._core.header["awaited_cycles"][2] == 0
+    # The one that waits for nothing leaves its place to the last one.
+    assert awaited_us(trace, gpu) == pytest.approx(max(most, total / 32) / gpu.clock_ghz / 1e3)
 
 
 def test_a_time_line_has_them_and_predictions_say_that_they_do_not(module):
@@ -158,6 +182,9 @@ def test_a_time_line_has_them_and_predictions_say_that_they_do_not(module):
 
 def test_copies_and_files_keep_them(module, tmp_path):
     trace, in_cycles, _ = launched(module, "spin", 2, 32)
+    least = trace._core.header["awaited_cycles"][2]
+    assert 0.94 * TICKS <= least <= in_cycles[0]
+    in_cycles = (*in_cycles, least)
     assert pickle.loads(pickle.dumps(trace))._core.header["awaited_cycles"] == in_cycles
     ws.save(trace, tmp_path / "saved")
     (again,) = ws.load(tmp_path / "saved")

@@ -114,6 +114,46 @@ def test_the_time_of_the_host_can_be_left_out(run):
     assert app.operations["host_ns"].tolist() == [0] * 21
 
 
+def test_host_functions_take_what_they_took_here(run):
+    app, _ = run("functions")
+    table = app.operations
+    is_function = table["operation"] == "host_function"
+    assert table["api"][is_function].tolist() == [
+        "cudaLaunchHostFunc",
+        "cudaStreamAddCallback",
+        "cudaGraphLaunch",
+    ]
+    took = table["work_ns"][is_function]
+    assert ((took >= 20_000_000) & (took < 1_000_000_000)).all()
+    assert (table["work_ns"][~is_function] == 0).all()
+    # They are no time of the thread that calls.
+    assert (table["host_ns"] < 20_000_000).all()
+    line = ws.timeline(app, "a100")
+    times = (line.table["end_us"] - line.table["start_us"])[is_function]
+    assert times.tolist() == pytest.approx((took / 1e3).tolist())
+    assert line.time_us >= took.sum() / 1e3
+
+
+def test_what_host_functions_took_can_be_left_out(run):
+    app, _ = run("functions", host_time=False)
+    assert app.operations["work_ns"].tolist() == [0] * len(app.operations)
+
+
+def test_priorities_are_those_of_gpus(run):
+    app, out = run("priorities")
+    assert out == ["0 -5", "-5", "-5", "-2", "0", "0"]
+    made = app.operations[app.operations["operation"] == "stream_create"]
+    assert made["priority"].tolist() == [-5, -5, -2, 0, 0]
+
+
+def test_threads_that_were_made_together_begin_together(run):
+    app, _ = run("together")
+    table = app.operations
+    assert table["thread"].tolist() == [0, 1, 1, 2, 2, 3, 3, 4]
+    begins = table["begins_after"].tolist()
+    assert begins == [(), (0,), (), (0,), (), (0,), (), (6,)]
+
+
 def test_copies(run):
     app, _ = run("copies")
     columns = ("api", "direction", "bytes", "pinned", "asynchronous")
@@ -194,9 +234,9 @@ def test_threads_and_their_default_streams(run):
         ("kernel", 0, 0),
     ]
     assert app.operations["blocking"].tolist() == [False] + [True] * 9
-    # Each thread was made after the row before its first one.
+    # Each thread was made after the row before its first one, and the last row comes after their ends.
     begins = {row: after for row, after in enumerate(app.operations["begins_after"]) if after}
-    assert begins == {1: (0,), 5: (4,)}
+    assert begins == {1: (0,), 5: (4,), 9: (4, 8)}
 
 
 def test_waits_for_threads_that_are_in_calls_are_no_time_of_the_host(run):
@@ -411,6 +451,22 @@ def test_threads_begin_after_rows_of_their_process_or_of_the_one_that_forked(tmp
     logged(tmp_path, written, names)
     found = operation_log.read(tmp_path, [])
     assert found["begins_after"] == [(), (0,), (1,), (2,), ()]
+    operations.check(found, 0, "table")
+
+
+def test_what_work_took_belongs_to_the_row_that_it_names(tmp_path):
+    names = name_record(5, 0, b"cudaLaunchHostFunc") + name_record(6, 0, b"cudaLaunchHostFunc")
+    written = [
+        log_row(0, kind=11),
+        log_row(0, kind=11, process=6),
+        log_row(0, kind=253, bytes=125),
+        log_row(1, kind=11),
+        log_row(0, kind=253, process=6, bytes=2**64 - 1),
+        log_row(7, kind=253, bytes=9),  # of a row that was not written
+    ]
+    logged(tmp_path, written, names)
+    found = operation_log.read(tmp_path, [])
+    assert found["work_ns"].tolist() == [125, 2**63 - 1, 0]
     operations.check(found, 0, "table")
 
 

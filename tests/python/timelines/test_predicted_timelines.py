@@ -101,6 +101,16 @@ class TestByHand:
         assert totals["host_busy_us"] == pytest.approx(12)
         assert totals["host_waiting_us"] == pytest.approx(line.time_us - 12)
 
+    def test_functions_of_the_host_take_what_they_took(self, app, kernel_us):
+        function = {"operation": "host_function", "stream": 1, "work_ns": 2500.5}
+        line = ws.timeline(app, GPU, operations=rows(kernel(), function, kernel(1), WAIT))
+        start, end = (line.table[name].tolist() for name in ("start_us", "end_us"))
+        assert end[1] - start[1] == pytest.approx(2.5005)
+        assert start[1] == pytest.approx(end[0])
+        assert start[2] >= end[1]
+        path = line.critical_path.set_index(["operation", "part"])["time_us"]
+        assert path["host_function", "device"] == pytest.approx(2.5005)
+
     def test_the_critical_path_sums_to_the_time(self, app, kernel_us):
         line = ws.timeline(app, GPU, operations=rows(copy("HtoD"), kernel(), WAIT))
         path = line.critical_path.set_index(["operation", "part"])["time_us"]

@@ -36,6 +36,7 @@ ROWS = [
         "process": 2,
         "begins_after": (3,),
     },
+    {"operation": "host_function", "stream": 1, "work_ns": 2000},
 ]
 
 
@@ -82,15 +83,25 @@ def test_without_the_column_threads_begin_after_the_row_before_their_first(tmp_p
     rows = [{"operation": "allocate", "process": p, "thread": t} for p, t in pairs]
     expected = [(), (0,), (), (), (), (4,), (3,)]
     assert operations.begins_of_threads(operations.columns_of(rows)) == expected
-    # A folder that was written before there was the column.
-    folder = tmp_path / "saved"
-    ws.save(app_with(rows), folder)
+    ws.save(app_with(rows), tmp_path / "saved")
+    without(tmp_path / "saved", "begins_after")
+    assert ws.load(tmp_path / "saved").operations["begins_after"].tolist() == expected
+
+
+def without(folder, column):
+    """Make a saved trace one that was written before its operations had a column."""
     table = pq.read_table(folder / "operations.parquet")
-    pq.write_table(table.drop_columns(["begins_after"]), folder / "operations.parquet")
+    pq.write_table(table.drop_columns([column]), folder / "operations.parquet")
     manifest = json.loads((folder / parquet.MANIFEST).read_text())
     manifest["operations"] = file_digest(folder / "operations.parquet")
     (folder / parquet.MANIFEST).write_text(sealed(manifest))
-    assert ws.load(folder).operations["begins_after"].tolist() == expected
+
+
+def test_without_the_column_host_functions_take_no_time(tmp_path):
+    ws.save(app_with(ROWS), tmp_path / "saved")
+    assert ws.load(tmp_path / "saved").operations["work_ns"].tolist()[-1] == 2000
+    without(tmp_path / "saved", "work_ns")
+    assert ws.load(tmp_path / "saved").operations["work_ns"].tolist() == [0] * len(ROWS)
 
 
 def test_a_program_may_launch_nothing(tmp_path):
@@ -126,7 +137,7 @@ def test_kernels_that_are_not_chosen_stay_as_rows(tmp_path):
     assert len(set(numbers)) == 2 or numbers[0] == numbers[1]
     app._operations = operations.columns_of(ROWS)
     second = app._part([1])
-    assert second.operations["kernel"].tolist() == [-1, -1, -1, -1, 0, -1, -1, -1]
+    assert second.operations["kernel"].tolist() == [-1, -1, -1, -1, 0, -1, -1, -1, -1]
     assert second.operations["name"].tolist() == app.operations["name"].tolist()
     assert app._part([0, 1]).operations["kernel"].tolist() == app.operations["kernel"].tolist()
 
@@ -149,7 +160,7 @@ def test_loading_some_launches_keeps_all_rows(tmp_path, bfs):
 
 def test_the_summary_counts():
     assert operations.summary(operations.columns_of(ROWS)) == (
-        "8 operations: 3 launches, 1 copy (1.0 MiB), 1 launch of a graph, 1 event recorded, 2 streams"
+        "9 operations: 3 launches, 1 copy (1.0 MiB), 1 launch of a graph, 1 event recorded, 2 streams"
     )
     assert operations.summary(operations.columns_of([])) == "0 operations"
     managed = {"operation": "allocate", "api": "cudaMallocManaged", "bytes": 64}
@@ -180,6 +191,7 @@ def test_the_summary_counts():
         (6, {"after": (2, 6)}, "row 6: after = (2, 6): expected earlier rows"),
         (6, {"after": (-1,)}, "row 6: after = (-1,): expected earlier rows"),
         (0, {"host_ns": -5}, "row 0: host_ns = -5: expected at least 0"),
+        (7, {"work_ns": -5}, "row 7: work_ns = -5: expected at least 0"),
         (0, {"thread": -1}, "row 0: thread = -1: expected at least 0"),
     ],
 )
@@ -281,12 +293,12 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("column", "values", "message"),
         [
-            ("bytes", ["a"] * 8, "damaged: bytes is string, not int64"),
-            ("stream", [None] * 8, "damaged: stream is null, not int64"),
-            ("name", pa.array([None] * 8, pa.string()), "name has empty entries"),
+            ("bytes", ["a"] * len(ROWS), "damaged: bytes is string, not int64"),
+            ("stream", [None] * len(ROWS), "damaged: stream is null, not int64"),
+            ("name", pa.array([None] * len(ROWS), pa.string()), "name has empty entries"),
             (
                 "after",
-                pa.array([[None]] * 8, pa.list_(pa.int64())),
+                pa.array([[None]] * len(ROWS), pa.list_(pa.int64())),
                 "after has empty entries in its lists",
             ),
         ],
@@ -300,14 +312,14 @@ class TestDamage:
     def test_text_that_is_not_utf_8(self, saved):
         table = pq.read_table(saved / "operations.parquet")
         for column in ("operation", "name", "api", "direction"):
-            raw = pa.array([b"\xed\xa0\x80"] * 8, pa.binary())  # half of a pair of surrogates
-            text = pa.Array.from_buffers(pa.string(), 8, raw.buffers())
+            raw = pa.array([b"\xed\xa0\x80"] * len(ROWS), pa.binary())  # half of a pair of surrogates
+            text = pa.Array.from_buffers(pa.string(), len(ROWS), raw.buffers())
             self.put(saved, table.set_column(table.schema.get_field_index(column), column, [text]))
             self.refuse(saved, "the saved trace is damaged: ")
 
     def test_impossible_values(self, saved):
         table = pq.read_table(saved / "operations.parquet")
-        values = pa.array([7] * 8, pa.int64())
+        values = pa.array([7] * len(ROWS), pa.int64())
         self.put(
             saved, table.set_column(table.schema.get_field_index("kernel"), "kernel", [values])
         )

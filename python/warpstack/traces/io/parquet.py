@@ -398,11 +398,10 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         if found != digest:
             raise InputError(f"this file has digest {found}, the manifest says {shown(digest)}")
         with open_input(path) as file, pq.ParquetFile(file) as table:
-            # Traces from before it was there have no column of what made threads.
             fields = {
                 name: kind
                 for name, kind in _OPERATIONS.items()
-                if name != "begins_after" or name in table.schema_arrow.names
+                if name not in operations.LATER_COLUMNS or name in table.schema_arrow.names
             }
             part = table.read(columns=list(fields))
         arrays = _columns("operations", part, fields)
@@ -424,6 +423,8 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         ) from None
     if "begins_after" not in columns:
         columns["begins_after"] = operations.begins_of_threads(columns)
+    if "work_ns" not in columns:
+        columns["work_ns"] = np.zeros(operations.count(columns), np.int64)
     operations.check(columns, kernels, where)
     return columns
 
@@ -586,9 +587,9 @@ def _entry(
         checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**32 - 1) for n in numbers]
     header = {"parent": 0, **header}  # older files lack it
     for key in ("awaited_cycles", "awaited_ns"):
-        ticks = header.get(key, [0, 0])
-        if not isinstance(ticks, list) or len(ticks) != 2:
-            raise InputError(f"{where}.header.{key} = {shown(ticks)}: expected two numbers")
+        ticks = header.get(key, [0, 0, 0])
+        if not isinstance(ticks, list) or len(ticks) != 3:
+            raise InputError(f"{where}.header.{key} = {shown(ticks)}: expected three numbers")
         checked[key] = [as_integer(f"{where}.header.{key}", n, 0, 2**64 - 1) for n in ticks]
     for key in _HEADER_NUMBERS:
         checked[key] = as_integer(f"{where}.header.{key}", header.get(key), 0, 2**64 - 1)

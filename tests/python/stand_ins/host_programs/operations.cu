@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -208,6 +209,66 @@ static void copies_only() {
   CHECK(cudaMemcpy(there.data(), device, bytes, cudaMemcpyDeviceToHost));
 }
 
+static void nap(void*) { usleep(20'000); }
+static void nap_after(cudaStream_t, cudaError_t, void*) { usleep(20'000); }
+
+static void functions() {
+  float* device;
+  CHECK(cudaMalloc(&device, bytes));
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaMemsetAsync(device, 0, 4, stream));
+  CHECK(cudaLaunchHostFunc(stream, nap, nullptr));
+  CHECK(cudaStreamAddCallback(stream, nap_after, nullptr, 0));
+  cudaGraph_t graph;
+  cudaGraphExec_t ready;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaLaunchHostFunc(stream, nap, nullptr));
+  CHECK(cudaStreamEndCapture(stream, &graph));
+#if CUDART_VERSION >= 12000
+  CHECK(cudaGraphInstantiate(&ready, graph, 0));
+#else
+  CHECK(cudaGraphInstantiate(&ready, graph, nullptr, nullptr, 0));
+#endif
+  CHECK(cudaGraphLaunch(ready, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaFree(device));
+}
+
+static void priorities() {
+  float* device;
+  CHECK(cudaMalloc(&device, bytes));
+  CHECK(cudaMemset(device, 0, 4));
+  int least = 9, greatest = 9;
+  CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  std::printf("%d %d\n", least, greatest);
+  for (const int asked : {-99, greatest, -2, least, 99}) {
+    cudaStream_t stream;
+    int got = 9;
+    CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, asked));
+    CHECK(cudaStreamGetPriority(stream, &got));
+    std::printf("%d\n", got);
+  }
+}
+
+static void together() {
+  float* device;
+  CHECK(cudaMalloc(&device, bytes));
+  std::atomic<int> turn{-1};  // of the thread that may call
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&turn, device, i] {
+      while (turn != i) std::this_thread::yield();
+      CHECK(cudaMemset(device, 0, 4));
+      CHECK(cudaMemset(device, 0, 4));
+      ++turn;
+    });
+  }
+  turn = 0;
+  for (std::thread& thread : threads) thread.join();
+  std::thread([=] { CHECK(cudaMemset(device, 0, 4)); }).join();
+}
+
 // concurrentKernels of NVIDIA's samples.
 __global__ void clock_block(clock_t* out, clock_t ticks) {
   const unsigned int start = (unsigned int)clock();
@@ -270,6 +331,9 @@ int main(int, char** words) {
   if (what == "threads") threads();
   if (what == "waits") waits();
   if (what == "copies_only") copies_only();
+  if (what == "functions") functions();
+  if (what == "priorities") priorities();
+  if (what == "together") together();
   if (what == "spins") spins();
   if (what == "processes") processes();
   if (what == "ranges") ranges();
