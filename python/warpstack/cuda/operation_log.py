@@ -38,7 +38,7 @@ _ROW = np.dtype(
         ("api", "u8"),
     ]
 )
-#: The kinds of rows that say of another one what it waits for, what its thread begins after, what its work took.
+#: Kinds of rows that say of another one what it waits for, what its thread begins after, what it took.
 _EDGE = 255
 _BEGIN = 254
 _WORK = 253

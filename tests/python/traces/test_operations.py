@@ -312,7 +312,9 @@ class TestDamage:
     def test_text_that_is_not_utf_8(self, saved):
         table = pq.read_table(saved / "operations.parquet")
         for column in ("operation", "name", "api", "direction"):
-            raw = pa.array([b"\xed\xa0\x80"] * len(ROWS), pa.binary())  # half of a pair of surrogates
+            raw = pa.array(
+                [b"\xed\xa0\x80"] * len(ROWS), pa.binary()
+            )  # half of a pair of surrogates
             text = pa.Array.from_buffers(pa.string(), len(ROWS), raw.buffers())
             self.put(saved, table.set_column(table.schema.get_field_index(column), column, [text]))
             self.refuse(saved, "the saved trace is damaged: ")
