@@ -129,6 +129,7 @@ def ordered(rows, how):
     table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
     if rows and rows[0].begins_after is not None:
         table["begins_after"] = [row.begins_after for row in rows]
+    table["bytes"] = 0  # durations are given
     table["host_ns"] = [1000 * row.host_before for row in rows]
     gpu = gpu_of(how)
     columns = operations_of(SimpleNamespace(kernels=()), table)
