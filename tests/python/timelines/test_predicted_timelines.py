@@ -209,7 +209,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("table", "message"),
         [
-            (rows({**kernel(), "strem": 1}), "there is no column 'strem'; did you mean stream"),
+            (rows({**kernel(), "streams": 1}), "there is no column 'streams'; did you mean stream"),
             (rows(kernel()).rename(columns={"stream": 5}), "there is no column 5"),
             (
                 rows({**copy("HtoD"), "direction": ""}),
