@@ -240,10 +240,10 @@ bool ConcurrentGrids::give(std::size_t number) {
   const double rounds = in_rounds > few_rounds ? std::floor(in_rounds / 2) : 1;
   if (grid.unstarted < groups_[best].sms) {
     // Only some of the group's SMs get one.
-    Group rest = groups_[best];
-    rest.sms -= grid.unstarted;
+    Group others = groups_[best];
+    others.sms -= grid.unstarted;
     groups_[best].sms = grid.unstarted;
-    groups_.push_back(std::move(rest));
+    groups_.push_back(std::move(others));
   }
   Group& group = groups_[best];
   group.room.take(its.need, 1);

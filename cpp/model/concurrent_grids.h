@@ -37,7 +37,7 @@ struct GridClass {
 /// Launches that run at the same time, block by block, each block as fast as the network of all
 /// that run says.
 ///
-/// Of the grids that may start one is in line: that of the highest priority, of these the first
+/// One of the grids that may start is in line: that of the highest priority, of these the first
 /// that came. Its blocks take the room that is free, where it got free first, SM after SM; then
 /// those of the next one. At most so many grids are under way at a time. These are the rules of
 /// timing::GridDispatcher.

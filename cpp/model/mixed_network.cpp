@@ -8,20 +8,6 @@
 namespace warpstack::model {
 namespace {
 
-/// The class of instructions that keeps its unit busiest.
-std::size_t busiest_unit(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
-  std::size_t busiest = 0;
-  double most = 0;
-  for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
-    const double cycles = demands.unit_instructions[c] * gpu.unit_intervals[c];
-    if (gpu.unit_intervals[c] > 1 && cycles > most) {
-      busiest = c;
-      most = cycles;
-    }
-  }
-  return busiest;
-}
-
 /// Customers of one class in one group.
 struct Population {
   std::size_t group = 0;
@@ -79,7 +65,7 @@ class Equations {
 
   [[nodiscard]] const std::vector<Population>& populations() const { return populations_; }
 
-  /// By how much the logarithm of each wait is too large. With little to do it depends on this wait
+  /// The excess of the logarithm of each wait. With little to do it depends on this wait
   /// alone. Returns what the busiest has left of its capacity.
   double misfits(const std::vector<double>& of_waits, double least, std::vector<double>& result) {
     find_times(of_waits);
@@ -333,7 +319,7 @@ CustomerClass customers_of(const interval::PhaseList& launch,
     if (k == lsu) visit.in_step = demands.warps_in_step;
     if (k == tensor) visit.in_step = std::max(demands.warps_in_step / gpu.schedulers, 1.0);
     if (k == unit) {
-      const std::size_t of = busiest_unit(demands, gpu);
+      const std::size_t of = busiest_unit(demands, gpu).value_or(0);
       visit.count = std::max(demands.unit_instructions[of], 1e-6);
       visit.service = visit.demand / visit.count;
       customers.visits[num_resources + of] = visit;
@@ -357,7 +343,7 @@ std::vector<double> mixed_network_times(std::span<const CustomerClass> classes,
   std::vector<double> answer(groups.size() * classes.size(),
                              std::numeric_limits<double>::infinity());
   if (equations.populations().empty()) return answer;
-  // From stations that can serve nearly all who come to those that cannot.
+  // Stations that could not serve all who come have ever less of the straight line.
   constexpr double first_least = 0.3;
   constexpr double least_of_all = 1e-9;
   constexpr double less = 4;

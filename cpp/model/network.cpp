@@ -82,13 +82,22 @@ interval::ResourceDemands without_posted(interval::ResourceDemands demands) {
   return demands;
 }
 
-double unit_cycles(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
-  double cycles = 0;
+std::optional<std::size_t> busiest_unit(const interval::ResourceDemands& demands,
+                                        const ModelParameters& gpu) {
+  std::optional<std::size_t> busiest;
+  double most = 0;
   for (std::size_t c = 0; c < gpu.unit_intervals.size(); ++c) {
-    if (gpu.unit_intervals[c] <= 1) continue;
-    cycles = std::max(cycles, demands.unit_instructions[c] * gpu.unit_intervals[c]);
+    const double cycles = demands.unit_instructions[c] * gpu.unit_intervals[c];
+    if (gpu.unit_intervals[c] <= 1 || cycles <= most) continue;
+    busiest = c;
+    most = cycles;
   }
-  return cycles;
+  return busiest;
+}
+
+double unit_cycles(const interval::ResourceDemands& demands, const ModelParameters& gpu) {
+  const auto busiest = busiest_unit(demands, gpu);
+  return busiest ? demands.unit_instructions[*busiest] * gpu.unit_intervals[*busiest] : 0;
 }
 
 Stations stations_of(const interval::ResourceDemands& demands, double warps, double sms,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "interval/work.h"
@@ -71,8 +72,11 @@ Services services_of(const interval::ResourceDemands& demands, const ModelParame
 Services busy_times(interval::ResourceDemands demands, const ModelParameters& gpu);
 /// Only what loads and atomics ask, whose results are waited for.
 interval::ResourceDemands without_posted(interval::ResourceDemands demands);
-/// Cycles of the unit of a scheduler that instructions take longest, per warp instruction. An
-/// interval of one cycle is the issue slot.
+/// The class of instructions whose unit of a scheduler works longest. An interval of one cycle is
+/// the issue slot.
+std::optional<std::size_t> busiest_unit(const interval::ResourceDemands& demands,
+                                        const ModelParameters& gpu);
+/// Cycles of that unit per warp instruction.
 double unit_cycles(const interval::ResourceDemands& demands, const ModelParameters& gpu);
 /// A load that waits for a place in its set of L1 holds up the load-store unit until data come
 /// back: cycles per warp instruction.

@@ -157,111 +157,62 @@ COMPLEX_Q(C, 'c')
 COMPLEX_Q(Z, 'z')
 #undef COMPLEX_Q
 
-#define REAL_EIGENVALUES(T, letter)                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##syevd_bufferSize(                                          \
-      Context* handle, int, int, int n, const void*, int lda, const void*, int* lwork) {           \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##syevd(Context* handle, int mode, int fill, int n, void* a, \
-                                              int lda, void* w, void*, int, int* info) {           \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                        \
-    });                                                                                            \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##syevj_bufferSize(Context* handle, int, int, int n,         \
-                                                         const void*, int lda, const void*,        \
-                                                         int* lwork, JacobiEigen*) {               \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##syevj(Context* handle, int mode, int fill, int n, void* a, \
-                                              int lda, void* w, void*, int, int* info,             \
-                                              JacobiEigen* parameters) {                           \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      described(parameters, "params");                                                             \
-      decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                        \
-    });                                                                                            \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##sygvd_bufferSize(Context* handle, int, int, int, int n,    \
-                                                         const void*, int lda, const void*, int,   \
-                                                         const void*, int* lwork) {                \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##sygvd(Context* handle, int type, int mode, int fill,       \
-                                              int n, void* a, int lda, void* b, int ldb, void* w,  \
-                                              void*, int, int* info) {                             \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);               \
-    });                                                                                            \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##sygvj_bufferSize(Context* handle, int, int, int, int n,    \
-                                                         const void*, int lda, const void*, int,   \
-                                                         const void*, int* lwork, JacobiEigen*) {  \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##sygvj(Context* handle, int type, int mode, int fill,       \
-                                              int n, void* a, int lda, void* b, int ldb, void* w,  \
-                                              void*, int, int* info, JacobiEigen* parameters) {    \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      described(parameters, "params");                                                             \
-      decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);               \
-    });                                                                                            \
+// Symmetric matrices are `sy`, Hermitian ones `he`.
+#define EIGENVALUES(T, kind, letter)                                                              \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##evd_bufferSize(                                     \
+      Context* handle, int, int, int n, const void*, int lda, const void*, int* lwork) {          \
+    return give_work(__func__, handle, n, n, lda, lwork);                                         \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##evd(Context* handle, int mode, int fill, int n,     \
+                                                  void* a, int lda, void* w, void*, int,          \
+                                                  int* info) {                                    \
+    return run(__func__, handle, info, [&](Context& context) {                                    \
+      decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                       \
+    });                                                                                           \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##evj_bufferSize(Context* handle, int, int, int n,    \
+                                                             const void*, int lda, const void*,   \
+                                                             int* lwork, JacobiEigen*) {          \
+    return give_work(__func__, handle, n, n, lda, lwork);                                         \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##evj(Context* handle, int mode, int fill, int n,     \
+                                                  void* a, int lda, void* w, void*, int,          \
+                                                  int* info, JacobiEigen* parameters) {           \
+    return run(__func__, handle, info, [&](Context& context) {                                    \
+      described(parameters, "params");                                                            \
+      decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                       \
+    });                                                                                           \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##gvd_bufferSize(                                     \
+      Context* handle, int, int, int, int n, const void*, int lda, const void*, int, const void*, \
+      int* lwork) {                                                                               \
+    return give_work(__func__, handle, n, n, lda, lwork);                                         \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##gvd(Context* handle, int type, int mode, int fill,  \
+                                                  int n, void* a, int lda, void* b, int ldb,      \
+                                                  void* w, void*, int, int* info) {               \
+    return run(__func__, handle, info, [&](Context& context) {                                    \
+      decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);              \
+    });                                                                                           \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##gvj_bufferSize(                                     \
+      Context* handle, int, int, int, int n, const void*, int lda, const void*, int, const void*, \
+      int* lwork, JacobiEigen*) {                                                                 \
+    return give_work(__func__, handle, n, n, lda, lwork);                                         \
+  }                                                                                               \
+  CUSOLVER_EXPORT Status cusolverDn##T##kind##gvj(                                                \
+      Context* handle, int type, int mode, int fill, int n, void* a, int lda, void* b, int ldb,   \
+      void* w, void*, int, int* info, JacobiEigen* parameters) {                                  \
+    return run(__func__, handle, info, [&](Context& context) {                                    \
+      described(parameters, "params");                                                            \
+      decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);              \
+    });                                                                                           \
   }
-REAL_EIGENVALUES(S, 's')
-REAL_EIGENVALUES(D, 'd')
-#undef REAL_EIGENVALUES
-
-#define COMPLEX_EIGENVALUES(T, letter)                                                             \
-  CUSOLVER_EXPORT Status cusolverDn##T##heevd_bufferSize(                                          \
-      Context* handle, int, int, int n, const void*, int lda, const void*, int* lwork) {           \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##heevd(Context* handle, int mode, int fill, int n, void* a, \
-                                              int lda, void* w, void*, int, int* info) {           \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                        \
-    });                                                                                            \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##heevj_bufferSize(Context* handle, int, int, int n,         \
-                                                         const void*, int lda, const void*,        \
-                                                         int* lwork, JacobiEigen*) {               \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##heevj(Context* handle, int mode, int fill, int n, void* a, \
-                                              int lda, void* w, void*, int, int* info,             \
-                                              JacobiEigen* parameters) {                           \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      described(parameters, "params");                                                             \
-      decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                        \
-    });                                                                                            \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##hegvd_bufferSize(Context* handle, int, int, int, int n,    \
-                                                         const void*, int lda, const void*, int,   \
-                                                         const void*, int* lwork) {                \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##hegvd(Context* handle, int type, int mode, int fill,       \
-                                              int n, void* a, int lda, void* b, int ldb, void* w,  \
-                                              void*, int, int* info) {                             \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);               \
-    });                                                                                            \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##hegvj_bufferSize(Context* handle, int, int, int, int n,    \
-                                                         const void*, int lda, const void*, int,   \
-                                                         const void*, int* lwork, JacobiEigen*) {  \
-    return give_work(__func__, handle, n, n, lda, lwork);                                          \
-  }                                                                                                \
-  CUSOLVER_EXPORT Status cusolverDn##T##hegvj(Context* handle, int type, int mode, int fill,       \
-                                              int n, void* a, int lda, void* b, int ldb, void* w,  \
-                                              void*, int, int* info, JacobiEigen* parameters) {    \
-    return run(__func__, handle, info, [&](Context& context) {                                     \
-      described(parameters, "params");                                                             \
-      decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);               \
-    });                                                                                            \
-  }
-COMPLEX_EIGENVALUES(C, 'c')
-COMPLEX_EIGENVALUES(Z, 'z')
-#undef COMPLEX_EIGENVALUES
+EIGENVALUES(S, sy, 's')
+EIGENVALUES(D, sy, 'd')
+EIGENVALUES(C, he, 'c')
+EIGENVALUES(Z, he, 'z')
+#undef EIGENVALUES
 
 #define SINGULAR_VALUES(T, letter)                                                                \
   CUSOLVER_EXPORT Status cusolverDn##T##gesvd_bufferSize(Context* handle, int m, int n,           \

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stand_ins/cusolver/abi.h"
+#include "stand_ins/library/arguments.h"
 #include "stand_ins/library/calls.h"
 #include "stand_ins/library/handles.h"
 #include "stand_ins/library/operation.h"
@@ -15,6 +16,7 @@ namespace warpstack::cusolver {
 using Failure = library::Failure<Status>;
 using library::Bytes;
 using library::require;
+using library::with_number;
 
 /// What a cusolverDnHandle_t points to.
 struct Context {
@@ -37,31 +39,15 @@ struct Library {
   static Context& context_of(Context* handle);
 };
 inline constexpr library::Call<Library> call;
+inline constexpr library::CheckChoice<Library> check_choice;
+inline constexpr library::Give<Library> give;
+inline constexpr library::Create<Library> create;
 using Operation = library::Operation<Library>;
 
 /// Throws Failure(invalid_value) unless `holds`.
 inline void require(bool holds, const std::string& what) {
   require(holds, Status::invalid_value, what);
 }
-
-/// `value`, where the program wants it.
-template <typename T, typename V>
-void give(T* place, V value, const char* name) {
-  require(place != nullptr, std::string(name) + " is null: nowhere to put the answer");
-  *place = static_cast<T>(value);
-}
-
-/// A new object, whose pointer the program wants; nothing is made if there is nowhere to put it.
-template <typename T>
-void create(T** place, const char* name) {
-  require(place != nullptr, std::string(name) + " is null: nowhere to put the answer");
-  *place = library::Handles<T>::add();
-}
-
-/// "name = value".
-std::string with_number(const char* name, long long value);
-/// Throws Failure(invalid_value) unless a value of an enumeration lies in it.
-void check_choice(const char* name, int value, int first, int last);
 
 /// What a pointer of the program's stands for. Throws Failure(invalid_value) if it is nothing that
 /// a function of cuSOLVER has created.

@@ -165,85 +165,44 @@ int& attribute_of(const SparseMatrix* matrix, int attribute, const void* data, s
 
 }  // namespace
 
-CUSPARSE_EXPORT Status cusparseCreateCsr(SparseMatrix** matrix, std::int64_t rows,
-                                         std::int64_t columns, std::int64_t count, void* offsets,
-                                         void* indices, void* values, int offset_type,
-                                         int index_type, int base, int type) {
-  return create_matrix(__func__, matrix,
-                       plain(format_csr, rows, columns, count, offsets, indices, values,
-                             offset_type, index_type, base, type));
-}
-
-CUSPARSE_EXPORT Status cusparseCreateConstCsr(SparseMatrix** matrix, std::int64_t rows,
-                                              std::int64_t columns, std::int64_t count,
-                                              void* offsets, void* indices, void* values,
-                                              int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix,
-                       plain(format_csr, rows, columns, count, offsets, indices, values,
-                             offset_type, index_type, base, type));
-}
-
-CUSPARSE_EXPORT Status cusparseCsrGet(const SparseMatrix* matrix, std::int64_t* rows,
-                                      std::int64_t* columns, std::int64_t* count, void** offsets,
-                                      void** indices, void** values, int* offset_type,
-                                      int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_csr, matrix, rows, columns, count, offsets, indices, values,
-                   offset_type, index_type, base, type);
-}
-
-CUSPARSE_EXPORT Status cusparseConstCsrGet(const SparseMatrix* matrix, std::int64_t* rows,
-                                           std::int64_t* columns, std::int64_t* count,
-                                           void** offsets, void** indices, void** values,
-                                           int* offset_type, int* index_type, int* base,
-                                           int* type) {
-  return get_plain(__func__, format_csr, matrix, rows, columns, count, offsets, indices, values,
-                   offset_type, index_type, base, type);
-}
-
-CUSPARSE_EXPORT Status cusparseCsrSetPointers(SparseMatrix* matrix, void* offsets, void* indices,
-                                              void* values) {
-  return set_pointers(__func__, format_csr, matrix, offsets, indices, values);
-}
-
-CUSPARSE_EXPORT Status cusparseCreateCsc(SparseMatrix** matrix, std::int64_t rows,
-                                         std::int64_t columns, std::int64_t count, void* offsets,
-                                         void* indices, void* values, int offset_type,
-                                         int index_type, int base, int type) {
-  return create_matrix(__func__, matrix,
-                       plain(format_csc, rows, columns, count, offsets, indices, values,
-                             offset_type, index_type, base, type));
-}
-
-CUSPARSE_EXPORT Status cusparseCreateConstCsc(SparseMatrix** matrix, std::int64_t rows,
-                                              std::int64_t columns, std::int64_t count,
-                                              void* offsets, void* indices, void* values,
-                                              int offset_type, int index_type, int base, int type) {
-  return create_matrix(__func__, matrix,
-                       plain(format_csc, rows, columns, count, offsets, indices, values,
-                             offset_type, index_type, base, type));
-}
-
-CUSPARSE_EXPORT Status cusparseCscGet(const SparseMatrix* matrix, std::int64_t* rows,
-                                      std::int64_t* columns, std::int64_t* count, void** offsets,
-                                      void** indices, void** values, int* offset_type,
-                                      int* index_type, int* base, int* type) {
-  return get_plain(__func__, format_csc, matrix, rows, columns, count, offsets, indices, values,
-                   offset_type, index_type, base, type);
-}
-
-CUSPARSE_EXPORT Status cusparseConstCscGet(const SparseMatrix* matrix, std::int64_t* rows,
-                                           std::int64_t* columns, std::int64_t* count,
-                                           void** offsets, void** indices, void** values,
-                                           int* offset_type, int* index_type, int* base,
-                                           int* type) {
-  return get_plain(__func__, format_csc, matrix, rows, columns, count, offsets, indices, values,
-                   offset_type, index_type, base, type);
-}
-
-CUSPARSE_EXPORT Status cusparseCscSetPointers(SparseMatrix* matrix, void* offsets, void* indices,
-                                              void* values) {
-  return set_pointers(__func__, format_csc, matrix, offsets, indices, values);
-}
+#define COMPRESSED(Name, format)                                                                   \
+  CUSPARSE_EXPORT Status cusparseCreate##Name(                                                     \
+      SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count,          \
+      void* offsets, void* indices, void* values, int offset_type, int index_type, int base,       \
+      int type) {                                                                                  \
+    return create_matrix(__func__, matrix,                                                         \
+                         plain(format, rows, columns, count, offsets, indices, values,             \
+                               offset_type, index_type, base, type));                              \
+  }                                                                                                \
+  CUSPARSE_EXPORT Status cusparseCreateConst##Name(                                                \
+      SparseMatrix** matrix, std::int64_t rows, std::int64_t columns, std::int64_t count,          \
+      void* offsets, void* indices, void* values, int offset_type, int index_type, int base,       \
+      int type) {                                                                                  \
+    return create_matrix(__func__, matrix,                                                         \
+                         plain(format, rows, columns, count, offsets, indices, values,             \
+                               offset_type, index_type, base, type));                              \
+  }                                                                                                \
+  CUSPARSE_EXPORT Status cusparse##Name##Get(                                                      \
+      const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count,  \
+      void** offsets, void** indices, void** values, int* offset_type, int* index_type, int* base, \
+      int* type) {                                                                                 \
+    return get_plain(__func__, format, matrix, rows, columns, count, offsets, indices, values,     \
+                     offset_type, index_type, base, type);                                         \
+  }                                                                                                \
+  CUSPARSE_EXPORT Status cusparseConst##Name##Get(                                                 \
+      const SparseMatrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* count,  \
+      void** offsets, void** indices, void** values, int* offset_type, int* index_type, int* base, \
+      int* type) {                                                                                 \
+    return get_plain(__func__, format, matrix, rows, columns, count, offsets, indices, values,     \
+                     offset_type, index_type, base, type);                                         \
+  }                                                                                                \
+  CUSPARSE_EXPORT Status cusparse##Name##SetPointers(SparseMatrix* matrix, void* offsets,          \
+                                                     void* indices, void* values) {                \
+    return set_pointers(__func__, format, matrix, offsets, indices, values);                       \
+  }
+COMPRESSED(Csr, format_csr)
+COMPRESSED(Csc, format_csc)
+#undef COMPRESSED
 
 CUSPARSE_EXPORT Status cusparseCreateCoo(SparseMatrix** matrix, std::int64_t rows,
                                          std::int64_t columns, std::int64_t count,

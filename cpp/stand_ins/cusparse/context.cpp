@@ -16,16 +16,6 @@ Context& Library::context_of(Context* handle) {
   return *handle;
 }
 
-std::string with_number(const char* name, long long value) {
-  return std::string(name) + " = " + std::to_string(value);
-}
-
-void check_choice(const char* name, int value, int first, int last) {
-  require(value >= first && value <= last, with_number(name, value) + " is not between " +
-                                               std::to_string(first) + " and " +
-                                               std::to_string(last));
-}
-
 }  // namespace warpstack::cusparse
 
 /// Called by the library that the program is linked with.

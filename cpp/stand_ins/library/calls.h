@@ -13,10 +13,10 @@
 /// What the functions of all libraries do alike. A library says in a structure, below called
 /// Library, what differs:
 ///
-///     using Status = ...;                                        // success is 0
-///     static constexpr Status allocation_failed, internal_error;  // of exceptions that are no
-///     Failure static Context& context_of(Handle handle);                 // throws Failure without
-///     one
+///     using Status = ...;  // success is 0
+///     // Of exceptions that are no Failure.
+///     static constexpr Status allocation_failed, internal_error;
+///     static Context& context_of(Handle handle);  // throws Failure without one
 namespace warpstack::library {
 
 /// Makes a function return a status other than success.

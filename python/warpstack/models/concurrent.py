@@ -24,6 +24,7 @@ __all__ = [
     "customers_of",
     "instructions_of_warp",
     "network_share",
+    "places_of_blocks",
     "played",
     "refuse_concurrent",
 ]
@@ -77,10 +78,14 @@ def network_share(
     customers: _core.CustomerClass, kernel: KernelTrace, gpu: Gpu, cycles: float
 ) -> float:
     """Return the share of a launch's `cycles` alone that others can make longer."""
-    blocks = math.prod(kernel.grid)
-    places = gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"]
     of_warp = instructions_of_warp(kernel)
+    blocks, places = math.prod(kernel.grid), places_of_blocks(kernel, gpu)
     return _core.network_share(gpu._core, customers, blocks, places, of_warp, cycles)
+
+
+def places_of_blocks(kernel: KernelTrace, gpu: Gpu) -> float:
+    """Return how many blocks of a launch the GPU holds at once."""
+    return float(gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"])
 
 
 def instructions_of_warp(kernel: KernelTrace) -> float:

@@ -14,7 +14,7 @@ from warpstack._util.options import Options
 from warpstack.errors import InputError
 from warpstack.hardware.description import Gpu
 from warpstack.hardware.profiler import launch_us, profiled
-from warpstack.models.concurrent import MODEL, customers_of, network_share
+from warpstack.models.concurrent import MODEL, customers_of, network_share, places_of_blocks
 from warpstack.models.pipeline import Found
 from warpstack.models.prediction import predicted_rows
 from warpstack.timelines.operations import Columns
@@ -109,14 +109,10 @@ def kernels_of(
         times("time_us_low"),
         times("time_us_high"),
         of_all([float(np.prod(kernel.grid, dtype=np.float64)) for kernel in one_each]),
-        of_all([_places(kernel, gpu) for kernel in one_each]),
+        of_all([places_of_blocks(kernel, gpu) for kernel in one_each]),
         of_class.astype(np.int32),
         classes,
     )
-
-
-def _places(kernel: KernelTrace, gpu: Gpu) -> float:
-    return float(gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"])
 
 
 @dataclass
