@@ -230,3 +230,21 @@ def test_no_change_of_the_caches_gains_more_than_its_bound(number):
                 continue
             least = base if bound is None else cycles(bound, memory)
             assert least <= 1.001 * cycles(changed, moved), name
+
+
+@pytest.mark.parametrize("place", ["before_tags", "after_tags"])
+@pytest.mark.parametrize(("l1", "l2"), [(30.4, 31.0), (0.0006, 1.0), (30.0, 30.0), (31.5, 12.0)])
+def test_a_bound_is_a_gpu_whatever_its_latencies(place, l1, l2):
+    """An L2 that is as near as L1: with a latency before the tags it must hold whole cycles of L1."""
+    if place == "before_tags" and l2 < l1:
+        return  # no such GPU
+    gpu = ws.gpu("pascal-mdm").replace(l1_latency_place=place, l1_latency=l1, l2_latency=l2)
+    # All blocks read the same lines, so that L1 caches have something to gain.
+    k = ws.patterns.KernelBuilder("same lines", grid=56, block=64)
+    k.emit("LDG.E", dst=8, src=2, address=(1 << 30) + 128 * (k.thread % 64))
+    k.emit("EXIT")
+    (memory,) = Pipeline(k.build(), ws.Options()).memory(gpu.replace(l2_size_kib=24))
+    bound = bounding_gpu("2 x L1 size", gpu.replace(l2_size_kib=24), memory, is_first=False)
+    assert bound is not None
+    assert bound.l1_latency <= gpu.l1_latency
+    assert bound.l2_latency <= min(gpu.l2_latency, gpu.l1_latency)

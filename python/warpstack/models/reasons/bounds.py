@@ -6,6 +6,7 @@ traffic and the latencies of those, whose caches do what they did, is at least a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -90,6 +91,15 @@ def _unevenness(parts: Sequence[float]) -> float:
     return max(parts) * len(parts) / total if total else 1.0
 
 
+def _as_near_as_l1(gpu: Gpu) -> dict[str, float]:
+    """Return latencies with which an access of L2 takes no longer than one of L1, and none longer than before."""
+    l1 = gpu.l1_latency
+    if gpu.l1_latency_place == "before_tags":
+        # Whole cycles, as that of L2 must hold those of L1 rounded up.
+        l1 = math.floor(l1)
+    return {"l1_latency": l1, "l2_latency": min(l1, gpu.l2_latency)}
+
+
 def _ratio(before: float, after: float) -> float:
     return before / after if after else float("inf")
 
@@ -118,7 +128,7 @@ def _faster(
     if dram > 1:
         values |= {"dram_bandwidth_gbs": times("dram_bandwidth_gbs", dram), "dram_row_bytes": 0}
     if hits_l1:
-        values["l2_latency"] = gpu.l1_latency
+        values |= _as_near_as_l1(gpu)
         values["l1_mshrs"] = int(ends["l1_mshrs"][1])
         if gpu.noc_queue_entries:
             values["noc_queue_entries"] = int(ends["noc_queue_entries"][1])
