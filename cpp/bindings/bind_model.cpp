@@ -42,18 +42,18 @@ model::CustomerClass customers_of(const gpu::Gpu& gpu, const trace::KernelTrace&
       static_cast<double>(kernel.header().warps_per_block()), places, parameters);
 }
 
-/// A machine of classes that are no kernels: duration, blocks, instructions, what a block takes,
+/// A machine of classes that are no kernels: duration, ends, blocks, instructions, what a block takes,
 /// and the network.
 model::ConcurrentGrids grids_of_classes(
-    const std::vector<std::tuple<double, double, double, std::array<double, 5>,
+    const std::vector<std::tuple<double, double, double, double, std::array<double, 5>,
                                  std::optional<model::CustomerClass>>>& classes,
     double sms, const std::array<double, 5>& room, double most_grids, double mshrs) {
   const auto room_of = [](const std::array<double, 5>& of) {
     return model::SmRoom{of[0], of[1], of[2], of[3], of[4]};
   };
   std::vector<model::GridClass> made;
-  for (const auto& [duration, blocks, instructions, need, customers] : classes) {
-    made.push_back({duration, blocks, instructions, room_of(need), customers});
+  for (const auto& [duration, ends, blocks, instructions, need, customers] : classes) {
+    made.push_back({duration, ends, blocks, instructions, room_of(need), customers});
   }
   return {std::move(made), {sms, room_of(room), most_grids, mshrs}};
 }
@@ -63,15 +63,21 @@ model::ConcurrentGrids concurrent_grids(
     const std::vector<double>& durations, const std::vector<double>& instructions,
     const std::vector<std::optional<model::ModelInput>>& inputs) {
   const gpu::SmLimits sm = gpu::SmLimits::of(gpu);
+  const auto parameters = model::ModelParameters::of(gpu);
+  const model::Model& closed_network = model::find_model("closed_network");
   std::vector<model::GridClass> classes;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const trace::KernelHeader& header = kernels[k]->header();
     model::GridClass one{durations.at(k),
+                         0,
                          static_cast<double>(header.num_blocks()),
                          instructions.at(k),
                          need_of(header, sm),
                          {}};
-    if (const auto& input = inputs.at(k)) one.customers = customers_of(gpu, *kernels[k], *input);
+    if (const auto& input = inputs.at(k)) {
+      one.customers = customers_of(gpu, *kernels[k], *input);
+      one.ends = std::min(evaluate(closed_network, *input, parameters).ends, one.duration);
+    }
     classes.push_back(std::move(one));
   }
   model::SmRoom room{static_cast<double>(sm.blocks), static_cast<double>(sm.warps),
@@ -80,7 +86,7 @@ model::ConcurrentGrids concurrent_grids(
   if (sm.shared_memory_bytes) room.shared_memory = static_cast<double>(*sm.shared_memory_bytes);
   return {std::move(classes),
           {static_cast<double>(gpu.num_sms), room, static_cast<double>(gpu.concurrent_grids),
-           model::ModelParameters::of(gpu).l1_mshrs}};
+           parameters.l1_mshrs}};
 }
 
 }  // namespace

@@ -50,6 +50,10 @@ ConcurrentGrids::ConcurrentGrids(std::vector<GridClass> classes, const Machine& 
       throw InputError("duration of kernel " + std::to_string(c) + " = " +
                        std::to_string(one.duration) + " is not a number from 0 up");
     }
+    if (!(one.ends >= 0) || one.ends > one.duration) {
+      throw InputError("ends of kernel " + std::to_string(c) + " = " + std::to_string(one.ends) +
+                       " are not within its duration");
+    }
     if (!(one.instructions > 0) || !std::isfinite(one.instructions)) {
       throw InputError("instructions of kernel " + std::to_string(c) + " = " +
                        std::to_string(one.instructions) + " are not a number above 0");
@@ -74,7 +78,7 @@ void ConcurrentGrids::rest() {
 }
 
 void ConcurrentGrids::find_pace(std::size_t of_class) {
-  const double wanted = classes_[of_class].duration;
+  const double wanted = classes_[of_class].duration - classes_[of_class].ends;
   Pace& pace = paces_[of_class];
   if (!classes_[of_class].customers) pace.beside = 1;
   double time = time_alone(of_class);
@@ -106,9 +110,11 @@ double ConcurrentGrids::time_alone(std::size_t of_class) {
   waiting_.assign(1, 0);
   has_changed_ = true;
   settle();
-  while (grids_[0].end == never) step(next());
-  const double time = grids_[0].end;
+  while (grids_[0].ending == never) step(next());
+  const double time = now_;
   grids_.clear();
+  ending_.clear();
+  under_way_ = 0;
   ended_.clear();
   now_ = 0;
   return time;
@@ -151,6 +157,7 @@ double ConcurrentGrids::next() {
   for (const Group& group : groups_) {
     for (const Cohort& one : group.cohorts) time = std::min(time, now_ + one.left / one.rate);
   }
+  for (const std::size_t grid : ending_) time = std::min(time, grids_[grid].ending);
   return time;
 }
 
@@ -187,15 +194,22 @@ void ConcurrentGrids::step(double time) {
       group.number = number_;
       grid.running -= one.blocks * group.sms;
       if (grid.running <= 0.5 && grid.unstarted <= 0) {
-        grid.end = now_;
-        ended_.push_back(one.grid);
-        --under_way_;
+        grid.ending = now_ + class_of(one.grid).ends;
+        ending_.push_back(one.grid);
       }
       one.blocks = 0;
       has_changed_ = true;
     }
     std::erase_if(group.cohorts, [](const Cohort& one) { return one.blocks == 0; });
   }
+  std::erase_if(ending_, [this](std::size_t grid) {
+    if (grids_[grid].ending > now_) return false;
+    grids_[grid].end = now_;
+    ended_.push_back(grid);
+    --under_way_;
+    has_changed_ = true;
+    return true;
+  });
   if (under_way_ == 0) rest();
 }
 

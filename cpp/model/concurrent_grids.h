@@ -28,6 +28,7 @@ struct SmRoom {
 /// A kernel as ConcurrentGrids plays it.
 struct GridClass {
   double duration = 0;  ///< of a launch alone, in cycles
+  double ends = 0;      ///< part of it in which a launch alone no longer takes its places
   double blocks = 1;
   double instructions = 1;                   ///< of a warp
   SmRoom need;                               ///< of a block
@@ -42,10 +43,10 @@ struct GridClass {
 /// those of the next one. At most so many grids are under way at a time. These are the rules of
 /// timing::GridDispatcher.
 ///
-/// All blocks of a grid are alike, and a launch that is alone takes `duration`: what the network
-/// does not know of it (its ends, blocks that differ, starts, bursts) is spread over its
-/// instructions as time that nobody else makes longer. Where the network takes longer, all of its
-/// times are made shorter alike.
+/// All blocks of a grid are alike, and a launch that is alone takes `duration`. At its end come
+/// `ends`, when others have its places already. What else the network does not know of it (blocks
+/// that differ, starts) is spread over its instructions as time that nobody else makes longer.
+/// Where the network takes longer, all of its times are made shorter alike.
 class ConcurrentGrids {
  public:
   static constexpr double never = std::numeric_limits<double>::infinity();
@@ -88,6 +89,7 @@ class ConcurrentGrids {
     double running = 0;
     double start = never;
     double end = never;
+    double ending = never;  ///< when it ends, as all its places are free
   };
   /// Blocks of one grid that started together on each SM of a group.
   struct Cohort {
@@ -132,6 +134,7 @@ class ConcurrentGrids {
   std::vector<double> capacity_;  ///< blocks that the machine holds at once, by class
   Machine machine_;
   std::vector<Grid> grids_;
+  std::vector<std::size_t> ending_;   ///< grids that have left their places and not ended
   std::vector<std::size_t> waiting_;  ///< grids with blocks that have not started, as they came
   std::vector<Group> groups_;
   std::uint64_t number_ = 0;

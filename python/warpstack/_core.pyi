@@ -658,7 +658,7 @@ class ConcurrentGrids:
     ) -> None: ...
     @staticmethod
     def of_classes(
-        classes: Sequence[tuple[float, float, float, Sequence[float], CustomerClass | None]],
+        classes: Sequence[tuple[float, float, float, float, Sequence[float], CustomerClass | None]],
         sms: float,
         room: Sequence[float],
         most_grids: float,
