@@ -47,7 +47,8 @@ model::CustomerClass customers_of(const gpu::Gpu& gpu, const trace::KernelTrace&
 model::ConcurrentGrids grids_of_classes(
     const std::vector<std::tuple<double, double, double, double, std::array<double, 5>,
                                  std::optional<model::CustomerClass>>>& classes,
-    double sms, const std::array<double, 5>& room, double most_grids, double mshrs) {
+    double sms, const std::array<double, 5>& room, double most_grids, double mshrs,
+    double replacement) {
   const auto room_of = [](const std::array<double, 5>& of) {
     return model::SmRoom{of[0], of[1], of[2], of[3], of[4]};
   };
@@ -55,7 +56,7 @@ model::ConcurrentGrids grids_of_classes(
   for (const auto& [duration, ends, blocks, instructions, need, customers] : classes) {
     made.push_back({duration, ends, blocks, instructions, room_of(need), customers});
   }
-  return {std::move(made), {sms, room_of(room), most_grids, mshrs}};
+  return {std::move(made), {sms, room_of(room), most_grids, mshrs, replacement}};
 }
 
 model::ConcurrentGrids concurrent_grids(
@@ -83,10 +84,20 @@ model::ConcurrentGrids concurrent_grids(
   model::SmRoom room{static_cast<double>(sm.blocks), static_cast<double>(sm.warps),
                      static_cast<double>(sm.threads), without_limit, without_limit};
   if (sm.registers) room.registers = static_cast<double>(*sm.registers);
-  if (sm.shared_memory_bytes) room.shared_memory = static_cast<double>(*sm.shared_memory_bytes);
+  if (sm.shared_memory_bytes) {
+    room.shared_memory = static_cast<double>(*sm.shared_memory_bytes);
+    // All launches share one split of an adaptive L1.
+    const auto& splits = gpu.shared_memory_carve_outs_kib;
+    if (splits.size() == 1) {
+      room.shared_memory = std::min(room.shared_memory, splits.front() * 1024);
+      for (const model::GridClass& one : classes) {
+        room.shared_memory = std::max(room.shared_memory, one.need.shared_memory);
+      }
+    }
+  }
   return {std::move(classes),
           {static_cast<double>(gpu.num_sms), room, static_cast<double>(gpu.concurrent_grids),
-           parameters.l1_mshrs}};
+           parameters.l1_mshrs, parameters.block_replacement_cycles}};
 }
 
 }  // namespace
@@ -210,7 +221,7 @@ void bind_model(py::module_& module) {
       .def(py::init(&concurrent_grids), py::arg("gpu"), py::arg("kernels"), py::arg("durations"),
            py::arg("instructions"), py::arg("inputs"))
       .def_static("of_classes", &grids_of_classes, py::arg("classes"), py::arg("sms"),
-                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"))
+                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"), py::arg("replacement"))
       .def(
           "pace_of",
           [](const model::ConcurrentGrids& grids, std::size_t of_class) {

@@ -40,8 +40,9 @@ struct GridClass {
 ///
 /// One of the grids that may start is in line: that of the highest priority, of these the first
 /// that came. Its blocks take the room that is free, where it got free first, SM after SM; then
-/// those of the next one. At most so many grids are under way at a time. These are the rules of
-/// timing::GridDispatcher.
+/// those of the next one. The room of a block that ends is free a while later, or at once where
+/// nothing is left under way. At most so many grids are under way at a time. These are the rules
+/// of timing::GridDispatcher.
 ///
 /// All blocks of a grid are alike, and a launch that is alone takes `duration`. At its end come
 /// `ends`, when others have its places already. What else the network does not know of it (blocks
@@ -56,6 +57,7 @@ class ConcurrentGrids {
     SmRoom room;                  ///< of an SM
     double concurrent_grids = 0;  ///< 0: no limit
     double mshrs = 1;             ///< of an SM
+    double replacement = 0;       ///< cycles from the end of a block until others have its room
   };
 
   ConcurrentGrids(std::vector<GridClass> classes, const Machine& machine);
@@ -98,7 +100,10 @@ class ConcurrentGrids {
     double rounds = 1;  ///< so many follow one another in each place
     double left = 0;    ///< instructions of a warp
     double rate = 0;    ///< instructions of a warp per cycle
+    double until = never;  ///< its blocks have ended, and others have their room then
     bool is_new = true;
+
+    [[nodiscard]] bool has_ended() const { return until != never; }
   };
   /// SMs that hold the same.
   struct Group {
@@ -125,6 +130,8 @@ class ConcurrentGrids {
   [[nodiscard]] std::size_t in_line() const;
   /// Gives blocks of a grid to the SMs whose turn it is; false where none has room.
   bool give(std::size_t grid);
+  /// Gives back the room of blocks that have ended.
+  void clear(Cohort& cohort, Group& group);
   void merge_groups();
   void find_rates();
   void step(double time);

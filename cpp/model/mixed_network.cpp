@@ -289,8 +289,7 @@ CustomerClass customers_of(const interval::PhaseList& launch,
   CustomerClass customers;
   customers.warps_per_block = std::max(warps_per_block, 1.0);
   const double own_issue = gpu.schedulers / gpu.issue_rate;
-  customers.think = std::max(launch.alone_cycles - own_issue, 0.0) +
-                    launch.replacements * gpu.block_replacement_cycles;
+  customers.think = std::max(launch.alone_cycles - own_issue, 0.0);
   const double warps = customers.warps_per_block * std::max(places, 1.0);
   const double sms = std::max(launch.phases.empty() ? 1.0 : launch.phases.front().busy_sms, 1.0);
   const Services awaited = services_of(without_posted(demands), gpu);

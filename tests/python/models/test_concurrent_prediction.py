@@ -180,11 +180,12 @@ def random_machine(seed):
     for number in range(rng.integers(1, 7)):
         before = (int(rng.integers(number)),) if number and rng.random() < 0.4 else ()
         grids.append((int(rng.integers(len(made))), int(rng.integers(2)), before))
-    return grids, made, int(rng.integers(1, 5)), room, int(rng.choice([0, 2, 128])), MANY_MSHRS
+    machine = int(rng.integers(1, 5)), room, int(rng.choice([0, 2, 128])), MANY_MSHRS
+    return grids, made, *machine, float(rng.choice([0, 0, 20, 300]))
 
 
-def play(grids, made, num_sms, room, most_grids, mshrs):
-    machine = _core.ConcurrentGrids.of_classes(made, num_sms, room, most_grids, mshrs)
+def play(grids, made, *machine_values):
+    machine = _core.ConcurrentGrids.of_classes(made, *machine_values)
     number_of, ended = {}, {}
     while len(ended) < len(grids):
         for place, (of_class, priority, after) in enumerate(grids):
