@@ -42,8 +42,8 @@ model::CustomerClass customers_of(const gpu::Gpu& gpu, const trace::KernelTrace&
       static_cast<double>(kernel.header().warps_per_block()), places, parameters);
 }
 
-/// A machine of classes that are no kernels: duration, ends, blocks, instructions, what a block takes,
-/// and the network.
+/// A machine of classes that are no kernels: duration, ends, blocks, instructions, what a block
+/// takes, and the network.
 model::ConcurrentGrids grids_of_classes(
     const std::vector<std::tuple<double, double, double, double, std::array<double, 5>,
                                  std::optional<model::CustomerClass>>>& classes,
@@ -69,12 +69,9 @@ model::ConcurrentGrids concurrent_grids(
   std::vector<model::GridClass> classes;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const trace::KernelHeader& header = kernels[k]->header();
-    model::GridClass one{durations.at(k),
-                         0,
-                         static_cast<double>(header.num_blocks()),
-                         instructions.at(k),
-                         need_of(header, sm),
-                         {}};
+    model::GridClass one{
+        durations.at(k),     0, static_cast<double>(header.num_blocks()), instructions.at(k),
+        need_of(header, sm), {}};
     if (const auto& input = inputs.at(k)) {
       one.customers = customers_of(gpu, *kernels[k], *input);
       one.ends = std::min(evaluate(closed_network, *input, parameters).ends, one.duration);

@@ -96,10 +96,10 @@ class ConcurrentGrids {
   /// Blocks of one grid that started together on each SM of a group.
   struct Cohort {
     std::size_t grid = 0;
-    double blocks = 0;  ///< on an SM
-    double rounds = 1;  ///< so many follow one another in each place
-    double left = 0;    ///< instructions of a warp
-    double rate = 0;    ///< instructions of a warp per cycle
+    double blocks = 0;     ///< on an SM
+    double rounds = 1;     ///< so many follow one another in each place
+    double left = 0;       ///< instructions of a warp
+    double rate = 0;       ///< instructions of a warp per cycle
     double until = never;  ///< its blocks have ended, and others have their room then
     bool is_new = true;
 

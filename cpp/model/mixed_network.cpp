@@ -270,13 +270,15 @@ double find_waits(Equations& equations, double least) {
   return equations.misfits(waits, least, misfits);
 }
 
-/// Of what DRAM sends to L2, the share that somebody waits for: stores that fetch their lines go on.
+/// Of what DRAM sends to L2, the share that somebody waits for: stores that fetch their lines go
+/// on.
 double awaited_share_of_fills(const interval::ResourceDemands& demands) {
   const double fills = demands.dram_bytes - demands.dram_write_bytes;
   if (!(fills > 0)) return 1;
-  const double of_loads = demands.read_misses > 0
-                              ? demands.read_bytes * demands.dram_read_requests / demands.read_misses
-                              : 0;
+  const double of_loads =
+      demands.read_misses > 0
+          ? demands.read_bytes * demands.dram_read_requests / demands.read_misses
+          : 0;
   const double of_atomics = demands.write_bytes - demands.posted_bytes;
   return std::clamp((of_loads + of_atomics) / fills, 0.0, 1.0);
 }

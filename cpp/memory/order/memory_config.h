@@ -54,8 +54,8 @@ struct MemoryConfig {
   void validate() const;
 };
 
-/// What an adaptive L1 leaves a kernel as shared memory, in bytes: the smallest carve-out that costs
-/// no resident block, or more than there is, if none does.
+/// What an adaptive L1 leaves a kernel as shared memory, in bytes: the smallest carve-out that
+/// costs no resident block, or more than there is, if none does.
 std::uint64_t carve_out_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                            std::uint32_t blocks_per_sm);
 
