@@ -286,6 +286,15 @@ void bind_memory(py::module_& module) {
       },
       py::arg("trace"), py::arg("gpu"));
 
+  module.def(
+      "carve_out",
+      [](const trace::KernelTrace& trace, const gpu::Gpu& gpu) {
+        const auto config = memory::MemoryConfig::of(gpu);
+        const auto blocks = memory::occupancy(trace.header(), config.sm).blocks_per_sm;
+        return memory::carve_out_of(config, trace.header(), blocks);
+      },
+      py::arg("trace"), py::arg("gpu"));
+
   // For comparison with its plain-Python definition.
   module.def(
       "paces_of",

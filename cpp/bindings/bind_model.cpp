@@ -42,20 +42,21 @@ model::CustomerClass customers_of(const gpu::Gpu& gpu, const trace::KernelTrace&
       static_cast<double>(kernel.header().warps_per_block()), places, parameters);
 }
 
-/// A machine of classes that are no kernels: duration, blocks, instructions, what a block takes,
-/// and the network.
+/// A machine of classes that are no kernels: duration, ends, blocks, instructions, what a block
+/// takes, and the network.
 model::ConcurrentGrids grids_of_classes(
-    const std::vector<std::tuple<double, double, double, std::array<double, 5>,
+    const std::vector<std::tuple<double, double, double, double, std::array<double, 5>,
                                  std::optional<model::CustomerClass>>>& classes,
-    double sms, const std::array<double, 5>& room, double most_grids, double mshrs) {
+    double sms, const std::array<double, 5>& room, double most_grids, double mshrs,
+    double replacement) {
   const auto room_of = [](const std::array<double, 5>& of) {
     return model::SmRoom{of[0], of[1], of[2], of[3], of[4]};
   };
   std::vector<model::GridClass> made;
-  for (const auto& [duration, blocks, instructions, need, customers] : classes) {
-    made.push_back({duration, blocks, instructions, room_of(need), customers});
+  for (const auto& [duration, ends, blocks, instructions, need, customers] : classes) {
+    made.push_back({duration, ends, blocks, instructions, room_of(need), customers});
   }
-  return {std::move(made), {sms, room_of(room), most_grids, mshrs}};
+  return {std::move(made), {sms, room_of(room), most_grids, mshrs, replacement}};
 }
 
 model::ConcurrentGrids concurrent_grids(
@@ -63,24 +64,37 @@ model::ConcurrentGrids concurrent_grids(
     const std::vector<double>& durations, const std::vector<double>& instructions,
     const std::vector<std::optional<model::ModelInput>>& inputs) {
   const gpu::SmLimits sm = gpu::SmLimits::of(gpu);
+  const auto parameters = model::ModelParameters::of(gpu);
+  const model::Model& closed_network = model::find_model("closed_network");
   std::vector<model::GridClass> classes;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const trace::KernelHeader& header = kernels[k]->header();
-    model::GridClass one{durations.at(k),
-                         static_cast<double>(header.num_blocks()),
-                         instructions.at(k),
-                         need_of(header, sm),
-                         {}};
-    if (const auto& input = inputs.at(k)) one.customers = customers_of(gpu, *kernels[k], *input);
+    model::GridClass one{
+        durations.at(k),     0, static_cast<double>(header.num_blocks()), instructions.at(k),
+        need_of(header, sm), {}};
+    if (const auto& input = inputs.at(k)) {
+      one.customers = customers_of(gpu, *kernels[k], *input);
+      one.ends = std::min(evaluate(closed_network, *input, parameters).ends, one.duration);
+    }
     classes.push_back(std::move(one));
   }
   model::SmRoom room{static_cast<double>(sm.blocks), static_cast<double>(sm.warps),
                      static_cast<double>(sm.threads), without_limit, without_limit};
   if (sm.registers) room.registers = static_cast<double>(*sm.registers);
-  if (sm.shared_memory_bytes) room.shared_memory = static_cast<double>(*sm.shared_memory_bytes);
+  if (sm.shared_memory_bytes) {
+    room.shared_memory = static_cast<double>(*sm.shared_memory_bytes);
+    // All launches share one split of an adaptive L1.
+    const auto& splits = gpu.shared_memory_carve_outs_kib;
+    if (splits.size() == 1) {
+      room.shared_memory = std::min(room.shared_memory, splits.front() * 1024);
+      for (const model::GridClass& one : classes) {
+        room.shared_memory = std::max(room.shared_memory, one.need.shared_memory);
+      }
+    }
+  }
   return {std::move(classes),
           {static_cast<double>(gpu.num_sms), room, static_cast<double>(gpu.concurrent_grids),
-           model::ModelParameters::of(gpu).l1_mshrs}};
+           parameters.l1_mshrs, parameters.block_replacement_cycles}};
 }
 
 }  // namespace
@@ -204,7 +218,7 @@ void bind_model(py::module_& module) {
       .def(py::init(&concurrent_grids), py::arg("gpu"), py::arg("kernels"), py::arg("durations"),
            py::arg("instructions"), py::arg("inputs"))
       .def_static("of_classes", &grids_of_classes, py::arg("classes"), py::arg("sms"),
-                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"))
+                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"), py::arg("replacement"))
       .def(
           "pace_of",
           [](const model::ConcurrentGrids& grids, std::size_t of_class) {

@@ -307,6 +307,13 @@ double deepest_place(const interval::PhaseList& launch) {
   return deepest;
 }
 
+/// Blocks of the place that has most of them.
+double rounds_of(const interval::PhaseList& launch) {
+  double rounds = 1;
+  for (const interval::SmWork& sm : launch.sms) rounds = std::max(rounds, sm.rounds);
+  return rounds;
+}
+
 /// What fetching code costs: a share of the instructions goes no faster than its lines come, which
 /// all warps of an SM go through together.
 struct CodeFetches {
@@ -314,8 +321,7 @@ struct CodeFetches {
   double cycles = 0;  ///< of a warp for an instruction of them, at least
 
   static CodeFetches of(const memory::CodeWalk& code, const interval::PhaseList& launch) {
-    double rounds = 1;
-    for (const interval::SmWork& sm : launch.sms) rounds = std::max(rounds, sm.rounds);
+    const double rounds = rounds_of(launch);
     // Blocks that come later find what is left of the code.
     const double share = (code.share + (rounds - 1) * code.share_after) / rounds;
     return {share, code.fetch_cycles};
@@ -504,6 +510,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   // No load waits for a place yet.
   shown.add(burst.busiest, of_burst * shorter, details);
   result.cycles = cycles;
+  result.ends = std::min(cycles - in_phases + of_burst * shorter, cycles / rounds_of(launch));
   result.warp_instructions = launch.instructions;
   for (double& detail : details) detail /= result.sm_instructions;
   result.stack = components_of(details);

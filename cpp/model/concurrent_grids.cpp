@@ -50,6 +50,10 @@ ConcurrentGrids::ConcurrentGrids(std::vector<GridClass> classes, const Machine& 
       throw InputError("duration of kernel " + std::to_string(c) + " = " +
                        std::to_string(one.duration) + " is not a number from 0 up");
     }
+    if (!(one.ends >= 0) || one.ends > one.duration) {
+      throw InputError("ends of kernel " + std::to_string(c) + " = " + std::to_string(one.ends) +
+                       " are not within its duration");
+    }
     if (!(one.instructions > 0) || !std::isfinite(one.instructions)) {
       throw InputError("instructions of kernel " + std::to_string(c) + " = " +
                        std::to_string(one.instructions) + " are not a number above 0");
@@ -74,7 +78,7 @@ void ConcurrentGrids::rest() {
 }
 
 void ConcurrentGrids::find_pace(std::size_t of_class) {
-  const double wanted = classes_[of_class].duration;
+  const double wanted = classes_[of_class].duration - classes_[of_class].ends;
   Pace& pace = paces_[of_class];
   if (!classes_[of_class].customers) pace.beside = 1;
   double time = time_alone(of_class);
@@ -106,9 +110,11 @@ double ConcurrentGrids::time_alone(std::size_t of_class) {
   waiting_.assign(1, 0);
   has_changed_ = true;
   settle();
-  while (grids_[0].end == never) step(next());
-  const double time = grids_[0].end;
+  while (grids_[0].ending == never) step(next());
+  const double time = now_;
   grids_.clear();
+  ending_.clear();
+  under_way_ = 0;
   ended_.clear();
   now_ = 0;
   return time;
@@ -149,8 +155,11 @@ double ConcurrentGrids::next() {
   settle();
   double time = never;
   for (const Group& group : groups_) {
-    for (const Cohort& one : group.cohorts) time = std::min(time, now_ + one.left / one.rate);
+    for (const Cohort& one : group.cohorts) {
+      time = std::min(time, one.has_ended() ? one.until : now_ + one.left / one.rate);
+    }
   }
+  for (const std::size_t grid : ending_) time = std::min(time, grids_[grid].ending);
   return time;
 }
 
@@ -176,27 +185,44 @@ void ConcurrentGrids::step(double time) {
   ++number_;
   for (Group& group : groups_) {
     for (Cohort& one : group.cohorts) {
+      if (one.has_ended()) {
+        if (one.until <= now_) clear(one, group);
+        continue;
+      }
       const double all = class_of(one.grid).instructions * one.rounds;
       one.left -= passed * one.rate;
       one.is_new = false;
       if (one.left > all * nothing && now_ + one.left / one.rate > now_) continue;
       one.left = 0;
+      one.until = now_ + paces_[grids_[one.grid].of_class].scale * machine_.replacement;
+      has_changed_ = true;
       Grid& grid = grids_[one.grid];
-      group.room.take(class_of(one.grid).need, -one.blocks);
-      group.free_since = now_;
-      group.number = number_;
       grid.running -= one.blocks * group.sms;
       if (grid.running <= 0.5 && grid.unstarted <= 0) {
-        grid.end = now_;
-        ended_.push_back(one.grid);
-        --under_way_;
+        grid.ending = now_ + class_of(one.grid).ends;
+        ending_.push_back(one.grid);
       }
-      one.blocks = 0;
-      has_changed_ = true;
+      if (one.until <= now_) clear(one, group);
     }
     std::erase_if(group.cohorts, [](const Cohort& one) { return one.blocks == 0; });
   }
+  std::erase_if(ending_, [this](std::size_t grid) {
+    if (grids_[grid].ending > now_) return false;
+    grids_[grid].end = now_;
+    ended_.push_back(grid);
+    --under_way_;
+    has_changed_ = true;
+    return true;
+  });
   if (under_way_ == 0) rest();
+}
+
+void ConcurrentGrids::clear(Cohort& cohort, Group& group) {
+  group.room.take(class_of(cohort.grid).need, -cohort.blocks);
+  group.free_since = now_;
+  group.number = number_;
+  cohort.blocks = 0;
+  has_changed_ = true;
 }
 
 void ConcurrentGrids::settle() {
@@ -272,7 +298,7 @@ void ConcurrentGrids::merge_groups() {
       const Cohort& mine = one.cohorts[c];
       const Cohort& theirs = other.cohorts[c];
       if (mine.grid != theirs.grid || mine.blocks != theirs.blocks ||
-          mine.rounds != theirs.rounds ||
+          mine.rounds != theirs.rounds || mine.until != theirs.until ||
           !are_near(mine.left, theirs.left, class_of(mine.grid).instructions)) {
         return false;
       }
@@ -294,7 +320,7 @@ void ConcurrentGrids::find_rates() {
   for (const Group& group : groups_) {
     for (const Cohort& one : group.cohorts) {
       const std::size_t c = grids_[one.grid].of_class;
-      if (classes_[c].customers) present.push_back(c);
+      if (classes_[c].customers && !one.has_ended()) present.push_back(c);
     }
   }
   std::ranges::sort(present);
@@ -303,7 +329,7 @@ void ConcurrentGrids::find_rates() {
     std::vector<double> blocks(present.size());
     for (const Cohort& one : group.cohorts) {
       const auto found = std::ranges::find(present, grids_[one.grid].of_class);
-      if (found != present.end()) {
+      if (found != present.end() && !one.has_ended()) {
         blocks[static_cast<std::size_t>(found - present.begin())] += one.blocks;
       }
     }
@@ -329,12 +355,16 @@ void ConcurrentGrids::find_rates() {
     const auto mix = mix_of(group);
     const auto row = static_cast<std::size_t>(std::distance(mixes.begin(), mixes.find(mix)));
     for (Cohort& one : group.cohorts) {
+      if (one.has_ended()) continue;
       const auto found = std::ranges::find(present, grids_[one.grid].of_class);
       const auto column = static_cast<std::size_t>(found - present.begin());
       const double in_network =
           found == present.end() ? 0 : known->second[row * present.size() + column];
       const Pace& pace = paces_[grids_[one.grid].of_class];
-      one.rate = 1 / (pace.scale * (in_network + pace.beside));
+      // Between its rounds nobody is in its places.
+      const double empty =
+          machine_.replacement * (1 - 1 / one.rounds) / class_of(one.grid).instructions;
+      one.rate = 1 / (pace.scale * (in_network + pace.beside + empty));
     }
   }
 }

@@ -28,6 +28,7 @@ struct SmRoom {
 /// A kernel as ConcurrentGrids plays it.
 struct GridClass {
   double duration = 0;  ///< of a launch alone, in cycles
+  double ends = 0;      ///< part of it in which a launch alone no longer takes its places
   double blocks = 1;
   double instructions = 1;                   ///< of a warp
   SmRoom need;                               ///< of a block
@@ -39,13 +40,14 @@ struct GridClass {
 ///
 /// One of the grids that may start is in line: that of the highest priority, of these the first
 /// that came. Its blocks take the room that is free, where it got free first, SM after SM; then
-/// those of the next one. At most so many grids are under way at a time. These are the rules of
-/// timing::GridDispatcher.
+/// those of the next one. The room of a block that ends is free a while later, or at once where
+/// nothing is left under way. At most so many grids are under way at a time. These are the rules
+/// of timing::GridDispatcher.
 ///
-/// All blocks of a grid are alike, and a launch that is alone takes `duration`: what the network
-/// does not know of it (its ends, blocks that differ, starts, bursts) is spread over its
-/// instructions as time that nobody else makes longer. Where the network takes longer, all of its
-/// times are made shorter alike.
+/// All blocks of a grid are alike, and a launch that is alone takes `duration`. At its end come
+/// `ends`, when others have its places already. What else the network does not know of it (blocks
+/// that differ, starts) is spread over its instructions as time that nobody else makes longer.
+/// Where the network takes longer, all of its times are made shorter alike.
 class ConcurrentGrids {
  public:
   static constexpr double never = std::numeric_limits<double>::infinity();
@@ -55,6 +57,7 @@ class ConcurrentGrids {
     SmRoom room;                  ///< of an SM
     double concurrent_grids = 0;  ///< 0: no limit
     double mshrs = 1;             ///< of an SM
+    double replacement = 0;       ///< cycles from the end of a block until others have its room
   };
 
   ConcurrentGrids(std::vector<GridClass> classes, const Machine& machine);
@@ -88,15 +91,19 @@ class ConcurrentGrids {
     double running = 0;
     double start = never;
     double end = never;
+    double ending = never;  ///< when it ends, as all its places are free
   };
   /// Blocks of one grid that started together on each SM of a group.
   struct Cohort {
     std::size_t grid = 0;
-    double blocks = 0;  ///< on an SM
-    double rounds = 1;  ///< so many follow one another in each place
-    double left = 0;    ///< instructions of a warp
-    double rate = 0;    ///< instructions of a warp per cycle
+    double blocks = 0;     ///< on an SM
+    double rounds = 1;     ///< so many follow one another in each place
+    double left = 0;       ///< instructions of a warp
+    double rate = 0;       ///< instructions of a warp per cycle
+    double until = never;  ///< its blocks have ended, and others have their room then
     bool is_new = true;
+
+    [[nodiscard]] bool has_ended() const { return until != never; }
   };
   /// SMs that hold the same.
   struct Group {
@@ -123,6 +130,8 @@ class ConcurrentGrids {
   [[nodiscard]] std::size_t in_line() const;
   /// Gives blocks of a grid to the SMs whose turn it is; false where none has room.
   bool give(std::size_t grid);
+  /// Gives back the room of blocks that have ended.
+  void clear(Cohort& cohort, Group& group);
   void merge_groups();
   void find_rates();
   void step(double time);
@@ -132,6 +141,7 @@ class ConcurrentGrids {
   std::vector<double> capacity_;  ///< blocks that the machine holds at once, by class
   Machine machine_;
   std::vector<Grid> grids_;
+  std::vector<std::size_t> ending_;   ///< grids that have left their places and not ended
   std::vector<std::size_t> waiting_;  ///< grids with blocks that have not started, as they came
   std::vector<Group> groups_;
   std::uint64_t number_ = 0;

@@ -270,6 +270,19 @@ double find_waits(Equations& equations, double least) {
   return equations.misfits(waits, least, misfits);
 }
 
+/// Of what DRAM sends to L2, the share that somebody waits for: stores that fetch their lines go
+/// on.
+double awaited_share_of_fills(const interval::ResourceDemands& demands) {
+  const double fills = demands.dram_bytes - demands.dram_write_bytes;
+  if (!(fills > 0)) return 1;
+  const double of_loads =
+      demands.read_misses > 0
+          ? demands.read_bytes * demands.dram_read_requests / demands.read_misses
+          : 0;
+  const double of_atomics = demands.write_bytes - demands.posted_bytes;
+  return std::clamp((of_loads + of_atomics) / fills, 0.0, 1.0);
+}
+
 }  // namespace
 
 CustomerClass customers_of(const interval::PhaseList& launch,
@@ -278,8 +291,7 @@ CustomerClass customers_of(const interval::PhaseList& launch,
   CustomerClass customers;
   customers.warps_per_block = std::max(warps_per_block, 1.0);
   const double own_issue = gpu.schedulers / gpu.issue_rate;
-  customers.think = std::max(launch.alone_cycles - own_issue, 0.0) +
-                    launch.replacements * gpu.block_replacement_cycles;
+  customers.think = std::max(launch.alone_cycles - own_issue, 0.0);
   const double warps = customers.warps_per_block * std::max(places, 1.0);
   const double sms = std::max(launch.phases.empty() ? 1.0 : launch.phases.front().busy_sms, 1.0);
   const Services awaited = services_of(without_posted(demands), gpu);
@@ -290,6 +302,7 @@ CustomerClass customers_of(const interval::PhaseList& launch,
     (*stations)[lsu].demand += of_places;
     (*stations)[lsu].capacity_cycles += of_places;
   }
+  own[dram].demand *= awaited_share_of_fills(demands);
   // The lines of its loads overlap as they do where it is alone.
   const double lines = demands.missing_lines;
   const NetworkRate alone = overlapped_rate(warps, customers.think, own, lines);

@@ -40,7 +40,8 @@ struct CustomerClass {
   double posted = 0;         ///< visits behind L1 that nobody waits for: stores
 };
 
-/// The class that the network of a launch alone would have. `places` are the blocks that an SM
+/// The class that the network of a launch alone would have, without the time in which places are
+/// empty between two blocks. `places` are the blocks that an SM
 /// holds at once.
 CustomerClass customers_of(const interval::PhaseList& launch,
                            const interval::ResourceDemands& demands, double warps_per_block,

@@ -66,7 +66,10 @@ struct ModelResult {
   double cycles = 0;
   double warp_instructions = 0;  ///< in these waves, over all SMs
   double sm_instructions = 0;    ///< in these waves, on the fullest SM
-  CpiStack<double> stack;        ///< cycles per instruction of the fullest SM
+  /// Cycles that the launch has once, however many blocks follow one another: meanwhile not all of
+  /// its places are taken. Only of the closed network model.
+  double ends = 0;
+  CpiStack<double> stack;  ///< cycles per instruction of the fullest SM
   /// The same by detail, which sum to the stack; only of the closed network model.
   std::optional<DetailedStack<double>> details;
   double cpi = 0;  ///< the stack's sum: cycles / sm_instructions

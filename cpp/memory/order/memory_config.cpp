@@ -20,12 +20,18 @@ CacheConfig l1_beside(const MemoryConfig& config, std::uint64_t carve_out) {
 
 }  // namespace
 
+std::uint64_t carve_out_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
+                           std::uint32_t blocks_per_sm) {
+  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
+  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
+  return found == config.carve_outs.end() ? needed : *found;
+}
+
 CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
                   std::uint32_t blocks_per_sm) {
   if (config.carve_outs.empty()) return config.l1;
-  const std::uint64_t needed = shared_memory_per_block(kernel, config.sm) * blocks_per_sm;
-  const auto found = std::ranges::lower_bound(config.carve_outs, needed);
-  return l1_beside(config, found == config.carve_outs.end() ? config.carve_outs.back() : *found);
+  return l1_beside(config,
+                   std::min(carve_out_of(config, kernel, blocks_per_sm), config.carve_outs.back()));
 }
 
 MemoryConfig MemoryConfig::of(const gpu::Gpu& gpu, const CacheOptions& options) {

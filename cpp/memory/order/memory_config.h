@@ -54,6 +54,11 @@ struct MemoryConfig {
   void validate() const;
 };
 
+/// What an adaptive L1 leaves a kernel as shared memory, in bytes: the smallest carve-out that
+/// costs no resident block, or more than there is, if none does.
+std::uint64_t carve_out_of(const MemoryConfig& config, const trace::KernelHeader& kernel,
+                           std::uint32_t blocks_per_sm);
+
 /// The L1 of a kernel: as configured, or if it adapts, what the smallest carve-out that costs no
 /// resident block leaves (cache paper, Eq. 7).
 CacheConfig l1_of(const MemoryConfig& config, const trace::KernelHeader& kernel,

@@ -65,7 +65,7 @@ struct Grids {
   Grids(std::span<const GridLaunch> all, const TimingConfig& config)
       : launches(all.begin(), all.end()) {
     const gpu::SmLimits& sm = config.memory.sm;
-    std::optional<std::uint64_t> needed;
+    std::uint64_t needed = 0;
     for (const GridLaunch& launch : launches) {
       const trace::KernelHeader& header = launch.trace->header();
       const memory::Occupancy own = memory::occupancy(header, sm);
@@ -78,11 +78,7 @@ struct Grids {
       most.blocks += std::min<std::size_t>(own.blocks_per_sm, launch.trace->blocks().size());
       most.warps += std::min<std::size_t>(own.blocks_per_sm, launch.trace->blocks().size()) *
                     own.warps_per_block;
-      const std::uint64_t own_need =
-          memory::shared_memory_per_block(header, sm) * own.blocks_per_sm;
-      const auto& carve_outs = config.memory.carve_outs;
-      const auto found = std::ranges::lower_bound(carve_outs, own_need);
-      needed = std::max(needed.value_or(0), found == carve_outs.end() ? own_need : *found);
+      needed = std::max(needed, memory::carve_out_of(config.memory, header, own.blocks_per_sm));
     }
     if (launches.size() > 1) {
       most.blocks = std::min<std::size_t>(most.blocks, sm.blocks);
@@ -90,7 +86,7 @@ struct Grids {
     }
     shared_memory_bytes = sm.shared_memory_bytes;
     if (!config.memory.carve_outs.empty() && shared_memory_bytes) {
-      shared_memory_bytes = std::min(*shared_memory_bytes, *needed);
+      shared_memory_bytes = std::min(*shared_memory_bytes, needed);
     }
   }
 };

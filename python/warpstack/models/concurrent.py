@@ -27,6 +27,7 @@ __all__ = [
     "places_of_blocks",
     "played",
     "refuse_concurrent",
+    "with_one_split",
 ]
 
 #: The model whose networks can have customers of several launches.
@@ -86,6 +87,16 @@ def network_share(
 def places_of_blocks(kernel: KernelTrace, gpu: Gpu) -> float:
     """Return how many blocks of a launch the GPU holds at once."""
     return float(gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"])
+
+
+def with_one_split(kernels: Sequence[KernelTrace], gpu: Gpu) -> Gpu:
+    """Return a GPU whose L1, if it adapts to shared memory, is what the launch that needs most leaves of it."""
+    if not gpu.unified_l1_kib or not kernels:
+        return gpu
+    most = max(_core.carve_out(kernel._core, gpu._core) for kernel in kernels) / 1024
+    carve_outs = gpu.shared_memory_carve_outs_kib
+    split = (min(most, max(carve_outs)),)
+    return gpu if split == carve_outs else gpu.replace(shared_memory_carve_outs_kib=split)
 
 
 def instructions_of_warp(kernel: KernelTrace) -> float:

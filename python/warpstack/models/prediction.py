@@ -39,7 +39,13 @@ from warpstack.interval.profile import INTERVAL_FIELDS, IntervalProfile, Wave
 from warpstack.memory.caches import CACHE_FIELDS
 from warpstack.models import interval_simulation
 from warpstack.models.block_sampling import block_sampled
-from warpstack.models.concurrent import MODEL, check_whole, played, refuse_concurrent
+from warpstack.models.concurrent import (
+    MODEL,
+    check_whole,
+    played,
+    refuse_concurrent,
+    with_one_split,
+)
 from warpstack.models.launch_rows import Models, bars_of_totals, launch_rows, tolerance_of
 from warpstack.models.limits import (
     UNIT_FIELDS,
@@ -625,7 +631,16 @@ def _concurrent_rows(
             bar.update(found.kernel.num_instructions)
     alone = [evaluate(profile, gpu, MODEL).cycles for profile in profiles]
     places = places_of(app)
-    times = played(pipeline.kernels, profiles, alone, gpu, places)
+    shared = with_one_split(pipeline.kernels, gpu)
+    if shared != gpu:
+        profiles = list(Pipeline(app, options).profiles(shared))
+    times = played(
+        pipeline.kernels,
+        profiles,
+        [evaluate(profile, shared, MODEL).cycles for profile in profiles],
+        shared,
+        places,
+    )
     rows = []
     for place, (kernel, (start, end)) in enumerate(zip(pipeline.kernels, times, strict=True)):
         count = kernel.num_instructions

@@ -164,25 +164,28 @@ def random_machine(seed):
         )
 
     room = (8.0, 32.0, 1024.0, 1000.0, 100.0)
+    durations = rng.uniform(10, 1000, size=rng.integers(1, 4))
     made = [
         (
-            float(rng.uniform(10, 1000)),
+            float(duration),
+            float(duration * rng.choice([0, 0, 0.1, 0.7])),
             int(rng.integers(1, 17)),
             float(rng.integers(1, 50)),
             (1.0, float(rng.integers(1, 9)), 32.0, float(rng.integers(0, 500)), 10.0),
             customers(),
         )
-        for _ in range(rng.integers(1, 4))
+        for duration in durations
     ]
     grids = []
     for number in range(rng.integers(1, 7)):
         before = (int(rng.integers(number)),) if number and rng.random() < 0.4 else ()
         grids.append((int(rng.integers(len(made))), int(rng.integers(2)), before))
-    return grids, made, int(rng.integers(1, 5)), room, int(rng.choice([0, 2, 128])), MANY_MSHRS
+    machine = int(rng.integers(1, 5)), room, int(rng.choice([0, 2, 128])), MANY_MSHRS
+    return grids, made, *machine, float(rng.choice([0, 0, 20, 300]))
 
 
-def play(grids, made, num_sms, room, most_grids, mshrs):
-    machine = _core.ConcurrentGrids.of_classes(made, num_sms, room, most_grids, mshrs)
+def play(grids, made, *machine_values):
+    machine = _core.ConcurrentGrids.of_classes(made, *machine_values)
     number_of, ended = {}, {}
     while len(ended) < len(grids):
         for place, (of_class, priority, after) in enumerate(grids):
@@ -268,6 +271,42 @@ def test_eight_kernels_of_one_block_take_the_time_of_one():
     table = ws.predict(app, "a100", concurrent=True)
     assert table["end"].max() == pytest.approx(one)
     assert table["start"].max() == 0
+
+
+def reading(number, blocks, load=True):
+    """Return a kernel that computes on what it reads, or on nothing, and stores."""
+    k = ws.patterns.KernelBuilder("reading", grid=blocks, block=256, launch_id=number)
+    for n in range(4):
+        if load:
+            k.emit("LDG.E", dst=4 + n, src=2, address=(number << 32) + n * (1 << 20) + 4 * k.thread)
+        for _ in range(8 if load else 16):
+            k.emit("FFMA", dst=4 + n, src=[4 + n, 4 + n])
+    k.emit("STG.E", src=[2, 4], address=(number << 32) + (1 << 30) + 4 * k.thread)
+    k.emit("EXIT")
+    return k.build()
+
+
+def small():
+    return ws.gpu("gpumech-baseline").replace(
+        num_sms=4, dram_bandwidth_gbs=60, noc_bandwidth_gbs=400
+    )
+
+
+@pytest.mark.parametrize("blocks", [16, 32])
+def test_short_kernels_of_whole_waves_overlap_at_their_ends(blocks):
+    """Each leaves its places to the next one while its last requests are on their way."""
+    app, gpu = ws.App([reading(n + 1, blocks) for n in range(4)]), small()
+    table = ws.predict(app, gpu, concurrent=True)
+    assert table["end"].max() < 0.97 * table["cycles_alone"].sum()
+    simulated = ws.simulate(app, gpu, concurrent=True).cycles
+    assert table["end"].max() == pytest.approx(simulated, rel=0.08)
+
+
+def test_nobody_waits_for_what_stores_fetch():
+    """Two kernels that take half of the places each, and wait for nothing but their own results."""
+    app, gpu = ws.App([reading(n + 1, 8, load=False) for n in range(2)]), small()
+    both = ws.predict(app, gpu, concurrent=True)["end"].max()
+    assert both == pytest.approx(ws.simulate(app, gpu, concurrent=True).cycles, rel=0.12)
 
 
 def test_two_kernels_that_fill_dram_share_it():

@@ -8,21 +8,23 @@ from warpstack import _core
 NUM_LIMITS = 5
 
 
-def play(grids, classes, num_sms, room, most_grids, mshrs, paces):
+def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
     """Return the start and the end of each grid.
 
-    grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration,
-    blocks, instructions, need, CustomerClass)]; paces: of each class the cycles of an instruction beside the
-    network, and the scale of its times.
+    grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration, ends,
+    blocks, instructions, need, CustomerClass)]; replacement: cycles from the end of a block until others have
+    its room; paces: of each class the cycles of an instruction beside the network, and the scale of its times.
     """
-    work = [one[2] for one in classes]
+    work = [one[3] for one in classes]
     now, started, ended = 0.0, {}, {}
-    unstarted = [classes[c][1] for c, *_ in grids]
+    unstarted = [classes[c][2] for c, *_ in grids]
     free = [list(room) for _ in range(num_sms)]
     # Since when an SM has its room, and who is next of those with the same: numbers as they came.
     since, numbers, number = [0.0] * num_sms, [0] * num_sms, 0
     running = []  # [grid, SM, instructions left]
     came = {}
+    emptying = []  # [when, SM, room]
+    ending = {}  # when grids end that have left their places
 
     def in_line():
         waiting = [
@@ -38,7 +40,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, paces):
             if g not in came and all(before in ended for before in after):
                 came[g] = len(came)
         while (g := in_line()) is not None:
-            need = classes[grids[g][0]][3]
+            need = classes[grids[g][0]][4]
             fits = [
                 sm
                 for sm in range(num_sms)
@@ -57,13 +59,17 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, paces):
         for g, sm, _ in running:
             held[sm][grids[g][0]] += 1
         cycles = _core.mixed_network_times(
-            [one[4] for one in classes], [(1.0, blocks) for blocks in held], mshrs
+            [one[5] for one in classes], [(1.0, blocks) for blocks in held], mshrs
         )
         rate = []
         for g, sm, _ in running:
             beside, scale = paces[grids[g][0]]
             rate.append(1 / scale / (cycles[sm * len(classes) + grids[g][0]] + beside))
-        passed = min(left / speed for (*_, left), speed in zip(running, rate, strict=True))
+        passed = min(
+            [left / speed for (*_, left), speed in zip(running, rate, strict=True)]
+            + [end - now for end in ending.values()]
+            + [free_at - now for free_at, *_ in emptying]
+        )
         now += passed
         number += 1
         still = []
@@ -73,13 +79,22 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, paces):
             if one[2] > 1e-9 * work[grids[g][0]]:
                 still.append(one)
                 continue
-            need = classes[grids[g][0]][3]
-            free[sm] = [has + takes for has, takes in zip(free[sm], need, strict=True)]
-            since[sm], numbers[sm] = now, number
+            scale = paces[grids[g][0]][1]
+            emptying.append([now + scale * replacement, sm, classes[grids[g][0]][4]])
         running = still
-        if not running:
-            since, numbers = [now] * num_sms, [number] * num_sms
+        for free_at, sm, room_left in emptying:
+            if free_at <= now:
+                free[sm] = [has + takes for has, takes in zip(free[sm], room_left, strict=True)]
+                since[sm], numbers[sm] = now, number
+        emptying = [one for one in emptying if one[0] > now]
         for g in started:
-            if g not in ended and not unstarted[g] and all(one[0] != g for one in running):
-                ended[g] = now
+            if g in ended or g in ending or unstarted[g] or any(one[0] == g for one in running):
+                continue
+            ending[g] = now + classes[grids[g][0]][1]
+        for g in [g for g, end in ending.items() if end <= now]:
+            ended[g] = ending.pop(g)
+        if len(started) == len(ended):
+            emptying = []
+            free = [list(room) for _ in range(num_sms)]
+            since, numbers = [now] * num_sms, [number] * num_sms
     return [(started[g], ended[g]) for g in range(len(grids))]
