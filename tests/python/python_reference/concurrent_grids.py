@@ -13,7 +13,8 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
 
     grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration, ends,
     blocks, instructions, need, CustomerClass)]; replacement: cycles from the end of a block until others have
-    its room; paces: of each class the cycles of an instruction beside the network, and the scale of its times.
+    its room; paces: of each class the cycles of an instruction beside the network, and the scale of its
+    times.
     """
     work = [one[3] for one in classes]
     now, started, ended = 0.0, {}, {}
