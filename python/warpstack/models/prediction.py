@@ -624,7 +624,7 @@ def _concurrent_rows(
             profiles.append(found.profile)
             bar.update(found.kernel.num_instructions)
     alone = [evaluate(profile, gpu, MODEL).cycles for profile in profiles]
-    places = places_of(app)
+    places = places_of(app, gpu.hardware_queues)
     times = played(pipeline.kernels, profiles, alone, gpu, places)
     rows = []
     for place, (kernel, (start, end)) in enumerate(zip(pipeline.kernels, times, strict=True)):

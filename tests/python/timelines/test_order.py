@@ -1,5 +1,6 @@
 """Operations in time against the tick-by-tick form, on random tables, and laws that hold of all."""
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,7 @@ def tables(draw, most=24):
     """Return rows of a program: streams of both kinds, events, graphs, waits, threads and processes."""
     rows, graphs = [], 0
     knows_threads = draw(st.booleans())
+    connections = draw(st.sampled_from([[8, 8], [1, 2], [2, 1], [3, 32]]))
     while len(rows) < most:
         kind = draw(
             st.sampled_from(
@@ -58,6 +60,7 @@ def tables(draw, most=24):
             "host_before": draw(st.integers(0, 3)),
             "call": draw(st.integers(0, 3)),
         }
+        common["connections"] = connections[common["process"]]
         if knows_threads:
             earlier = range(len(rows))
             chosen = draw(st.sets(st.sampled_from(earlier), max_size=2)) if earlier else ()
@@ -79,6 +82,7 @@ def tables(draw, most=24):
             if parents:
                 parent = draw(st.sampled_from(parents))
                 common["process"] = rows[parent].process
+                common["connections"] = rows[parent].connections
                 rows.append(_worker(draw, "kernel", {**common, "parent": parent}))
             continue
         if kind in ("kernel", "copy", "memset", "host_function"):
@@ -119,13 +123,16 @@ def rules(draw):
         grids=draw(st.sampled_from([1, 2, 128])),
         in_order=draw(st.sampled_from([False, False, True])),
         copy_engines=draw(st.sampled_from([1, 2])),
+        queues=draw(st.sampled_from([2, 32])),
+        # Halves have no rounding.
+        both_ways=draw(st.sampled_from([Fraction(1), Fraction(1), Fraction(1, 2)])),
     )
 
 
 def ordered(rows, how):
     """Return the order of rows as the package makes it, with these costs."""
     names = ("operation", "stream", "blocking", "thread", "process", "priority", "event")
-    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent")
+    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent", "connections")
     table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
     if rows and rows[0].begins_after is not None:
         table["begins_after"] = [row.begins_after for row in rows]
@@ -153,7 +160,8 @@ def gpu_of(how):
         synchronize_us=how.synchronize,
         launch_delay_us=how.delay,
         concurrent_grids=how.grids,
-        hardware_queues=1 if how.in_order else 32,
+        hardware_queues=1 if how.in_order else how.queues,
+        host_link_both_ways=float(how.both_ways),
     )
 
 
@@ -166,6 +174,12 @@ class TestSlowForm:
         order, gpu = ordered(rows, how)
         made, expected = play(order, gpu), slow.play(rows, how)
         called = order.columns["thread"] >= 0
+        held_up = {
+            row: int(made.released_by[row])
+            for row in range(len(rows))
+            if WORDS[made.why[row]] == "queue"
+        }
+        assert held_up.items() <= expected.held_up_by.items()
         for name in ("host_start", "host_end", "start", "end"):
             found = getattr(made, name).tolist()
             wanted = getattr(expected, name)
