@@ -396,7 +396,7 @@ class TestCommand:
         assert picture.stat().st_size > 0
         assert main(["timeline", trace, "--what-if", "--json"]) == 0
         names = [row["what_if"] for row in json.loads(capsys.readouterr().out)]
-        assert names == ["no copies", "one stream", "graph", "pinned"]
+        assert names == ["no copies", "one stream", "graph", "pinned", "32 connections"]
 
     def test_rows_have_the_numbers_that_others_wait_for(self, trace, capsys):
         assert main(["timeline", trace, "--operations", "--json"]) == 0
