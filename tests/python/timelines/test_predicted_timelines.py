@@ -165,8 +165,9 @@ class TestByHand:
         slow = 1 + MIB / 500
         assert line.time_us == pytest.approx(2 * (2 + 3 + slow + 4) + 1)
         pinned = float(line.what_if("pinned")["time_us"].iloc[0])
-        # Both at once, each on its engine; the second call is at 4.
-        assert pinned == pytest.approx(4 + 3 + COPY_US + 4)
+        # Both at once, each on its engine, but for 2 at the start and at the end; the second call is at 4.
+        both = (COPY_US - 2) / GPU.host_link_both_ways
+        assert pinned == pytest.approx(4 + 3 + both + 2 + 4)
 
     def test_kernels_as_one_graph(self, app, kernel_us):
         line = ws.timeline(app, GPU, operations=rows(kernel(0), kernel(1), WAIT))

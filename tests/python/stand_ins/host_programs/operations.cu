@@ -256,6 +256,7 @@ static void connections() {
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 4));
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 1);
+  CHECK(cudaMemset(memory, 0, 4));
   CHECK(cudaFree(memory));
 }
 
