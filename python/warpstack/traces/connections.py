@@ -55,11 +55,7 @@ def connections_of(columns: Columns, order: Order, hardware_queues: int) -> npt.
             place = 0 if stream == 0 else made.get(process, 0) + 1
             made[process] = max(made.get(process, 0), place)
             streams[process, stream] = place
-        queue = (
-            _QUEUES_OF_COPIES.get(direction)
-            if operation == "copy"
-            else _QUEUES.get(operation)
-        )
+        queue = _QUEUES_OF_COPIES.get(direction) if operation == "copy" else _QUEUES.get(operation)
         if queue is not None and order.has_device[row] and order.is_called[row]:
             key = (process, queue, place % asked[row])
             found[row] = numbers.setdefault(key, len(numbers))

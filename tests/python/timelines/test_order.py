@@ -246,7 +246,6 @@ class TestLaws:
         places_in_time = sum(b / 8 * d for b, d in kernels)
         assert time >= max(places_in_time, max(row.duration for row in rows)) - 1e-9
 
-
     @given(
         st.lists(
             st.tuples(st.integers(1, 12), st.integers(0, 5), st.booleans()), min_size=1, max_size=40

@@ -17,8 +17,8 @@ from python_reference.timing_concurrent import ConcurrentMachine
 from strategies import copying_kernels, kernels
 from warpstack.cli import main
 from warpstack.timing.concurrent import checked_places, places_of
-from warpstack.traces.operations import columns_of
 from warpstack.traces.connections import connections_of
+from warpstack.traces.operations import columns_of
 from warpstack.traces.order import order_of
 from warpstack.traces.trace import App
 
