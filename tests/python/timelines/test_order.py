@@ -321,7 +321,8 @@ class TestLaws:
         connection, called = order.columns["connection"], made.host_start
         for row in np.flatnonzero(made.why == WORDS.index("queue")).tolist():
             other = int(made.released_by[row])
-            assert other < row and connection[other] == connection[row] >= 0
+            assert other < row
+            assert connection[other] == connection[row] >= 0
             assert called[other] <= made.start[row]
             assert made.start[other] >= made.ready[row] == made.ready[other]
 
