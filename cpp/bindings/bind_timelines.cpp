@@ -19,12 +19,13 @@ py::dict schedule_to_dict(timelines::Schedule&& made) {
   columns["end"] = array_of(std::move(made.end));
   columns["why"] = array_of(std::move(made.why));
   columns["released_by"] = array_of(std::move(made.released_by));
+  columns["freed_by"] = array_of(std::move(made.freed_by));
   columns["host_waited_for"] = array_of(std::move(made.host_waited_for));
   return columns;
 }
 
 py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids, bool in_order,
-                         model::KernelSpeeds* speeds) {
+                         model::KernelSpeeds* speeds, double both_ways) {
   // The arrays stay alive until the end: the columns are views of them.
   const auto thread = column<std::int32_t>(columns, "thread");
   const auto host_before = column<double>(columns, "host_before");
@@ -39,6 +40,8 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
   const auto places = column<double>(columns, "places");
   const auto kernel_class = column<std::int32_t>(columns, "kernel_class");
   const auto priority = column<std::int32_t>(columns, "priority");
+  const auto connection = column<std::int32_t>(columns, "connection");
+  const auto on_link = column<std::uint8_t>(columns, "on_link");
   const auto after_first = column<std::int64_t>(columns, "after_first");
   const auto after_rows = column<std::int32_t>(columns, "after_rows");
   const auto waits_first = column<std::int64_t>(columns, "waits_first");
@@ -59,11 +62,14 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
       .places = span_of(places),
       .kernel_class = span_of(kernel_class),
       .priority = span_of(priority),
+      .connection = span_of(connection),
+      .on_link = span_of(on_link),
       .after = {span_of(after_first), span_of(after_rows)},
       .waits = {span_of(waits_first), span_of(waits_rows)},
       .begins = {span_of(begins_first), span_of(begins_rows)},
   };
-  timelines::Device device{.concurrent_grids = concurrent_grids, .in_order = in_order};
+  timelines::Device device{
+      .concurrent_grids = concurrent_grids, .in_order = in_order, .both_ways = both_ways};
   if (speeds != nullptr) {
     device.speeds = [speeds](std::span<const timelines::RunningKernel> kernels) {
       std::vector<model::RunningBlocks> launches;
@@ -95,7 +101,7 @@ void bind_timelines(py::module_& module) {
   module.attr("TIMELINE_ENGINES") = names_as_tuple<timelines::Engine>();
   module.attr("TIMELINE_REASONS") = names_as_tuple<timelines::Why>();
   module.def("play_operations", &play_operations, py::arg("columns"), py::arg("concurrent_grids"),
-             py::arg("in_order"), py::arg("speeds") = nullptr);
+             py::arg("in_order"), py::arg("speeds") = nullptr, py::arg("both_ways") = 1.0);
 }
 
 }  // namespace warpstack::bindings

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "timelines/connections.h"
 
 namespace warpstack::timelines {
 namespace {
@@ -25,7 +26,7 @@ struct Event {
   Happens what;
   std::int32_t row;           ///< or the thread of a call
   std::size_t chunk = 0;      ///< of blocks that end
-  std::uint32_t version = 0;  ///< of the chunk's end
+  std::uint32_t version = 0;  ///< of the end of the chunk, or of the copy between host and GPU
   bool operator>(const Event& other) const {
     return std::tie(time, what, row) > std::tie(other.time, other.what, other.row);
   }
@@ -37,6 +38,14 @@ struct Chunk {
   double share = 0;           ///< of the GPU's places
   double blocks = 0;
   double end = 0;  ///< if nothing changes
+  double speed = 1;
+  std::uint32_t version = 0;
+};
+
+/// The copy that an engine between host and GPU does.
+struct Copy {
+  std::int32_t row = nobody;  ///< none: it is idle
+  double end = 0;             ///< if nothing changes
   double speed = 1;
   std::uint32_t version = 0;
 };
@@ -98,6 +107,7 @@ class Player {
         followers_(operations.after, count_),
         waiting_hosts_(operations.waits, count_),
         begun_(operations.begins, count_),
+        connections_(operations.connection),
         pending_(count_),
         host_pending_(count_, 0),
         begins_left_(count_, 0),
@@ -113,6 +123,7 @@ class Player {
     }
     made_.why.assign(count_, static_cast<std::uint8_t>(Why::nothing));
     made_.released_by.assign(count_, nobody);
+    made_.freed_by.assign(count_, nobody);
     made_.host_waited_for.assign(count_, nobody);
     last_on_.fill(nobody);
     for (std::size_t i = 0; i < count_; ++i) {
@@ -141,9 +152,11 @@ class Player {
         happen(event);
         if (interrupt && (++steps & 0xffff) == 0) interrupt();
       }
+      const bool touches_link = touched_[to_gpu] || touched_[to_host];
       for (std::size_t engine = 0; engine < num_engines; ++engine) {
         if (touched_[engine]) dispatch(engine, now);
       }
+      if (touches_link) set_link_speeds(now);
     }
     check_all_ended();
     return std::move(made_);
@@ -151,6 +164,8 @@ class Player {
 
  private:
   static constexpr auto kernels = static_cast<std::size_t>(Engine::kernels);
+  static constexpr auto to_gpu = static_cast<std::size_t>(Engine::to_gpu);
+  static constexpr auto to_host = static_cast<std::size_t>(Engine::to_host);
 
   static std::int32_t row_of(std::size_t i) { return static_cast<std::int32_t>(i); }
   bool has_turn(std::size_t i) const {
@@ -190,7 +205,7 @@ class Player {
         make_call(i, event.time);
         break;
       case Happens::ready:
-        enter_queue(i, event.time);
+        arrive(i, event.time);
         break;
       case Happens::blocks_end:
         if (running_[event.chunk].version != event.version) break;  // it ends at another time now
@@ -207,6 +222,8 @@ class Player {
       case Happens::end: {
         const std::size_t engine = op_.engine[i];
         if (has_turn(i)) {
+          if (event.version != copies_[engine].version) break;  // it ends at another time now
+          copies_[engine].row = nobody;
           busy_[engine] = false;
           last_on_[engine] = event.row;
           touched_[engine] = true;
@@ -221,6 +238,7 @@ class Player {
   void make_call(std::size_t thread, double now) {
     const auto i = static_cast<std::size_t>(calls_[thread][next_call_[thread]]);
     if (op_.has_device[i]) {
+      connections_.enter(i);
       note_release(i, now + op_.delay[i], Why::host, nobody);
       if (--pending_[i] == 0) become_ready(i, now);
     }
@@ -276,7 +294,17 @@ class Player {
 
   void become_ready(std::size_t i, double now) {
     made_.ready[i] = std::max(made_.ready[i], now);
+    made_.freed_by[i] = made_.released_by[i];
     push(made_.ready[i], Happens::ready, row_of(i));
+  }
+
+  /// All that an operation waits for has happened: it goes, with those that it held up, unless it
+  /// is held up itself.
+  void arrive(std::size_t i, double now) {
+    connections_.arrive(i, [&](std::size_t passes) {
+      if (now > made_.ready[passes]) note_release(passes, now, Why::queue, row_of(i));
+      enter_queue(passes, now);
+    });
   }
 
   void enter_queue(std::size_t i, double now) {
@@ -332,7 +360,26 @@ class Player {
     }
     busy_[engine] = true;
     begin(i, now, Why::engine);
-    push(now + op_.duration[i], Happens::end, row);
+    Copy& copy = copies_[engine];
+    copy = {row, now + op_.duration[i], 1, copy.version + 1};
+    events_.push({copy.end, Happens::end, row, 0, copy.version});
+  }
+
+  [[nodiscard]] bool fills_link(std::size_t engine) const {
+    const std::int32_t row = copies_[engine].row;
+    return row != nobody && op_.on_link[static_cast<std::size_t>(row)];
+  }
+
+  /// Copies that fill the link slow each other down while one goes each way.
+  void set_link_speeds(double now) {
+    const double speed = fills_link(to_gpu) && fills_link(to_host) ? device_.both_ways : 1;
+    for (const std::size_t engine : {to_gpu, to_host}) {
+      Copy& copy = copies_[engine];
+      if (copy.row == nobody || copy.speed == speed) continue;
+      copy.end = now + (copy.end - now) * copy.speed / speed;
+      copy.speed = speed;
+      events_.push({copy.end, Happens::end, copy.row, 0, ++copy.version});
+    }
   }
 
   void begin(std::size_t i, double now, Why why) {
@@ -469,6 +516,7 @@ class Player {
   Followers followers_;
   Followers waiting_hosts_;
   Followers begun_;
+  Connections connections_;
   std::vector<std::int32_t> pending_;       ///< what keeps an operation from being ready
   std::vector<std::int32_t> host_pending_;  ///< what keeps a call from returning
   std::vector<std::int32_t> begins_left_;   ///< what keeps the time before a call from beginning
@@ -486,6 +534,7 @@ class Player {
   std::array<std::vector<std::int32_t>, num_engines> order_;  ///< where there is one queue
   std::array<std::size_t, num_engines> place_{};
   std::array<bool, num_engines> busy_{};
+  std::array<Copy, num_engines> copies_{};  ///< or what else an engine does alone
   std::array<bool, num_engines> touched_{};
   std::array<std::int32_t, num_engines> last_on_{};
   double free_ = 1;  ///< share of the GPU's places
@@ -502,7 +551,8 @@ void check_operations(const Operations& operations) {
       operations.host_before.size(), operations.host_call.size(),    operations.host_return.size(),
       operations.delay.size(),       operations.engine.size(),       operations.has_device.size(),
       operations.duration.size(),    operations.gap.size(),          operations.blocks.size(),
-      operations.places.size(),      operations.kernel_class.size(), operations.priority.size()};
+      operations.places.size(),      operations.kernel_class.size(), operations.priority.size(),
+      operations.connection.size(),  operations.on_link.size()};
   for (const std::size_t size : sizes) {
     if (size != count) throw InputError("the columns of operations differ in length");
   }
@@ -522,6 +572,11 @@ void check_operations(const Operations& operations) {
     if (is_kernel && !(operations.blocks[i] >= 1 && operations.places[i] >= 1)) {
       throw InputError("operation " + std::to_string(i) + ": a kernel without blocks or places");
     }
+    const std::int32_t connection = operations.connection[i];
+    if (connection >= 0 &&
+        (operations.thread[i] < 0 || static_cast<std::size_t>(connection) >= count)) {
+      throw InputError("operation " + std::to_string(i) + ": there is no such connection for it");
+    }
   }
   check_lists(operations.after, count, "after");
   check_lists(operations.waits, count, "waits");
@@ -538,6 +593,9 @@ void check_operations(const Operations& operations) {
 
 Schedule play(const Operations& operations, const Device& device, const InterruptCheck& interrupt) {
   check_operations(operations);
+  if (!(device.both_ways > 0 && device.both_ways <= 1)) {
+    throw InputError("both_ways: expected more than 0 and at most 1");
+  }
   return Player(operations, device).run(interrupt);
 }
 

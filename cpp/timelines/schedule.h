@@ -35,9 +35,10 @@ enum class Why : std::uint8_t {
   dependence,  ///< the end of an operation that it must follow
   engine,      ///< the operation before it on its engine
   places,      ///< room for its thread blocks, or for one more grid
+  queue,       ///< an operation before it in its connection, which had to wait itself
 };
 constexpr auto names_of(Why) {
-  return enum_names("reason", "nothing", "host", "dependence", "engine", "places");
+  return enum_names("reason", "nothing", "host", "dependence", "engine", "places", "queue");
 }
 
 /// No row.
@@ -69,6 +70,8 @@ struct Operations {
   std::span<const double> places;              ///< blocks of this kernel that the GPU holds at once
   std::span<const std::int32_t> kernel_class;  ///< for `Device::speeds`
   std::span<const std::int32_t> priority;      ///< of its stream; lower numbers go first
+  std::span<const std::int32_t> connection;    ///< by which its call reaches the device; -1: none
+  std::span<const std::uint8_t> on_link;       ///< whether a copy fills the host's link
   RowLists after;                              ///< operations that end before it starts
   RowLists waits;                              ///< operations that end before its call returns
   RowLists begins;  ///< calls that return before the host's time before its call begins
@@ -88,6 +91,7 @@ struct Device {
   bool in_order =
       false;        ///< one queue: kernels, and copies of an engine, start in the order of calls
   Speeds speeds{};  ///< none: each kernel is as fast as alone
+  double both_ways = 1;  ///< how fast copies are that fill the link, while one goes each way
 };
 
 /// When each operation was where, and what its start waited for; -1: never.
@@ -97,6 +101,9 @@ struct Schedule {
   std::vector<double> start, end;            ///< on the device
   std::vector<std::uint8_t> why;             ///< `Why`, of the start on the device
   std::vector<std::int32_t> released_by;     ///< the row that it waited for, or `nobody`
+  /// The row whose end it waited for last, where nothing held up its connection or engine;
+  /// `nobody`: its call.
+  std::vector<std::int32_t> freed_by;
   std::vector<std::int32_t>
       host_waited_for;  ///< the row whose end let the call return, or `nobody`
 };
@@ -105,17 +112,19 @@ struct Schedule {
 ///
 /// A host thread makes its calls one after the other, from time 0 or from the return of the last of
 /// those in `begins`: a thread begins after the call before it was made. An operation is ready once
-/// it has been called and those of `after` have ended; ready ones start in the order in which they
+/// it has been called and those of `after` have ended, and no operation before it in its connection
+/// that has been called still waits for that. Ready ones start in the order in which they
 /// became ready (then of rows), one at a time on each engine but that of kernels. Kernels are a
 /// queue by priority, then readiness: the blocks of its first take the places that are free, a
 /// share of the GPU's of 1 / `places` each, and only once all of them have a place do those of the
 /// next kernel get any. A block takes duration / ceil(blocks / places). Where a kernel has the
 /// whole GPU, its blocks up to the last wave go as one; where it has part of it and blocks left for
 /// many waves, half of them do, so that the cost grows with the logarithm of the waves.
+/// While copies of both directions fill the link, what is left of each goes `both_ways` as fast.
 ///
 /// Throws InputError if columns differ in length, a row of `after`, `waits` or `begins` does not
-/// exist, a call begins after a row that nobody calls, or operations wait for one another in a
-/// circle.
+/// exist, a call begins after a row that nobody calls, a row that nobody calls has a connection, or
+/// operations wait for one another in a circle.
 Schedule play(const Operations& operations, const Device& device, const InterruptCheck& interrupt);
 
 }  // namespace warpstack::timelines

@@ -839,4 +839,5 @@ def play_operations(
     concurrent_grids: int,
     in_order: bool,
     speeds: KernelSpeeds | None = None,
+    both_ways: float = 1.0,
 ) -> dict[str, npt.NDArray[Any]]: ...

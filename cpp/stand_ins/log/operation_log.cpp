@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace warpstack::cudart {
@@ -40,6 +44,16 @@ std::chrono::nanoseconds own_between(const CallClock::Reading& begin,
   const std::chrono::nanoseconds in_calls = end.in_calls - begin.in_calls;
   if (in_calls.count() == 0) return passed;
   return own_time(passed, in_calls, processor_time() - computed);
+}
+
+/// The number of connections in the environment; 0 where it has none that CUDA takes.
+std::int32_t asked_connections() {
+  const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  std::int32_t number = 0;
+  if (text == nullptr) return 0;
+  const char* const end = text + std::strlen(text);
+  const auto read = std::from_chars(text, end, number);
+  return read.ec == std::errc() && read.ptr == end && number >= 1 && number <= 32 ? number : 0;
 }
 
 LogRow edge_of(std::uint8_t kind, const LogRow& row, std::int64_t before) {
@@ -206,6 +220,7 @@ void OperationLog::begin_process() {
   constexpr std::uint64_t low = 0xffffffff;
   process_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(pid_) << 32 | (now & low));
   next_row_ = next_thread_ = 0;
+  connections_ = -1;
   last_row = -1;
   process_of_rows = process_;
   known_.clear();
@@ -244,6 +259,9 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.asynchronous = operation.asynchronous ? 1 : 0;
   row.process = process_;
   row.priority = operation.stream.priority;
+  // CUDA reads it when it connects to the GPU. Before, the program can change it.
+  if (connections_ < 0) connections_ = asked_connections();
+  row.connections = connections_;
   row.number = next_row_++;
   row.thread = thread.number;
   row.stream = operation.stream.number;

@@ -228,6 +228,7 @@ class OperationLog {
   int pid_ = 0;
   std::int64_t process_ = 0;
   std::int64_t next_row_ = 0;
+  std::int32_t connections_ = -1;  ///< not known yet
   std::int64_t next_graph_ = 0;
   std::int64_t next_thread_ = 0;
 };
@@ -260,7 +261,7 @@ struct LogRow {
   std::uint8_t asynchronous = 0;
   std::uint8_t reserved[3] = {};
   std::int32_t priority = 0;
-  std::int32_t reserved_too = 0;
+  std::int32_t connections = 0;  ///< that the process asks for; 0: it does not
   std::int64_t process = 0;
   std::int64_t number = 0;  ///< within the process; of edges and `work`: of the row concerned
   std::int64_t thread = 0;

@@ -68,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--what-if",
         action="store_true",
-        help="print how long it would take without copies, in one stream, as one graph, with pinned memory",
+        help="print how long it would take without copies, in one stream, as one graph, with pinned memory, "
+        "or with 32 connections",
     )
     parser.add_argument(
         "--perfetto", metavar="FILE", help="write it for ui.perfetto.dev (.json, .json.gz)"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from warpstack._util.arguments import printable_text
-from warpstack.traces.operations import DIRECTIONS, OPERATIONS, Columns
+from warpstack.traces.operations import DIRECTIONS, OPERATIONS, USUAL_CONNECTIONS, Columns
 from warpstack.traces.trace import short_name
 
 #: LogRow.
@@ -23,7 +23,7 @@ _ROW = np.dtype(
         ("asynchronous", "u1"),
         ("reserved", "u1", 3),
         ("priority", "i4"),
-        ("reserved_too", "i4"),
+        ("connections", "i4"),
         ("process", "i8"),
         ("number", "i8"),
         ("thread", "i8"),
@@ -102,6 +102,9 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
         "begins_after": _dependencies(rows, found[found["kind"] == _BEGIN], "parent"),
         "host_ns": np.minimum(rows["host_ns"], _LARGEST).astype(np.int64),
         "work_ns": _work(rows, found[found["kind"] == _WORK]),
+        "connections": np.where(
+            rows["connections"] > 0, rows["connections"], USUAL_CONNECTIONS
+        ).astype(np.int64),
     }
 
 

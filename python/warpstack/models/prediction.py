@@ -630,7 +630,7 @@ def _concurrent_rows(
             profiles.append(found.profile)
             bar.update(found.kernel.num_instructions)
     alone = [evaluate(profile, gpu, MODEL).cycles for profile in profiles]
-    places = places_of(app)
+    places = places_of(app, gpu.hardware_queues)
     shared = with_one_split(pipeline.kernels, gpu)
     if shared != gpu:
         profiles = list(Pipeline(app, options).profiles(shared))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack.timelines.plan import Plan
-from warpstack.timelines.schedule import CALL, WORDS, Schedule
+from warpstack.timelines.schedule import CALL, QUEUE, WORDS, Schedule
 
 __all__ = ["Step", "critical_path"]
 
@@ -48,7 +48,8 @@ def critical_path(order: Plan, schedule: Schedule) -> list[Step]:
     why, released_by = schedule.why.tolist(), schedule.released_by.tolist()
     waited_for = schedule.host_waited_for.tolist()
     issued = (schedule.host_start + order.columns["host_call"]).tolist()
-    host = WORDS.index(CALL)
+    host, queue = WORDS.index(CALL), WORDS.index(QUEUE)
+    freed_by = schedule.freed_by.tolist()
     steps: list[Step] = []
     on_device = np.where(has_device.astype(bool), schedule.end, -1.0)
     row, last_call = int(np.argmax(on_device)), int(np.argmax(schedule.host_end))
@@ -65,14 +66,23 @@ def critical_path(order: Plan, schedule: Schedule) -> list[Step]:
     while True:
         if at == "device":
             step("device", start[row])
-            if why[row] == host:
+            reason, before_it = why[row], released_by[row]
+            if reason == queue:
+                # What was before it in its connection was held up by its call, or by what it follows.
+                held_up = before_it
+                before_it = freed_by[held_up]
+                if before_it < 0:
+                    step("launch", issued[held_up])
+                    row, at = held_up, "call"
+                    continue
+            if reason == host:
                 step("launch", issued[row])
                 at = "call"
-            elif released_by[row] < 0:
+            elif before_it < 0:
                 break
             else:
-                step("launch", min(end[released_by[row]], time))
-                row = released_by[row]
+                step("launch", min(end[before_it], time))
+                row = before_it
                 if not has_device[row]:
                     at = "return"
         elif at == "return":

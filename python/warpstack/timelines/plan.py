@@ -12,6 +12,7 @@ from warpstack._core import TIMELINE_ENGINES
 from warpstack.hardware.description import Gpu
 from warpstack.timelines.costs import Costs
 from warpstack.timelines.operations import Columns
+from warpstack.traces.connections import connections_of
 from warpstack.traces.order import Order, order_of
 
 __all__ = ["ENGINES", "Plan", "plan_of"]
@@ -76,6 +77,13 @@ def _arrays(
     _, thread = np.unique(pairs, return_inverse=True)
     thread = np.where(called, thread, -1)
     is_kernel = (engines == ENGINES["kernels"]) & has_device.astype(bool)
+    direction = np.array(columns["direction"], object)
+    # One queue is the order of calls itself, in which kernels also wait for room.
+    connection = (
+        np.full(len(thread), -1, np.int32)
+        if gpu.hardware_queues == 1
+        else connections_of(columns, order, gpu.hardware_queues)
+    )
     gap = np.where(is_node.astype(bool), gpu.graph_gap_us, gpu.launch_us_batch)
     return {
         "thread": thread.astype(np.int32),
@@ -91,6 +99,9 @@ def _arrays(
         "places": costs.places,
         "kernel_class": costs.of_class,
         "priority": columns["priority"].astype(np.int32),
+        "connection": connection,
+        # Copies through a buffer leave room on the link.
+        "on_link": (np.isin(direction, ("HtoD", "DtoH")) & columns["pinned"]).astype(np.uint8),
         "after_first": np.array(after.first, np.int64),
         "after_rows": np.array(after.rows, np.int32),
         "waits_first": np.array(waits.first, np.int64),

@@ -164,8 +164,8 @@ class Timeline:
         (when its call was made; NaN for nodes of graphs, which have none), ``start_us`` and ``end_us`` (on
         the device; of the call where it has no work there), ``returned_us`` (when the call returned),
         ``waited_for`` (the row that let it start last; -1: its call did), ``why`` (``stream order``,
-        ``event``, ``default stream``, ``graph``, ``dependence``, ``engine``, ``places``, ``host``),
-        ``critical`` (whether its work on the device is a part of the critical path; of
+        ``event``, ``default stream``, ``graph``, ``dependence``, ``engine``, ``places``, ``queue``,
+        ``host``), ``critical`` (whether its work on the device is a part of the critical path; of
         what has none there: whether its call is), ``estimated`` (whether its time is no prediction:
         of kernels that were not traced, and of libraries).
         """
@@ -275,7 +275,8 @@ class Timeline:
         names
             Of the changes; by default all: ``no copies`` (those between host and GPU take no time),
             ``one stream`` (all work in one stream), ``graph`` (all kernels as nodes of one graph: their
-            calls take no time), ``pinned`` (all memory of the host is pinned).
+            calls take no time), ``pinned`` (all memory of the host is pinned), ``32 connections`` (streams
+            share that many queues to the GPU).
 
         Returns
         -------

@@ -14,13 +14,14 @@ from warpstack.hardware.description import Gpu
 from warpstack.timelines.plan import Plan
 from warpstack.traces.order import KINDS
 
-__all__ = ["CALL", "Schedule", "play"]
+__all__ = ["CALL", "QUEUE", "Schedule", "play"]
 
 _REASONS = {name: number for number, name in enumerate(_core.TIMELINE_REASONS)}
 #: What a start waited for, in words; those of the core, and for dependences those of `KINDS`.
-WORDS = ("", "host", *KINDS, "engine", "places")
-#: The reason of operations that waited for their own call.
-CALL = "host"
+WORDS = ("", "host", *KINDS, "engine", "places", "queue")
+#: The reason of operations that waited for their own call, and of those that waited behind another one of
+#: their connection.
+CALL, QUEUE = "host", "queue"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Schedule:
         What its start on the device waited for, as a place in `WORDS`.
     released_by
         The row that it waited for last; -1: none but the call.
+    freed_by
+        The row that it waited for last, where nothing held up its connection or engine; -1: none but the
+        call.
     host_waited_for
         The row whose end let the call return; -1: none.
     """
@@ -49,6 +53,7 @@ class Schedule:
     end: npt.NDArray[np.float64]
     why: npt.NDArray[np.uint8]
     released_by: npt.NDArray[np.int32]
+    freed_by: npt.NDArray[np.int32]
     host_waited_for: npt.NDArray[np.int32]
 
     @property
@@ -71,7 +76,11 @@ def play(
     """
     speeds = _core.KernelSpeeds(list(classes), gpu._core) if classes else None
     made = _core.play_operations(
-        order.columns, gpu.concurrent_grids, gpu.hardware_queues == 1, speeds
+        order.columns,
+        gpu.concurrent_grids,
+        gpu.hardware_queues == 1,
+        speeds,
+        gpu.host_link_both_ways,
     )
     return Schedule(**{**made, "why": _words(order, made["why"], made["released_by"])})
 
@@ -84,6 +93,6 @@ def _words(order: Plan, why: Any, released_by: Any) -> npt.NDArray[np.uint8]:
     match = (why[owner] == _REASONS["dependence"]) & (rows == released_by[owner])
     # Of several the first one: it is written last.
     found[owner[match][::-1]] = WORDS.index(KINDS[0]) + order.kinds[match][::-1]
-    for name in ("host", "engine", "places"):
+    for name in ("host", "engine", "places", "queue"):
         found[why == _REASONS[name]] = WORDS.index(name)
     return found

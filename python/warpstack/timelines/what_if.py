@@ -1,4 +1,4 @@
-"""Programs as they might be: without copies, in one stream, as one graph, with pinned memory."""
+"""Programs as they might be: without copies, in one stream, as one graph, and others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from warpstack.timelines.operations import Columns
 from warpstack.timelines.plan import Plan, plan_of
 
 __all__ = ["WHAT_IFS", "changed_order"]
+
+#: CUDA takes no larger number.
+MOST_CONNECTIONS = 32
 
 
 def _host_copies(columns: Columns) -> npt.NDArray[np.bool_]:
@@ -53,6 +56,7 @@ def _graph(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     called = launches & (order.columns["thread"] >= 0)
     call, delay = order.columns["host_call"], order.columns["delay"]
     call[called], delay[called] = 0, 0
+    order.columns["connection"][called] = -1
     if called.any():
         call[np.flatnonzero(called)[0]] = gpu.graph_launch_us + gpu.graph_node_us * called.sum()
         delay[np.flatnonzero(called)[0]] = gpu.launch_delay_us
@@ -66,12 +70,19 @@ def _pinned(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
     return plan_of(changed, costs_of(changed, kernels, gpu), gpu)
 
 
+def _most_connections(columns: Columns, kernels: Kernels, gpu: Gpu) -> Plan:
+    """Return a program that sets CUDA_DEVICE_MAX_CONNECTIONS to what it can be at most."""
+    changed = {**columns, "connections": np.full_like(columns["connections"], MOST_CONNECTIONS)}
+    return plan_of(changed, costs_of(changed, kernels, gpu), gpu)
+
+
 #: What a program might be, by name.
 WHAT_IFS: dict[str, Callable[[Columns, Kernels, Gpu], Plan]] = {
     "no copies": _no_copies,
     "one stream": _one_stream,
     "graph": _graph,
     "pinned": _pinned,
+    f"{MOST_CONNECTIONS} connections": _most_connections,
 }
 
 

@@ -126,7 +126,7 @@ class Places:
     after: list[list[int]]
 
 
-def places_of(app: App | KernelTrace) -> Places:
+def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
     """Return the streams of the launches of a program, and what each waits for.
 
     Parameters
@@ -134,6 +134,8 @@ def places_of(app: App | KernelTrace) -> Places:
     app
         What the program was traced as. Where its host's calls are not recorded, each launch is in a
         stream of its own.
+    hardware_queues
+        How many queues the GPU has, which streams share.
     """
     number = 1 if isinstance(app, KernelTrace) else len(app.kernels)
     own = Places(list(range(number)), [0] * number, [[] for _ in range(number)])
@@ -151,7 +153,7 @@ def places_of(app: App | KernelTrace) -> Places:
         if len(set(processes)) > 1
         else of_program
     )
-    before = launches_before(columns)
+    before = launches_before(columns, hardware_queues)
     places = {row: place for place, row in enumerate(rows.tolist())}
     after = [[places[other] for other in before[row]] for row in rows.tolist()]
     # CUDA's least number is the highest priority.

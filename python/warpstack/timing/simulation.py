@@ -681,7 +681,9 @@ def simulate(
         del how["per_instruction"]
         total = sum(one.num_instructions for one in kernels)
         with progress_bar(progress, total, "simulating", "instruction") as bar:
-            return simulator._run_in_places(kernels, places_of(app), progress=bar, **how)
+            return simulator._run_in_places(
+                kernels, places_of(app, simulator.gpu.hardware_queues), progress=bar, **how
+            )
     if settings.sample_blocks != 1 or any(one.is_sampled for one in kernels):
         if client is not None:
             raise InputError(

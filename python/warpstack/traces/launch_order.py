@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpstack.traces.connections import connections_of
 from warpstack.traces.operations import Columns
 from warpstack.traces.order import order_of
 
@@ -44,14 +45,17 @@ class _Chains:
         return self.done[launch]
 
 
-def launches_before(columns: Columns) -> dict[int, list[int]]:
+def launches_before(columns: Columns, hardware_queues: int = 32) -> dict[int, list[int]]:
     """Return for each row with a launch of the trace the rows of the launches that it waits for.
 
     A row waits for what `order_of` says, through copies, events, nodes of graphs and launches that are
     not traced, and for what its thread has waited for before it called it, or the thread that made it.
-    All but launches takes no time. Of launches that wait for one another only the last ones are named.
+    All but launches takes no time. Of launches that wait for one another only the last ones are named. Behind
+    a row that waits, in its connection of the `hardware_queues` of the GPU at most, others wait as well.
     """
     order = order_of(columns)
+    connections = connections_of(columns, order, hardware_queues).tolist()
+    passed: dict[int, _Done] = {}  # what has ended when the last row of a connection has passed
     chains = _Chains()
     launches: dict[int, list[int]] = {}
     rows: list[_Done] = []
@@ -64,7 +68,11 @@ def launches_before(columns: Columns) -> dict[int, list[int]]:
         host = _merged(host, [returned[other] for other in order.begins.of(row)])
         done = host
         if order.has_device[row]:
-            done = _merged(done, [rows[other] for other in order.after.of(row)])
+            connection = connections[row]
+            own = _merged({}, [rows[other] for other in order.after.of(row)])
+            if connection >= 0:
+                own = passed[connection] = _merged(own, [passed.get(connection, {})])
+            done = _merged(done, [own])
         if kernel >= 0:
             launches[row] = chains.nearest(done)
             done = chains.add(row, done)

@@ -39,9 +39,12 @@ COLUMNS = {
     "begins_after": "rows",
     "host_ns": "integer",
     "work_ns": "integer",
+    "connections": "integer",
 }
 #: Columns that tables of older traces lack.
-LATER_COLUMNS = ("begins_after", "work_ns")
+LATER_COLUMNS = ("begins_after", "work_ns", "connections")
+#: The connections of a program that does not set CUDA_DEVICE_MAX_CONNECTIONS.
+USUAL_CONNECTIONS = 8
 #: Columns of numbers of earlier rows.
 _ROW_LISTS = ("after", "begins_after")
 #: The values of the column `operation`. Their places are numbers of cpp/stand_ins/log/operation_log.h.
@@ -88,6 +91,7 @@ ABSENT: dict[str, Any] = {
     "begins_after": (),
     "host_ns": 0,
     "work_ns": 0,
+    "connections": USUAL_CONNECTIONS,
 }
 #: The streams that have no calls that make them.
 LEGACY_STREAM = 0
@@ -104,6 +108,7 @@ _LEAST = {
     "parent": -1,
     "host_ns": 0,
     "work_ns": 0,
+    "connections": 1,
 }
 #: Operations that need an event, and those that are in a stream.
 _WITH_EVENT = ("event_record", "event_wait", "event_synchronize")

@@ -482,7 +482,8 @@ class App:
         row, what was there when the thread was made, of one after a join, the last one of the joined
         thread. ``host_ns`` are nanoseconds that the thread spent
         outside of such functions since its last row, without waits for threads that were in them;
-        ``work_ns`` what the function of a `host_function` took.
+        ``work_ns`` what the function of a `host_function` took. ``connections`` is how many queues to the GPU
+        the streams of the process share: its CUDA_DEVICE_MAX_CONNECTIONS, or 8.
         """
         recorded = self._operations
         if recorded is None:

@@ -1,7 +1,7 @@
 """A program's time line, tick by tick: the slow, obvious form of `warpstack.timelines`.
 
-Times are whole numbers. Which operations one follows is asked of each pair of rows; at each tick everything
-that can happen does.
+What operations take are whole numbers; where copies slow each other down there are ticks between them.
+Which operations one follows is asked of each pair of rows; at each tick everything that can happen does.
 """
 
 from dataclasses import dataclass, field
@@ -37,6 +37,7 @@ class Row:
     after: tuple = ()
     parent: int = -1
     begins_after: tuple | None = None  # None: not known
+    connections: int = 8
     host_before: int = 0
     call: int = 0
     duration: int = 0
@@ -55,6 +56,8 @@ class Rules:
     grids: int = 128
     in_order: bool = False
     copy_engines: int = 2
+    queues: int = 32
+    both_ways: Fraction = Fraction(1)
 
 
 @dataclass
@@ -65,6 +68,7 @@ class Times:
     host_end: list = field(default_factory=list)
     start: list = field(default_factory=list)
     end: list = field(default_factory=list)
+    held_up_by: dict = field(default_factory=dict)  # the row of its connection that it waited for
 
 
 def is_on_device(row):
@@ -175,6 +179,25 @@ def engine_of(row, rules):
     return {"kernel": "kernels", "memset": "memset"}.get(row.operation)
 
 
+def connection_of(rows, r, rules):
+    """Return the queue by which a call reaches the device; None: by none."""
+    row = rows[r]
+    sort = row.direction if row.operation == "copy" else row.operation
+    sorts = {"kernel": 0, "memset": 0, "HtoD": 1, "DtoH": 2, "PtoP": 2, "DtoD": 3}
+    if not is_on_device(row) or source_of(rows, r) is not None or sort not in sorts:
+        return None
+    streams = [0]  # in the order in which the process has made them
+    for other in rows[: r + 1]:
+        if other.process == row.process and other.stream >= 0 and other.stream not in streams:
+            streams.append(other.stream)
+    place = streams.index(row.stream) % min(row.connections, rules.queues)
+    return row.process, sorts[sort], place
+
+
+def fills_link(row):
+    return row.operation == "copy" and row.direction in ("HtoD", "DtoH") and row.pinned
+
+
 def play(rows, rules):
     """Return the times of rows."""
     n = len(rows)
@@ -186,6 +209,9 @@ def play(rows, rules):
     called = [source_of(rows, r) is None for r in range(n)]
     host_before = [begins(rows, r) for r in range(n)]
     issued, ready = [None] * n, [None] * n
+    free_since = [None] * n  # when it waited for nothing but its connection
+    connections = [None if rules.in_order else connection_of(rows, r, rules) for r in range(n)]
+    to_copy = {}  # of the copies that fill the link: what is left of their time alone
     is_node = [
         device[r]
         and rows[r].graph >= 0
@@ -204,9 +230,23 @@ def play(rows, rules):
     def ended(q, t):
         return made.end[q] is not None and made.end[q] <= t
 
+    def held_up(r):
+        """Return the row before one, in its connection, that has been called and cannot go yet."""
+        mine = [q for q in range(r) if connections[q] == connections[r] and issued[q] is not None]
+        return next((q for q in mine if connections[r] is not None and ready[q] is None), None)
+
+    def link_speed():
+        """Return how fast the copies are that fill the link."""
+        engines = {engine[r] for r in to_copy}
+        return rules.both_ways if len(engines) > 1 else 1
+
     def advance(t):
         """Let happen what happens without anybody's choice; return whether anything did."""
         changed = False
+        for r in [r for r, work in to_copy.items() if work == 0]:
+            del to_copy[r]
+            made.end[r] = t
+            changed = True
         for chunk in [c for c in chunks if c[0] <= t]:
             chunks.remove(chunk)
             changed = True
@@ -238,6 +278,8 @@ def play(rows, rules):
                         made.start[r], made.end[r] = made.host_start[r], made.host_end[r]
                 if made.host_end[r] is None or made.host_end[r] > t:
                     break
+        if changed:
+            return True  # calls come first
         for r in range(n):
             if not device[r] or ready[r] is not None:
                 continue
@@ -246,11 +288,18 @@ def play(rows, rules):
             if called[r] and (issued[r] is None or issued[r] + rules.delay > t):
                 continue
             if all(made.end[q] is not None and made.end[q] + gap <= t for q in before[r]):
+                free_since[r] = t if free_since[r] is None else free_since[r]
+                first = held_up(r)
+                if first is not None:
+                    made.held_up_by[r] = first
+                    continue
                 ready[r] = t
-                changed = True
                 if engine[r] is None:
                     made.start[r], made.end[r] = t, t + rows[r].duration
-        return changed
+                if free_since[r] == t:
+                    made.held_up_by.pop(r, None)
+                return True  # what follows from it comes first
+        return False
 
     def started():
         """Return the kernels that have started and not ended."""
@@ -277,7 +326,11 @@ def play(rows, rules):
             )
             r = first_of(name)
             if not busy and r is not None:
-                made.start[r], made.end[r] = t, t + rows[r].duration
+                made.start[r] = t
+                if fills_link(rows[r]):
+                    to_copy[r] = Fraction(rows[r].duration)
+                else:
+                    made.end[r] = t + rows[r].duration
                 changed = True
         while (r := first_of("kernels")) is not None:
             places = rows[r].places
@@ -297,7 +350,7 @@ def play(rows, rules):
             changed = True
         return changed
 
-    t = 0
+    t = Fraction(0)
     while any(made.end[r] is None or made.end[r] > t for r in range(n)) or any(
         called[r] and (made.host_end[r] is None or made.host_end[r] > t) for r in range(n)
     ):
@@ -306,6 +359,13 @@ def play(rows, rules):
             while advance(t):
                 pass
             changed = dispatch(t)
-        t += 1
+        speed = link_speed()
+        # All that lasts whole numbers began at a whole time, or when a copy ended.
+        parts = {0, *(end % 1 for end in made.end if end is not None)}
+        ticks = [floor(t - part) + 1 + part for part in parts]
+        after = min([*ticks, *(t + work / speed for work in to_copy.values())])
+        for r in to_copy:
+            to_copy[r] -= (after - t) * speed
+        t = after
         assert t < 100_000, "it does not end"
     return made

@@ -114,6 +114,24 @@ def test_the_time_of_the_host_can_be_left_out(run):
     assert app.operations["host_ns"].tolist() == [0] * 21
 
 
+@pytest.mark.parametrize(
+    ("asked", "connections"), [(None, 8), ("1", 1), ("32", 32), ("33", 8), ("many", 8)]
+)
+def test_connections_are_those_of_the_environment(run, monkeypatch, asked, connections):
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", asked)
+    app, _ = run("priorities")
+    assert set(app.operations["connections"]) == {connections}
+
+
+def test_a_program_can_say_how_many_connections_it_has(run, monkeypatch):
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4")
+    app, _ = run("connections")
+    # It says so before its first row, and changes its mind when that is too late.
+    assert app.operations["connections"].tolist() == [16] * 3
+
+
 def test_host_functions_take_what_they_took_here(run):
     app, _ = run("functions")
     table = app.operations

@@ -1,5 +1,6 @@
 """Operations in time against the tick-by-tick form, on random tables, and laws that hold of all."""
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,7 @@ def tables(draw, most=24):
     """Return rows of a program: streams of both kinds, events, graphs, waits, threads and processes."""
     rows, graphs = [], 0
     knows_threads = draw(st.booleans())
+    connections = draw(st.sampled_from([[8, 8], [1, 2], [2, 1], [3, 32]]))
     while len(rows) < most:
         kind = draw(
             st.sampled_from(
@@ -58,6 +60,7 @@ def tables(draw, most=24):
             "host_before": draw(st.integers(0, 3)),
             "call": draw(st.integers(0, 3)),
         }
+        common["connections"] = connections[common["process"]]
         if knows_threads:
             earlier = range(len(rows))
             chosen = draw(st.sets(st.sampled_from(earlier), max_size=2)) if earlier else ()
@@ -79,6 +82,7 @@ def tables(draw, most=24):
             if parents:
                 parent = draw(st.sampled_from(parents))
                 common["process"] = rows[parent].process
+                common["connections"] = rows[parent].connections
                 rows.append(_worker(draw, "kernel", {**common, "parent": parent}))
             continue
         if kind in ("kernel", "copy", "memset", "host_function"):
@@ -119,13 +123,16 @@ def rules(draw):
         grids=draw(st.sampled_from([1, 2, 128])),
         in_order=draw(st.sampled_from([False, False, True])),
         copy_engines=draw(st.sampled_from([1, 2])),
+        queues=draw(st.sampled_from([2, 32])),
+        # Halves have no rounding.
+        both_ways=draw(st.sampled_from([Fraction(1), Fraction(1), Fraction(1, 2)])),
     )
 
 
 def ordered(rows, how):
     """Return the order of rows as the package makes it, with these costs."""
     names = ("operation", "stream", "blocking", "thread", "process", "priority", "event")
-    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent")
+    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent", "connections")
     table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
     if rows and rows[0].begins_after is not None:
         table["begins_after"] = [row.begins_after for row in rows]
@@ -153,7 +160,8 @@ def gpu_of(how):
         synchronize_us=how.synchronize,
         launch_delay_us=how.delay,
         concurrent_grids=how.grids,
-        hardware_queues=1 if how.in_order else 32,
+        hardware_queues=1 if how.in_order else how.queues,
+        host_link_both_ways=float(how.both_ways),
     )
 
 
@@ -166,6 +174,12 @@ class TestSlowForm:
         order, gpu = ordered(rows, how)
         made, expected = play(order, gpu), slow.play(rows, how)
         called = order.columns["thread"] >= 0
+        held_up = {
+            row: int(made.released_by[row])
+            for row in range(len(rows))
+            if WORDS[made.why[row]] == "queue"
+        }
+        assert held_up.items() <= expected.held_up_by.items()
         for name in ("host_start", "host_end", "start", "end"):
             found = getattr(made, name).tolist()
             wanted = getattr(expected, name)
@@ -232,6 +246,86 @@ class TestLaws:
         places_in_time = sum(b / 8 * d for b, d in kernels)
         assert time >= max(places_in_time, max(row.duration for row in rows)) - 1e-9
 
+    @given(
+        st.lists(
+            st.tuples(st.integers(1, 12), st.integers(0, 5), st.booleans()), min_size=1, max_size=40
+        ),
+        st.sampled_from([1, 2, 3]),
+        st.sampled_from([2, 4, 32]),
+    )
+    @settings(max_examples=rounds(200), deadline=None)
+    def test_more_connections_start_nothing_later_where_there_is_room(self, kernels, few, factor):
+        def starts(connections):
+            rows = [
+                slow.Row(
+                    "event_wait" if waits else "kernel",
+                    stream=stream,
+                    event=0,
+                    duration=duration * (not waits),
+                    places=1000,
+                    connections=connections,
+                )
+                if not waits or stream % 2
+                else slow.Row("event_record", stream=stream, event=0, connections=connections)
+                for stream, duration, waits in kernels
+            ]
+            order, gpu = ordered(rows, slow.Rules(queues=1024))
+            return play(order, gpu).start
+
+        # Streams that share one of the more share one of the fewer.
+        assert (starts(few * factor) <= starts(few)).all()
+
+    @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 9)), min_size=1, max_size=60))
+    @settings(max_examples=rounds(100), deadline=None)
+    def test_connections_hold_up_nothing_that_is_ready_when_called(self, kernels):
+        times = [
+            play(
+                *ordered(
+                    [
+                        slow.Row("kernel", stream=s, blocks=b, places=8, duration=-(-b // 8) * d)
+                        for s, (b, d) in enumerate(kernels, 1)
+                    ],
+                    slow.Rules(queues=queues),
+                )
+            ).end.tolist()
+            for queues in (2, 8, 1024)
+        ]
+        assert times[0] == times[1] == times[2]
+
+    @given(
+        st.integers(0, 30),
+        st.integers(0, 30),
+        st.integers(0, 30),
+        st.floats(0.5, 1, exclude_min=True),
+    )
+    @settings(max_examples=rounds(200), deadline=None)
+    def test_copies_both_ways_take_between_the_longer_and_both(self, up, down, later, both_ways):
+        rows = [
+            slow.Row("copy", stream=1, direction="HtoD", duration=up),
+            slow.Row("copy", stream=2, direction="DtoH", duration=down, host_before=later),
+        ]
+        order, gpu = ordered(rows, slow.Rules(both_ways=both_ways))
+        made = play(order, gpu)
+        alone, apart = max(up, later + down), max(up, later) + down
+        assert alone - 1e-9 <= made.time_us <= apart + 1e-9
+        # What they move: while both go, each at its share.
+        together = max(min(made.end) - later, 0) if up > later and down else 0
+        busy = (made.end - made.start).sum() - 2 * together
+        assert busy + 2 * together * both_ways == pytest.approx(up + down)
+
+    @given(tables(60), rules())
+    @settings(max_examples=rounds(200), deadline=None)
+    def test_what_holds_up_a_connection_is_called_before(self, rows, how):
+        order, gpu = ordered(rows, how)
+        made = play(order, gpu)
+        connection, called = order.columns["connection"], made.host_start
+        for row in np.flatnonzero(made.why == WORDS.index("queue")).tolist():
+            other = int(made.released_by[row])
+            assert other < row
+            assert connection[other] == connection[row] >= 0
+            assert called[other] <= made.start[row]
+            assert made.start[other] >= made.ready[row] == made.ready[other]
+
 
 def on_device_of(order):
     return order.columns["has_device"].astype(bool)
@@ -248,6 +342,70 @@ class TestByHand:
         ]
         order, gpu = ordered(rows, slow.Rules())
         assert play(order, gpu).time_us == 10
+
+    @pytest.mark.parametrize(("connections", "kernels"), [(32, 2), (16, 3), (8, 5), (1, 33)])
+    def test_simple_hyper_q(self, connections, kernels):
+        # 32 streams of two kernels each; with one queue 33, as the sample itself says.
+        rows = [
+            slow.Row("kernel", stream=s, places=108, duration=10, connections=connections)
+            for s in range(1, 33)
+            for _ in range(2)
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.time_us == 10 * kernels
+        if connections == 8:
+            # Stream 8 shares its queue with the default stream alone, which has no work. The first kernel
+            # of stream 9 is behind the second one of stream 1.
+            assert made.start[14] == 0
+            assert self.why(made, 16) == ("queue", 1)
+            # What the second one waited for is the step before.
+            path = [(step.row, step.part) for step in critical_path(order, made)]
+            assert all(part == "device" for _, part in path)
+            assert len(path) == kernels
+
+    def test_a_wait_for_an_event_holds_up_what_is_behind_it_in_its_stream_and_connection(self):
+        rows = [
+            slow.Row("kernel", stream=1, duration=7, places=8, connections=2),
+            slow.Row("event_record", stream=1, event=0, connections=2),
+            slow.Row("event_wait", stream=2, event=0, connections=2),
+            slow.Row("kernel", stream=2, duration=1, places=8, connections=2),
+            slow.Row("kernel", stream=3, duration=1, places=8, connections=2),
+            slow.Row("kernel", stream=4, duration=1, places=8, connections=2),
+            slow.Row("copy", stream=4, direction="HtoD", duration=1, connections=2),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        # Streams 2 and 4 share a connection with the default stream, 1 and 3 have the other one.
+        assert made.start.tolist() == [0, 7, 7, 7, 0, 7, 8]
+        assert self.why(made, 5) == ("queue", 3)
+        # Without the kernel behind it, the wait holds up nobody.
+        del rows[3]
+        order, gpu = ordered(rows, slow.Rules())
+        assert play(order, gpu).start.tolist() == [0, 7, 7, 0, 0, 1]
+
+    def test_connections_are_those_of_a_process(self):
+        rows = [
+            slow.Row("kernel", stream=s, process=p, duration=5, places=108, connections=1)
+            for p in (0, 1)
+            for s in (1, 1, 2)
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        assert play(order, gpu).start.tolist() == [0, 5, 5, 0, 5, 5]
+
+    def test_copies_of_both_directions_slow_each_other_down(self):
+        rows = [
+            slow.Row("copy", stream=1, direction="HtoD", duration=8),
+            slow.Row("copy", stream=2, direction="DtoH", duration=4),
+            slow.Row("copy", stream=3, direction="DtoH", duration=2, pinned=False, thread=1),
+        ]
+        order, gpu = ordered(rows[:2], slow.Rules(both_ways=0.8))
+        assert play(order, gpu).end.tolist() == [9, 5]
+        # What goes through a buffer leaves the link alone; one engine does one at a time.
+        order, gpu = ordered([rows[0], rows[2]], slow.Rules(both_ways=0.8))
+        assert play(order, gpu).end.tolist() == [8, 2]
+        order, gpu = ordered(rows[:2], slow.Rules(both_ways=0.8, copy_engines=1))
+        assert play(order, gpu).end.tolist() == [8, 12]
 
     def test_a_later_grid_takes_what_the_last_wave_leaves(self):
         # 12 blocks on 8 places: 8 until 5, 4 until 10, and 4 of 8 places from 5 on for the other's 4.

@@ -165,8 +165,9 @@ class TestByHand:
         slow = 1 + MIB / 500
         assert line.time_us == pytest.approx(2 * (2 + 3 + slow + 4) + 1)
         pinned = float(line.what_if("pinned")["time_us"].iloc[0])
-        # Both at once, each on its engine; the second call is at 4.
-        assert pinned == pytest.approx(4 + 3 + COPY_US + 4)
+        # Both at once, each on its engine, but for 2 at the start and at the end; the second call is at 4.
+        both = (COPY_US - 2) / GPU.host_link_both_ways
+        assert pinned == pytest.approx(4 + 3 + both + 2 + 4)
 
     def test_kernels_as_one_graph(self, app, kernel_us):
         line = ws.timeline(app, GPU, operations=rows(kernel(0), kernel(1), WAIT))
@@ -396,7 +397,7 @@ class TestCommand:
         assert picture.stat().st_size > 0
         assert main(["timeline", trace, "--what-if", "--json"]) == 0
         names = [row["what_if"] for row in json.loads(capsys.readouterr().out)]
-        assert names == ["no copies", "one stream", "graph", "pinned"]
+        assert names == ["no copies", "one stream", "graph", "pinned", "32 connections"]
 
     def test_rows_have_the_numbers_that_others_wait_for(self, trace, capsys):
         assert main(["timeline", trace, "--operations", "--json"]) == 0

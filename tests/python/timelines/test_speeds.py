@@ -38,6 +38,8 @@ def columns_of(kernels):
         "places": places.astype(float),
         "kernel_class": of_class.astype(np.int32),
         "priority": np.zeros(count, np.int32),
+        "connection": np.full(count, -1, np.int32),
+        "on_link": np.zeros(count, np.uint8),
         **lists,
     }
 

@@ -17,6 +17,7 @@ from python_reference.timing_concurrent import ConcurrentMachine
 from strategies import copying_kernels, kernels
 from warpstack.cli import main
 from warpstack.timing.concurrent import checked_places, places_of
+from warpstack.traces.connections import connections_of
 from warpstack.traces.operations import columns_of
 from warpstack.traces.order import order_of
 from warpstack.traces.trace import App
@@ -369,6 +370,15 @@ class TestRecordedOrder:
         rows[3] = copy  # the host waits for this one
         assert places_of(recorded(rows, 3)).after == [[], [0], [0]]
 
+    def test_connections(self):
+        # Stream 9 shares that of stream 1, whose second kernel waits for the first.
+        rows = [launch(0, 1), launch(1, 1), *(launch(n, n) for n in range(2, 10))]
+        assert places_of(recorded(rows, 10)).after == [[], [0], *([[]] * 7), [0]]
+        assert places_of(recorded(rows, 10), hardware_queues=9).after[9] == [0]
+        more = [{**row, "connections": 9} for row in rows]
+        assert places_of(recorded(more, 10)).after[9] == []
+        assert places_of(recorded(more, 10), hardware_queues=4).after[5] == [0]
+
     def test_launches_that_are_not_traced_take_no_time(self):
         rows = [launch(0, 1), launch(-1, 1), launch(1, 1)]
         assert places_of(recorded(rows, 2)).after == [[], [0]]
@@ -378,11 +388,13 @@ class TestRecordedOrder:
         rng = np.random.default_rng(8108)
         for _ in range(rounds(200)):
             rows, kernels, recorded_events = [], 0, []
+            connections = int(rng.choice([1, 2, 8]))
             for row in range(int(rng.integers(5, 30))):
                 kind = rng.choice(["kernel", "kernel", "record", "wait", "sync", "copy", "all"])
                 stream = int(rng.integers(0, 4))
                 common = {"stream": stream, "blocking": bool(rng.integers(2)) or stream == 0}
                 common["thread"] = int(rng.integers(2))
+                common["connections"] = connections
                 if kind == "kernel":
                     rows.append({**launch(kernels, stream), **common})
                     kernels += 1
@@ -414,11 +426,15 @@ class TestRecordedOrder:
 def all_before(columns, kernels):
     """Return the launches before each, by a search through all that rows wait for."""
     order = order_of(columns)
+    connection = connections_of(columns, order, 32).tolist()
     waited, before = {}, []  # by thread; by row: rows that end before it does
     for row in range(len(columns["operation"])):
         thread = columns["thread"][row]
         found = set(waited.setdefault(thread, set()))
         found |= set(order.after.of(row)) if order.has_device[row] else set(order.waits.of(row))
+        if connection[row] >= 0:
+            mine = [one for one in range(row) if connection[one] == connection[row]]
+            found |= {other for one in mine for other in order.after.of(one)}
         reached = set(found).union(*(before[one] for one in found))
         before.append(reached)
         for other in order.waits.of(row):

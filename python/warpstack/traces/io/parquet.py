@@ -425,6 +425,10 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         columns["begins_after"] = operations.begins_of_threads(columns)
     if "work_ns" not in columns:
         columns["work_ns"] = np.zeros(operations.count(columns), np.int64)
+    if "connections" not in columns:
+        columns["connections"] = np.full(
+            operations.count(columns), operations.USUAL_CONNECTIONS, np.int64
+        )
     operations.check(columns, kernels, where)
     return columns
 

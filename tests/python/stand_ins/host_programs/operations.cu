@@ -251,6 +251,15 @@ static void priorities() {
   }
 }
 
+static void connections() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 1);
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 4));
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 1);
+  CHECK(cudaMemset(memory, 0, 4));
+  CHECK(cudaFree(memory));
+}
+
 static void together() {
   float* device;
   CHECK(cudaMalloc(&device, bytes));
@@ -333,6 +342,7 @@ int main(int, char** words) {
   if (what == "copies_only") copies_only();
   if (what == "functions") functions();
   if (what == "priorities") priorities();
+  if (what == "connections") connections();
   if (what == "together") together();
   if (what == "spins") spins();
   if (what == "processes") processes();
