@@ -7,7 +7,8 @@
 
 FOLDER holds executables that you have built, each as ``SUITE/PROGRAM/program``; the page says how. The
 programs run without a GPU, those of large launches with samples of their blocks. What a program prints
-it has from events in the default stream: the time line gives the same differences. Nothing is fitted.
+it has from events in the default stream, or from a clock of the host between its calls: the time line
+gives the same differences. Nothing is fitted.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ INPUTS = Path(__file__).with_name("timeline_programs")
 SEEN, CARDS = "a100", ("rtx4090", "h100-sxm")
 ASYNC = "code-samples/async"
 SAMPLES = "cuda-samples/"
+RODINIA = "Rodinia/"
 TRAIN = "llm.c/train_gpt2_fp32"
 #: What a program prints, in order, each with the repetitions of which it is the mean.
 PRINTED = {
@@ -49,9 +51,33 @@ PRINTED = {
     f"{SAMPLES}0/UnifiedMemoryStreams": {},
     f"{SAMPLES}3/simpleCudaGraphs": {},
     TRAIN: {},
+    **{f"{RODINIA}{name}": {} for name in ("lavaMD", "srad_v1", "particlefilter_float", "b+tree")},
+}
+#: What a program has from the host's clock: from the first of its calls to the last, as places in the
+#: order of all calls. A stage begins when the call before it has returned.
+STAGES = {
+    f"{RODINIA}lavaMD": {"copy in": (5, 8), "kernel": (9, 10), "copy out": (11, 11)},
+    f"{RODINIA}srad_v1": {"copy in": (16, 16), "compute": (18, 717), "copy out": (719, 719)},
+    f"{RODINIA}particlefilter_float": {
+        "copy in": (14, 19),
+        "kernels": (20, 56),
+        "copy out": (57, 69),
+    },
+    f"{RODINIA}b+tree": {
+        "ranges: copy in": (10, 18),
+        "ranges: kernel": (19, 20),
+        "ranges: copy out": (21, 22),
+        "keys: copy in": (39, 44),
+        "keys: kernel": (45, 46),
+        "keys: copy out": (47, 47),
+    },
 }
 ARGUMENTS = {
     TRAIN: "-i train.bin -j val.bin -b 4 -t 64 -v 100 -m 1 -s 100 -g 1",
+    f"{RODINIA}lavaMD": "-boxes1d 10",
+    f"{RODINIA}srad_v1": "100 0.5 502 458",
+    f"{RODINIA}particlefilter_float": "-x 128 -y 128 -z 10 -np 1000",
+    f"{RODINIA}b+tree": "file mil.txt command command.txt",
 }
 #: Programs of large launches, of whose blocks some are traced.
 SAMPLED = {
@@ -60,6 +86,7 @@ SAMPLED = {
     f"{SAMPLES}0/simpleStreams",
     f"{SAMPLES}0/asyncAPI",
     f"{SAMPLES}3/simpleCudaGraphs",
+    *STAGES,
 }
 #: Seconds after which a program is given up.
 PATIENCE = 600
@@ -136,6 +163,15 @@ def printed(line: ws.Timeline, repetitions: Mapping[str, int]) -> dict[str, floa
     return found
 
 
+def on_the_host(line: ws.Timeline, stages: Mapping[str, tuple[int, int]]) -> dict[str, float]:
+    """Return what the host's clock would say of stages, in ms: `STAGES` says what they are."""
+    returned = line.table["returned_us"]
+    return {
+        name: (returned.iloc[last] - returned.iloc[first - 1]) / 1e3
+        for name, (first, last) in stages.items()
+    }
+
+
 def compared(apps: Mapping[str, ws.App]) -> pd.DataFrame:
     """Return published beside predicted times."""
     rows = []
@@ -144,7 +180,8 @@ def compared(apps: Mapping[str, ws.App]) -> pd.DataFrame:
         if name not in apps:
             continue
         print(f"{name} on {gpu}", file=sys.stderr, flush=True)
-        predicted = printed(ws.timeline(apps[name], card(gpu)), PRINTED[name])
+        line = ws.timeline(apps[name], card(gpu))
+        predicted = printed(line, PRINTED[name]) | on_the_host(line, STAGES.get(name, {}))
         rows += [
             {
                 "program": name.rsplit("/", 1)[1],
@@ -275,7 +312,9 @@ def main() -> None:
         tables = {"figures": figures, "overlaps": overlaps(figures)}
         if ASYNC in apps:
             tables["engines"] = by_engines(apps[ASYNC])
-        tables["programs"] = of_programs({**apps, "transformer layer in Triton": layer()})
+        # Those of Rodinia have one stream and nothing that overlaps.
+        of_streams = {name: app for name, app in apps.items() if name not in STAGES}
+        tables["programs"] = of_programs({**of_streams, "transformer layer in Triton": layer()})
         pages.publish(PAGE, tables, arguments.write)
 
 

@@ -33,7 +33,8 @@ def copy(mib, stream=0):
 
 def test_each_figure_is_of_a_card_and_of_a_time_that_its_program_prints():
     for row in FIGURES.itertuples():
-        assert row.time in {*timelines.PRINTED[row.program], "calls"}
+        times = {*timelines.PRINTED[row.program], *timelines.STAGES.get(row.program, {}), "calls"}
+        assert row.time in times
         assert timelines.card(row.gpu).num_sms > 0
         assert row.published_ms > 0
     assert not FIGURES.duplicated(["program", "card", "time"]).any()
@@ -69,6 +70,19 @@ def test_what_a_program_prints_is_between_the_events_of_pairs(line):
     assert found["one"] * 1e3 == pytest.approx(one + 2.5 + 2 + 0.5, abs=3)
     assert found["two"] * 1e3 == pytest.approx(1 + 2 * 2**20 / 25e3, abs=1)
     assert found["calls"] * 1e3 == pytest.approx(0.5 + 2.5 + 0.5)
+
+
+def test_a_stage_is_from_the_return_of_the_call_before_it_to_that_of_its_last(line):
+    found = timelines.on_the_host(line, {"one": (1, 2), "two": (4, 6), "record": (3, 3)})
+    # Calls that start work take 2.5 us, records 0.5; nobody waits for the copies.
+    assert found == pytest.approx({"one": 0.003, "two": 0.0055, "record": 0.0005})
+    waits = [record(0), copy(1) | {"asynchronous": False}, {"operation": "device_synchronize"}]
+    table = pd.DataFrame(waits).assign(stream=[0, 0, -1])
+    line = ws.timeline(ws.patterns.strided(gs=32), line.gpu, operations=table)
+    took = timelines.on_the_host(line, {"copy": (1, 1)})["copy"]
+    # Call, way to the GPU, copy, way back.
+    expected = 2.5 + 2 + 1 + 2**20 / 25e3 + line.gpu.synchronize_us
+    assert took == pytest.approx(expected / 1e3, rel=1e-3)
 
 
 def test_a_program_that_prints_another_number_of_times_is_refused(line):
