@@ -20,6 +20,7 @@ py::dict schedule_to_dict(timelines::Schedule&& made) {
   columns["why"] = array_of(std::move(made.why));
   columns["released_by"] = array_of(std::move(made.released_by));
   columns["host_waited_for"] = array_of(std::move(made.host_waited_for));
+  columns["held_by"] = array_of(std::move(made.held_by));
   return columns;
 }
 
@@ -39,6 +40,9 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
   const auto places = column<double>(columns, "places");
   const auto kernel_class = column<std::int32_t>(columns, "kernel_class");
   const auto priority = column<std::int32_t>(columns, "priority");
+  const auto trigger = column<double>(columns, "trigger");
+  const auto wait = column<double>(columns, "wait");
+  const auto early = column<std::uint8_t>(columns, "after_early");
   const auto after_first = column<std::int64_t>(columns, "after_first");
   const auto after_rows = column<std::int32_t>(columns, "after_rows");
   const auto waits_first = column<std::int64_t>(columns, "waits_first");
@@ -59,7 +63,10 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
       .places = span_of(places),
       .kernel_class = span_of(kernel_class),
       .priority = span_of(priority),
+      .trigger = span_of(trigger),
+      .wait = span_of(wait),
       .after = {span_of(after_first), span_of(after_rows)},
+      .early = span_of(early),
       .waits = {span_of(waits_first), span_of(waits_rows)},
       .begins = {span_of(begins_first), span_of(begins_rows)},
   };

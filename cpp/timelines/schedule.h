@@ -69,8 +69,11 @@ struct Operations {
   std::span<const double> places;              ///< blocks of this kernel that the GPU holds at once
   std::span<const std::int32_t> kernel_class;  ///< for `Device::speeds`
   std::span<const std::int32_t> priority;      ///< of its stream; lower numbers go first
-  RowLists after;                              ///< operations that end before it starts
-  RowLists waits;                              ///< operations that end before its call returns
+  std::span<const double> trigger;  ///< share of a block's time before it lets kernels behind start
+  std::span<const double> wait;     ///< share before it waits for those before it; 1: it never does
+  RowLists after;                   ///< operations that end before it starts
+  std::span<const std::uint8_t> early;  ///< by row of `after`: it only triggers before that
+  RowLists waits;                       ///< operations that end before its call returns
   RowLists begins;  ///< calls that return before the host's time before its call begins
 };
 
@@ -98,7 +101,8 @@ struct Schedule {
   std::vector<std::uint8_t> why;             ///< `Why`, of the start on the device
   std::vector<std::int32_t> released_by;     ///< the row that it waited for, or `nobody`
   std::vector<std::int32_t>
-      host_waited_for;  ///< the row whose end let the call return, or `nobody`
+      host_waited_for;                ///< the row whose end let the call return, or `nobody`
+  std::vector<std::int32_t> held_by;  ///< the row whose end its blocks waited for, or `nobody`
 };
 
 /// Plays operations on a host and a device in the order of time.
@@ -112,6 +116,10 @@ struct Schedule {
 /// next kernel get any. A block takes duration / ceil(blocks / places). Where a kernel has the
 /// whole GPU, its blocks up to the last wave go as one; where it has part of it and blocks left for
 /// many waves, half of them do, so that the cost grows with the logarithm of the waves.
+///
+/// Where `early` says so, a kernel starts when each block of the other one has run for its share
+/// `trigger`, and its own blocks wait after their share `wait` until that one has ended. Until then
+/// they take nothing but places. It has ended when it is done and those have.
 ///
 /// Throws InputError if columns differ in length, a row of `after`, `waits` or `begins` does not
 /// exist, a call begins after a row that nobody calls, or operations wait for one another in a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 
 #include "common/error.h"
 
@@ -19,11 +20,11 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 }  // namespace
 
 RowTable::RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config,
-                   bool has_dependents)
-    : has_dependents_(has_dependents) {
+                   bool has_dependents) {
   const trace::KernelTrace* with = nullptr;
   const trace::KernelTrace* without = nullptr;
   for (const trace::KernelTrace* kernel : kernels) {
+    if (has_dependents) std::ranges::copy(grid_steps(*kernel), std::back_inserter(grid_steps_));
     const std::size_t rows_before = rows_.size();
     const std::size_t control_before = control_.size();
     add(*kernel, config);
@@ -558,7 +559,7 @@ void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uin
 }
 
 void Sm::take_grid_step(std::uint32_t block, std::uint32_t row) {
-  if (rows_.effects(row).grid != trace::GridStep::trigger || blocks_[block].has_triggered) return;
+  if (rows_.grid_step(row) != trace::GridStep::trigger || blocks_[block].has_triggered) return;
   blocks_[block].has_triggered = true;
   triggered_.push_back(blocks_[block].grid);
 }
@@ -568,7 +569,7 @@ void Sm::release(std::uint32_t grid, Cycle cycle) {
   for (const std::uint32_t slot : by_age_) {
     const ResidentWarp& warp = warps_[slot];
     if (blocks_[warp.block].grid != grid || warp.has_exited || warp.is_at_barrier) continue;
-    if (rows_.effects(warp.stream.row()).grid != trace::GridStep::wait) continue;
+    if (rows_.grid_step(warp.stream.row()) != trace::GridStep::wait) continue;
     look_ahead(slot);
     next_ = std::min(next_, cycle);
   }
@@ -664,7 +665,7 @@ void Sm::explain(std::string& text, std::size_t most) const {
               std::to_string(rows_.instruction(load.row).pc) + ", " + std::to_string(load.fetches) +
               " requests of which are not there";
     } else if (has_dependents_ && warp.ready == never &&
-               rows_.effects(warp.stream.row()).grid == trace::GridStep::wait) {
+               rows_.grid_step(warp.stream.row()) == trace::GridStep::wait) {
       text += "waits for the kernels that its own was launched behind";
     } else if (has_phases_ && warp.ready == never) {
       text += "waits at the mbarrier at " +

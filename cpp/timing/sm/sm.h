@@ -19,6 +19,7 @@
 #include "timing/sm/row_slots.h"
 #include "timing/sm/wake_wheel.h"
 #include "timing/sm/warp_scheduler.h"
+#include "trace/columns/dependent_launch.h"
 #include "trace/instructions/barrier_steps.h"
 #include "trace/instructions/copy_groups.h"
 #include "trace/instructions/phase_steps.h"
@@ -82,7 +83,9 @@ class RowTable {
     return effects_[row]->phase;
   }
   /// Whether some kernels start behind the triggers of others.
-  [[nodiscard]] bool has_dependents() const { return has_dependents_; }
+  [[nodiscard]] bool has_dependents() const { return !grid_steps_.empty(); }
+  /// What an instruction does with other grids, where has_dependents().
+  [[nodiscard]] trace::GridStep grid_step(std::uint32_t row) const { return grid_steps_[row]; }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
     return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
@@ -114,7 +117,7 @@ class RowTable {
   bool has_copy_groups_ = false;
   bool has_bulk_groups_ = false;
   bool has_phases_ = false;
-  bool has_dependents_;
+  std::vector<trace::GridStep> grid_steps_;
   std::size_t num_registers_ = 1;
   std::vector<std::uint16_t> registers_;
 };

@@ -349,7 +349,7 @@ void Sm::look_ahead(std::uint32_t slot) {
     }
   }
   if (has_dependents_ && warp.stream.mask() != 0 &&
-      rows_.effects(warp.stream.row()).grid == trace::GridStep::wait) {
+      rows_.grid_step(warp.stream.row()) == trace::GridStep::wait) {
     consider(
         {released_[blocks_[warp.block].grid], static_cast<std::uint32_t>(StackDetail::starts)});
   }

@@ -57,12 +57,6 @@ SharedAccess shared_access_of(const StaticInstruction& instruction) {
                                                                          : SharedAccess::other;
 }
 
-GridStep grid_step(std::string_view opcode) {
-  if (opcode == "griddepcontrol.launch_dependents" || opcode == "PREEXIT") return GridStep::trigger;
-  if (opcode == "griddepcontrol.wait" || opcode == "ACQBULK") return GridStep::wait;
-  return GridStep::none;
-}
-
 }  // namespace
 
 Effects effects_of(const StaticInstruction& instruction) {
@@ -77,7 +71,6 @@ Effects effects_of(const StaticInstruction& instruction) {
   effects.is_bulk_store = instruction.writes_memory() && is_bulk_store(opcode);
   effects.groups = copy_group_step(opcode);
   effects.phase = phase_step(opcode);
-  effects.grid = grid_step(opcode);
   effects.is_grouped_copy =
       instruction.kind == MemoryKind::async_copy && effects.phase.kind == PhaseStep::Kind::none;
   if (instruction.op_class == OpClass::tensor) effects.tensor = tensor_operation(opcode);

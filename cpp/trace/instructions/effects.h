@@ -15,15 +15,6 @@
 
 namespace warpstack::trace {
 
-/// What an instruction does with the launches before and behind its own, where these overlap
-/// (CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization").
-enum class GridStep : std::uint8_t {
-  none,
-  trigger,  ///< of its block: those behind may start (`griddepcontrol.launch_dependents`,
-            ///< `PREEXIT`)
-  wait,     ///< for the end of those before (`griddepcontrol.wait`, `ACQBULK`)
-};
-
 /// What an instruction does besides reading and writing registers and memory, read from its opcode
 /// once. Later stages take it from here and never look at the text.
 struct Effects {
@@ -41,10 +32,9 @@ struct Effects {
   bool is_async_product = false;
   /// A bulk copy to, or reduction in, global memory, which is in a group.
   bool is_bulk_store = false;
-  CopyGroupStep groups;            ///< what it does with groups of copies and products
-  PhaseStep phase;                 ///< what it does at an mbarrier
-  BarrierStep barrier;             ///< what it does at a barrier of its block
-  GridStep grid = GridStep::none;  ///< what it does with other launches
+  CopyGroupStep groups;  ///< what it does with groups of copies and products
+  PhaseStep phase;       ///< what it does at an mbarrier
+  BarrierStep barrier;   ///< what it does at a barrier of its block
   /// An asynchronous copy that is in a group; one that completes something at an mbarrier is not.
   bool is_grouped_copy = false;
   std::optional<TensorOperation> tensor;  ///< of matrix instructions whose type is known

@@ -40,6 +40,8 @@ class Schedule:
         The row that it waited for last; -1: none but the call.
     host_waited_for
         The row whose end let the call return; -1: none.
+    held_by
+        The kernel whose end its blocks waited for after their start; -1: none.
     """
 
     host_start: npt.NDArray[np.float64]
@@ -50,6 +52,7 @@ class Schedule:
     why: npt.NDArray[np.uint8]
     released_by: npt.NDArray[np.int32]
     host_waited_for: npt.NDArray[np.int32]
+    held_by: npt.NDArray[np.int32]
 
     @property
     def time_us(self) -> float:

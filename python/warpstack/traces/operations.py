@@ -33,6 +33,7 @@ COLUMNS = {
     "bytes": "integer",
     "pinned": "bool",
     "asynchronous": "bool",
+    "programmatic": "bool",
     "graph": "integer",
     "after": "rows",
     "parent": "integer",
@@ -41,7 +42,7 @@ COLUMNS = {
     "work_ns": "integer",
 }
 #: Columns that tables of older traces lack.
-LATER_COLUMNS = ("begins_after", "work_ns")
+LATER_COLUMNS = ("programmatic", "begins_after", "work_ns")
 #: Columns of numbers of earlier rows.
 _ROW_LISTS = ("after", "begins_after")
 #: The values of the column `operation`. Their places are numbers of cpp/stand_ins/log/operation_log.h.
@@ -82,6 +83,7 @@ ABSENT: dict[str, Any] = {
     "bytes": 0,
     "pinned": False,
     "asynchronous": False,
+    "programmatic": False,
     "graph": -1,
     "after": (),
     "parent": -1,

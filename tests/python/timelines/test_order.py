@@ -97,12 +97,18 @@ def _worker(draw, kind, common):
         places = draw(st.sampled_from([1, 4, 6]))
         blocks = draw(st.integers(1, 40))
     waves = -(-blocks // places)
+    block = draw(st.sampled_from([0, 1, 2, 4]))  # whose shares are exact
+    shares = st.none() if kind != "kernel" or block == 0 else st.integers(0, block - 1)
+    shares = st.one_of(st.none(), shares)
     return slow.Row(
         kind,
         direction=draw(st.sampled_from(["HtoD", "DtoH", "DtoD", "HtoH"])) if kind == "copy" else "",
         pinned=draw(st.booleans()),
         asynchronous=kind not in ("kernel", "copy") or draw(st.sampled_from([True, True, False])),
-        duration=waves * draw(st.integers(0, 4)),
+        programmatic=kind == "kernel" and draw(st.booleans()),
+        trigger=draw(shares),
+        wait=draw(shares),
+        duration=waves * block,
         blocks=blocks,
         places=places,
         **common,
@@ -125,7 +131,7 @@ def rules(draw):
 def ordered(rows, how):
     """Return the order of rows as the package makes it, with these costs."""
     names = ("operation", "stream", "blocking", "thread", "process", "priority", "event")
-    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent")
+    names += ("direction", "pinned", "asynchronous", "programmatic", "graph", "after", "parent")
     table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
     if rows and rows[0].begins_after is not None:
         table["begins_after"] = [row.begins_after for row in rows]
@@ -140,7 +146,11 @@ def ordered(rows, how):
     duration = of("duration")
     estimated = np.zeros(len(rows), bool)
     unknown = np.full(len(rows), -1, np.int32)
-    kernel = of("blocks"), of("places"), unknown
+    trigger, wait = (
+        np.array([1 if (ticks := getattr(row, name)) is None else ticks / row.block for row in rows])
+        for name in ("trigger", "wait")
+    )
+    kernel = of("blocks"), of("places"), trigger, wait, unknown
     costs = Costs(duration, duration, duration, *kernel, of("call"), estimated)
     return plan_of(columns, costs, gpu), gpu
 
@@ -183,7 +193,12 @@ class TestLaws:
         first, before = order.columns["after_first"], order.columns["after_rows"]
         owner = np.repeat(np.arange(len(rows)), np.diff(first))
         on_device = order.columns["has_device"].astype(bool)[owner]
-        assert (made.start[owner][on_device] >= made.end[before][on_device] - 1e-9).all()
+        early = order.columns["after_early"].astype(bool)
+        ended = on_device & ~early
+        assert (made.start[owner][ended] >= made.end[before][ended] - 1e-9).all()
+        # Nobody overtakes: who starts behind a trigger starts and ends after the other one does.
+        assert (made.start[owner][early] >= made.start[before][early] - 1e-9).all()
+        assert (made.end[owner][early] >= made.end[before][early] - 1e-9).all()
         assert (
             made.end - made.start >= order.columns["duration"] * on_device_of(order) - 1e-9
         ).all()
