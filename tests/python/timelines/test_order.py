@@ -276,6 +276,54 @@ class TestByHand:
         assert made.end.tolist() == [10, 11]
         assert self.why(made, 1) == ("places", 0)
 
+    @pytest.mark.parametrize(
+        ("trigger", "wait", "start", "end"),
+        [
+            (2, 6, 3, 14),  # it triggers at 2, and the other one has computed for 6 before 10
+            (2, 0, 3, 18),
+            (2, None, 3, 11),
+            (8, 2, 9, 17),
+            (8, 0, 9, 18),
+            (None, 4, 11, 19),
+        ],
+    )
+    def test_a_kernel_behind_a_trigger(self, trigger, wait, start, end):
+        places = {"places": 8, "programmatic": True}
+        rows = [
+            slow.Row("kernel", stream=1, blocks=4, duration=10, trigger=trigger, **places),
+            slow.Row("kernel", stream=1, blocks=4, duration=8, wait=wait, **places),
+        ]
+        order, gpu = ordered(rows, slow.Rules(gap=1))
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, start]
+        assert made.end.tolist() == pytest.approx([10, end])
+        assert self.why(made, 1) == ("stream order", 0)
+        assert made.held_by.tolist() == [-1, 0 if wait is not None and start + wait < 10 else -1]
+        steps = critical_path(order, made)
+        assert sum(step.end - step.start for step in steps) == pytest.approx(made.time_us)
+
+    def test_who_overtakes_ends_behind_those_before_it(self):
+        rows = [
+            slow.Row("kernel", stream=1, places=8, duration=8, trigger=2),
+            slow.Row("kernel", stream=1, places=8, duration=2, programmatic=True),
+            slow.Row("kernel", stream=1, places=8, duration=3),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 2, 8]
+        assert made.end.tolist() == [8, 8, 11]
+
+    def test_a_kernel_in_all_places_leaves_none_before_its_end(self):
+        # Its last wave has half of the places: the other one starts behind its trigger, in the others.
+        rows = [
+            slow.Row("kernel", stream=1, blocks=12, places=8, duration=8, trigger=1),
+            slow.Row("kernel", stream=1, blocks=8, places=8, duration=4, programmatic=True),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 5]
+        assert made.end.tolist() == [8, 12]
+
     def test_priority_goes_first_where_a_wave_ends(self):
         rows = [
             slow.Row("kernel", stream=1, blocks=12, places=8, duration=10),
