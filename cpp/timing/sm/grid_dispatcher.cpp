@@ -161,7 +161,8 @@ Cycle GridDispatcher::next() {
 Cycle GridDispatcher::earliest_start(std::uint32_t sm) {
   // The end of a grid anywhere lets another one start, whatever this SM has done meanwhile. Where
   // a grid has not started yet, the end of the last block anywhere gives it all places at once.
-  if (waits_for_end_ || (has_new_ && num_blocks_[sm] == 0)) return 0;
+  // The SMs have yet to hear of warps that need not wait any more.
+  if (waits_for_end_ || !released_.empty() || (has_new_ && num_blocks_[sm] == 0)) return 0;
   Cycle& earliest = earliest_[sm];
   if (earliest < 0) {
     earliest = never;

@@ -94,7 +94,7 @@ def tables(draw, most=24):
 def _worker(draw, kind, common):
     blocks, places = 1, 1
     if kind == "kernel":
-        places = draw(st.sampled_from([1, 4, 6]))
+        places = draw(st.sampled_from([1, 4, 6, 32]))
         blocks = draw(st.integers(1, 40))
     waves = -(-blocks // places)
     block = draw(st.sampled_from([0, 1, 2, 4]))  # whose shares are exact
@@ -279,7 +279,7 @@ class TestByHand:
     @pytest.mark.parametrize(
         ("trigger", "wait", "start", "end"),
         [
-            (2, 6, 3, 14),  # it triggers at 2, and the other one has computed for 6 before 10
+            (2, 6, 3, 12),  # it triggers at 2, and the other one has computed for 6 before 10
             (2, 0, 3, 18),
             (2, None, 3, 11),
             (8, 2, 9, 17),
@@ -295,7 +295,7 @@ class TestByHand:
         ]
         order, gpu = ordered(rows, slow.Rules(gap=1))
         made = play(order, gpu)
-        assert made.start.tolist() == [0, start]
+        assert made.start.tolist() == pytest.approx([0, start])
         assert made.end.tolist() == pytest.approx([10, end])
         assert self.why(made, 1) == ("stream order", 0)
         assert made.held_by.tolist() == [-1, 0 if wait is not None and start + wait < 10 else -1]
