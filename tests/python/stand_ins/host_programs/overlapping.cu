@@ -46,7 +46,7 @@ static cudaLaunchConfig_t configuration(cudaLaunchAttribute* attributes, unsigne
 
 int main(int count, char** arguments) {
   const char* const how = count > 1 ? arguments[1] : "stream";
-  const int steps = 200;
+  const int steps = 4000;
   float *values, *sums;
   check(cudaMalloc(&values, blocks * threads * sizeof(float)));
   check(cudaMalloc(&sums, blocks * threads * sizeof(float)));
