@@ -34,7 +34,7 @@ def program(tmp_path_factory):
 @pytest.fixture
 def traced(program, tmp_path, capfd):
     def call(how):
-        host.trace_program([program, how], tmp_path / how, gpu=ws.gpu(GPU))
+        host.trace_program([program, how], tmp_path / how, gpu=ws.gpu(GPU), host_time=False)
         out, err = capfd.readouterr()
         assert out.splitlines() == ["5.0 5.0"], err
         return ws.load(tmp_path / how)

@@ -591,7 +591,9 @@ class TestDependentLaunch:
                 parts = [int(n) for n in rng.integers(1, 80, 4)]
                 steps = [WAIT, TRIGGER] if rng.integers(2) else [TRIGGER, WAIT]
                 parts = [parts[0], steps[0], parts[1], steps[1], *parts[2:]]
-                kernels.append(overlapping(*parts, blocks=int(rng.integers(1, 40))))
+                # With more, blocks that find some SMs partly full are spread unevenly.
+                blocks = int(rng.integers(1, min(gpu.num_sms, 40) + 1))
+                kernels.append(overlapping(*parts, blocks=blocks))
             behind = [[place - 1] if place else [] for place in range(len(kernels))]
             plain = [result.cycles for result in ws.simulate(ws.App(kernels), gpu)]
             whole, times = self.times(kernels, gpu, behind)
