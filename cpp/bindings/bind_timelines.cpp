@@ -21,6 +21,7 @@ py::dict schedule_to_dict(timelines::Schedule&& made) {
   columns["released_by"] = array_of(std::move(made.released_by));
   columns["freed_by"] = array_of(std::move(made.freed_by));
   columns["host_waited_for"] = array_of(std::move(made.host_waited_for));
+  columns["held_by"] = array_of(std::move(made.held_by));
   return columns;
 }
 
@@ -42,6 +43,9 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
   const auto priority = column<std::int32_t>(columns, "priority");
   const auto connection = column<std::int32_t>(columns, "connection");
   const auto on_link = column<std::uint8_t>(columns, "on_link");
+  const auto trigger = column<double>(columns, "trigger");
+  const auto wait = column<double>(columns, "wait");
+  const auto early = column<std::uint8_t>(columns, "after_early");
   const auto after_first = column<std::int64_t>(columns, "after_first");
   const auto after_rows = column<std::int32_t>(columns, "after_rows");
   const auto waits_first = column<std::int64_t>(columns, "waits_first");
@@ -64,7 +68,10 @@ py::dict play_operations(const py::dict& columns, std::uint32_t concurrent_grids
       .priority = span_of(priority),
       .connection = span_of(connection),
       .on_link = span_of(on_link),
+      .trigger = span_of(trigger),
+      .wait = span_of(wait),
       .after = {span_of(after_first), span_of(after_rows)},
+      .early = span_of(early),
       .waits = {span_of(waits_first), span_of(waits_rows)},
       .begins = {span_of(begins_first), span_of(begins_rows)},
   };

@@ -175,12 +175,14 @@ void bind_timing(py::module_& module) {
           "run_concurrently",
           [](timing::Simulator& simulator, const std::vector<const trace::KernelTrace*>& traces,
              const std::vector<std::vector<std::uint32_t>>& after,
+             const std::vector<std::vector<std::uint32_t>>& after_trigger,
              const std::vector<std::int32_t>& priorities, timing::Cycle sample_cycles,
              timing::Cycle max_cycles, const py::object& progress, std::size_t most_samples) {
             std::vector<timing::GridLaunch> launches(traces.size());
             for (std::size_t g = 0; g < traces.size(); ++g) {
               launches[g].trace = traces[g];
               launches[g].after = after[g];
+              launches[g].after_trigger = after_trigger[g];
               launches[g].priority = priorities[g];
             }
             timing::SimulationOptions options;
@@ -210,8 +212,9 @@ void bind_timing(py::module_& module) {
                 result.grids, [](const timing::GridTime& grid) { return grid.sms; });
             return py::make_tuple(std::move(result.whole), columns);
           },
-          py::arg("traces"), py::arg("after"), py::arg("priorities"), py::arg("sample_cycles") = 0,
-          py::arg("max_cycles") = 0, py::arg("progress") = py::none(), py::arg("most_samples") = 0)
+          py::arg("traces"), py::arg("after"), py::arg("after_trigger"), py::arg("priorities"),
+          py::arg("sample_cycles") = 0, py::arg("max_cycles") = 0, py::arg("progress") = py::none(),
+          py::arg("most_samples") = 0)
       .def("flush_l2", &timing::Simulator::flush_l2);
 }
 

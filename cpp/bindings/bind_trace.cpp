@@ -12,6 +12,7 @@
 #include "trace/changes/program_change.h"
 #include "trace/columns/block_sample.h"
 #include "trace/columns/column_batch.h"
+#include "trace/columns/dependent_launch.h"
 #include "trace/columns/launch_features.h"
 #include "trace/columns/program.h"
 #include "trace/columns/sector_steps.h"
@@ -100,7 +101,7 @@ py::dict features_to_dict(const trace::LaunchFeatures& features) {
 
 /// One of the numbers of atomic lanes.
 py::array_t<std::uint8_t> lanes_of(std::span<const trace::AtomicLanes> lanes,
-                                   std::uint8_t trace::AtomicLanes::* number) {
+                                   std::uint8_t trace::AtomicLanes::*number) {
   py::array_t<std::uint8_t> result(static_cast<py::ssize_t>(lanes.size()));
   std::ranges::transform(lanes, result.mutable_data(), number);
   return result;
@@ -403,7 +404,7 @@ py::dict room_for_changes(const trace::KernelTrace& trace) {
     rows = trace::room_for_changes(trace, python_interrupt());
   }
   py::dict columns;
-  const auto add = [&](const char* name, std::uint64_t trace::RowRoom::* field) {
+  const auto add = [&](const char* name, std::uint64_t trace::RowRoom::*field) {
     columns[name] =
         column_of<std::uint64_t>(rows, [field](const trace::RowRoom& row) { return row.*field; });
   };
@@ -580,6 +581,11 @@ void bind_trace(py::module_& module) {
            [](const trace::KernelTrace& t) { return unit_instructions(launch_features(t)); })
       .def("launch_features",
            [](const trace::KernelTrace& t) { return features_to_dict(launch_features(t)); })
+      .def("dependent_launch",
+           [](const trace::KernelTrace& t) {
+             const trace::DependentLaunch found = dependent_launch(t, python_interrupt());
+             return std::pair(found.trigger, found.wait);
+           })
       .def("block_warps",
            [](const trace::KernelTrace& t, std::size_t block) {
              if (block >= t.blocks().size()) throw py::index_error("no such block in the trace");
@@ -601,8 +607,10 @@ void bind_trace(py::module_& module) {
              }
              return std::pair(array_of(std::move(instructions)), array_of(std::move(longest)));
            })
-      .def("warp_columns", [](const py::object& self, std::uint32_t block,
-                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
+      .def("warp_columns",
+           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
+             return warp_columns(self, {block, warp});
+           })
       .def(
           "read_batch",
           [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {

@@ -19,13 +19,13 @@ constexpr double share_slack = 1e-9;
 
 /// What happens at a time; of those at the same time the first kind comes first, then the first
 /// row.
-enum class Happens : std::uint8_t { end, blocks_end, call, ready };
+enum class Happens : std::uint8_t { end, blocks_end, trigger, call, ready };
 
 struct Event {
   double time;
   Happens what;
   std::int32_t row;           ///< or the thread of a call
-  std::size_t chunk = 0;      ///< of blocks that end
+  std::size_t chunk = 0;      ///< of blocks that end, or trigger
   std::uint32_t version = 0;  ///< of the end of the chunk, or of the copy between host and GPU
   bool operator>(const Event& other) const {
     return std::tie(time, what, row) > std::tie(other.time, other.what, other.row);
@@ -39,6 +39,10 @@ struct Chunk {
   double blocks = 0;
   double end = 0;  ///< if nothing changes
   double speed = 1;
+  double trigger = 0;          ///< when all of them have triggered
+  double wait = 0;             ///< when the first wave waits
+  bool has_triggered = false;  ///< or nobody needs to know
+  bool is_held = false;        ///< its end is not known
   std::uint32_t version = 0;
 };
 
@@ -67,22 +71,35 @@ using LeastFirst = std::priority_queue<T, std::vector<T>, std::greater<T>>;
 struct Followers {
   std::vector<std::int64_t> first;
   std::vector<std::int32_t> rows;
+  std::vector<std::uint8_t> early;  ///< whether they wait for its trigger; empty: none does
 
-  Followers(const RowLists& lists, std::size_t count) : first(count + 1, 0) {
+  explicit Followers(const RowLists& lists, std::size_t count,
+                     std::span<const std::uint8_t> is_early = {})
+      : first(count + 1, 0), early(is_early.size()) {
     for (const std::int32_t row : lists.rows) ++first[static_cast<std::size_t>(row) + 1];
     for (std::size_t i = 0; i < count; ++i) first[i + 1] += first[i];
     rows.resize(lists.rows.size());
     std::vector<std::int64_t> next(first.begin(), first.end() - 1);
     for (std::size_t i = 0; i < count; ++i) {
+      auto of_list = static_cast<std::size_t>(lists.first[i]);
       for (const std::int32_t row : lists.of(i)) {
-        rows[static_cast<std::size_t>(next[static_cast<std::size_t>(row)]++)] =
-            static_cast<std::int32_t>(i);
+        const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(row)]++);
+        rows[place] = static_cast<std::int32_t>(i);
+        if (!early.empty()) early[place] = is_early[of_list++];
       }
     }
   }
   std::span<const std::int32_t> of(std::size_t i) const {
     return std::span(rows).subspan(static_cast<std::size_t>(first[i]),
                                    static_cast<std::size_t>(first[i + 1] - first[i]));
+  }
+  /// Calls `visit` with each follower that waits for the trigger, or for the end.
+  template <typename Visit>
+  void visit(std::size_t i, bool for_trigger, Visit visit_row) const {
+    for (std::int64_t place = first[i]; place < first[i + 1]; ++place) {
+      const auto at = static_cast<std::size_t>(place);
+      if ((!early.empty() && early[at] != 0) == for_trigger) visit_row(rows[at]);
+    }
   }
 };
 
@@ -104,7 +121,7 @@ class Player {
       : op_(operations),
         device_(device),
         count_(operations.thread.size()),
-        followers_(operations.after, count_),
+        followers_(operations.after, count_, operations.early),
         waiting_hosts_(operations.waits, count_),
         begun_(operations.begins, count_),
         connections_(operations.connection),
@@ -116,6 +133,10 @@ class Player {
         is_ready_(count_, 0),
         blocks_left_(operations.blocks.begin(), operations.blocks.end()),
         chunks_(count_, 0),
+        untriggered_(count_, 0),
+        has_triggered_(count_, 1),
+        unended_(count_, 0),
+        is_done_(count_, 0),
         waited_(count_, 0.0) {
     for (auto* times :
          {&made_.host_start, &made_.host_end, &made_.ready, &made_.start, &made_.end}) {
@@ -125,6 +146,7 @@ class Player {
     made_.released_by.assign(count_, nobody);
     made_.freed_by.assign(count_, nobody);
     made_.host_waited_for.assign(count_, nobody);
+    made_.held_by.assign(count_, nobody);
     last_on_.fill(nobody);
     for (std::size_t i = 0; i < count_; ++i) {
       // Its call is what it waits for beside those.
@@ -134,6 +156,10 @@ class Player {
       // The call before it in its thread is what it waits for beside those.
       begins_left_[i] = static_cast<std::int32_t>(op_.begins.of(i).size()) + 1;
       if (device_.in_order && has_turn(i)) order_[op_.engine[i]].push_back(row_of(i));
+      followers_.visit(i, true, [&](std::int32_t row) {
+        ++unended_[static_cast<std::size_t>(row)];
+        has_triggered_[i] = 0;
+      });
     }
   }
 
@@ -210,14 +236,23 @@ class Player {
       case Happens::blocks_end:
         if (running_[event.chunk].version != event.version) break;  // it ends at another time now
         free_ += running_[event.chunk].share;
+        if (!running_[event.chunk].has_triggered) --untriggered_[i];
         leave(event.chunk);
         if (--num_chunks_ == 0) free_ = 1;  // no rounding is carried on
         last_on_[kernels] = event.row;
         touched_[kernels] = true;
+        let_dependents_start(i, event.time);
         if (--chunks_[i] == 0 && blocks_left_[i] <= 0) {
           --num_grids_;
-          finish(i, event.time);
+          is_done_[i] = 1;
+          if (unended_[i] == 0) finish(i, event.time);
         }
+        break;
+      case Happens::trigger:
+        if (running_[event.chunk].version != event.version) break;
+        running_[event.chunk].has_triggered = true;
+        --untriggered_[i];
+        let_dependents_start(i, event.time);
         break;
       case Happens::end: {
         const std::size_t engine = op_.engine[i];
@@ -327,13 +362,56 @@ class Player {
   void finish(std::size_t i, double now) {
     made_.end[i] = now;
     ended_[i] = 1;
-    for (const std::int32_t row : followers_.of(i)) release(row, now, row_of(i));
+    followers_.visit(i, false, [&](std::int32_t row) { release(row, now, row_of(i)); });
+    followers_.visit(i, true, [&](std::int32_t row) {
+      if (--unended_[static_cast<std::size_t>(row)] == 0) go_on(row, now, row_of(i));
+    });
     for (const std::int32_t row : waiting_hosts_.of(i)) {
       const auto caller = static_cast<std::size_t>(row);
       if (host_pending_[caller] == 0 || --host_pending_[caller] > 0) continue;
       made_.host_waited_for[caller] = row_of(i);
       return_from(caller, std::max(waited_[caller], now) + op_.host_return[caller]);
     }
+  }
+
+  /// Once all blocks of a kernel have triggered or ended, those start that wait for that.
+  void let_dependents_start(std::size_t i, double now) {
+    if (has_triggered_[i] || blocks_left_[i] > 0 || untriggered_[i] > 0) return;
+    has_triggered_[i] = 1;
+    followers_.visit(i, true, [&](std::int32_t row) { release(row, now, row_of(i)); });
+  }
+
+  /// The last of those that a kernel started behind the triggers of has ended: its blocks wait no
+  /// more.
+  void go_on(std::int32_t row, double now, std::int32_t last) {
+    const auto i = static_cast<std::size_t>(row);
+    touched_[kernels] = true;
+    for (std::size_t place = 0; chunks_[i] > 0 && place < running_.size(); ++place) {
+      Chunk& chunk = running_[place];
+      if (chunk.row != row || !chunk.is_held) continue;
+      chunk.is_held = false;
+      const double waited = std::max(now - chunk.wait, 0.0);
+      if (waited > 0) made_.held_by[i] = last;
+      if (chunk.trigger > chunk.wait) chunk.trigger += waited;
+      chunk.end += waited;
+      ++chunk.version;
+      push_ends(place);
+    }
+    if (!is_done_[i]) return;
+    made_.held_by[i] = last;
+    finish(i, now);
+  }
+
+  /// Notes when blocks will trigger, as far as that is known, and end.
+  void push_ends(std::size_t place) {
+    const Chunk& chunk = running_[place];
+    // Who triggers at the end needs no event of its own.
+    if (!chunk.has_triggered && chunk.trigger < chunk.end &&
+        (!chunk.is_held || chunk.trigger <= chunk.wait)) {
+      events_.push({chunk.trigger, Happens::trigger, chunk.row, place, chunk.version});
+    }
+    if (chunk.is_held) return;
+    events_.push({chunk.end, Happens::blocks_end, chunk.row, place, chunk.version});
   }
 
   /// The operation whose turn it is on an engine, or nobody.
@@ -405,7 +483,8 @@ class Player {
     return residents_.top().row;
   }
 
-  void run_chunk(std::int32_t row, double share, double blocks, double end) {
+  void run_chunk(std::int32_t row, double share, double blocks, double now, double waves,
+                 double wave) {
     if (places_left_.empty()) {
       places_left_.push_back(running_.size());
       running_.emplace_back();
@@ -413,8 +492,20 @@ class Player {
     const std::size_t place = places_left_.back();
     places_left_.pop_back();
     Chunk& chunk = running_[place];
-    chunk = {row, share, blocks, end, 1, chunk.version + 1};
-    events_.push({end, Happens::blocks_end, row, place, chunk.version});
+    const auto i = static_cast<std::size_t>(row);
+    const double end = now + wave * waves;
+    chunk = {.row = row,
+             .share = share,
+             .blocks = blocks,
+             .end = end,
+             .speed = 1,
+             .trigger = end - wave * (1 - op_.trigger[i]),
+             .wait = now + wave * op_.wait[i],
+             .has_triggered = has_triggered_[i] != 0,
+             .is_held = unended_[i] > 0 && op_.wait[i] < 1,
+             .version = chunk.version + 1};
+    if (!chunk.has_triggered) ++untriggered_[i];
+    push_ends(place);
   }
 
   void leave(std::size_t place) {
@@ -429,7 +520,7 @@ class Player {
     std::vector<std::int32_t> rows;
     std::vector<RunningKernel> kernels_now;
     for (const Chunk& chunk : running_) {
-      if (chunk.row == nobody) continue;
+      if (chunk.row == nobody || chunk.is_held) continue;
       const auto known = std::ranges::find(rows, chunk.row);
       if (known != rows.end()) {
         kernels_now[static_cast<std::size_t>(known - rows.begin())].blocks += chunk.blocks;
@@ -450,12 +541,14 @@ class Player {
     }
     for (std::size_t place = 0; place < running_.size(); ++place) {
       Chunk& chunk = running_[place];
-      if (chunk.row == nobody) continue;
+      if (chunk.row == nobody || chunk.is_held) continue;
       const auto k = static_cast<std::size_t>(std::ranges::find(rows, chunk.row) - rows.begin());
       if (speeds[k] == chunk.speed) continue;
       chunk.end = now + (chunk.end - now) * chunk.speed / speeds[k];
+      chunk.trigger = now + (chunk.trigger - now) * chunk.speed / speeds[k];
       chunk.speed = speeds[k];
-      events_.push({chunk.end, Happens::blocks_end, chunk.row, place, ++chunk.version});
+      ++chunk.version;
+      push_ends(place);
     }
   }
 
@@ -487,7 +580,7 @@ class Player {
       ++chunks_[i];
       ++num_chunks_;
       const double all_waves = std::ceil(op_.blocks[i] / places);
-      run_chunk(row, share, taken, now + op_.duration[i] * (waves / all_waves));
+      run_chunk(row, share, taken, now, waves, op_.duration[i] / all_waves);
       const bool has_left = blocks_left_[i] > 0;
       if (device_.in_order) {
         if (!has_left) ++place_[kernels];
@@ -523,9 +616,13 @@ class Player {
   std::vector<double> begins_;              ///< when the last of those so far returned
   std::vector<char> ended_;
   std::vector<char> is_ready_;
-  std::vector<double> blocks_left_;   ///< without a place yet
-  std::vector<std::int32_t> chunks_;  ///< groups of blocks that run
-  std::vector<double> waited_;        ///< since when a call waits
+  std::vector<double> blocks_left_;        ///< without a place yet
+  std::vector<std::int32_t> chunks_;       ///< groups of blocks that run
+  std::vector<std::int32_t> untriggered_;  ///< of those, which have not triggered
+  std::vector<char> has_triggered_;        ///< all blocks, or nobody waits for that
+  std::vector<std::int32_t> unended_;      ///< kernels that it started behind the triggers of
+  std::vector<char> is_done_;              ///< all blocks have ended
+  std::vector<double> waited_;             ///< since when a call waits
   std::vector<std::vector<std::int32_t>> calls_;
   std::vector<std::size_t> next_call_;
   LeastFirst<Event> events_;
@@ -552,7 +649,8 @@ void check_operations(const Operations& operations) {
       operations.delay.size(),       operations.engine.size(),       operations.has_device.size(),
       operations.duration.size(),    operations.gap.size(),          operations.blocks.size(),
       operations.places.size(),      operations.kernel_class.size(), operations.priority.size(),
-      operations.connection.size(),  operations.on_link.size()};
+      operations.connection.size(),  operations.on_link.size(),      operations.trigger.size(),
+      operations.wait.size()};
   for (const std::size_t size : sizes) {
     if (size != count) throw InputError("the columns of operations differ in length");
   }
@@ -578,7 +676,16 @@ void check_operations(const Operations& operations) {
       throw InputError("operation " + std::to_string(i) + ": there is no such connection for it");
     }
   }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const double share : {operations.trigger[i], operations.wait[i]}) {
+      if (share >= 0 && share <= 1) continue;
+      throw InputError("operation " + std::to_string(i) + ": a share is not between 0 and 1");
+    }
+  }
   check_lists(operations.after, count, "after");
+  if (operations.early.size() != operations.after.rows.size()) {
+    throw InputError("early: the flags do not belong to the rows of after");
+  }
   check_lists(operations.waits, count, "waits");
   check_lists(operations.begins, count, "begins");
   for (const std::int32_t row : operations.begins.rows) {

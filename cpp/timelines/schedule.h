@@ -72,8 +72,11 @@ struct Operations {
   std::span<const std::int32_t> priority;      ///< of its stream; lower numbers go first
   std::span<const std::int32_t> connection;    ///< by which its call reaches the device; -1: none
   std::span<const std::uint8_t> on_link;       ///< whether a copy fills the host's link
-  RowLists after;                              ///< operations that end before it starts
-  RowLists waits;                              ///< operations that end before its call returns
+  std::span<const double> trigger;  ///< share of a block's time before it lets kernels behind start
+  std::span<const double> wait;     ///< share before it waits for those before it; 1: it never does
+  RowLists after;                   ///< operations that end before it starts
+  std::span<const std::uint8_t> early;  ///< by row of `after`: it only triggers before that
+  RowLists waits;                       ///< operations that end before its call returns
   RowLists begins;  ///< calls that return before the host's time before its call begins
 };
 
@@ -105,7 +108,8 @@ struct Schedule {
   /// `nobody`: its call.
   std::vector<std::int32_t> freed_by;
   std::vector<std::int32_t>
-      host_waited_for;  ///< the row whose end let the call return, or `nobody`
+      host_waited_for;                ///< the row whose end let the call return, or `nobody`
+  std::vector<std::int32_t> held_by;  ///< the row whose end its blocks waited for, or `nobody`
 };
 
 /// Plays operations on a host and a device in the order of time.
@@ -121,6 +125,10 @@ struct Schedule {
 /// whole GPU, its blocks up to the last wave go as one; where it has part of it and blocks left for
 /// many waves, half of them do, so that the cost grows with the logarithm of the waves.
 /// While copies of both directions fill the link, what is left of each goes `both_ways` as fast.
+///
+/// Where `early` says so, a kernel starts when each block of the other one has run for its share
+/// `trigger`, and its own blocks wait after their share `wait` until that one has ended. Until then
+/// they take nothing but places. It has ended when it is done and those have.
 ///
 /// Throws InputError if columns differ in length, a row of `after`, `waits` or `begins` does not
 /// exist, a call begins after a row that nobody calls, a row that nobody calls has a connection, or

@@ -50,6 +50,8 @@ COPY_GROUPS = [
     "wgmma.wait_group.sync.aligned.0",
     "wgmma.wait_group.sync.aligned.2",
 ]
+#: What PTX does with launches that overlap.
+GRID_STEPS = ["griddepcontrol.launch_dependents", "griddepcontrol.wait"]
 #: A product that goes on without its warp, where that waits for products.
 PRODUCT = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
 #: What completes something at an mbarrier, without its address.
@@ -113,7 +115,7 @@ def kernels(
             if again
             else draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
         )
-        writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE", *COPY_GROUPS)
+        writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE", *COPY_GROUPS, *GRID_STEPS)
         dst = draw(registers) if writes and not again else ()
         is_memory = opcode in MEMORY
         if opcode.startswith(("ST", "RED", "LDGSTS")):
@@ -169,6 +171,11 @@ def copying_kernels():
     """Draw kernels without control fields that wait for groups of copies and products."""
     groups = [COPY_GROUPS[0], COPY_GROUPS[0], *COPY_GROUPS, PRODUCT, PRODUCT]
     return kernels(arithmetic=(*ARITHMETIC, *groups), max_instructions=24)
+
+
+def overlapping_kernels():
+    """Draw kernels that let others start, and wait for others, where launches overlap."""
+    return kernels(arithmetic=(*ARITHMETIC, *GRID_STEPS, *GRID_STEPS), max_blocks=4)
 
 
 def waiting_kernels():

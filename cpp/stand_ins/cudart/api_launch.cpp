@@ -30,6 +30,8 @@ namespace warpstack::cudart {
 LaunchAttributes launch_attributes(Runtime& runtime, const void* attributes, unsigned count) {
   constexpr int cooperative = 2;
   constexpr int clusters = 4;
+  constexpr int programmatic_serialization = 6;
+  constexpr int programmatic_event = 7;
   constexpr std::size_t attribute_bytes = 72;
   LaunchAttributes result;
   if (count > 0) runtime.check_host(address_of(attributes), count * attribute_bytes, false);
@@ -40,6 +42,8 @@ LaunchAttributes launch_attributes(Runtime& runtime, const void* attributes, uns
     std::memcpy(&id, attribute, sizeof id);
     std::memcpy(&value, attribute + 8, sizeof value);
     if (id == cooperative) result.cooperative = value != 0;
+    if (id == programmatic_serialization) result.programmatic = value != 0;
+    if (id == programmatic_event) std::memcpy(&result.event, attribute + 8, sizeof result.event);
     if (id == clusters) result.cluster = cluster_dimension(attribute + 8);
   }
   return result;
@@ -234,7 +238,9 @@ CUDART_EXPORT Error cudaLaunchKernelExC(const LaunchConfiguration* configuration
                                .block = configuration->block,
                                .dynamic_shared_bytes = configuration->dynamic_shared_bytes,
                                .stream = configuration->stream,
-                               .cluster = attributes.cluster};
+                               .cluster = attributes.cluster,
+                               .programmatic = attributes.programmatic,
+                               .event = attributes.event};
     if (attributes.cooperative) {
       runtime.launch_cooperative(stub, launch, arguments);
     } else {

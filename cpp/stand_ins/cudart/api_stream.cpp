@@ -121,12 +121,7 @@ CUDART_EXPORT Error cudaEventCreateWithFlags(EventHandle* event, unsigned flags)
 
 CUDART_EXPORT Error cudaEventRecordWithFlags(EventHandle event, StreamHandle stream,
                                              unsigned flags) {
-  return call(__func__, [&](Runtime& runtime) {
-    if (record_in_capture(runtime, event, stream, flags)) return;
-    Runtime::Event& found = runtime.event(event);
-    found = {runtime.now(), true, 0, {}, found.is_timed, found.number};
-    record_event(runtime, OperationKind::event_record, event, stream);
-  });
+  return call(__func__, [&](Runtime& runtime) { runtime.record(event, stream, flags); });
 }
 CUDART_PER_THREAD(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags);
 

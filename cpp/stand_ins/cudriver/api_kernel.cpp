@@ -88,7 +88,9 @@ Runtime::Call call_of(Runtime& runtime, const LaunchConfiguration* given, bool& 
           .block = {given->block[0], given->block[1], given->block[2]},
           .dynamic_shared_bytes = given->dynamic_shared_bytes,
           .stream = given->stream,
-          .cluster = attributes.cluster};
+          .cluster = attributes.cluster,
+          .programmatic = attributes.programmatic,
+          .event = attributes.event};
 }
 
 int attribute_of(const FunctionAttributes& all, const ClusterAttributes& clusters, int attribute) {
@@ -219,7 +221,8 @@ CUDART_EXPORT Error cuFuncSetCacheConfig(Function function, int) {
 CUDART_ALIAS(cuFuncSetSharedMemConfig, cuFuncSetCacheConfig);
 
 CUDART_EXPORT Error cuKernelSetCacheConfig(Function kernel, int, int) {
-  return drive(__func__, [&](Runtime& runtime) { runtime.kernel(kernel); }, Needs::initialization);
+  return drive(
+      __func__, [&](Runtime& runtime) { runtime.kernel(kernel); }, Needs::initialization);
 }
 
 CUDART_EXPORT Error cuFuncLoad(Function function) {
@@ -235,7 +238,8 @@ CUDART_EXPORT Error cuFuncIsLoaded(int* state, Function function) {
 }
 
 CUDART_EXPORT Error cuFuncGetName(const char** name, Function function) {
-  return forward(__func__, [&] { return cudaFuncGetName(name, function); }, Needs::initialization);
+  return forward(
+      __func__, [&] { return cudaFuncGetName(name, function); }, Needs::initialization);
 }
 CUDART_ALIAS(cuKernelGetName, cuFuncGetName);
 

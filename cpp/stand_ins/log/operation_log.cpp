@@ -257,6 +257,7 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.blocking = operation.stream.blocking ? 1 : 0;
   row.pinned = operation.pinned ? 1 : 0;
   row.asynchronous = operation.asynchronous ? 1 : 0;
+  row.programmatic = operation.programmatic ? 1 : 0;
   row.process = process_;
   row.priority = operation.stream.priority;
   // CUDA reads it when it connects to the GPU. Before, the program can change it.

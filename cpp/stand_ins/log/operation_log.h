@@ -60,6 +60,7 @@ struct Operation {
   std::uint64_t bytes = 0;
   bool pinned = false;
   bool asynchronous = false;
+  bool programmatic = false;  ///< a kernel that may start once those right before it let it
 };
 
 /// What operations of a thread have in common, because they belong to one call of the program.
@@ -259,7 +260,8 @@ struct LogRow {
   std::uint8_t blocking = 0;
   std::uint8_t pinned = 0;
   std::uint8_t asynchronous = 0;
-  std::uint8_t reserved[3] = {};
+  std::uint8_t programmatic = 0;
+  std::uint8_t reserved[2] = {};
   std::int32_t priority = 0;
   std::int32_t connections = 0;  ///< that the process asks for; 0: it does not
   std::int64_t process = 0;

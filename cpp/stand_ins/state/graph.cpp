@@ -53,10 +53,12 @@ Rows run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream, const 
 struct RunWork {
   Runtime& runtime;
   StreamHandle stream;
+  bool programmatic;  ///< a kernel may overlap with those that it depends on
 
   void operator()(const KernelWork& work) const {
     Runtime::Launch launch = work.launch;
     launch.call.stream = stream;
+    launch.call.programmatic = programmatic;
     runtime.run(launch);
   }
   void operator()(const CopyWork& work) const { run_copy(runtime, work.copy); }
@@ -89,6 +91,21 @@ struct RunWork {
   }
 };
 
+/// Whether a node may start once the kernels that it depends on let it: all its edges say so, or it
+/// was captured from such a launch, whose stream had a kernel before it.
+bool is_programmatic(const Node& node) {
+  constexpr std::uint8_t programmatic_type = 1;
+  constexpr std::uint8_t trigger_port = 1;
+  const auto* const kernel = std::get_if<KernelWork>(&node.work);
+  if (kernel == nullptr || node.dependencies.empty()) return false;
+  const bool is_of_stream = kernel->launch.call.programmatic && node.dependencies.size() == 1;
+  return std::ranges::all_of(node.dependencies, [&](const Edge& edge) {
+    return edge.from->enabled && std::holds_alternative<KernelWork>(edge.from->work) &&
+           (is_of_stream ||
+            (edge.data.type == programmatic_type && edge.data.from_port == trigger_port));
+  });
+}
+
 void add_rows(Rows& rows, const Rows& more) {
   for (const std::int64_t row : more) {
     if (std::ranges::find(rows, row) == rows.end()) rows.push_back(row);
@@ -115,7 +132,7 @@ Rows run_nodes(Runtime& runtime, const Graph& graph, StreamHandle stream, const 
       CallContext& context = log_thread().call;
       context.after = &after;
       context.first_row = -1;
-      std::visit(RunWork{runtime, stream}, node->work);
+      std::visit(RunWork{runtime, stream, is_programmatic(*node)}, node->work);
       context.after = nullptr;
       if (context.first_row >= 0) after = {context.first_row};
       ends[node] = std::move(after);

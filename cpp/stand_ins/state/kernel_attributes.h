@@ -8,7 +8,9 @@ namespace warpstack::cudart {
 /// attributes are hints, which change nothing here.
 struct LaunchAttributes {
   bool cooperative = false;
-  Dim3 cluster{0, 0, 0};  ///< zeros: what the kernel asks for
+  bool programmatic = false;  ///< it may overlap with the kernel before it in its stream
+  EventHandle event = 0;      ///< recorded behind it; 0: none
+  Dim3 cluster{0, 0, 0};      ///< zeros: what the kernel asks for
 };
 LaunchAttributes launch_attributes(Runtime& runtime, const void* attributes, unsigned count);
 /// The value of the attribute for clusters. Throws Failure when a dimension is 0.

@@ -54,14 +54,15 @@ StreamOfOperation Runtime::stream_of_operation(StreamHandle handle) {
   return {static_cast<std::int64_t>(found.number), (found.flags & 1) == 0, found.priority};
 }
 
-std::uint64_t record_launch(Runtime& runtime, const std::string& kernel, StreamHandle stream,
+std::uint64_t record_launch(Runtime& runtime, const std::string& kernel, const Runtime::Call& call,
                             std::uint64_t launch) {
   Operation operation;
   operation.kind = OperationKind::kernel;
   operation.name = kernel;
-  operation.stream = runtime.stream_of_operation(stream);
+  operation.stream = runtime.stream_of_operation(call.stream);
   operation.launch = launch;
   operation.asynchronous = true;
+  operation.programmatic = call.programmatic;
   runtime.log().add(operation);
   return static_cast<std::uint64_t>(operation.stream.number);
 }

@@ -10,7 +10,7 @@
 namespace warpstack::cudart {
 
 /// Returns the number of the stream, as the trace's header has it.
-std::uint64_t record_launch(Runtime& runtime, const std::string& kernel, StreamHandle stream,
+std::uint64_t record_launch(Runtime& runtime, const std::string& kernel, const Runtime::Call& call,
                             std::uint64_t launch);
 /// The two places decide the direction; managed memory counts as memory of the device.
 void record_copy(Runtime& runtime, std::uint64_t target, std::uint64_t source, std::uint64_t bytes);

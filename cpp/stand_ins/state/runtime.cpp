@@ -456,7 +456,10 @@ Runtime::Launch Runtime::prepare(const void* stub, const Call& call, void** argu
 
 void Runtime::launch(const void* stub, const Call& call, void** arguments) {
   Launch prepared = prepare(stub, call, arguments);
+  if (call.event != 0) event(call.event);
   if (!capture(*this, call.stream, KernelWork{prepared, {}, {}})) run(prepared);
+  // Whoever waits for it waits for the end of the kernel, though it may be there before.
+  if (call.event != 0) record(call.event, call.stream, 0);
 }
 
 void Runtime::launch_cooperative(const void* stub, Call call, void** arguments) {
@@ -555,7 +558,7 @@ std::vector<DeviceWork> Runtime::execute(KernelEntry& entry, const Call& call,
   simt::LaunchOptions options = options_for(entry, call);
   options.trace = ticket.traced;
   log_thread().call.parent = parent;
-  options.stream = record_launch(*this, entry.name, call.stream, ticket.launch);
+  options.stream = record_launch(*this, entry.name, call, ticket.launch);
   if (!options.run_others) {
     options.check_uninitialized = false;  // earlier launches may have left out blocks
     options.run_others = !ticket.traced || !simt::why_others_run(program(entry), options).empty() ||
@@ -641,6 +644,13 @@ Runtime::Event& Runtime::event(EventHandle handle) {
     throw Failure(Error::invalid_resource_handle, "there is no such event");
   }
   return found->second;
+}
+
+void Runtime::record(EventHandle handle, StreamHandle stream, unsigned flags) {
+  if (record_in_capture(*this, handle, stream, flags)) return;
+  Event& found = event(handle);
+  found = {now(), true, 0, {}, found.is_timed, found.number};
+  record_event(*this, OperationKind::event_record, handle, stream);
 }
 
 void Runtime::remove_event(EventHandle handle) {

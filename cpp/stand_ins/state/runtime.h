@@ -179,6 +179,9 @@ class Runtime {
     StreamHandle stream = 0;
     bool cooperative = false;
     Dim3 cluster{0, 0, 0};  ///< zeros: what the kernel asks for
+    /// It may start once the kernel before it in its stream lets it.
+    bool programmatic = false;
+    EventHandle event = 0;  ///< recorded behind it; 0: none
   };
   /// A launch that can run, with the values of its arguments.
   struct Launch {
@@ -240,6 +243,8 @@ class Runtime {
   };
   EventHandle add_event(bool is_timed = true);
   Event& event(EventHandle handle);
+  /// Records an event in a stream, or in what the stream captures.
+  void record(EventHandle handle, StreamHandle stream, unsigned flags);
   void remove_event(EventHandle handle);
 
   // --- graphs and memory pools ---

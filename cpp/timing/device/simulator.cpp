@@ -11,85 +11,16 @@
 
 #include "common/error.h"
 #include "memory/cache/kernel_end.h"
+#include "timing/device/future_requests.h"
+#include "timing/device/grids.h"
 #include "timing/memory/dram.h"
 #include "timing/memory/interconnect.h"
 #include "timing/memory/l2_slice.h"
 #include "timing/sm/sm.h"
+#include "trace/columns/dependent_launch.h"
 
 namespace warpstack::timing {
 namespace {
-
-/// Requests that SMs which have run ahead will send, by the cycle in which they do.
-class FutureRequests {
- public:
-  /// How far ahead they may be.
-  static constexpr Cycle most_cycles = 1023;
-
-  void add(std::uint32_t sm, Cycle sent) {
-    by_cycle_[place(sent)].push_back(sm);
-    next_ = std::min(next_, sent);
-    last_ = std::max(last_, sent);
-  }
-  /// The first cycle with requests.
-  [[nodiscard]] Cycle next() const { return next_; }
-  /// Hands over those of the cycle next().
-  template <typename Visit>
-  void take(Visit visit) {
-    std::vector<std::uint32_t>& requests = by_cycle_[place(next_)];
-    for (const std::uint32_t sm : requests) visit(sm);
-    requests.clear();
-    do {
-      ++next_;
-    } while (next_ <= last_ && by_cycle_[place(next_)].empty());
-    if (next_ > last_) next_ = never;
-  }
-
- private:
-  static std::size_t place(Cycle cycle) { return static_cast<std::size_t>(cycle & most_cycles); }
-
-  std::array<std::vector<std::uint32_t>, most_cycles + 1> by_cycle_;  ///< by its last digits
-  Cycle next_ = never;
-  Cycle last_ = -1;
-};
-
-/// The launches that run together, and what an SM has for them.
-struct Grids {
-  std::vector<GridLaunch> launches;
-  std::vector<const trace::KernelTrace*> traces;
-  std::uint64_t blocks = 0;
-  memory::CacheConfig l1;
-  std::optional<std::uint64_t> shared_memory_bytes;  ///< of an SM
-  memory::Occupancy occupancy;                       ///< of the first
-  Residency most;
-
-  Grids(std::span<const GridLaunch> all, const TimingConfig& config)
-      : launches(all.begin(), all.end()) {
-    const gpu::SmLimits& sm = config.memory.sm;
-    std::uint64_t needed = 0;
-    for (const GridLaunch& launch : launches) {
-      const trace::KernelHeader& header = launch.trace->header();
-      const memory::Occupancy own = memory::occupancy(header, sm);
-      const memory::CacheConfig own_l1 = l1_of(config.memory, header, own.blocks_per_sm);
-      // The kernel that wants most shared memory decides how much of it there is.
-      if (traces.empty() || own_l1.size_bytes < l1.size_bytes) l1 = own_l1;
-      if (traces.empty()) occupancy = own;
-      traces.push_back(launch.trace);
-      blocks += launch.trace->blocks().size();
-      most.blocks += std::min<std::size_t>(own.blocks_per_sm, launch.trace->blocks().size());
-      most.warps += std::min<std::size_t>(own.blocks_per_sm, launch.trace->blocks().size()) *
-                    own.warps_per_block;
-      needed = std::max(needed, memory::carve_out_of(config.memory, header, own.blocks_per_sm));
-    }
-    if (launches.size() > 1) {
-      most.blocks = std::min<std::size_t>(most.blocks, sm.blocks);
-      most.warps = std::min<std::size_t>(most.warps, sm.warps);
-    }
-    shared_memory_bytes = sm.shared_memory_bytes;
-    if (!config.memory.carve_outs.empty() && shared_memory_bytes) {
-      shared_memory_bytes = std::min(*shared_memory_bytes, needed);
-    }
-  }
-};
 
 /// One run of a kernel, or of several at the same time. Time goes from one instant at which
 /// something happens to the next. At one instant things happen in the order in which a request
@@ -107,7 +38,7 @@ class SimulatedGpu {
         config_(config),
         options_(options),
         l2_(l2),
-        rows_(grids.traces, config),
+        rows_(grids.traces, config, grids.has_dependents),
         dispatcher_(std::move(dispatcher)),
         pipeline_latency_(config.gpu.l1_latency_place == L1Latency::before_tags
                               ? to_ticks(std::max(std::ceil(config.gpu.l1_latency) - 1, 0.0))
@@ -146,6 +77,11 @@ class SimulatedGpu {
       data_costs_[sectors] = transfer_cost(sectors * trace::sector_bytes);
     }
     if constexpr (std::is_same_v<AnyDispatcher, Dispatcher>) add_places();
+    for (std::uint32_t g = 0; grids.has_dependents && g < grids.launches.size(); ++g) {
+      if (grids.launches[g].after_trigger.empty()) continue;
+      for (Sm& sm : sms_) sm.hold(g);
+    }
+    release_warps(0);
     sample_cycles_ = options.sample_cycles;
     next_sample_ = sample_cycles_ > 0 ? 0 : never;
   }
@@ -291,6 +227,19 @@ class SimulatedGpu {
         step_sm(s, now);
       }
       sms_next_ = std::min(sms_next_, next_of_sm_[s]);
+    }
+    if (grids_.has_dependents) release_warps(now + 1);
+  }
+
+  /// Warps of grids whose primaries have all ended by now go on in a cycle.
+  void release_warps(Cycle cycle) {
+    if constexpr (std::is_same_v<AnyDispatcher, GridDispatcher>) {
+      for (const std::uint32_t grid : dispatcher_.take_released()) {
+        for (std::uint32_t s = 0; s < num_sms_; ++s) {
+          sms_[s].release(grid, cycle);
+          note_sm(s);
+        }
+      }
     }
   }
 
@@ -709,7 +658,7 @@ Simulator::Simulator(const gpu::Gpu& gpu, double written_by_strangers)
 SimulationResult Simulator::run(const trace::KernelTrace& trace, const SimulationOptions& options) {
   const std::scoped_lock lock(mutex_);
   const auto run = [&] {
-    const GridLaunch launch{.trace = &trace, .after = {}};
+    const GridLaunch launch{.trace = &trace, .after = {}, .after_trigger = {}};
     const Grids grids(std::span(&launch, 1), config_);
     return SimulatedGpu(grids, config_, l2_, options, Dispatcher(trace, config_)).run();
   };
@@ -727,31 +676,50 @@ ConcurrentResult Simulator::run_concurrently(std::span<const GridLaunch> launche
   for (std::size_t g = 0; g < launches.size(); ++g) {
     result.grids[g].instructions = launches[g].trace->totals().instructions;
   }
+  std::vector<GridLaunch> all(launches.begin(), launches.end());
+  // Who has no trigger triggers at its end.
+  for (GridLaunch& launch : all) {
+    const auto without = std::ranges::stable_partition(
+        launch.after_trigger, [&](std::uint32_t g) { return has_trigger(*all[g].trace); });
+    launch.after.insert(launch.after.end(), without.begin(), without.end());
+    launch.after_trigger.erase(without.begin(), without.end());
+  }
   std::vector<bool> ended(launches.size(), false);
   std::vector<std::uint32_t> numbers(launches.size());
   // Each turn runs launches until the machine is at rest; those that nobody waits for any more
   // begin the next one.
   while (std::ranges::find(ended, false) != ended.end()) {
     const auto is_ready = [&](const GridLaunch& launch) {
-      return std::ranges::all_of(launch.after, [&](std::uint32_t g) { return ended[g]; });
+      const auto has_ended = [&](std::uint32_t g) { return ended[g]; };
+      return std::ranges::all_of(launch.after, has_ended) &&
+             std::ranges::all_of(launch.after_trigger, has_ended);
     };
     std::uint32_t num_ready = 0;
+    std::uint32_t ready = 0;
     for (std::uint32_t g = 0; g < launches.size(); ++g) {
-      num_ready += !ended[g] && is_ready(launches[g]);
+      if (ended[g] || !is_ready(all[g])) continue;
+      ++num_ready;
+      ready = g;
     }
+    const bool is_alone =
+        num_ready == 1 && std::ranges::none_of(all, [&](const GridLaunch& one) {
+          return std::ranges::find(one.after_trigger, ready) != one.after_trigger.end();
+        });
     std::vector<GridLaunch> left;
     std::vector<std::uint32_t> which;
     for (std::uint32_t g = 0; g < launches.size(); ++g) {
       if (ended[g]) continue;
-      // After one alone the machine is at rest, whoever waits for it.
-      if (num_ready == 1 && !is_ready(launches[g])) continue;
+      // After one alone the machine is at rest, whoever waits for its end.
+      if (is_alone && g != ready) continue;
       numbers[g] = static_cast<std::uint32_t>(left.size());
       which.push_back(g);
-      left.push_back(launches[g]);
+      left.push_back(all[g]);
     }
     for (GridLaunch& launch : left) {
-      std::erase_if(launch.after, [&](std::uint32_t g) { return ended[g]; });
-      for (std::uint32_t& g : launch.after) g = numbers[g];
+      for (auto* const before : {&launch.after, &launch.after_trigger}) {
+        std::erase_if(*before, [&](std::uint32_t g) { return ended[g]; });
+        for (std::uint32_t& g : *before) g = numbers[g];
+      }
     }
     const Grids grids(left, config_);
     SimulationOptions own = options;

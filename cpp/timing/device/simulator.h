@@ -104,7 +104,8 @@ class Simulator {
   /// asked for. Calls from several threads run one after another.
   SimulationResult run(const trace::KernelTrace& trace, const SimulationOptions& options = {});
   /// Runs launches at the same time: each begins at once, or when the launches that it waits for
-  /// have ended (GridDispatcher says which blocks get places). L1 is empty where nothing ran
+  /// have ended or triggered (GridDispatcher says which blocks get places). Who has no trigger
+  /// triggers at its end. L1 is empty where nothing ran
   /// before. No issue slots by instruction. Throws InputError as run() does.
   ConcurrentResult run_concurrently(std::span<const GridLaunch> launches,
                                     const SimulationOptions& options = {});

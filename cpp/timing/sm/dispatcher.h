@@ -25,8 +25,10 @@ struct BlockStart {
 /// What an SM tells of the blocks that end on it.
 class BlockSource {
  public:
-  /// A block of a grid has ended on an SM.
-  virtual void free_place(std::uint32_t sm, std::uint32_t grid, Cycle now) = 0;
+  /// A block of a grid has ended on an SM; whether it has let those start that wait for that.
+  virtual void free_place(std::uint32_t sm, std::uint32_t grid, bool has_triggered, Cycle now) = 0;
+  /// A block of a grid lets those start that wait for that; once a block.
+  virtual void trigger(std::uint32_t grid, Cycle now) = 0;
   /// The block that starts in this cycle, where only this SM has got room in it.
   virtual std::optional<BlockStart> start_on(std::uint32_t sm, Cycle now) = 0;
 
@@ -54,9 +56,11 @@ class Dispatcher final : public BlockSource {
     places_of_[sm].push({now, number_, sm});
     places_.push({now, number_++, sm});
   }
-  void free_place(std::uint32_t sm, std::uint32_t /*grid*/, Cycle now) override {
+  void free_place(std::uint32_t sm, std::uint32_t /*grid*/, bool /*has_triggered*/,
+                  Cycle now) override {
     add_place(sm, now + replacement_);
   }
+  void trigger(std::uint32_t /*grid*/, Cycle /*now*/) override {}  // nobody waits for it
   std::optional<BlockStart> start_on(std::uint32_t /*sm*/, Cycle now) override {
     return start(now);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace warpstack::timing {
 
@@ -54,17 +55,27 @@ GridDispatcher::GridDispatcher(std::span<const GridLaunch> launches, const Timin
     skip(g);
     grids_[g].num_awaited = static_cast<std::uint32_t>(launches[g].after.size());
     for (const std::uint32_t before : launches[g].after) grids_[before].followers.push_back(g);
+    const auto& primaries = launches[g].after_trigger;
+    grids_[g].num_untriggered = static_cast<std::uint32_t>(primaries.size());
+    grids_[g].num_unended = grids_[g].num_untriggered;
+    for (const std::uint32_t before : primaries) grids_[before].dependents.push_back(g);
     num_held_ += is_held(g);
+    num_waiting_ += grids_[g].num_unended > 0;
   }
+  std::vector<std::uint32_t> nothing_to_do;
   for (std::uint32_t g = 0; g < grids_.size(); ++g) {
-    if (!launches[g].after.empty()) continue;
+    const auto& blocks = launches[g].trace->blocks();
+    for (std::uint32_t b = 0; !grids_[g].dependents.empty() && b < blocks.size(); ++b) {
+      grids_[g].blocks_to_trigger += blocks.counts(b).instructions > 0;
+    }
+    if (is_held(g)) continue;
     if (has_blocks(g)) {
       ++num_left_;
     } else {
-      ended_[g] = true;  // it has nothing to do
-      release_followers(g);
+      nothing_to_do.push_back(g);
     }
   }
+  release(std::move(nothing_to_do));
   is_at_rest_ = num_left_ == 0;
   find_first();
 }
@@ -87,7 +98,7 @@ void GridDispatcher::find_first() {
   first_ = nobody;
   is_place_known_ = false;
   std::ranges::fill(earliest_, -1);
-  waits_for_end_ = num_held_ > 0 && !is_at_rest_;
+  waits_for_end_ = (num_held_ > 0 || num_waiting_ > 0) && !is_at_rest_;
   has_new_ = false;
   for (std::uint32_t g = 0; g < grids_.size(); ++g) {
     if (ended_[g] || is_held(g) || !has_blocks(g)) continue;
@@ -150,7 +161,8 @@ Cycle GridDispatcher::next() {
 Cycle GridDispatcher::earliest_start(std::uint32_t sm) {
   // The end of a grid anywhere lets another one start, whatever this SM has done meanwhile. Where
   // a grid has not started yet, the end of the last block anywhere gives it all places at once.
-  if (waits_for_end_ || (has_new_ && num_blocks_[sm] == 0)) return 0;
+  // The SMs have yet to hear of warps that need not wait any more.
+  if (waits_for_end_ || !released_.empty() || (has_new_ && num_blocks_[sm] == 0)) return 0;
   Cycle& earliest = earliest_[sm];
   if (earliest < 0) {
     earliest = never;
@@ -187,16 +199,21 @@ std::optional<BlockStart> GridDispatcher::start(Cycle now) {
   return start;
 }
 
-void GridDispatcher::free_place(std::uint32_t sm, std::uint32_t grid, Cycle now) {
+void GridDispatcher::free_place(std::uint32_t sm, std::uint32_t grid, bool has_triggered,
+                                Cycle now) {
   not_before_ = std::max(not_before_, now + 1);
-  if (empty()) return;
+  if (empty() && num_waiting_ == 0) return;
   rooms_[sm].push_back({now + replacement_, number_++, grids_[grid].need});
   earliest_[sm] = -1;
   is_place_known_ = false;
   if (first_ != nobody) since_[sm] = room_since(sm, grids_[first_].need);
   --num_blocks_[sm];
   --num_blocks_in_all_;
-  if (--grids_[grid].unfinished == 0 && !has_blocks(grid)) end(grid);
+  if (--grids_[grid].unfinished == 0 && !has_blocks(grid)) {
+    end(grid);
+  } else if (!has_triggered) {
+    trigger(grid, now);
+  }
   // Nobody's place is replaced where a grid finds an empty machine: it starts as any launch does.
   if (num_blocks_in_all_ > 0 || first_ == nobody || grids_[first_].start != never) return;
   for (std::vector<FreeRoom>& rooms : rooms_) {
@@ -205,31 +222,62 @@ void GridDispatcher::free_place(std::uint32_t sm, std::uint32_t grid, Cycle now)
   find_first();
 }
 
+void GridDispatcher::trigger(std::uint32_t grid, Cycle now) {
+  if (grids_[grid].dependents.empty() || --grids_[grid].blocks_to_trigger > 0) return;
+  not_before_ = std::max(not_before_, now + 1);
+  std::vector<std::uint32_t> finished;
+  let_dependents_start(grid, finished);
+  release(std::move(finished));
+  find_first();
+}
+
 void GridDispatcher::end(std::uint32_t grid) {
-  ended_[grid] = true;
   --num_running_;
   if (num_running_ == 0 && num_left_ == 0) {
+    ended_[grid] = true;
     is_at_rest_ = num_held_ > 0;
   } else {
-    release_followers(grid);
+    release({grid});
   }
   find_first();
 }
 
-void GridDispatcher::release_followers(std::uint32_t grid) {
-  std::vector<std::uint32_t> ended{grid};
-  while (!ended.empty()) {
-    const std::uint32_t before = ended.back();
-    ended.pop_back();
-    for (const std::uint32_t g : grids_[before].followers) {
-      if (--grids_[g].num_awaited > 0) continue;
-      --num_held_;
-      if (has_blocks(g)) {
-        ++num_left_;
-      } else {
-        ended_[g] = true;
-        ended.push_back(g);
-      }
+void GridDispatcher::may_start(std::uint32_t grid, std::vector<std::uint32_t>& finished) {
+  if (is_held(grid)) return;
+  --num_held_;
+  if (has_blocks(grid)) {
+    ++num_left_;
+  } else {
+    finished.push_back(grid);
+  }
+}
+
+void GridDispatcher::let_dependents_start(std::uint32_t grid,
+                                          std::vector<std::uint32_t>& finished) {
+  if (std::exchange(grids_[grid].has_triggered, true)) return;
+  for (const std::uint32_t g : grids_[grid].dependents) {
+    --grids_[g].num_untriggered;
+    may_start(g, finished);
+  }
+}
+
+void GridDispatcher::release(std::vector<std::uint32_t> finished) {
+  while (!finished.empty()) {
+    const std::uint32_t grid = finished.back();
+    finished.pop_back();
+    grids_[grid].is_finished = true;
+    let_dependents_start(grid, finished);
+    if (grids_[grid].num_unended > 0 || ended_[grid]) continue;
+    ended_[grid] = true;
+    for (const std::uint32_t g : grids_[grid].followers) {
+      --grids_[g].num_awaited;
+      may_start(g, finished);
+    }
+    for (const std::uint32_t g : grids_[grid].dependents) {
+      if (--grids_[g].num_unended > 0) continue;
+      --num_waiting_;
+      released_.push_back(g);
+      if (grids_[g].is_finished) finished.push_back(g);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "memory/order/occupancy.h"
@@ -17,7 +18,10 @@ namespace warpstack::timing {
 struct GridLaunch {
   const trace::KernelTrace* trace = nullptr;
   std::vector<std::uint32_t> after;  ///< the launches that end before it starts, not in circles
-  std::int32_t priority = 0;         ///< of its stream; the larger is served first
+  /// Those of which each block triggers or ends before it starts, and for whose end its own warps
+  /// wait where they say so (trace::GridStep); not in circles either.
+  std::vector<std::uint32_t> after_trigger;
+  std::int32_t priority = 0;  ///< of its stream; the larger is served first
 };
 
 /// Gives the blocks of several grids to the SMs. Only the first grid in line gets places: that of
@@ -33,6 +37,8 @@ struct GridLaunch {
 ///
 /// When a grid has ended, those may start that waited for it last. Where no other grid is under way
 /// or may start, they are left to another run, because the machine is at rest then: is_at_rest().
+/// A grid whose blocks are done has ended once those have that it started behind the triggers of:
+/// streams end in their order.
 class GridDispatcher final : public BlockSource {
  public:
   /// `shared_memory_bytes`: of an SM, for all grids.
@@ -44,7 +50,11 @@ class GridDispatcher final : public BlockSource {
   /// Whether grids are left to another run.
   [[nodiscard]] bool is_at_rest() const { return is_at_rest_; }
   /// Whether a grid is one of these.
-  [[nodiscard]] bool is_held(std::uint32_t grid) const { return grids_[grid].num_awaited > 0; }
+  [[nodiscard]] bool is_held(std::uint32_t grid) const {
+    return grids_[grid].num_awaited > 0 || grids_[grid].num_untriggered > 0;
+  }
+  /// The grids whose warps need not wait any more since it was last asked for them.
+  [[nodiscard]] std::vector<std::uint32_t> take_released() { return std::exchange(released_, {}); }
   /// When the first block of a grid started; never: none has.
   [[nodiscard]] Cycle start_of(std::uint32_t grid) const { return grids_[grid].start; }
   [[nodiscard]] bool has_more() const { return !empty(); }
@@ -55,7 +65,8 @@ class GridDispatcher final : public BlockSource {
   /// The block that starts in this cycle, if one does.
   std::optional<BlockStart> start(Cycle now);
 
-  void free_place(std::uint32_t sm, std::uint32_t grid, Cycle now) override;
+  void free_place(std::uint32_t sm, std::uint32_t grid, bool has_triggered, Cycle now) override;
+  void trigger(std::uint32_t grid, Cycle now) override;
   std::optional<BlockStart> start_on(std::uint32_t sm, Cycle now) override;
 
  private:
@@ -89,8 +100,14 @@ class GridDispatcher final : public BlockSource {
     std::uint32_t next_block = 0;  ///< of those with instructions
     std::uint64_t unfinished = 0;  ///< blocks that have started
     Cycle start = never;
-    std::uint32_t num_awaited = 0;  ///< grids that have not ended
-    std::vector<std::uint32_t> followers;
+    std::uint32_t num_awaited = 0;      ///< grids that have to end
+    std::uint32_t num_untriggered = 0;  ///< grids that have to trigger
+    std::uint32_t num_unended = 0;      ///< of these, who have not ended
+    std::uint64_t blocks_to_trigger = 0;
+    bool has_triggered = false;
+    bool is_finished = false;               ///< all its blocks are done
+    std::vector<std::uint32_t> followers;   ///< who wait for its end
+    std::vector<std::uint32_t> dependents;  ///< who wait for its trigger
   };
   /// Since when an SM has room for a block of a grid.
   struct Since {
@@ -107,10 +124,15 @@ class GridDispatcher final : public BlockSource {
     return grids_[grid].next_block < launches_[grid].trace->blocks().size();
   }
   void skip(std::uint32_t grid);
-  /// A grid is done: those behind it may start.
+  /// The last block of a grid is done: those behind it may start.
   void end(std::uint32_t grid);
-  /// Lets those start that waited for this grid last. Grids without blocks end at once.
-  void release_followers(std::uint32_t grid);
+  /// Lets those start that waited last for the end of grids that are finished, or for their
+  /// triggers. Grids without blocks end at once.
+  void release(std::vector<std::uint32_t> finished);
+  /// All blocks of a grid have triggered. Appends those that are finished by that.
+  void let_dependents_start(std::uint32_t grid, std::vector<std::uint32_t>& finished);
+  /// A grid waits for one thing less before it starts.
+  void may_start(std::uint32_t grid, std::vector<std::uint32_t>& finished);
   /// Finds the grid in line.
   void find_first();
   /// Finds where its next block starts.
@@ -137,6 +159,8 @@ class GridDispatcher final : public BlockSource {
   std::uint64_t num_blocks_in_all_ = 0;
   std::uint64_t num_left_ = 0;  ///< grids that may start, with blocks that have not
   std::uint64_t num_held_ = 0;
+  std::uint64_t num_waiting_ = 0;  ///< grids with others that have triggered and not ended
+  std::vector<std::uint32_t> released_;
   std::uint64_t num_running_ = 0;  ///< grids that have started
   bool is_at_rest_ = false;
   std::uint64_t number_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 
 #include "common/error.h"
 
@@ -18,10 +19,12 @@ constexpr auto tensor_unit = static_cast<std::uint8_t>(trace::OpClass::tensor);
 
 }  // namespace
 
-RowTable::RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config) {
+RowTable::RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config,
+                   bool has_dependents) {
   const trace::KernelTrace* with = nullptr;
   const trace::KernelTrace* without = nullptr;
   for (const trace::KernelTrace* kernel : kernels) {
+    if (has_dependents) std::ranges::copy(grid_steps(*kernel), std::back_inserter(grid_steps_));
     const std::size_t rows_before = rows_.size();
     const std::size_t control_before = control_.size();
     add(*kernel, config);
@@ -129,6 +132,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       has_copy_groups_(rows.has_copy_groups()),
       has_bulk_groups_(rows.has_bulk_groups()),
       has_phases_(rows.has_phases()),
+      has_dependents_(rows.has_dependents()),
       barrier_latency_(
           std::max<Cycle>(whole_cycles(config.latency.of(trace::OpClass::barrier)), 1)),
       warp_start_(to_ticks(config.gpu.warp_start_cycles)),
@@ -136,6 +140,7 @@ Sm::Sm(const TimingConfig& config, const RowTable& rows, const memory::CacheConf
       blocks_(most.blocks),
       free_slots_((most.warps + 63) / 64),
       grid_ends_(rows.grids().size()),
+      released_(rows.grids().size(), -1),
       words_(std::max<std::size_t>((most.warps + 63) / 64, 1)),
       waiting_(words_),
       turns_(config.schedulers_per_sm * words_),
@@ -258,6 +263,10 @@ void Sm::step(BlockSource* dispatcher) {
   deliver(now);
   if (!draining_.empty()) retire(now, dispatcher);
   if (num_warps_ > 0) issue(now);
+  for (const std::uint32_t grid : triggered_) {
+    if (dispatcher) dispatcher->trigger(grid, now);
+  }
+  triggered_.clear();
   if (lsu_.next(now) == now) {
     lsu_.step(now);
     if (has_control_ || has_bulk_groups_) free_readers(now);
@@ -363,7 +372,7 @@ void Sm::retire(Cycle now, BlockSource* dispatcher) {
       std::ranges::sort(free_blocks_, std::greater<>());
       for (const std::uint32_t own : block.slots) free_slots_[own / 64] |= bit_of(own);
       grid_ends_[block.grid] = now;
-      if (dispatcher) dispatcher->free_place(index_, block.grid, now);
+      if (dispatcher) dispatcher->free_place(index_, block.grid, block.has_triggered, now);
     }
     return true;
   });
@@ -433,6 +442,7 @@ void Sm::issue_from(std::uint32_t slot, std::uint32_t scheduler, Cycle now) {
       arrives_at_barrier = row.arrives_at_barrier;
     }
     if (has_copy_groups_ || has_phases_) take_async_steps(slot, row_number, load, now);
+    if (has_dependents_) take_grid_step(block, row_number);
   }
   if (has_control_) warp.stalls_until = now + rows_.control(row_number).distance;
   warp.stream.advance();
@@ -548,6 +558,23 @@ void Sm::take_async_steps(std::uint32_t slot, std::uint32_t row_number, std::uin
   look_at_phases(warp.block);
 }
 
+void Sm::take_grid_step(std::uint32_t block, std::uint32_t row) {
+  if (rows_.grid_step(row) != trace::GridStep::trigger || blocks_[block].has_triggered) return;
+  blocks_[block].has_triggered = true;
+  triggered_.push_back(blocks_[block].grid);
+}
+
+void Sm::release(std::uint32_t grid, Cycle cycle) {
+  released_[grid] = cycle;
+  for (const std::uint32_t slot : by_age_) {
+    const ResidentWarp& warp = warps_[slot];
+    if (blocks_[warp.block].grid != grid || warp.has_exited || warp.is_at_barrier) continue;
+    if (rows_.grid_step(warp.stream.row()) != trace::GridStep::wait) continue;
+    look_ahead(slot);
+    next_ = std::min(next_, cycle);
+  }
+}
+
 void Sm::look_at_phases(std::uint32_t block) {
   for (const std::uint32_t slot : blocks_[block].slots) {
     const ResidentWarp& warp = warps_[slot];
@@ -637,6 +664,9 @@ void Sm::explain(std::string& text, std::size_t most) const {
       text += "waits for " + rows_.instruction(load.row).opcode + " at pc " +
               std::to_string(rows_.instruction(load.row).pc) + ", " + std::to_string(load.fetches) +
               " requests of which are not there";
+    } else if (has_dependents_ && warp.ready == never &&
+               rows_.grid_step(warp.stream.row()) == trace::GridStep::wait) {
+      text += "waits for the kernels that its own was launched behind";
     } else if (has_phases_ && warp.ready == never) {
       text += "waits at the mbarrier at " +
               std::to_string(rows_.phase_step(warp.stream.row()).barrier) + " of shared memory";

@@ -19,6 +19,7 @@
 #include "timing/sm/row_slots.h"
 #include "timing/sm/wake_wheel.h"
 #include "timing/sm/warp_scheduler.h"
+#include "trace/columns/dependent_launch.h"
 #include "trace/instructions/barrier_steps.h"
 #include "trace/instructions/copy_groups.h"
 #include "trace/instructions/phase_steps.h"
@@ -29,8 +30,10 @@ namespace warpstack::timing {
 /// together, one table after the other.
 class RowTable {
  public:
-  /// Throws InputError where some kernels have control fields and others have none.
-  RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config);
+  /// `has_dependents`: some kernels start behind the triggers of others. Throws InputError where
+  /// some kernels have control fields and others have none.
+  RowTable(std::span<const trace::KernelTrace* const> kernels, const TimingConfig& config,
+           bool has_dependents);
 
   /// A kernel, by the number of its grid.
   struct Grid {
@@ -79,6 +82,10 @@ class RowTable {
   [[nodiscard]] const trace::PhaseStep& phase_step(std::uint32_t row) const {
     return effects_[row]->phase;
   }
+  /// Whether some kernels start behind the triggers of others.
+  [[nodiscard]] bool has_dependents() const { return !grid_steps_.empty(); }
+  /// What an instruction does with other grids, where has_dependents().
+  [[nodiscard]] trace::GridStep grid_step(std::uint32_t row) const { return grid_steps_[row]; }
   /// Sources, then destinations.
   [[nodiscard]] std::span<const std::uint16_t> registers(const Row& row) const {
     return {registers_.data() + row.registers, std::size_t{row.num_sources} + row.num_destinations};
@@ -110,6 +117,7 @@ class RowTable {
   bool has_copy_groups_ = false;
   bool has_bulk_groups_ = false;
   bool has_phases_ = false;
+  std::vector<trace::GridStep> grid_steps_;
   std::size_t num_registers_ = 1;
   std::vector<std::uint16_t> registers_;
 };
@@ -131,6 +139,10 @@ class Sm {
   [[nodiscard]] std::size_t places() const { return blocks_.size(); }
   /// Counts its issue slots by instruction, too; before the first block.
   void count_rows();
+  /// Warps of a grid wait for the grids before it, until release().
+  void hold(std::uint32_t grid) { released_[grid] = never; }
+  /// From a cycle on that is still to come, they need not wait any more.
+  void release(std::uint32_t grid, Cycle cycle);
   /// Takes a thread block in this cycle, to whose step it has not come yet.
   void launch(const BlockStart& start, Cycle now);
 
@@ -241,6 +253,7 @@ class Sm {
     std::uint32_t resident = 0;    ///< warps not retired
     std::uint32_t unfinished = 0;  ///< warps that have not exited
     bool is_whole = true;          ///< the trace has all its warps
+    bool has_triggered = false;    ///< those start that wait for that
     std::uint32_t grid = 0;
     std::vector<std::uint32_t> slots;  ///< of its warps, ascending
     trace::BlockBarriers barriers;
@@ -291,6 +304,8 @@ class Sm {
   [[nodiscard]] ControlBarriers::Wait copy_wait(std::uint32_t slot, std::uint32_t row);
   /// Does what an instruction with active lanes does at groups and mbarriers; `load` as above.
   void take_async_steps(std::uint32_t slot, std::uint32_t row, std::uint32_t load, Cycle now);
+  /// What an instruction with active lanes does with other grids.
+  void take_grid_step(std::uint32_t block, std::uint32_t row);
   /// Something was completed at an mbarrier of the block: its warps look again.
   void look_at_phases(std::uint32_t block);
   /// Frees the barriers of instructions that the load-store unit has sent.
@@ -385,6 +400,7 @@ class Sm {
   bool has_copy_groups_;
   bool has_bulk_groups_;
   bool has_phases_;
+  bool has_dependents_;
   Cycle barrier_latency_;
   Ticks warp_start_;  ///< from the start of a warp to that of the next one
 
@@ -398,8 +414,10 @@ class Sm {
   std::vector<std::uint32_t> free_blocks_;  ///< lowest slot last
   std::vector<std::uint64_t> free_slots_;   ///< of warps; a bit each
   std::vector<Cycle> grid_ends_;
-  std::vector<std::uint32_t> by_age_;    ///< resident warps
-  std::vector<std::uint32_t> draining_;  ///< warps that have exited
+  std::vector<Cycle> released_;           ///< by grid: from when on its warps need not wait
+  std::vector<std::uint32_t> triggered_;  ///< grids of blocks that have triggered in this cycle
+  std::vector<std::uint32_t> by_age_;     ///< resident warps
+  std::vector<std::uint32_t> draining_;   ///< warps that have exited
   // What the warps wait for, which changes only when something happens to one of them:
   std::size_t words_;             ///< of a set
   std::vector<Waiting> waiting_;  ///< by word

@@ -348,6 +348,11 @@ void Sm::look_ahead(std::uint32_t slot) {
       consider(phases_.wait(warp.block, slot, step.barrier, step.count));
     }
   }
+  if (has_dependents_ && warp.stream.mask() != 0 &&
+      rows_.grid_step(warp.stream.row()) == trace::GridStep::wait) {
+    consider(
+        {released_[blocks_[warp.block].grid], static_cast<std::uint32_t>(StackDetail::starts)});
+  }
   if (warp.barrier_until > ready) {
     ready = warp.barrier_until;
     cause = static_cast<std::uint32_t>(warp.barrier_detail);

@@ -133,10 +133,15 @@ def played(
         [instructions_of_warp(kernel) for kernel in kernels],
         inputs,
     )
-    missing = [len(set(of)) for of in places.after]
+    # The network knows no times within a kernel: who starts behind a trigger waits for the end.
+    awaited = [
+        {*ends, *triggers}
+        for ends, triggers in zip(places.after, places.after_trigger, strict=True)
+    ]
+    missing = [len(of) for of in awaited]
     behind: list[list[int]] = [[] for _ in kernels]
-    for place, of in enumerate(places.after):
-        for before in set(of):
+    for place, of in enumerate(awaited):
+        for before in of:
             behind[before].append(place)
     number_of: dict[int, int] = {}  # by number in the machine
 

@@ -39,6 +39,9 @@ class Kernels:
         Time as Nsight Systems reports it, launch included, and between which ends it is.
     blocks, places
         Thread blocks of the launch, and how many of them the GPU holds at once.
+    trigger, wait
+        Shares of the time of a block before it lets kernels behind it start, and before it waits for those
+        before it (programmatic dependent launch); 1: at the end, and never.
     of_class
         Its place in `classes`; -1: it has none.
     classes
@@ -51,6 +54,8 @@ class Kernels:
     high_us: _Numbers
     blocks: _Numbers
     places: _Numbers
+    trigger: _Numbers
+    wait: _Numbers
     of_class: npt.NDArray[np.int32]
     classes: Sequence[tuple[_core.CustomerClass, float]] = ()
 
@@ -73,7 +78,7 @@ def kernels_of(
         chosen.setdefault(kernel.digest, kernel)
     if not chosen:
         none = np.empty(0)
-        return Kernels(none, none, none, none, none, np.empty(0, np.int32))
+        return Kernels(none, none, none, none, none, none, none, np.empty(0, np.int32))
     one_each = App(list(chosen.values()), app.name)
     is_sample = options.sample_sms != 1 or options.sample_launches is not False
     is_sample |= options.sample_blocks != 1 or any(one.is_sampled for one in one_each)
@@ -98,6 +103,8 @@ def kernels_of(
     ]
     of_class = place_of if has_classes else np.full(len(place_of), -1)
 
+    shares = [kernel._core.dependent_launch() for kernel in one_each]
+
     def of_all(values: list[float]) -> _Numbers:
         return np.array(values, np.float64)[place_of]
 
@@ -110,6 +117,8 @@ def kernels_of(
         times("time_us_high"),
         of_all([float(np.prod(kernel.grid, dtype=np.float64)) for kernel in one_each]),
         of_all([places_of_blocks(kernel, gpu) for kernel in one_each]),
+        of_all([trigger for trigger, _ in shares]),
+        of_all([wait for _, wait in shares]),
         of_class.astype(np.int32),
         classes,
     )
@@ -125,6 +134,8 @@ class Costs:
         On the device, alone; of kernels between which ends, too.
     blocks, places
         Of kernels; 1 and 1 of a kernel that is not in the trace, which then has the GPU to itself.
+    trigger, wait
+        Of kernels, as in `Kernels`; 1 of others.
     of_class
         Of kernels, as in `Kernels`; -1 of others.
     call
@@ -138,6 +149,8 @@ class Costs:
     high: _Numbers
     blocks: _Numbers
     places: _Numbers
+    trigger: _Numbers
+    wait: _Numbers
     of_class: npt.NDArray[np.int32]
     call: _Numbers
     estimated: npt.NDArray[np.bool_]
@@ -150,7 +163,7 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     count = len(operation)
     size = columns["bytes"].astype(np.float64)
     duration = np.zeros(count)
-    blocks, places = np.ones(count), np.ones(count)
+    blocks, places, trigger, wait = (np.ones(count) for _ in range(4))
     link = np.where(columns["pinned"], gpu.host_link_gbs, gpu.pageable_copy_gbs)
     is_copy, is_memset = operation == "copy", operation == "memset"
     rate = np.where(
@@ -183,6 +196,8 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
         (high, kernels.high_us),
         (blocks, kernels.blocks),
         (places, kernels.places),
+        (trigger, kernels.trigger),
+        (wait, kernels.wait),
     ):
         values[traced] = found[of]
     unknown = (is_kernel & ~traced) | np.isin(operation, _LIBRARIES)
@@ -204,7 +219,8 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     for values in (duration, low, high, call):
         if not np.isfinite(values).all():
             raise InputError("operations: a time is not finite; expected fewer bytes")
-    return Costs(duration, low, high, blocks, places, of_class, call, unknown)
+    shares = trigger, wait
+    return Costs(duration, low, high, blocks, places, *shares, of_class, call, unknown)
 
 
 def _nodes(columns: Columns, launches: npt.NDArray[np.bool_]) -> _Numbers:

@@ -46,7 +46,7 @@ def critical_path(order: Plan, schedule: Schedule) -> list[Step]:
     start, end = schedule.start.tolist(), schedule.end.tolist()
     host_start, host_end = schedule.host_start.tolist(), schedule.host_end.tolist()
     why, released_by = schedule.why.tolist(), schedule.released_by.tolist()
-    waited_for = schedule.host_waited_for.tolist()
+    waited_for, held_by = schedule.host_waited_for.tolist(), schedule.held_by.tolist()
     issued = (schedule.host_start + order.columns["host_call"]).tolist()
     host, queue = WORDS.index(CALL), WORDS.index(QUEUE)
     freed_by = schedule.freed_by.tolist()
@@ -64,7 +64,10 @@ def critical_path(order: Plan, schedule: Schedule) -> list[Step]:
             time = begin
 
     while True:
-        if at == "device":
+        if at == "device" and held_by[row] >= 0 and end[held_by[row]] > start[row]:
+            step("device", end[held_by[row]])
+            row = held_by[row]
+        elif at == "device":
             step("device", start[row])
             reason, before_it = why[row], released_by[row]
             if reason == queue:

@@ -102,8 +102,11 @@ def _arrays(
         "connection": connection,
         # Copies through a buffer leave room on the link.
         "on_link": (np.isin(direction, ("HtoD", "DtoH")) & columns["pinned"]).astype(np.uint8),
+        "trigger": costs.trigger,
+        "wait": costs.wait,
         "after_first": np.array(after.first, np.int64),
         "after_rows": np.array(after.rows, np.int32),
+        "after_early": order.early,
         "waits_first": np.array(waits.first, np.int64),
         "waits_rows": np.array(waits.rows, np.int32),
         "begins_first": np.array(begins.first, np.int64),

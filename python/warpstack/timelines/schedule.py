@@ -44,6 +44,8 @@ class Schedule:
         call.
     host_waited_for
         The row whose end let the call return; -1: none.
+    held_by
+        The kernel whose end its blocks waited for after their start; -1: none.
     """
 
     host_start: npt.NDArray[np.float64]
@@ -55,6 +57,7 @@ class Schedule:
     released_by: npt.NDArray[np.int32]
     freed_by: npt.NDArray[np.int32]
     host_waited_for: npt.NDArray[np.int32]
+    held_by: npt.NDArray[np.int32]
 
     @property
     def time_us(self) -> float:

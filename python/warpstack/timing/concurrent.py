@@ -119,11 +119,14 @@ class Places:
         That of its stream: the larger is served first.
     after
         The launches that end before it begins.
+    after_trigger
+        Those of which each block triggers or ends before it begins.
     """
 
     streams: list[int | str]
     priorities: list[int]
     after: list[list[int]]
+    after_trigger: list[list[int]]
 
 
 def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
@@ -138,7 +141,8 @@ def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
         How many queues the GPU has, which streams share.
     """
     number = 1 if isinstance(app, KernelTrace) else len(app.kernels)
-    own = Places(list(range(number)), [0] * number, [[] for _ in range(number)])
+    nobody: list[list[int]] = [[] for _ in range(number)]
+    own = Places(list(range(number)), [0] * number, nobody, nobody)
     columns = None if isinstance(app, KernelTrace) else app._operations
     if columns is None:
         return own
@@ -155,9 +159,12 @@ def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
     )
     before = launches_before(columns, hardware_queues)
     places = {row: place for place, row in enumerate(rows.tolist())}
-    after = [[places[other] for other in before[row]] for row in rows.tolist()]
+    after, after_trigger = (
+        [[places[other] for other in before[row][which]] for row in rows.tolist()]
+        for which in range(2)
+    )
     # CUDA's least number is the highest priority.
-    return Places(streams, (-columns["priority"][rows]).tolist(), after)
+    return Places(streams, (-columns["priority"][rows]).tolist(), after, after_trigger)
 
 
 def checked_places(
@@ -165,6 +172,7 @@ def checked_places(
     streams: Sequence[int] | None,
     priorities: Sequence[int] | None,
     after: Sequence[Sequence[int]] | None = None,
+    after_trigger: Sequence[Sequence[int]] | None = None,
 ) -> Places:
     """Return streams and priorities of launches, and what each waits for.
 
@@ -173,16 +181,24 @@ def checked_places(
     InputError
         If there are no launches, not as many streams, priorities or lists, or a launch waits for one that
         is not before it.
+
+    Notes
+    -----
+    Without `after` a launch ends before the next one of its stream, unless that is behind its trigger.
     """
     if number == 0:
         raise InputError("kernels: there are no launches to simulate; give one at least")
     numbers = list(range(number)) if streams is None else [int(one) for one in streams]
     priorities = [0] * number if priorities is None else [int(one) for one in priorities]
-    lists = None if after is None else [[int(one) for one in before] for before in after]
+    lists, triggers = (
+        None if given is None else [[int(one) for one in before] for before in given]
+        for given in (after, after_trigger)
+    )
     given: tuple[tuple[str, Sequence[object]], ...] = (
         ("streams", numbers),
         ("priorities", priorities),
         ("after", numbers if lists is None else lists),
+        ("after_trigger", numbers if triggers is None else triggers),
     )
     for name, values in given:
         if len(values) != number:
@@ -193,15 +209,24 @@ def checked_places(
         for value in whole:
             if abs(value) >= 2**31:
                 raise InputError(f"{name}: {value} is too large; give numbers below {2**31}")
+    for name, found in (("after", lists), ("after_trigger", triggers)):
+        for place, before in enumerate(found or ()):
+            for other in before:
+                if not 0 <= other < place:
+                    raise InputError(
+                        f"{name}: launch {place} waits for {other}; give places of launches before it"
+                    )
+    if triggers is None:
+        triggers = [[] for _ in numbers]
     if lists is None:
-        return Places([*numbers], priorities, _chains_of(numbers))
-    for place, before in enumerate(lists):
-        for other in before:
-            if not 0 <= other < place:
-                raise InputError(
-                    f"after: launch {place} waits for {other}; give places of launches before it"
-                )
-    return Places([*numbers], priorities, [sorted(set(before)) for before in lists])
+        # Who starts behind the trigger of the one before it in its stream does not wait for its end.
+        lists = [
+            [other for other in before if other not in early]
+            for before, early in zip(_chains_of(numbers), triggers, strict=True)
+        ]
+    ends = [sorted(set(before)) for before in lists]
+    early = [sorted(set(one) - set(end)) for one, end in zip(triggers, ends, strict=True)]
+    return Places([*numbers], priorities, ends, early)
 
 
 def _chains_of(streams: Sequence[int]) -> list[list[int]]:

@@ -469,6 +469,7 @@ class Simulator(Handle):
         priorities: Sequence[int] | None = None,
         *,
         after: Sequence[Sequence[int]] | None = None,
+        after_trigger: Sequence[Sequence[int]] | None = None,
         timeline_cycles: int | None = None,
         max_cycles: int | None = None,
         timeline: bool = False,
@@ -488,6 +489,10 @@ class Simulator(Handle):
         after
             The launches that end before each begins, by their places in `kernels`, which are lower. None:
             the one before it in its stream.
+        after_trigger
+            The launches of which each block has triggered or ended before each begins, by their places, and
+            for whose end its warps wait where they say so (``griddepcontrol``, ``PREEXIT`` and ``ACQBULK``:
+            programmatic dependent launch). None: there are none.
         timeline_cycles, max_cycles, timeline, progress
             As for `run`.
 
@@ -498,7 +503,7 @@ class Simulator(Handle):
             priorities or lists; if a launch waits for one that is not before it; if some kernels have
             control fields and others have none.
         """
-        places = checked_places(len(kernels), streams, priorities, after)
+        places = checked_places(len(kernels), streams, priorities, after, after_trigger)
         return self._run_in_places(kernels, places, timeline_cycles, max_cycles, timeline, progress)
 
     def _run_in_places(
@@ -516,6 +521,7 @@ class Simulator(Handle):
             core, grids = self._core.run_concurrently(
                 [kernel._core for kernel in kernels],
                 places.after,
+                places.after_trigger,
                 places.priorities,
                 sample,
                 limit,

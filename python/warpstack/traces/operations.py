@@ -33,6 +33,7 @@ COLUMNS = {
     "bytes": "integer",
     "pinned": "bool",
     "asynchronous": "bool",
+    "programmatic": "bool",
     "graph": "integer",
     "after": "rows",
     "parent": "integer",
@@ -42,7 +43,7 @@ COLUMNS = {
     "connections": "integer",
 }
 #: Columns that tables of older traces lack.
-LATER_COLUMNS = ("begins_after", "work_ns", "connections")
+LATER_COLUMNS = ("programmatic", "begins_after", "work_ns", "connections")
 #: The connections of a program that does not set CUDA_DEVICE_MAX_CONNECTIONS.
 USUAL_CONNECTIONS = 8
 #: Columns of numbers of earlier rows.
@@ -85,6 +86,7 @@ ABSENT: dict[str, Any] = {
     "bytes": 0,
     "pinned": False,
     "asynchronous": False,
+    "programmatic": False,
     "graph": -1,
     "after": (),
     "parent": -1,

@@ -8,6 +8,10 @@ Rows are in the order of the program's calls, so that what an operation follows 
 - A node of a graph follows the nodes that it names, or the launch; what comes behind the launch in its
   stream follows all nodes.
 - A kernel that a kernel launched follows that one, and what follows that one follows it.
+- A kernel with programmatic dependent launch (`programmatic`) follows the kernels right before it in its
+  stream or graph early: it starts when each block of these has triggered or ended, and waits for their end
+  where it says so itself. It has ended when it is done and these have ended, so that what follows it follows
+  them.
 
 A thread's first call begins after the row before the thread was made, and the one after a join after the
 last row of the joined thread, as `begins_after` says.
@@ -103,6 +107,8 @@ class Order:
         The rows that end before it starts on the device.
     kinds
         Why it follows those, as places in `KINDS`.
+    early
+        A byte for each row of `after`: whether the later kernel starts behind the earlier one's trigger.
     waits
         The rows whose end its call waits for, before the next one of its thread.
     begins
@@ -114,6 +120,7 @@ class Order:
 
     after: Lists
     kinds: npt.NDArray[np.uint8]
+    early: npt.NDArray[np.uint8]
     waits: Lists
     begins: Lists
     has_device: bytearray
@@ -213,7 +220,36 @@ def order_of(columns: Columns) -> Order:
             kinds.extend([_OTHER] * len(before))
         after.add(follows)
         waits.add((row,) if waits_for_itself[row] else ())
-    return Order(after, np.array(kinds, np.uint8), waits, begins, has_device, is_called, nodes)
+    found = np.array(kinds, np.uint8)
+    early = _early(columns, after, found, is_called, nodes)
+    return Order(after, found, early, waits, begins, has_device, is_called, nodes)
+
+
+def _early(
+    columns: Columns,
+    after: Lists,
+    kinds: npt.NDArray[np.uint8],
+    is_called: bytearray,
+    is_node: bytearray,
+) -> npt.NDArray[np.uint8]:
+    """Return which dependences are of kernels with programmatic dependent launch on kernels before them.
+
+    Those are calls of one stream, or nodes of one graph: what kernels have launched is neither.
+    """
+    early = np.zeros(len(kinds), np.uint8)
+    operations, graphs = columns["operation"], columns["graph"]
+    for row in np.flatnonzero(columns["programmatic"]).tolist():
+        if operations[row] != "kernel":
+            continue
+        for place in range(after.first[row], after.first[row + 1]):
+            other = after.rows[place]
+            if operations[other] != "kernel":
+                continue
+            if is_node[row]:
+                early[place] = bool(is_node[other]) and graphs[row] == graphs[other]
+            else:
+                early[place] = bool(is_called[other]) and kinds[place] == _STREAM
+    return early
 
 
 def _host_waits(

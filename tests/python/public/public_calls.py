@@ -312,6 +312,7 @@ def calls(given: Given) -> dict[str, Call]:
         kernels=[g.kernel, g.kernel],
         streams=[0, 1],
         priorities=[0, 1],
+        after_trigger=[[], [0]],
         timeline_cycles=9,
         max_cycles=9999,
     )

@@ -33,6 +33,7 @@ class Row:
     direction: str = ""
     pinned: bool = True
     asynchronous: bool = True
+    programmatic: bool = False
     graph: int = -1
     after: tuple = ()
     parent: int = -1
@@ -43,6 +44,12 @@ class Row:
     duration: int = 0
     blocks: int = 1
     places: int = 1
+    trigger: int | None = None  # ticks of a block before it triggers; None: at its end
+    wait: int | None = None  # and before it waits; None: never
+
+    @property
+    def block(self):
+        return self.duration // ceil(Fraction(self.blocks, self.places))
 
 
 @dataclass
@@ -134,6 +141,35 @@ def follows(rows, r):
     return found
 
 
+def is_node(rows, r):
+    source = source_of(rows, r)
+    return (
+        source is not None and rows[r].graph >= 0 and rows[source].operation == "graph_launch"
+    )
+
+
+def early(rows, r):
+    """Return the rows of which the trigger, and not the end, comes before a row starts."""
+    row = rows[r]
+    if row.operation != "kernel" or not row.programmatic:
+        return set()
+    if source_of(rows, r) is not None:
+        if not is_node(rows, r):
+            return set()
+        mates = {q for q in row.after if is_node(rows, q) and rows[q].graph == row.graph}
+        return {q for q in mates if rows[q].operation == "kernel"}
+    last = in_stream_before(rows, r)[-1:]
+    return {q for q in last if rows[q].operation == "kernel" and source_of(rows, q) is None}
+
+
+def in_stream_before(rows, r):
+    """Return the earlier rows of a called row's stream, with those that they have started."""
+    mine = rows[r].process, rows[r].stream
+    earlier = [q for q in range(r) if is_on_device(rows[q])]
+    homes = {q: rows[called_for(rows, q)] for q in earlier}
+    return [q for q in earlier if (homes[q].process, homes[q].stream) == mine]
+
+
 def waits(rows, r):
     """Return the rows that the host waits for in a call."""
     row = rows[r]
@@ -212,20 +248,18 @@ def play(rows, rules):
     free_since = [None] * n  # when it waited for nothing but its connection
     connections = [None if rules.in_order else connection_of(rows, r, rules) for r in range(n)]
     to_copy = {}  # of the copies that fill the link: what is left of their time alone
-    is_node = [
-        device[r]
-        and rows[r].graph >= 0
-        and not called[r]
-        and rows[source_of(rows, r)].operation == "graph_launch"
-        for r in range(n)
-    ]
+    behind = [early(rows, r) if device[r] else set() for r in range(n)]
+    for r in range(n):
+        # The stream's other rows are before that one.
+        before[r] -= behind[r] | (set(in_stream_before(rows, r)) if behind[r] and called[r] else set())
+    triggered = [None] * n
     threads = sorted({(row.process, row.thread) for r, row in enumerate(rows) if called[r]})
     calls = {
         t: [r for r in range(n) if called[r] and (rows[r].process, rows[r].thread) == t]
         for t in threads
     }
     left = [row.blocks for row in rows]
-    chunks = []  # end, row, share
+    chunks = []  # of blocks that run
 
     def ended(q, t):
         return made.end[q] is not None and made.end[q] <= t
@@ -240,6 +274,14 @@ def play(rows, rules):
         engines = {engine[r] for r in to_copy}
         return rules.both_ways if len(engines) > 1 else 1
 
+    def has_no_primary(r, t):
+        """Return whether those have ended that a kernel started behind the triggers of."""
+        return all(ended(q, t) for q in behind[r])
+
+    def has_triggered(chunk, t):
+        is_known = not chunk["is_held"] or chunk["trigger"] <= chunk["wait"]
+        return is_known and chunk["trigger"] <= t
+
     def advance(t):
         """Let happen what happens without anybody's choice; return whether anything did."""
         changed = False
@@ -247,12 +289,26 @@ def play(rows, rules):
             del to_copy[r]
             made.end[r] = t
             changed = True
-        for chunk in [c for c in chunks if c[0] <= t]:
+        for chunk in [c for c in chunks if c["is_held"] and has_no_primary(c["row"], t)]:
+            waited = max(t - chunk["wait"], 0)
+            if chunk["trigger"] > chunk["wait"]:
+                chunk["trigger"] += waited
+            chunk["end"] += waited
+            chunk["is_held"] = False
+            changed = True
+        for chunk in [c for c in chunks if not c["is_held"] and c["end"] <= t]:
             chunks.remove(chunk)
             changed = True
-            r = chunk[1]
-            if left[r] == 0 and not any(c[1] == r for c in chunks):
+        for r in range(n):
+            if engine[r] != "kernels" or made.start[r] is None or left[r] > 0:
+                continue
+            mine = [c for c in chunks if c["row"] == r]
+            if triggered[r] is None and all(has_triggered(c, t) for c in mine):
+                triggered[r] = t
+                changed = True
+            if made.end[r] is None and not mine and has_no_primary(r, t):
                 made.end[r] = t
+                changed = True
         for t_calls in calls.values():
             for place, r in enumerate(t_calls):
                 if made.host_end[r] is not None and made.host_end[r] <= t:
@@ -283,11 +339,12 @@ def play(rows, rules):
         for r in range(n):
             if not device[r] or ready[r] is not None:
                 continue
-            gap = rules.graph_gap if is_node[r] else rules.gap
+            gap = rules.graph_gap if is_node(rows, r) else rules.gap
             gap = gap if engine[r] == "kernels" else 0
             if called[r] and (issued[r] is None or issued[r] + rules.delay > t):
                 continue
-            if all(made.end[q] is not None and made.end[q] + gap <= t for q in before[r]):
+            times = [made.end[q] for q in before[r]] + [triggered[q] for q in behind[r]]
+            if all(time is not None and time + gap <= t for time in times):
                 free_since[r] = t if free_since[r] is None else free_since[r]
                 first = held_up(r)
                 if first is not None:
@@ -304,7 +361,7 @@ def play(rows, rules):
     def started():
         """Return the kernels that have started and not ended."""
         mine = [q for q in range(n) if engine[q] == "kernels" and made.start[q] is not None]
-        return [q for q in mine if made.end[q] is None]
+        return [q for q in mine if left[q] > 0 or any(c["row"] == q for c in chunks)]
 
     def first_of(name):
         mine = [r for r in range(n) if engine[r] == name]
@@ -334,7 +391,7 @@ def play(rows, rules):
                 changed = True
         while (r := first_of("kernels")) is not None:
             places = rows[r].places
-            free = 1 - sum(c[2] for c in chunks)
+            free = 1 - sum(c["share"] for c in chunks)
             taken = min(left[r], floor(free * places))
             if taken < 1:
                 break
@@ -346,7 +403,19 @@ def play(rows, rules):
             left[r] -= taken * waves
             if made.start[r] is None:
                 made.start[r] = t
-            chunks.append((t + rows[r].duration // all_waves * waves, r, Fraction(taken, places)))
+            block, end = rows[r].block, t + rows[r].block * waves
+            trigger = end if rows[r].trigger is None else end - block + rows[r].trigger
+            wait = end if rows[r].wait is None else t + rows[r].wait
+            chunks.append(
+                {
+                    "row": r,
+                    "share": Fraction(taken, places),
+                    "end": end,
+                    "trigger": trigger,
+                    "wait": wait,
+                    "is_held": rows[r].wait is not None and not has_no_primary(r, t),
+                }
+            )
             changed = True
         return changed
 

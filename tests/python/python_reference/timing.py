@@ -128,6 +128,13 @@ class Machine:
         """Return how many warps of a block the trace has, and how many the launch has."""
         return len(list(self.kernel.blocks())[position][1]), self.kernel.warps_per_block
 
+    def end_of_awaited_grids(self, warp):
+        """Return until when a warp waits for other grids; a kernel alone waits for none."""
+        return -1
+
+    def note_trigger(self, warp, instruction, now):
+        """Let those start that wait for the trigger of a block; of a kernel alone nobody does."""
+
     def free_place(self, sm, position, now):
         pause = math.ceil(self.config["block_replacement_cycles"])
         self.places.append((now + pause, sm))
@@ -463,6 +470,9 @@ class PlainSm:
             for time, why in waits:
                 if time > ready:
                     ready, cause = time, why
+        grids_end = self.machine.end_of_awaited_grids(warp)
+        if grids_end > ready:
+            ready, cause = grids_end, "starts"
         if warp["barrier_until"] > ready:
             ready, cause = warp["barrier_until"], warp["barrier_detail"]
         if warp["code"].ready > ready:
@@ -567,6 +577,8 @@ class PlainSm:
                 warp["registers"][register] = (now + latency, "arithmetic")
                 warp["finish"] = max(warp["finish"], now + latency)
             barrier = warp["block"]["barriers"].step_of(instruction["opcode"])
+        if mask:
+            self.machine.note_trigger(warp, instruction, now)
         if self.machine.kernel.has_control_fields:
             warp["control"].issued(instruction, now)
         exits = warp["next"] == len(warp["program"])

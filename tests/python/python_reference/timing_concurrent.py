@@ -6,11 +6,13 @@ from types import SimpleNamespace
 
 from python_reference.instruction_cache import Code, InstructionCache
 from python_reference.memory import LOCAL, resident_blocks
-from python_reference.timing import TICKS, Machine, PlainSm, ticks
+from python_reference.timing import NEVER, TICKS, Machine, PlainSm, ticks
 from python_reference.timing_trace import instructions_of
 
 RESOURCES = ("blocks", "warps", "threads", "registers", "shared_memory_bytes")
 ENDLESS = 2**60
+TRIGGERS = ("griddepcontrol.launch_dependents", "PREEXIT")
+WAITS = ("griddepcontrol.wait", "ACQBULK")
 
 
 class ConcurrentSm(PlainSm):
@@ -32,18 +34,23 @@ class ConcurrentMachine(Machine):
 
     sm_class = ConcurrentSm
 
-    def run_together(self, kernels, after, priorities, most_grids):
+    def run_together(self, kernels, after, priorities, most_grids, after_trigger=None):
         """Return the cycles of all, and (start, end) of each."""
         self.kernels, self.priorities, self.most_grids = kernels, priorities, most_grids
-        self.after = after
+        triggers = {g for g, k in enumerate(kernels) if set(TRIGGERS) & set(k.instructions["opcode"])}
+        behind = after_trigger or [[] for _ in kernels]
+        # Who has no trigger triggers at its end.
+        self.after = [{*a, *(set(b) - triggers)} for a, b in zip(after, behind, strict=True)]
+        self.behind = [triggers & set(b) for b in behind]
         total, times, results = 0, {}, []
         ended = set()
         while len(ended) < len(kernels):
             left = [g for g in range(len(kernels)) if g not in ended]
-            ready = [g for g in left if ended.issuperset(after[g])]
-            if len(ready) == 1:
+            ready = [g for g in left if ended.issuperset(self.after[g] | self.behind[g])]
+            if len(ready) == 1 and not any(ready[0] in one for one in self.behind):
                 left = ready
-            self.ended, self.grids = set(ended), left
+            self.ended, self.finished, self.grids = set(ended), set(ended), left
+            self.end_cycles = dict.fromkeys(ended, -2)
             result = self.run_grids()
             results.append(result)
             now_ended = self.ended - ended
@@ -108,7 +115,9 @@ class ConcurrentMachine(Machine):
             for g in self.grids
         }
         self.running, self.started, self.not_before = {}, {}, 0
-        self.end_those_without_blocks()
+        self.triggered = {g: set() for g in self.grids}
+        self.blocks_in_all = {g: len(self.blocks[g]) for g in self.grids}
+        self.end_those_that_are_done(-1)
         self.number = num_sms
         self.rooms = {
             sm: [(0, number, [self.capacity[name] for name in RESOURCES])]
@@ -130,13 +139,41 @@ class ConcurrentMachine(Machine):
         shared = up(asked, limits["shared_memory_allocation_bytes"])
         return [1, warps, threads, registers, shared]
 
+    def may_start(self, g):
+        """Return whether a grid waits for no other one."""
+        return self.ended.issuperset(self.after[g]) and all(
+            one in self.finished or len(self.triggered[one]) == self.blocks_in_all[one]
+            for one in self.behind[g]
+        )
+
+    def end_of_awaited_grids(self, warp):
+        g = warp["block"]["position"][0]
+        row, mask = warp["program"][warp["next"]][:2]
+        if not mask or self.table[row]["opcode"] not in WAITS:
+            return -1
+        if not self.ended.issuperset(self.behind[g]):
+            return NEVER
+        return max((self.end_cycles[one] + 1 for one in self.behind[g]), default=-1)
+
+    def note_trigger(self, warp, instruction, now):
+        if instruction["opcode"] in TRIGGERS:
+            self.add_trigger(warp["block"]["position"], now)
+
+    def add_trigger(self, position, now):
+        g = position[0]
+        before = len(self.triggered[g])
+        self.triggered[g].add(position)
+        if before < len(self.triggered[g]) == self.blocks_in_all[g]:
+            self.not_before = now + 1
+            self.end_those_that_are_done(now)
+
     def ready(self):
         """Return the grids that may place blocks, the one in line first."""
         found = []
         for g in self.grids:
             if g in self.ended or not self.blocks[g]:
                 continue
-            if not self.ended.issuperset(self.after[g]):
+            if not self.may_start(g):
                 continue
             if g not in self.started and len(self.running) >= self.most_grids:
                 continue
@@ -181,10 +218,12 @@ class ConcurrentMachine(Machine):
             del self.running[g]
             others = bool(self.running) or bool(self.ready())
             # Where nothing else runs, those behind it are left to another run.
-            self.ended.add(g)
+            self.finished.add(g)
             if not others:
-                self.grids = [one for one in self.grids if one in self.ended]
-            self.end_those_without_blocks()
+                self.grids = [one for one in self.grids if one in self.finished]
+            self.end_those_that_are_done(now)
+        else:
+            self.add_trigger(position, now)
         # A grid that finds an empty machine starts as any launch does.
         if not any(self.running.values()) and self.ready() and self.ready()[0] not in self.started:
             self.rooms = {
@@ -192,11 +231,17 @@ class ConcurrentMachine(Machine):
                 for one, rooms in self.rooms.items()
             }
 
-    def end_those_without_blocks(self):
-        for g in self.grids:
-            may_start = self.ended.issuperset(self.after[g])
-            if may_start and g not in self.started and not self.blocks[g]:
-                self.ended.add(g)
+    def end_those_that_are_done(self, now):
+        """End grids whose blocks are done, or that have none, once those before them have ended."""
+        before = None
+        while before != (len(self.finished), len(self.ended)):
+            before = len(self.finished), len(self.ended)
+            for g in self.grids:
+                if self.may_start(g) and g not in self.started and not self.blocks[g]:
+                    self.finished.add(g)
+                if g in self.finished - self.ended and self.ended.issuperset(self.behind[g]):
+                    self.ended.add(g)
+                    self.end_cycles[g] = now
 
     def since(self, sm, need):
         """Return since when an SM has room."""

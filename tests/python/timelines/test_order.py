@@ -98,15 +98,21 @@ def tables(draw, most=24):
 def _worker(draw, kind, common):
     blocks, places = 1, 1
     if kind == "kernel":
-        places = draw(st.sampled_from([1, 4, 6]))
+        places = draw(st.sampled_from([1, 4, 6, 32]))
         blocks = draw(st.integers(1, 40))
     waves = -(-blocks // places)
+    block = draw(st.sampled_from([0, 1, 2, 4]))  # whose shares are exact
+    shares = st.none() if kind != "kernel" or block == 0 else st.integers(0, block - 1)
+    shares = st.one_of(st.none(), shares)
     return slow.Row(
         kind,
         direction=draw(st.sampled_from(["HtoD", "DtoH", "DtoD", "HtoH"])) if kind == "copy" else "",
         pinned=draw(st.booleans()),
         asynchronous=kind not in ("kernel", "copy") or draw(st.sampled_from([True, True, False])),
-        duration=waves * draw(st.integers(0, 4)),
+        programmatic=kind == "kernel" and draw(st.booleans()),
+        trigger=draw(shares),
+        wait=draw(shares),
+        duration=waves * block,
         blocks=blocks,
         places=places,
         **common,
@@ -132,7 +138,8 @@ def rules(draw):
 def ordered(rows, how):
     """Return the order of rows as the package makes it, with these costs."""
     names = ("operation", "stream", "blocking", "thread", "process", "priority", "event")
-    names += ("direction", "pinned", "asynchronous", "graph", "after", "parent", "connections")
+    names += ("direction", "pinned", "asynchronous", "programmatic", "graph", "after", "parent")
+    names += ("connections",)
     table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
     if rows and rows[0].begins_after is not None:
         table["begins_after"] = [row.begins_after for row in rows]
@@ -147,7 +154,11 @@ def ordered(rows, how):
     duration = of("duration")
     estimated = np.zeros(len(rows), bool)
     unknown = np.full(len(rows), -1, np.int32)
-    kernel = of("blocks"), of("places"), unknown
+    trigger, wait = (
+        np.array([1 if (ticks := getattr(row, name)) is None else ticks / row.block for row in rows])
+        for name in ("trigger", "wait")
+    )
+    kernel = of("blocks"), of("places"), trigger, wait, unknown
     costs = Costs(duration, duration, duration, *kernel, of("call"), estimated)
     return plan_of(columns, costs, gpu), gpu
 
@@ -197,7 +208,12 @@ class TestLaws:
         first, before = order.columns["after_first"], order.columns["after_rows"]
         owner = np.repeat(np.arange(len(rows)), np.diff(first))
         on_device = order.columns["has_device"].astype(bool)[owner]
-        assert (made.start[owner][on_device] >= made.end[before][on_device] - 1e-9).all()
+        early = order.columns["after_early"].astype(bool)
+        ended = on_device & ~early
+        assert (made.start[owner][ended] >= made.end[before][ended] - 1e-9).all()
+        # Nobody overtakes: who starts behind a trigger starts and ends after the other one does.
+        assert (made.start[owner][early] >= made.start[before][early] - 1e-9).all()
+        assert (made.end[owner][early] >= made.end[before][early] - 1e-9).all()
         assert (
             made.end - made.start >= order.columns["duration"] * on_device_of(order) - 1e-9
         ).all()
@@ -418,6 +434,54 @@ class TestByHand:
         assert made.start.tolist() == [0, 5]
         assert made.end.tolist() == [10, 11]
         assert self.why(made, 1) == ("places", 0)
+
+    @pytest.mark.parametrize(
+        ("trigger", "wait", "start", "end"),
+        [
+            (2, 6, 3, 12),  # it triggers at 2, and the other one has computed for 6 before 10
+            (2, 0, 3, 18),
+            (2, None, 3, 11),
+            (8, 2, 9, 17),
+            (8, 0, 9, 18),
+            (None, 4, 11, 19),
+        ],
+    )
+    def test_a_kernel_behind_a_trigger(self, trigger, wait, start, end):
+        places = {"places": 8, "programmatic": True}
+        rows = [
+            slow.Row("kernel", stream=1, blocks=4, duration=10, trigger=trigger, **places),
+            slow.Row("kernel", stream=1, blocks=4, duration=8, wait=wait, **places),
+        ]
+        order, gpu = ordered(rows, slow.Rules(gap=1))
+        made = play(order, gpu)
+        assert made.start.tolist() == pytest.approx([0, start])
+        assert made.end.tolist() == pytest.approx([10, end])
+        assert self.why(made, 1) == ("stream order", 0)
+        assert made.held_by.tolist() == [-1, 0 if wait is not None and start + wait < 10 else -1]
+        steps = critical_path(order, made)
+        assert sum(step.end - step.start for step in steps) == pytest.approx(made.time_us)
+
+    def test_who_overtakes_ends_behind_those_before_it(self):
+        rows = [
+            slow.Row("kernel", stream=1, places=8, duration=8, trigger=2),
+            slow.Row("kernel", stream=1, places=8, duration=2, programmatic=True),
+            slow.Row("kernel", stream=1, places=8, duration=3),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 2, 8]
+        assert made.end.tolist() == [8, 8, 11]
+
+    def test_a_kernel_in_all_places_leaves_none_before_its_end(self):
+        # Its last wave has half of the places: the other one starts behind its trigger, in the others.
+        rows = [
+            slow.Row("kernel", stream=1, blocks=12, places=8, duration=8, trigger=1),
+            slow.Row("kernel", stream=1, blocks=8, places=8, duration=4, programmatic=True),
+        ]
+        order, gpu = ordered(rows, slow.Rules())
+        made = play(order, gpu)
+        assert made.start.tolist() == [0, 5]
+        assert made.end.tolist() == [8, 12]
 
     def test_priority_goes_first_where_a_wave_ends(self):
         rows = [

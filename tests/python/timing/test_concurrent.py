@@ -14,7 +14,7 @@ from effort import rounds
 from machines import plain_pascal
 from python_reference.timing import PARTS
 from python_reference.timing_concurrent import ConcurrentMachine
-from strategies import copying_kernels, kernels
+from strategies import copying_kernels, kernels, overlapping_kernels
 from warpstack.cli import main
 from warpstack.timing.concurrent import checked_places, places_of
 from warpstack.traces.connections import connections_of
@@ -503,10 +503,135 @@ def test_concurrent_results_have_no_stack_to_draw():
             draw(found)
 
 
+TRIGGER, WAIT = "PREEXIT", "ACQBULK"
+
+
+def overlapping(*parts, blocks=1, warps=8, name="overlapping"):
+    """Return a kernel of instructions one after the other: numbers of these, and opcodes between."""
+    k = ws.patterns.KernelBuilder(name, grid=blocks, block=32 * warps)
+    for part in parts:
+        if isinstance(part, str):
+            k.emit(part)
+        else:
+            for _ in range(part):
+                k.emit("FFMA", dst=1, src=1)
+    return k.build()
+
+
+class TestDependentLaunch:
+    """Programmatic dependent launch: kernels that start behind triggers."""
+
+    def times(self, kernels, gpu, after_trigger, **how):
+        result = together(kernels, gpu, streams=[0] * len(kernels), after_trigger=after_trigger, **how)
+        table = result.to_frame()
+        return result, list(zip(table["start"], table["end"], strict=True))
+
+    def test_a_prologue_is_hidden(self):
+        gpu = plain_pascal(num_sms=2)
+        first, second = overlapping(20, TRIGGER, 180), overlapping(150, WAIT, 50)
+        alone = [ws.simulate(kernel, gpu).cycles for kernel in (first, second)]
+        whole, ((_, end), (start, last)) = self.times([first, second], gpu, [[], [0]])
+        rest = ws.simulate(overlapping(WAIT, 50), gpu).cycles
+        assert 0 < start < alone[0] / 4
+        assert end == alone[0]  # each has an SM
+        assert last == pytest.approx(end + rest, abs=3)
+        assert max(alone) < whole.cycles < sum(alone) - 100
+
+    def test_a_wait_at_the_beginning_gains_the_start_alone(self):
+        gpu = plain_pascal(num_sms=2)
+        first, second = overlapping(20, TRIGGER, 180), overlapping(WAIT, 100)
+        alone = [ws.simulate(kernel, gpu).cycles for kernel in (first, second)]
+        whole, _ = self.times([first, second], gpu, [[], [0]])
+        # The wait is over in the cycle after the end.
+        assert sum(alone) - 20 <= whole.cycles <= sum(alone) + 1
+
+    def test_without_a_wait_nobody_waits(self):
+        gpu = plain_pascal(num_sms=2)
+        first, second = overlapping(20, TRIGGER, 400), overlapping(30)
+        _, ((_, end), (start, last)) = self.times([first, second], gpu, [[], [0]])
+        assert start < last < end
+
+    def test_what_follows_waits_for_all_before(self):
+        # The second ends before the first one does, and the third still waits for both.
+        gpu = plain_pascal(num_sms=3)
+        kernels = [overlapping(20, TRIGGER, 400), overlapping(10, TRIGGER, 20), overlapping(WAIT, 30)]
+        _, times = self.times(kernels, gpu, [[], [0], [1]])
+        assert times[1][1] < times[0][1] < times[2][1]
+        assert times[2][0] < times[0][1]  # it starts behind the second one's trigger
+        _, times = self.times(kernels, gpu, [[], [0], []])
+        assert times[1][1] < times[0][1] <= times[2][0]
+
+    def test_all_blocks_trigger_or_end(self):
+        # Three blocks in two places: the last one starts when one of the others ends.
+        gpu = plain_pascal(num_sms=2, blocks_per_sm=1)
+        first = overlapping(5, TRIGGER, 100, blocks=3)
+        _, ((_, end), (start, _)) = self.times([first, overlapping(10)], gpu, [[], [0]])
+        assert end / 2 < start < end  # in the place of the other block
+
+    @pytest.mark.parametrize("second", [overlapping(50), overlapping(20, WAIT, 30)])
+    def test_who_never_triggers_triggers_at_its_end(self, second):
+        gpu = plain_pascal(num_sms=2)
+        kernels = [overlapping(200), second]
+        whole, _ = self.times(kernels, gpu, [[], [0]])
+        plain = ws.simulate(ws.App(kernels), gpu)
+        assert whole.cycles == sum(result.cycles for result in plain)
+
+    def test_idle_lanes_neither_trigger_nor_wait(self):
+        k = ws.patterns.KernelBuilder("idle", grid=1, block=32)
+        nobody = np.zeros(k.thread.shape, bool)
+        for opcode in (WAIT, TRIGGER):
+            k.emit(opcode, predicate=nobody)
+        k.emit("FFMA", dst=1, src=1)
+        idle, gpu = k.build(), plain_pascal(num_sms=2)
+        _, times = self.times([idle, computing(1)], gpu, [[], [0]])
+        assert times[1][0] >= times[0][1]
+        _, times = self.times([overlapping(1, TRIGGER, 200), idle], gpu, [[], [0]])
+        assert times[1][1] < times[0][1]
+
+    def test_kernels_alone_take_no_notice(self):
+        gpu = plain_pascal(num_sms=2)
+        kernel = overlapping(20, TRIGGER, 30, WAIT, 40, blocks=5)
+        alone = ws.simulate(kernel, gpu)
+        (row,) = together([kernel], gpu).to_frame().to_dict("records")
+        assert row["end"] == alone.cycles
+        named = overlapping(20, "NOP", 30, "NOP", 40, blocks=5)
+        assert ws.simulate(named, gpu).cycles == alone.cycles
+
+    def test_random_chains_take_no_longer_than_their_sum(self):
+        rng = np.random.default_rng(8110)
+        gained = 0
+        for number in range(rounds(40)):
+            gpu = ws.gpu("h100-sxm") if number % 2 else plain_pascal(num_sms=4)
+            kernels = []
+            for _ in range(int(rng.integers(2, 6))):
+                parts = [int(n) for n in rng.integers(1, 80, 4)]
+                steps = [WAIT, TRIGGER] if rng.integers(2) else [TRIGGER, WAIT]
+                parts = [parts[0], steps[0], parts[1], steps[1], *parts[2:]]
+                # With more, blocks that find some SMs partly full are spread unevenly.
+                blocks = int(rng.integers(1, min(gpu.num_sms, 40) + 1))
+                kernels.append(overlapping(*parts, blocks=blocks))
+            behind = [[place - 1] if place else [] for place in range(len(kernels))]
+            plain = [result.cycles for result in ws.simulate(ws.App(kernels), gpu)]
+            whole, times = self.times(kernels, gpu, behind)
+            # Blocks beside those of another kernel may have fewer SMs.
+            spread = [ws.simulate(kernel, gpu)._core.active_sms for kernel in kernels]
+            crowded = (whole.to_frame()["sms"] < spread).any()
+            assert whole.cycles <= sum(plain) + len(kernels) or crowded
+            assert whole.cycles >= max(ws.simulate(kernel, gpu).cycles for kernel in kernels) - 2
+            assert all(one[0] <= other[0] for one, other in zip(times[:-1], times[1:], strict=True))
+            assert whole.instructions == sum(kernel.num_instructions for kernel in kernels)
+            gained += whole.cycles < 0.95 * sum(plain)
+        assert gained > rounds(40) / 3
+
+
 @pytest.mark.slow
 @settings(max_examples=rounds(40, costly=True))
 @given(
-    st.lists(st.one_of(kernels(max_blocks=4), copying_kernels()), min_size=1, max_size=4),
+    st.lists(
+        st.one_of(kernels(max_blocks=4), copying_kernels(), overlapping_kernels()),
+        min_size=1,
+        max_size=4,
+    ),
     timed_gpus(),
     BLOCK_STARTS,
     st.integers(1, 4),
@@ -523,11 +648,19 @@ def test_equals_plain_definition(launches, gpu, starts, most, data):
             sorted(data.draw(st.sets(st.integers(0, place - 1)))) if place else []
             for place in range(len(launches))
         ]
-    places = checked_places(len(launches), streams, priorities, after)
+    # Behind triggers, too.
+    behind = None
+    if data.draw(st.booleans()):
+        behind = [
+            sorted(data.draw(st.sets(st.integers(0, place - 1)))) if place else []
+            for place in range(len(launches))
+        ]
+    places = checked_places(len(launches), streams, priorities, after, behind)
     cycles, times, results = ConcurrentMachine(simulator_config(gpu, 0.0)).run_together(
-        launches, places.after, priorities, most
+        launches, places.after, priorities, most, places.after_trigger
     )
-    found = together(launches, gpu, streams=streams, priorities=priorities, after=after)
+    how = {"streams": streams, "priorities": priorities, "after": after, "after_trigger": behind}
+    found = together(launches, gpu, **how)
     table = found.to_frame()
     assert list(zip(table["start"], table["end"], strict=True)) == times
     assert found.cycles == cycles
@@ -562,6 +695,9 @@ class TestErrors:
         ]:
             with pytest.raises(ws.InputError, match=message):
                 together(kernels, ws.gpu("a100"), after=after)
+            message = message.replace("after:", "after_trigger:")
+            with pytest.raises(ws.InputError, match=message):
+                together(kernels, ws.gpu("a100"), after_trigger=after)
 
     def test_max_cycles_names_the_launches(self):
         kernels = [computing(1, name="first"), computing(1, name="second")]

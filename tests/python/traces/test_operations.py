@@ -28,7 +28,14 @@ ROWS = [
     {"operation": "graph_launch", "stream": 0, "graph": 0, "host_ns": 125},
     {"operation": "kernel", "name": "second", "stream": 0, "kernel": 1, "graph": 0, "parent": 2},
     {"operation": "event_record", "stream": 0, "event": 3, "graph": 0, "after": (4,)},
-    {"operation": "kernel", "name": "third", "stream": 0, "graph": 0, "after": (4, 5)},
+    {
+        "operation": "kernel",
+        "name": "third",
+        "stream": 0,
+        "graph": 0,
+        "after": (4, 5),
+        "programmatic": True,
+    },
     {
         "operation": "range_push",
         "name": "a\nb \U0001f600",
@@ -95,6 +102,13 @@ def without(folder, column):
     manifest = json.loads((folder / parquet.MANIFEST).read_text())
     manifest["operations"] = file_digest(folder / "operations.parquet")
     (folder / parquet.MANIFEST).write_text(sealed(manifest))
+
+
+def test_without_the_column_no_launch_overlaps(tmp_path):
+    ws.save(app_with(ROWS), tmp_path / "saved")
+    assert ws.load(tmp_path / "saved").operations["programmatic"].tolist()[6]
+    without(tmp_path / "saved", "programmatic")
+    assert not ws.load(tmp_path / "saved").operations["programmatic"].any()
 
 
 def test_without_the_column_host_functions_take_no_time(tmp_path):

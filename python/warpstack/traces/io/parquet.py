@@ -421,6 +421,8 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         raise InputError(
             f"{where}: the saved trace is damaged: {reason}; restore it or trace the program again"
         ) from None
+    if "programmatic" not in columns:
+        columns["programmatic"] = np.zeros(operations.count(columns), bool)
     if "begins_after" not in columns:
         columns["begins_after"] = operations.begins_of_threads(columns)
     if "work_ns" not in columns:
