@@ -7,6 +7,7 @@
 #include "stand_ins/cusolver/abi.h"
 #include "stand_ins/library/arguments.h"
 #include "stand_ins/library/calls.h"
+#include "stand_ins/library/deferral.h"
 #include "stand_ins/library/handles.h"
 #include "stand_ins/library/operation.h"
 #include "stand_ins/state/abi.h"
@@ -39,6 +40,7 @@ struct Library {
   static Context& context_of(Context* handle);
 };
 inline constexpr library::Call<Library> call;
+inline constexpr library::StreamCall<Library> call_in_stream;
 inline constexpr library::CheckChoice<Library> check_choice;
 inline constexpr library::Give<Library> give;
 inline constexpr library::Create<Library> create;
@@ -53,10 +55,12 @@ inline void require(bool holds, const std::string& what) {
 /// a function of cuSOLVER has created.
 template <typename T>
 T& described(T* pointer, const char* name) {
-  require(
-      library::Handles<T>::has(pointer),
-      std::string(name) + (pointer == nullptr ? " is null" : " was destroyed, or never created"));
-  return *pointer;
+  return library::taken([&]() -> T& {
+    require(
+        library::Handles<T>::has(pointer),
+        std::string(name) + (pointer == nullptr ? " is null" : " was destroyed, or never created"));
+    return *pointer;
+  });
 }
 
 }  // namespace warpstack::cusolver

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 namespace warpstack::cudart {
@@ -40,6 +41,12 @@ std::chrono::nanoseconds own_between(const CallClock::Reading& begin,
   const std::chrono::nanoseconds in_calls = end.in_calls - begin.in_calls;
   if (in_calls.count() == 0) return passed;
   return own_time(passed, in_calls, processor_time() - computed);
+}
+
+/// A number of operations, at most what the column can hold.
+std::uint64_t whole(double operations) {
+  constexpr double most = 9e18;
+  return static_cast<std::uint64_t>(std::llround(std::clamp(operations, 0.0, most)));
 }
 
 LogRow edge_of(std::uint8_t kind, const LogRow& row, std::int64_t before) {
@@ -242,6 +249,9 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.blocking = operation.stream.blocking ? 1 : 0;
   row.pinned = operation.pinned ? 1 : 0;
   row.asynchronous = operation.asynchronous ? 1 : 0;
+  row.arithmetic = static_cast<std::uint8_t>(operation.computation.arithmetic);
+  row.tensor_cores = operation.computation.tensor_cores ? 1 : 0;
+  row.flops = whole(operation.computation.operations);
   row.process = process_;
   row.priority = operation.stream.priority;
   row.number = next_row_++;

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from warpstack._util.arguments import printable_text
-from warpstack.traces.operations import DIRECTIONS, OPERATIONS, Columns
+from warpstack.traces.operations import ARITHMETICS, DIRECTIONS, OPERATIONS, Columns
 from warpstack.traces.trace import short_name
 
 #: LogRow.
@@ -21,7 +21,9 @@ _ROW = np.dtype(
         ("blocking", "u1"),
         ("pinned", "u1"),
         ("asynchronous", "u1"),
-        ("reserved", "u1", 3),
+        ("arithmetic", "u1"),
+        ("tensor_cores", "u1"),
+        ("reserved", "u1"),
         ("priority", "i4"),
         ("reserved_too", "i4"),
         ("process", "i8"),
@@ -36,6 +38,7 @@ _ROW = np.dtype(
         ("host_ns", "u8"),
         ("name", "u8"),
         ("api", "u8"),
+        ("flops", "u8"),
     ]
 )
 #: Kinds of rows that say of another one what it waits for, what its thread begins after, what it took.
@@ -102,6 +105,9 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
         "begins_after": _dependencies(rows, found[found["kind"] == _BEGIN], "parent"),
         "host_ns": np.minimum(rows["host_ns"], _LARGEST).astype(np.int64),
         "work_ns": _work(rows, found[found["kind"] == _WORK]),
+        "flops": np.minimum(rows["flops"], _LARGEST).astype(np.int64),
+        "arithmetic": [ARITHMETICS[number] for number in rows["arithmetic"].tolist()],
+        "tensor_cores": rows["tensor_cores"].astype(bool),
     }
 
 

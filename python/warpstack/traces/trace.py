@@ -482,7 +482,9 @@ class App:
         row, what was there when the thread was made, of one after a join, the last one of the joined
         thread. ``host_ns`` are nanoseconds that the thread spent
         outside of such functions since its last row, without waits for threads that were in them;
-        ``work_ns`` what the function of a `host_function` took.
+        ``work_ns`` what the function of a `host_function` took. ``flops`` are the operations of a
+        `library`, by the counts that are published for what it computes, a multiply-add being two,
+        ``arithmetic`` is that which it computes in, and ``tensor_cores`` says whether it may use them.
         """
         recorded = self._operations
         if recorded is None:
