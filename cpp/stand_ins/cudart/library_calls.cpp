@@ -30,6 +30,7 @@ void read_for_library(Runtime& runtime, void* target, const void* source, std::s
 }
 
 void write_for_library(Runtime& runtime, void* target, const void* source, std::size_t bytes) {
+  if (bytes == 0) return;
   const std::uint64_t address = address_of(target);
   check_memory(runtime, address, "the memory for the results is not the device's");
   runtime.copy(address, address_of(source), bytes);

@@ -105,8 +105,8 @@ std::size_t work_bytes(const Transform& transform);
 /// Bytes that a GPU's kernels read and write, if each pass over the data is over as many factors of
 /// a length as shared memory holds.
 std::size_t moved_bytes(const Transform& transform);
-/// Its arithmetic by the usual count, 5 N log2 N of complex numbers and half of it of real ones, for N
-/// points (M. Frigo and S. G. Johnson, "The Design and Implementation of FFTW3", 2005).
+/// Its arithmetic by the usual count, 5 N log2 N of complex numbers and half of it of real ones,
+/// for N points (M. Frigo and S. G. Johnson, "The Design and Implementation of FFTW3", 2005).
 cudart::Computation computation_of(const Transform& transform);
 
 /// Transforms numbers in the program's memory, which is the device's.

@@ -164,16 +164,17 @@ void execute(const Context& context, const Transform& transform, const void* inp
           transform.output_layout(in_place), transform.batch, transform.output_is_real(),
           transform.precision);
   const auto read = [&](Side& side, const void* place) {
-    require_success(warpstack_cudart_read(Library::title, side.bytes().data(), place, side.bytes().size(),
-                                          context.stream));
+    require_success(warpstack_cudart_read(Library::title, side.bytes().data(), place,
+                                          side.bytes().size(), context.stream));
   };
   read(from, input);
   if (to.has_gaps()) read(to, output);
   Engine engine(transform, transform.kind == Kind::complex_to_real ||
                                (transform.kind == Kind::complex && inverse));
   for (std::int64_t i = 0; i < transform.batch; ++i) engine.run(i, from, to);
-  require_success(warpstack_cudart_write(Library::title, output, to.bytes().data(), to.bytes().size(),
-                                         moved_bytes(transform), computation_of(transform), context.stream));
+  require_success(warpstack_cudart_write(Library::title, output, to.bytes().data(),
+                                         to.bytes().size(), moved_bytes(transform),
+                                         computation_of(transform), context.stream));
 }
 
 }  // namespace warpstack::cufft

@@ -25,6 +25,14 @@ struct Context {
   int deterministic_mode = 1;
 };
 
+/// What a cusolverSpHandle_t points to.
+struct SparseContext {
+  cudart::StreamHandle stream = 0;
+};
+
+/// What a cusolverRfHandle_t points to.
+struct Refactorisation;
+
 /// Major version of the libcusolver that the program was linked with: 11 or 12.
 int abi_version();
 
@@ -38,6 +46,8 @@ struct Library {
   static constexpr Status execution_failed = Status::execution_failed;
   /// Throws Failure(not_initialized) unless the program has created this handle.
   static Context& context_of(Context* handle);
+  static SparseContext& context_of(SparseContext* handle);
+  static Refactorisation& context_of(Refactorisation* handle);
 };
 inline constexpr library::Call<Library> call;
 inline constexpr library::StreamCall<Library> call_in_stream;

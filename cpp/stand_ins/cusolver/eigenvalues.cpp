@@ -143,8 +143,8 @@ void decompose_singular(Context& context, Letter letter, const SingularVectors& 
   const LeftVectors left = wanted.job_u == 'A'   ? LeftVectors::all
                            : wanted.job_u == 'N' ? LeftVectors::none
                                                  : LeftVectors::some;
-  operation.compute(
-      computation(letter, flops_of_singular(matrix.rows, matrix.columns, left, wanted.job_v != 'N')));
+  operation.compute(computation(
+      letter, flops_of_singular(matrix.rows, matrix.columns, left, wanted.job_v != 'N')));
   if (has_u) {
     u = read_matrix(operation, letter, wanted.u, rows, wanted.job_u == 'A' ? rows : least,
                     wanted.ldu, "U", false);

@@ -4,14 +4,14 @@
 
 #include "stand_ins/cusolver/lapack.h"
 
-/// Operations of the algorithms, leading terms: LAPACK Working Note 41 (installation guide), Appendix
-/// C. Those of eigenvalues and singular values depend on the matrix: Golub and Van Loan, Matrix
-/// Computations, 8.3 and 5.4.5.
+/// Operations of the algorithms, leading terms: LAPACK Working Note 41 (installation guide),
+/// Appendix C. Those of eigenvalues and singular values depend on the matrix: Golub and Van Loan,
+/// Matrix Computations, 8.3 and 5.4.5.
 namespace warpstack::cusolver {
 
-/// Operations on numbers of a type, of which so many are needed on real ones: a multiplication and an
-/// addition of complex numbers are eight, of real ones two. Products of f64 go to tensor cores that have
-/// them.
+/// Operations on numbers of a type, of which so many are needed on real ones: a multiplication and
+/// an addition of complex numbers are eight, of real ones two. Products of f64 go to tensor cores
+/// that have them.
 inline cudart::Computation computation(Letter letter, double operations) {
   const bool is_wide = real_bytes(letter) == 8;
   return {(is_complex(letter) ? 4 : 1) * operations,
@@ -50,8 +50,8 @@ inline double flops_of_pair(double n, bool vectors) {
          (vectors ? n * n * n : 0);
 }
 
-/// The cheaper of the two ways, with a factorisation QR before or without. `u`: 0 columns of U, as many
-/// as columns of the matrix, or all.
+/// The cheaper of the two ways, with a factorisation QR before or without. `u`: 0 columns of U, as
+/// many as columns of the matrix, or all.
 enum class LeftVectors { none, some, all };
 inline double flops_of_singular(double rows, double columns, LeftVectors u, bool v) {
   const double m = std::max(rows, columns), n = std::min(rows, columns);

@@ -63,9 +63,8 @@ std::int64_t first_without_diagonal(const SparseRows& rows) {
   return -1;
 }
 
-/// L with ones on the diagonal and U replace the matrix; `multiply_adds` grows by the multiplications
-/// and the divisions. Returns the first row whose pivot is zero
-/// or missing, or -1.
+/// L with ones on the diagonal and U replace the matrix; `multiply_adds` grows by the
+/// multiplications and the divisions. Returns the first row whose pivot is zero or missing, or -1.
 std::int64_t factor_lu(SparseRows& rows, double& multiply_adds) {
   std::int64_t zero = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {

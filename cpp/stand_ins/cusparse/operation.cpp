@@ -115,10 +115,10 @@ Complex Operation::scalar(const void* pointer, int type, const char* name) {
 void Operation::multiply_add(int type, double count, cudart::Arithmetic of_tensor_cores) {
   using cudart::Arithmetic;
   const bool has_them = of_tensor_cores != Arithmetic::none;
-  const Arithmetic arithmetic = has_them                                   ? of_tensor_cores
-                                : type == data_f64 || type == data_c64     ? Arithmetic::fp64
-                                : is_integer(type)                         ? Arithmetic::int32
-                                                                           : Arithmetic::fp32;
+  const Arithmetic arithmetic = has_them                               ? of_tensor_cores
+                                : type == data_f64 || type == data_c64 ? Arithmetic::fp64
+                                : is_integer(type)                     ? Arithmetic::int32
+                                                                       : Arithmetic::fp32;
   compute({(is_complex(type) ? 8 : 2) * count, arithmetic, has_them});
 }
 

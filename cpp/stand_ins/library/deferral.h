@@ -134,10 +134,9 @@ struct StreamCall {
       return;  // it does nothing on the device
     } catch (const AtDevice&) {
     }
-    require_success<Library>(
-        warpstack_cudart_capture(Library::title, &Kept::run, kept.release(), &Kept::destroy,
-                                 context.stream),
-        Library::execution_failed);
+    require_success<Library>(warpstack_cudart_capture(Library::title, &Kept::run, kept.release(),
+                                                      &Kept::destroy, context.stream),
+                             Library::execution_failed);
   }
 };
 

@@ -30,7 +30,6 @@ class Operation {
     reach_device();
     require(place != nullptr, Library::invalid_value, std::string(name) + " is null");
     check(warpstack_cudart_read(Library::title, found.data(), place, bytes, stream_));
-    known_ = place;
     if (counts) moved_ += bytes;
     return found;
   }
@@ -68,10 +67,9 @@ class Operation {
       check(warpstack_cudart_write(Library::title, place, bytes.data(), bytes.size(), moved,
                                    computation_, stream_));
     }
-    if (!writes_.empty() || known_ == nullptr || moved_ == 0) return;
-    const std::byte nothing{};
-    check(warpstack_cudart_write(Library::title, const_cast<void*>(known_), &nothing, 0, moved_,
-                                 computation_, stream_));
+    if (!writes_.empty() || moved_ == 0) return;
+    check(
+        warpstack_cudart_write(Library::title, nullptr, nullptr, 0, moved_, computation_, stream_));
   }
 
  private:
@@ -87,7 +85,6 @@ class Operation {
   cudart::StreamHandle stream_;
   WorkOfTheGpu work_;
   std::vector<Write> writes_;
-  const void* known_ = nullptr;  ///< a place of the device's
   std::size_t moved_ = 0;
   cudart::Computation computation_;
 };

@@ -1,11 +1,12 @@
 """A program that calls a library for linear algebra, without nvcc.
 
-Usage: library_client.py LIBRARY CREATE PLAN MEMORY RESULTS. CREATE is the function that makes a handle.
+Usage: library_client.py LIBRARY CREATE PLAN MEMORY RESULTS. LIBRARY may be several, with commas between;
+CREATE is the function that makes a handle, in the first of them.
 PLAN is a JSON list of cases, each {"device": names, "host": names, "steps": [[function, argument, ...],
 ...]}; MEMORY is the .npz file with the bytes "N.name" of the arrays of case N, RESULTS the one to write
 with those after, "N.status" (of each step) and "N.slots.name".
 
-An argument is an integer, null, "@name" (an array of the device), "$name" (one of the host), "&name" (the
+An argument is an integer, [type, number...] (of a floating-point number, or of a complex one), null, "@name" (an array of the device), "$name" (one of the host), "&name" (the
 place of a number or a descriptor) or "name" (what is there). "h" is the library's handle.
 """
 
@@ -18,6 +19,29 @@ import numpy as np
 
 def check(status):
     assert status == 0, status
+
+
+class Complex32(ctypes.Structure):
+    _fields_ = (("real", ctypes.c_float), ("imaginary", ctypes.c_float))
+
+
+class Complex64(ctypes.Structure):
+    _fields_ = (("real", ctypes.c_double), ("imaginary", ctypes.c_double))
+
+
+NUMBERS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "c32": Complex32, "c64": Complex64}
+
+
+class Libraries:
+    """Functions of several libraries."""
+
+    def __init__(self, names):
+        self.libraries = [ctypes.CDLL(name) for name in names]
+
+    def __getattr__(self, function):
+        return next(
+            getattr(library, function) for library in self.libraries if hasattr(library, function)
+        )
 
 
 class Case:
@@ -43,6 +67,8 @@ class Case:
             return ctypes.c_void_p(None)
         if isinstance(word, int):
             return ctypes.c_int64(word)
+        if isinstance(word, list):
+            return NUMBERS[word[0]](*word[1:])
         kind, name = word[0], word[1:]
         if kind == "@":
             return self.device[name][0]
@@ -68,7 +94,7 @@ class Case:
 
 
 def main(library, create, plan_file, memory_file, result_file):
-    lib = ctypes.CDLL(library)
+    lib = Libraries(library.split(","))
     cuda = ctypes.CDLL("libcudart.so.12")
     handle = ctypes.c_int64()
     check(getattr(lib, create)(ctypes.byref(handle)))
