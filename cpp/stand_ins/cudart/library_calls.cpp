@@ -20,7 +20,8 @@ void note_library_call(const std::string& library) {
   if (!said->insert(library).second) return;
   say("note", library +
                   ": warpstack computes on the host what NVIDIA's kernels would; these are "
-                  "not known, and no trace has them; timelines estimate their time by the bytes");
+                  "not known, and no trace has them; timelines estimate their time by bytes and "
+                  "arithmetic");
 }
 
 void read_for_library(Runtime& runtime, void* target, const void* source, std::size_t bytes) {

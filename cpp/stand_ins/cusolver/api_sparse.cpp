@@ -19,10 +19,26 @@ struct Solution {
   double multiply_adds = 0;
 };
 
+/// The Hermitian matrix of a lower triangle: in another order its elements lie on both sides.
+template <typename T>
+sparse::Rows<T> whole(const sparse::Rows<T>& a) {
+  sparse::Rows<T> found{a.columns, std::vector<std::vector<sparse::Element<T>>>(a.of.size())};
+  for (std::size_t row = 0; row < a.of.size(); ++row) {
+    const int i = static_cast<int>(row);
+    for (const auto& [column, value] : a.of[row]) {
+      if (column > i) continue;
+      found.of[row].push_back({column, value});
+      if (column < i) found.of[sparse::place(column)].push_back({i, sparse::conjugate(value)});
+    }
+  }
+  return found;
+}
+
 template <typename T>
 Solution<T> solve(Method method, const sparse::Rows<T>& a, const std::vector<T>& b,
                   double tolerance, const std::vector<int>& order) {
-  const sparse::Rows<T> turned = sparse::permuted(a, order);
+  const sparse::Rows<T> turned =
+      sparse::permuted(method == Method::cholesky ? whole(a) : a, order);
   std::vector<T> right;
   for (const int row : order) right.push_back(b[sparse::place(row)]);
   Solution<T> found;

@@ -71,7 +71,7 @@ class Builder:
         return sparse.decoded(self.kind, found[name])
 
     def close(self, found, wanted, scale=1.0):
-        size = max(1, *np.shape(wanted))
+        size = max((1, *np.shape(wanted)))
         np.testing.assert_allclose(found, wanted, atol=PRECISION[self.kind] * size * max(1.0, scale))
 
 
@@ -328,9 +328,9 @@ def eigenvalues(build):
 
     def check(found):
         mu, x = build.read(found, "mu")[0], build.read(found, "x")
-        build.close(mu, wanted, 100 * n)
+        build.close([mu], [wanted], 100 * n)
         build.close(matrix @ x, mu * x, 1000 * n)
-        build.close(np.linalg.norm(x), 1, 10)
+        build.close([np.linalg.norm(x)], [1], 10)
 
     return check
 

@@ -38,6 +38,42 @@ def test_results_are_those_of_dense_matrices(tmp_path, seed):
     assert said.count("no trace has them") == 1
 
 
+#: Functions that graphs take.
+CAPTURED = ("SpMV", "SpMM", "SDDMM", "Axpby", "Gather", "Scatter", "Rot", "SparseToDense")
+
+
+def captured_cases(seed, count):
+    """Return cases whose calls graphs can take, but for results on the host."""
+    plan, memory, checks = sparse_cases.cases(seed, count)
+    chosen, kept = [], {}
+    for number, each in enumerate(plan):
+        calls = {step[0].removeprefix("cusparse") for step in each["steps"]}
+        work = {name for name in calls if not name.startswith(("Create", "Set", "Destroy", "DnMat"))}
+        work = {name for name in work if not name.endswith(("bufferSize", "preprocess"))}
+        if work and work <= set(CAPTURED):
+            for name in (*each["device"], *each["host"]):
+                kept[f"{len(chosen)}.{name}"] = memory[f"{number}.{name}"]
+            chosen.append(({**each, "captured": "cusparseSetStream"}, checks[number], work))
+    return chosen, kept
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_captured_calls_run_when_the_graph_is_launched(tmp_path, seed):
+    """They take what they were given when they were captured, whatever becomes of it."""
+    chosen, memory = captured_cases(seed, rounds(252))
+    found, said = run_client(tmp_path, [each for each, _, _ in chosen], memory, VERSIONS[seed % 2])
+    for number, (each, (check, may_fail), _) in enumerate(chosen):
+        failed = [i for i in np.flatnonzero(found[number]["status"]) if i != may_fail]
+        assert not failed, (number, each["steps"][failed[0]], said[-500:])
+        check(found[number])
+
+
+def test_all_functions_are_captured():
+    chosen, _ = captured_cases(0, 252)
+    assert len(chosen) > 60
+    assert {name for _, _, work in chosen for name in work} == set(CAPTURED)
+
+
 def test_all_formats_are_tried():
     plan, _, _ = sparse_cases.cases(0, 252)
     steps = [step for each in plan for step in each["steps"]]
