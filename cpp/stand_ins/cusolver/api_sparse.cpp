@@ -37,8 +37,7 @@ sparse::Rows<T> whole(const sparse::Rows<T>& a) {
 template <typename T>
 Solution<T> solve(Method method, const sparse::Rows<T>& a, const std::vector<T>& b,
                   double tolerance, const std::vector<int>& order) {
-  const sparse::Rows<T> turned =
-      sparse::permuted(method == Method::cholesky ? whole(a) : a, order);
+  const sparse::Rows<T> turned = sparse::permuted(method == Method::cholesky ? whole(a) : a, order);
   std::vector<T> right;
   for (const int row : order) right.push_back(b[sparse::place(row)]);
   Solution<T> found;

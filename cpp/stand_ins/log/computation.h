@@ -4,7 +4,7 @@
 
 namespace warpstack::cudart {
 
-/// Numbers that are computed with: places in ARITHMETICS of python/warpstack/traces/operations.py.
+/// Numbers that are computed with: places in NUMBER_KINDS of python/warpstack/traces/operations.py.
 enum class Arithmetic : std::uint8_t { none, fp64, fp32, tf32, bf16, fp16, fp8, int8, int32 };
 
 /// What is computed by kernels that are not known.

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from warpstack._util.arguments import printable_text
-from warpstack.traces.operations import ARITHMETICS, DIRECTIONS, OPERATIONS, Columns
+from warpstack.traces.operations import NUMBER_KINDS, DIRECTIONS, OPERATIONS, Columns
 from warpstack.traces.trace import short_name
 
 #: LogRow.
@@ -106,7 +106,7 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
         "host_ns": np.minimum(rows["host_ns"], _LARGEST).astype(np.int64),
         "work_ns": _work(rows, found[found["kind"] == _WORK]),
         "flops": np.minimum(rows["flops"], _LARGEST).astype(np.int64),
-        "arithmetic": [ARITHMETICS[number] for number in rows["arithmetic"].tolist()],
+        "arithmetic": [NUMBER_KINDS[number] for number in rows["arithmetic"].tolist()],
         "tensor_cores": rows["tensor_cores"].astype(bool),
     }
 

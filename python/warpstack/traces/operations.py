@@ -72,7 +72,7 @@ OPERATIONS = (
 DIRECTIONS = ("", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP")
 #: The values of the column `arithmetic`: the numbers that a library computes with. Their places are numbers of
 #: cpp/stand_ins/log/computation.h.
-ARITHMETICS = ("", "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int32")
+NUMBER_KINDS = ("", "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int32")
 #: Values of rows that a column does not concern.
 ABSENT: dict[str, Any] = {
     "name": "",
@@ -99,7 +99,7 @@ ABSENT: dict[str, Any] = {
     "tensor_cores": False,
 }
 #: Columns of texts that are one of some.
-CHOICES = {"operation": OPERATIONS, "direction": DIRECTIONS, "arithmetic": ARITHMETICS}
+CHOICES = {"operation": OPERATIONS, "direction": DIRECTIONS, "arithmetic": NUMBER_KINDS}
 #: The streams that have no calls that make them.
 LEGACY_STREAM = 0
 NO_STREAM = -1
@@ -196,7 +196,7 @@ def check(
     counted = np.flatnonzero(columns["flops"])
     for row in counted.tolist():
         if not columns["arithmetic"][row]:
-            expected = f"one of {', '.join(filter(None, ARITHMETICS))} in a row with flops"
+            expected = f"one of {', '.join(filter(None, NUMBER_KINDS))} in a row with flops"
             raise refuse(row, "arithmetic", "", expected)
     beyond = np.flatnonzero(columns["kernel"] >= kernels)
     if len(beyond):
