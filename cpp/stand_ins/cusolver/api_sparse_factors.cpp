@@ -243,6 +243,38 @@ Status factor_qr(const char* function, SparseContext* handle, bool on_device, Le
   });
 }
 
+/// Systems whose matrices have the same structure, one after another in memory.
+Status solve_batch(const char* function, SparseContext* handle, Letter letter,
+                   const SparseArguments& given, const void* b, void* x, int count,
+                   QrInfo<true>* info) {
+  return call(function, handle, [&](SparseContext& context) {
+    analysed(info);
+    require(count > 0, with_number("batchSize", count) + " is not positive");
+    require(given.rows >= given.columns,
+            with_number("m", given.rows) + " is less than " + with_number("n", given.columns));
+    run_where(true, context.stream, [&](Where where) {
+      const Pattern pattern = read_pattern(where, given);
+      const auto part = [&](const void* array, int number, int size) {
+        return static_cast<const std::byte*>(array) + static_cast<std::size_t>(number) *
+                                                          static_cast<std::size_t>(size) *
+                                                          number_bytes(letter);
+      };
+      with_numbers(letter, [&](auto zero) {
+        using T = decltype(zero);
+        for (int i = 0; i < count; ++i) {
+          SparseArguments one = given;
+          one.values = part(given.values, i, given.count);
+          const sparse::Qr<T> factors(read_rows<T>(where, letter, one, pattern));
+          where->compute(sparse_computation(letter, factors.multiply_adds()));
+          const auto right = read_vector<T>(where, letter, part(b, i, given.rows), given.rows, "b");
+          write_vector(where, letter, const_cast<std::byte*>(part(x, i, given.columns)),
+                       factors.solve(right), "x");
+        }
+      });
+    });
+  });
+}
+
 template <typename T>
 int elements_in(const sparse::Rows<T>& rows) {
   std::size_t count = 0;
@@ -430,5 +462,31 @@ LU(Z, double, 'z')
 FACTORS(Host, false)
 FACTORS(, true)
 #undef FACTORS
+
+CUSOLVER_EXPORT Status cusolverSpXcsrqrAnalysisBatched(SparseContext* handle, int m, int n, int nnz,
+                                                       const void* descriptor, const int* offsets,
+                                                       const int* columns, QrInfo<true>* info) {
+  return analyse(__func__, handle, true, {m, n, nnz, descriptor, nullptr, offsets, columns}, info);
+}
+#define BATCHES(T, letter)                                                                       \
+  CUSOLVER_EXPORT Status cusolverSp##T##csrqrBufferInfoBatched(                                  \
+      SparseContext* handle, int m, int n, int nnz, const void* descriptor, const void* values,  \
+      const int* offsets, const int* columns, int, QrInfo<true>* info, std::size_t* internal,    \
+      std::size_t* work) {                                                                       \
+    return give_sizes(__func__, handle, {m, n, nnz, descriptor, values, offsets, columns}, info, \
+                      internal, work);                                                           \
+  }                                                                                              \
+  CUSOLVER_EXPORT Status cusolverSp##T##csrqrsvBatched(                                          \
+      SparseContext* handle, int m, int n, int nnz, const void* descriptor, const void* values,  \
+      const int* offsets, const int* columns, const void* b, void* x, int count,                 \
+      QrInfo<true>* info, void*) {                                                               \
+    return solve_batch(__func__, handle, letter,                                                 \
+                       {m, n, nnz, descriptor, values, offsets, columns}, b, x, count, info);    \
+  }
+BATCHES(S, 's')
+BATCHES(D, 'd')
+BATCHES(C, 'c')
+BATCHES(Z, 'z')
+#undef BATCHES
 #undef QR
 #undef CHOLESKY

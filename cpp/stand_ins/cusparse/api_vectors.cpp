@@ -150,10 +150,6 @@ CUSPARSE_EXPORT Status cusparseSpVV(Context* handle, int transpose, const Sparse
                                     const DenseVector* y, void* result, int compute, void*) {
   return call_in_stream(__func__, handle, [=](Context& context) {
     check_choice("opX", transpose, operation_none, operation_adjoint);
-    require(context.pointer_mode != pointers_to_host || !warpstack::library::is_captured(),
-            Status::execution_failed,
-            "the result goes to host memory, which the launch of a graph does not wait for "
-            "(cusparseSetPointerMode changes it)");
     Operation operation(context);
     const VectorPair pair(operation, x, y);
     check_types(compute, {pair.sparse.type, pair.dense.type});

@@ -71,12 +71,6 @@ inline void reach_device() {
   if (notes != nullptr && !notes->gives()) throw AtDevice{};
 }
 
-/// Whether the call is captured now, so that it has no results yet.
-inline bool is_captured() {
-  const Notes* const notes = Notes::of_thread();
-  return notes != nullptr && !notes->gives();
-}
-
 /// Runs the body of a function that may be captured. It is copied: it holds its arguments by value.
 template <typename Library>
 struct StreamCall {

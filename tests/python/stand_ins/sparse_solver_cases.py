@@ -210,6 +210,34 @@ def qr_steps(build):
     return check
 
 
+def batches(build):
+    """Systems of the same structure."""
+    build.on_device = True
+    n, count = int(build.rng.integers(1, 12)), int(build.rng.integers(1, 5))
+    matrix, stored = regular(build, n)
+    arrays = build.csr(matrix, stored)
+    offsets, columns = (build.device[f"A.{part}"].view(np.int32) for part in ("offsets", "columns"))
+    factors = build.rng.uniform(0.5, 2, count)
+    matrices = [rounded(build, matrix * factor) for factor in factors]
+    rows = np.repeat(np.arange(n), np.diff(offsets))
+    build.numbers("A.values", np.concatenate([each[rows, columns - build.base] for each in matrices]))
+    sides = build.random(count, n)
+    build.step("cusolverSpCreateCsrqrInfo", "&info")
+    build.step("cusolverSpXcsrqrAnalysisBatched", "h", n, n, *arrays[:2], *arrays[3:], "info")
+    build.step(build.name("csrqrBufferInfoBatched"), "h", n, n, *arrays, count, "info", "&internal",
+               "&work")  # fmt: skip
+    build.step(build.name("csrqrsvBatched"), "h", n, n, *arrays, build.numbers("b", sides),
+               build.numbers("x", build.random(count, n)), count, "info", None)  # fmt: skip
+
+    def check(found):
+        for each, side, x in zip(
+            matrices, sides, build.read(found, "x").reshape(count, n), strict=True
+        ):
+            build.close(each @ x, side, 100 * np.abs(each).max() * np.abs(x).max())
+
+    return check
+
+
 def dense(build, found, name, shape):
     """Return the matrix of compressed rows that a call has written."""
     offsets = found[f"{name}.offsets"].view(np.int32) - build.base
@@ -373,7 +401,7 @@ def orders(build):
     return check
 
 
-KINDS = (systems, cholesky_steps, qr_steps, lu_steps, eigenvalues, orders)
+KINDS = (systems, cholesky_steps, qr_steps, batches, lu_steps, eigenvalues, orders)
 
 
 def cases(seed, count):

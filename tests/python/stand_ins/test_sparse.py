@@ -39,7 +39,7 @@ def test_results_are_those_of_dense_matrices(tmp_path, seed):
 
 
 #: Functions that graphs take.
-CAPTURED = ("SpMV", "SpMM", "SDDMM", "Axpby", "Gather", "Scatter", "Rot", "SparseToDense")
+CAPTURED = ("SpMV", "SpMM", "SDDMM", "Axpby", "Gather", "Scatter", "Rot", "SpVV", "SparseToDense")
 
 
 def captured_cases(seed, count):

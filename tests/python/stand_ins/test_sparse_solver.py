@@ -45,3 +45,4 @@ def test_all_functions_are_tried():
     for name in ("symrcm", "symmdq", "symamd", "metisnd", "perm", "issym"):
         assert f"cusolverSpXcsr{name}Host" in names
     assert "cusolverRfSolve" in names
+    assert any(f"cusolverSp{letter}csrqrsvBatched" in names for letter in "SDCZ")
