@@ -84,6 +84,25 @@ Status geam(const char* function, Context* handle, int operation_a, int operatio
   });
 }
 
+/// A complex number is `parts` = 2 of T.
+template <typename T>
+Status dgmm(const char* function, Context* handle, int parts, int side, int m, int n, const T* a,
+            int lda, const T* x, int x_step, T* c, int ldc) {
+  return call(function, handle, [&](Context& context) {
+    require(side == side_left || side == side_right, "mode is neither left nor right");
+    check_sizes(m, n);
+    check_ld("lda", lda, m);
+    check_ld("ldc", ldc, m);
+    require(c != a || lda == ldc, "C is A, which must have the same leading dimension then");
+    if (m == 0 || n == 0) return;
+    const bool left = side == side_left;
+    const DgmmArguments<T> arguments{
+        a, start_of(x, left ? m : n, parts * x_step), c, m, n, lda, ldc, x_step, left, parts == 2};
+    launch_on<T>("ws_dgmm", pieces(m, plane_size) * pieces(n, plane_size),
+                 {plane_size, plane_rows, 1}, arguments, context.stream);
+  });
+}
+
 template <typename T>
 Status trsm(const char* function, Context* handle, int side, int fill, int operation, int diagonal,
             int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb) {
@@ -144,3 +163,13 @@ Status trsm(const char* function, Context* handle, int side, int fill, int opera
   }
 CUBLAS_MATRICES(S, float)
 CUBLAS_MATRICES(D, double)
+
+#define CUBLAS_DGMM(S, T, parts)                                                            \
+  CUBLAS_EXPORT Status cublas##S##dgmm(Context* handle, int side, int m, int n, const T* a, \
+                                       int lda, const T* x, int x_step, T* c, int ldc) {    \
+    return dgmm<T>(__func__, handle, parts, side, m, n, a, lda, x, x_step, c, ldc);         \
+  }
+CUBLAS_DGMM(S, float, 1)
+CUBLAS_DGMM(D, double, 1)
+CUBLAS_DGMM(C, float, 2)
+CUBLAS_DGMM(Z, double, 2)

@@ -20,7 +20,8 @@ void note_library_call(const std::string& library) {
   if (!said->insert(library).second) return;
   say("note", library +
                   ": warpstack computes on the host what NVIDIA's kernels would; these are "
-                  "not known, and no trace has them; timelines estimate their time by the bytes");
+                  "not known, and no trace has them; timelines estimate their time by bytes and "
+                  "arithmetic");
 }
 
 void read_for_library(Runtime& runtime, void* target, const void* source, std::size_t bytes) {
@@ -30,6 +31,7 @@ void read_for_library(Runtime& runtime, void* target, const void* source, std::s
 }
 
 void write_for_library(Runtime& runtime, void* target, const void* source, std::size_t bytes) {
+  if (bytes == 0) return;
   const std::uint64_t address = address_of(target);
   check_memory(runtime, address, "the memory for the results is not the device's");
   runtime.copy(address, address_of(source), bytes);

@@ -23,7 +23,7 @@ void run(const Context& context, const void* input, void* output, int direction)
 
 Status run(const char* function, Handle plan, const void* input, void* output, int direction,
            int type) {
-  return call(function, plan, [&](Context& context) {
+  return call_in_stream(function, plan, [=](Context& context) {
     const Transform& transform = transform_of(context);
     const auto [kind, precision] = type_of(type);
     require(transform.kind == kind && transform.precision == precision, Status::invalid_type,
@@ -61,7 +61,7 @@ CUFFT_EXPORT Status cufftExecZ2D(Handle plan, void* input, void* output) {
 
 /// Real transforms do not look at the direction.
 CUFFT_EXPORT Status cufftXtExec(Handle plan, void* input, void* output, int direction) {
-  return call(__func__, plan, [&](Context& context) {
+  return call_in_stream(__func__, plan, [=](Context& context) {
     if (transform_of(context).kind == Kind::complex) check_direction(direction);
     run(context, input, output, direction);
   });

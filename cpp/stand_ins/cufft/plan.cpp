@@ -214,6 +214,19 @@ std::size_t moved_bytes(const Transform& transform) {
                                   static_cast<double>(work_bytes(transform)));
 }
 
+cudart::Computation computation_of(const Transform& transform) {
+  double points = 1;
+  for (const std::int64_t length : transform.lengths) points *= static_cast<double>(length);
+  const double of_point = transform.kind == Kind::complex ? 5 : 2.5;
+  using cudart::Arithmetic;
+  const Arithmetic arithmetic = transform.precision == Precision::f64    ? Arithmetic::fp64
+                                : transform.precision == Precision::f32  ? Arithmetic::fp32
+                                : transform.precision == Precision::bf16 ? Arithmetic::bf16
+                                                                         : Arithmetic::fp16;
+  return {of_point * points * std::log2(points) * static_cast<double>(transform.batch), arithmetic,
+          false};
+}
+
 }  // namespace warpstack::cufft
 
 /// Called by the library that the program is linked with.

@@ -10,6 +10,7 @@
 
 #include "stand_ins/cufft/abi.h"
 #include "stand_ins/library/calls.h"
+#include "stand_ins/library/deferral.h"
 #include "stand_ins/library/numbers.h"
 #include "stand_ins/state/abi.h"
 
@@ -67,12 +68,15 @@ void remove_context(Handle handle);
 /// What the functions of cuFFT have of their own.
 struct Library {
   using Status = cufft::Status;
+  static constexpr const char* title = "cuFFT";
   static constexpr Status allocation_failed = Status::alloc_failed;
   static constexpr Status internal_error = Status::internal_error;
+  static constexpr Status execution_failed = Status::exec_failed;
   /// Throws Failure(invalid_plan) unless the program has created this handle.
   static Context& context_of(Handle handle);
 };
 inline constexpr library::Call<Library> call;
+inline constexpr library::StreamCall<Library> call_in_stream;
 
 /// The transform of a handle. Throws Failure(invalid_plan) unless its plan has been made.
 const Transform& transform_of(const Context& context);
@@ -101,6 +105,9 @@ std::size_t work_bytes(const Transform& transform);
 /// Bytes that a GPU's kernels read and write, if each pass over the data is over as many factors of
 /// a length as shared memory holds.
 std::size_t moved_bytes(const Transform& transform);
+/// Its arithmetic by the usual count, 5 N log2 N of complex numbers and half of it of real ones,
+/// for N points (M. Frigo and S. G. Johnson, "The Design and Implementation of FFTW3", 2005).
+cudart::Computation computation_of(const Transform& transform);
 
 /// Transforms numbers in the program's memory, which is the device's.
 void execute(const Context& context, const Transform& transform, const void* input, void* output,

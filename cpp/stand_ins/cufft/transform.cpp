@@ -154,7 +154,8 @@ void require_success(cudart::Error error) {
 
 void execute(const Context& context, const Transform& transform, const void* input, void* output,
              bool inverse) {
-  const library::WorkOfTheGpu work("cuFFT");
+  library::reach_device();
+  const library::WorkOfTheGpu work(Library::title);
   const bool in_place = input == output;
   Side from(transform.input_is_real() ? transform.lengths : transform.spectrum(),
             transform.input_layout(in_place), transform.batch, transform.input_is_real(),
@@ -163,16 +164,17 @@ void execute(const Context& context, const Transform& transform, const void* inp
           transform.output_layout(in_place), transform.batch, transform.output_is_real(),
           transform.precision);
   const auto read = [&](Side& side, const void* place) {
-    require_success(warpstack_cudart_read("cuFFT", side.bytes().data(), place, side.bytes().size(),
-                                          context.stream));
+    require_success(warpstack_cudart_read(Library::title, side.bytes().data(), place,
+                                          side.bytes().size(), context.stream));
   };
   read(from, input);
   if (to.has_gaps()) read(to, output);
   Engine engine(transform, transform.kind == Kind::complex_to_real ||
                                (transform.kind == Kind::complex && inverse));
   for (std::int64_t i = 0; i < transform.batch; ++i) engine.run(i, from, to);
-  require_success(warpstack_cudart_write("cuFFT", output, to.bytes().data(), to.bytes().size(),
-                                         moved_bytes(transform), context.stream));
+  require_success(warpstack_cudart_write(Library::title, output, to.bytes().data(),
+                                         to.bytes().size(), moved_bytes(transform),
+                                         computation_of(transform), context.stream));
 }
 
 }  // namespace warpstack::cufft

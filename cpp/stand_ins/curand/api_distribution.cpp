@@ -98,7 +98,7 @@ CURAND_EXPORT Status curandCreatePoissonDistribution(double mean,
     }
     std::memcpy(bytes.data(), &image, sizeof image);
     const std::size_t size = bytes.size();
-    require_success(warpstack_cudart_write("cuRAND", place, bytes.data(), size, size, 0));
+    require_success(warpstack_cudart_write("cuRAND", place, bytes.data(), size, size, {}, 0));
     *distribution = static_cast<DiscreteDistribution*>(place);
   });
 }

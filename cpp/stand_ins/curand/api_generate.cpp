@@ -32,7 +32,7 @@ void deliver(Context& context, T* target, std::size_t count, Make make) {
   make(numbers.data(), generator);
   const std::size_t bytes = count * sizeof(T);
   require_success(
-      warpstack_cudart_write("cuRAND", target, numbers.data(), bytes, bytes, context.stream));
+      warpstack_cudart_write("cuRAND", target, numbers.data(), bytes, bytes, {}, context.stream));
 }
 
 template <typename T>

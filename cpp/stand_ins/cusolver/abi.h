@@ -17,6 +17,7 @@ enum class Status : int {
   arch_mismatch = 4,
   execution_failed = 6,
   internal_error = 7,
+  matrix_type_not_supported = 8,
   not_supported = 9,
 };
 

@@ -24,7 +24,7 @@ Status give_work(const char* function, Context* handle, int rows, int columns, i
 
 template <typename Run>
 Status run(const char* function, Context* handle, int* info, Run body) {
-  return call(function, handle, [&](Context& context) {
+  return call_in_stream(function, handle, [=](Context& context) {
     require(info != nullptr, "devInfo is null");
     body(context);
   });
@@ -39,14 +39,14 @@ Status run(const char* function, Context* handle, int* info, Run body) {
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##getrf(Context* handle, int m, int n, void* a, int lda,    \
                                               void*, int* pivots, int* info) {                    \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       factor_lu(context, letter, m, n, a, lda, {pivots, false}, info);                            \
     });                                                                                           \
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##getrs(Context* handle, int transpose, int n, int nrhs,    \
                                               const void* a, int lda, int* pivots, void* b,       \
                                               int ldb, int* info) {                               \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       solve_lu(context, letter, transpose, n, nrhs, a, lda, {pivots, false}, b, ldb, info);       \
     });                                                                                           \
   }                                                                                               \
@@ -56,14 +56,14 @@ Status run(const char* function, Context* handle, int* info, Run body) {
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##potrf(Context* handle, int fill, int n, void* a, int lda, \
                                               void*, int, int* info) {                            \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       factor_cholesky(context, letter, fill, n, a, lda, info);                                    \
     });                                                                                           \
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##potrs(Context* handle, int fill, int n, int nrhs,         \
                                               const void* a, int lda, void* b, int ldb,           \
                                               int* info) {                                        \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       solve_cholesky(context, letter, fill, n, nrhs, a, lda, b, ldb, info);                       \
     });                                                                                           \
   }                                                                                               \
@@ -73,20 +73,20 @@ Status run(const char* function, Context* handle, int* info, Run body) {
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##potri(Context* handle, int fill, int n, void* a, int lda, \
                                               void*, int, int* info) {                            \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       invert_cholesky(context, letter, fill, n, a, lda, info);                                    \
     });                                                                                           \
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##potrfBatched(Context* handle, int fill, int n, void** a,  \
                                                      int lda, int* infos, int count) {            \
-    return run(__func__, handle, infos, [&](Context& context) {                                   \
+    return run(__func__, handle, infos, [=](Context& context) {                                   \
       factor_cholesky_batch(context, letter, fill, n, a, lda, infos, count);                      \
     });                                                                                           \
   }                                                                                               \
   CUSOLVER_EXPORT Status cusolverDn##T##potrsBatched(Context* handle, int fill, int n, int nrhs,  \
                                                      void** a, int lda, void** b, int ldb,        \
                                                      int* info, int count) {                      \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       solve_cholesky_batch(context, letter, fill, n, nrhs, a, lda, b, ldb, info, count);          \
     });                                                                                           \
   }                                                                                               \
@@ -97,7 +97,7 @@ Status run(const char* function, Context* handle, int* info, Run body) {
   CUSOLVER_EXPORT Status cusolverDn##T##geqrf(Context* handle, int m, int n, void* a, int lda,    \
                                               void* tau, void*, int, int* info) {                 \
     return run(__func__, handle, info,                                                            \
-               [&](Context& context) { factor_qr(context, letter, m, n, a, lda, tau, info); });   \
+               [=](Context& context) { factor_qr(context, letter, m, n, a, lda, tau, info); });   \
   }
 FACTORS(S, 's')
 FACTORS(D, 'd')
@@ -113,7 +113,7 @@ FACTORS(Z, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##orgqr(Context* handle, int m, int n, int k, void* a,     \
                                               int lda, const void* tau, void*, int, int* info) { \
     return run(__func__, handle, info,                                                           \
-               [&](Context& context) { make_q(context, letter, m, n, k, a, lda, tau, info); });  \
+               [=](Context& context) { make_q(context, letter, m, n, k, a, lda, tau, info); });  \
   }                                                                                              \
   CUSOLVER_EXPORT Status cusolverDn##T##ormqr_bufferSize(                                        \
       Context* handle, int side, int, int m, int n, int k, const void*, int lda, const void*,    \
@@ -123,7 +123,7 @@ FACTORS(Z, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##ormqr(                                                   \
       Context* handle, int side, int transpose, int m, int n, int k, const void* a, int lda,     \
       const void* tau, void* c, int ldc, void*, int, int* info) {                                \
-    return run(__func__, handle, info, [&](Context& context) {                                   \
+    return run(__func__, handle, info, [=](Context& context) {                                   \
       multiply_by_q(context, letter, side, transpose, m, n, k, a, lda, tau, c, ldc, info);       \
     });                                                                                          \
   }
@@ -139,7 +139,7 @@ REAL_Q(D, 'd')
   CUSOLVER_EXPORT Status cusolverDn##T##ungqr(Context* handle, int m, int n, int k, void* a,     \
                                               int lda, const void* tau, void*, int, int* info) { \
     return run(__func__, handle, info,                                                           \
-               [&](Context& context) { make_q(context, letter, m, n, k, a, lda, tau, info); });  \
+               [=](Context& context) { make_q(context, letter, m, n, k, a, lda, tau, info); });  \
   }                                                                                              \
   CUSOLVER_EXPORT Status cusolverDn##T##unmqr_bufferSize(                                        \
       Context* handle, int side, int, int m, int n, int k, const void*, int lda, const void*,    \
@@ -149,7 +149,7 @@ REAL_Q(D, 'd')
   CUSOLVER_EXPORT Status cusolverDn##T##unmqr(                                                   \
       Context* handle, int side, int transpose, int m, int n, int k, const void* a, int lda,     \
       const void* tau, void* c, int ldc, void*, int, int* info) {                                \
-    return run(__func__, handle, info, [&](Context& context) {                                   \
+    return run(__func__, handle, info, [=](Context& context) {                                   \
       multiply_by_q(context, letter, side, transpose, m, n, k, a, lda, tau, c, ldc, info);       \
     });                                                                                          \
   }
@@ -166,7 +166,7 @@ COMPLEX_Q(Z, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##kind##evd(Context* handle, int mode, int fill, int n,     \
                                                   void* a, int lda, void* w, void*, int,          \
                                                   int* info) {                                    \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                       \
     });                                                                                           \
   }                                                                                               \
@@ -178,7 +178,7 @@ COMPLEX_Q(Z, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##kind##evj(Context* handle, int mode, int fill, int n,     \
                                                   void* a, int lda, void* w, void*, int,          \
                                                   int* info, JacobiEigen* parameters) {           \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       described(parameters, "params");                                                            \
       decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);                       \
     });                                                                                           \
@@ -191,7 +191,7 @@ COMPLEX_Q(Z, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##kind##gvd(Context* handle, int type, int mode, int fill,  \
                                                   int n, void* a, int lda, void* b, int ldb,      \
                                                   void* w, void*, int, int* info) {               \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);              \
     });                                                                                           \
   }                                                                                               \
@@ -203,7 +203,7 @@ COMPLEX_Q(Z, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##kind##gvj(                                                \
       Context* handle, int type, int mode, int fill, int n, void* a, int lda, void* b, int ldb,   \
       void* w, void*, int, int* info, JacobiEigen* parameters) {                                  \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       described(parameters, "params");                                                            \
       decompose_pair(context, letter, type, mode, fill, n, a, lda, b, ldb, w, info);              \
     });                                                                                           \
@@ -222,7 +222,7 @@ EIGENVALUES(Z, he, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##gesvd(                                                    \
       Context* handle, signed char job_u, signed char job_v, int m, int n, void* a, int lda,      \
       void* s, void* u, int ldu, void* v, int ldv, void*, int, void*, int* info) {                \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       decompose_singular(context, letter, {job_u, job_v, u, ldu, v, ldv}, m, n, a, lda, s, info); \
     });                                                                                           \
   }                                                                                               \
@@ -234,7 +234,7 @@ EIGENVALUES(Z, he, 'z')
   CUSOLVER_EXPORT Status cusolverDn##T##gesvdj(                                                   \
       Context* handle, int mode, int econ, int m, int n, void* a, int lda, void* s, void* u,      \
       int ldu, void* v, int ldv, void*, int, int* info, JacobiSingular* parameters) {             \
-    return run(__func__, handle, info, [&](Context& context) {                                    \
+    return run(__func__, handle, info, [=](Context& context) {                                    \
       described(parameters, "params");                                                            \
       decompose_singular_v(context, letter, mode, econ, m, n, a, lda, s, u, ldu, v, ldv, info);   \
     });                                                                                           \

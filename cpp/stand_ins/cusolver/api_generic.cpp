@@ -55,7 +55,7 @@ Status give_sizes(const char* function, Context* handle, int type, int compute,
 template <typename Run>
 Status run_generic(const char* function, Context* handle, Parameters* parameters, int type,
                    int compute, int* info, Run body) {
-  return call(function, handle, [&](Context& context) {
+  return call_in_stream(function, handle, [=](Context& context) {
     // Null stands for the default.
     if (parameters != nullptr) described(parameters, "params");
     require(info != nullptr, "info is null");
@@ -77,7 +77,7 @@ CUSOLVER_EXPORT Status cusolverDnXgetrf(Context* handle, Parameters* parameters,
                                         std::int64_t* pivots, int compute, void*, std::size_t,
                                         void*, std::size_t, int* info) {
   return run_generic(__func__, handle, parameters, type, compute, info,
-                     [&](Context& context, Letter letter) {
+                     [=](Context& context, Letter letter) {
                        factor_lu(context, letter, m, n, a, lda, {pivots, true}, info);
                      });
 }
@@ -87,7 +87,7 @@ CUSOLVER_EXPORT Status cusolverDnXgetrs(Context* handle, Parameters* parameters,
                                         std::int64_t lda, const std::int64_t* pivots, int type_b,
                                         void* b, std::int64_t ldb, int* info) {
   return run_generic(__func__, handle, parameters, type, type_b, info,
-                     [&](Context& context, Letter letter) {
+                     [=](Context& context, Letter letter) {
                        solve_lu(context, letter, transpose, n, nrhs, a, lda,
                                 {const_cast<std::int64_t*>(pivots), true}, b, ldb, info);
                      });
@@ -104,7 +104,7 @@ CUSOLVER_EXPORT Status cusolverDnXpotrf(Context* handle, Parameters* parameters,
                                         int compute, void*, std::size_t, void*, std::size_t,
                                         int* info) {
   return run_generic(__func__, handle, parameters, type, compute, info,
-                     [&](Context& context, Letter letter) {
+                     [=](Context& context, Letter letter) {
                        factor_cholesky(context, letter, fill, n, a, lda, info);
                      });
 }
@@ -114,7 +114,7 @@ CUSOLVER_EXPORT Status cusolverDnXpotrs(Context* handle, Parameters* parameters,
                                         std::int64_t lda, int type_b, void* b, std::int64_t ldb,
                                         int* info) {
   return run_generic(__func__, handle, parameters, type, type_b, info,
-                     [&](Context& context, Letter letter) {
+                     [=](Context& context, Letter letter) {
                        solve_cholesky(context, letter, fill, n, nrhs, a, lda, b, ldb, info);
                      });
 }
@@ -131,7 +131,7 @@ CUSOLVER_EXPORT Status cusolverDnXgeqrf(Context* handle, Parameters* parameters,
                                         int type_tau, void* tau, int compute, void*, std::size_t,
                                         void*, std::size_t, int* info) {
   return run_generic(__func__, handle, parameters, type, compute, info,
-                     [&](Context& context, Letter letter) {
+                     [=](Context& context, Letter letter) {
                        check_type("dataTypeTau", type_tau, type);
                        factor_qr(context, letter, m, n, a, lda, tau, info);
                      });
@@ -149,7 +149,7 @@ CUSOLVER_EXPORT Status cusolverDnXsyevd(Context* handle, Parameters* parameters,
                                         int type_w, void* w, int compute, void*, std::size_t, void*,
                                         std::size_t, int* info) {
   return run_generic(__func__, handle, parameters, type, compute, info,
-                     [&](Context& context, Letter letter) {
+                     [=](Context& context, Letter letter) {
                        check_type("dataTypeW", type_w, real_type(type));
                        decompose_symmetric(context, letter, mode, fill, n, a, lda, w, info);
                      });
@@ -171,7 +171,7 @@ CUSOLVER_EXPORT Status cusolverDnXgesvd(Context* handle, Parameters* parameters,
                                         std::int64_t ldv, int compute, void*, std::size_t, void*,
                                         std::size_t, int* info) {
   return run_generic(
-      __func__, handle, parameters, type, compute, info, [&](Context& context, Letter letter) {
+      __func__, handle, parameters, type, compute, info, [=](Context& context, Letter letter) {
         check_type("dataTypeS", type_s, real_type(type));
         check_type("dataTypeU", type_u, type);
         check_type("dataTypeVT", type_v, type);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stand_ins/cusolver/dense.h"
+#include "stand_ins/cusolver/flops.h"
 
 namespace warpstack::cusolver {
 namespace {
@@ -27,6 +28,7 @@ void factor_cholesky_batch(Context& context, Letter letter, int fill, int size, 
   const char kind = triangle_letter(fill);
   size_of("batchSize", count);
   Operation operation(context.stream);
+  operation.compute(computation(letter, count * flops_of_cholesky(size)));
   Bytes results(static_cast<std::size_t>(count) * sizeof(int));
   std::size_t at = 0;
   for (void* const place : read_pointers(operation, a, count, "Aarray")) {
@@ -47,6 +49,7 @@ void solve_cholesky_batch(Context& context, Letter letter, int fill, int size, i
   size_of("batchSize", count);
   require(columns == 1, with_number("nrhs", columns) + " is not 1, the only number of right sides");
   Operation operation(context.stream);
+  operation.compute(computation(letter, count * flops_of_solution(size, columns)));
   const std::vector<void*> factors = read_pointers(operation, a, count, "A");
   const std::vector<void*> sides = read_pointers(operation, b, count, "B");
   int result = 0;

@@ -16,6 +16,13 @@ Context& Library::context_of(Context* handle) {
   return *handle;
 }
 
+SparseContext& Library::context_of(SparseContext* handle) {
+  require(library::Handles<SparseContext>::has(handle), Status::not_initialized,
+          handle == nullptr ? "the handle is null: cusolverSpCreate makes one"
+                            : "cusolverSpCreate has made no such handle");
+  return *handle;
+}
+
 }  // namespace warpstack::cusolver
 
 /// Called by the library that the program is linked with.

@@ -7,6 +7,7 @@
 #include "stand_ins/cusolver/abi.h"
 #include "stand_ins/library/arguments.h"
 #include "stand_ins/library/calls.h"
+#include "stand_ins/library/deferral.h"
 #include "stand_ins/library/handles.h"
 #include "stand_ins/library/operation.h"
 #include "stand_ins/state/abi.h"
@@ -24,6 +25,14 @@ struct Context {
   int deterministic_mode = 1;
 };
 
+/// What a cusolverSpHandle_t points to.
+struct SparseContext {
+  cudart::StreamHandle stream = 0;
+};
+
+/// What a cusolverRfHandle_t points to.
+struct Refactorisation;
+
 /// Major version of the libcusolver that the program was linked with: 11 or 12.
 int abi_version();
 
@@ -37,8 +46,11 @@ struct Library {
   static constexpr Status execution_failed = Status::execution_failed;
   /// Throws Failure(not_initialized) unless the program has created this handle.
   static Context& context_of(Context* handle);
+  static SparseContext& context_of(SparseContext* handle);
+  static Refactorisation& context_of(Refactorisation* handle);
 };
 inline constexpr library::Call<Library> call;
+inline constexpr library::StreamCall<Library> call_in_stream;
 inline constexpr library::CheckChoice<Library> check_choice;
 inline constexpr library::Give<Library> give;
 inline constexpr library::Create<Library> create;
@@ -53,10 +65,12 @@ inline void require(bool holds, const std::string& what) {
 /// a function of cuSOLVER has created.
 template <typename T>
 T& described(T* pointer, const char* name) {
-  require(
-      library::Handles<T>::has(pointer),
-      std::string(name) + (pointer == nullptr ? " is null" : " was destroyed, or never created"));
-  return *pointer;
+  return library::taken([&]() -> T& {
+    require(
+        library::Handles<T>::has(pointer),
+        std::string(name) + (pointer == nullptr ? " is null" : " was destroyed, or never created"));
+    return *pointer;
+  });
 }
 
 }  // namespace warpstack::cusolver

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stand_ins/cusolver/dense.h"
+#include "stand_ins/cusolver/flops.h"
 
 namespace warpstack::cusolver {
 namespace {
@@ -92,6 +93,7 @@ void decompose_symmetric(Context& context, Letter letter, int mode, int fill, st
   const char job = job_letter(mode), part = part_letter(fill);
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, size, size, lda, "A");
+  operation.compute(computation(letter, flops_of_eigenvalues(matrix.rows, job == 'V')));
   Bytes values(static_cast<std::size_t>(size) * real_bytes(letter));
   int found = 0;
   run_eigen(letter, "syevd", "heevd", &found, &job, &part, &matrix.rows,
@@ -109,6 +111,7 @@ void decompose_pair(Context& context, Letter letter, int type, int mode, int fil
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, size, size, lda, "A");
   Matrix other = read_matrix(operation, letter, b, size, size, ldb, "B");
+  operation.compute(computation(letter, flops_of_pair(matrix.rows, job == 'V')));
   Bytes values(static_cast<std::size_t>(size) * real_bytes(letter));
   int found = 0;
   run_eigen(letter, "sygvd", "hegvd", &found, &type, &job, &part, &matrix.rows,
@@ -137,6 +140,11 @@ void decompose_singular(Context& context, Letter letter, const SingularVectors& 
   Matrix u = no_matrix(letter), v = no_matrix(letter);
   const bool has_u = wanted.job_u == 'A' || wanted.job_u == 'S';
   const bool has_v = wanted.job_v == 'A' || wanted.job_v == 'S';
+  const LeftVectors left = wanted.job_u == 'A'   ? LeftVectors::all
+                           : wanted.job_u == 'N' ? LeftVectors::none
+                                                 : LeftVectors::some;
+  operation.compute(computation(
+      letter, flops_of_singular(matrix.rows, matrix.columns, left, wanted.job_v != 'N')));
   if (has_u) {
     u = read_matrix(operation, letter, wanted.u, rows, wanted.job_u == 'A' ? rows : least,
                     wanted.ldu, "U", false);
@@ -165,6 +173,11 @@ void decompose_singular_v(Context& context, Letter letter, int mode, int econ, i
   Matrix matrix = read_matrix(operation, letter, a, rows, columns, lda, "A");
   const int least = std::min(rows, columns);
   Bytes values(static_cast<std::size_t>(least) * real_bytes(letter));
+  const LeftVectors wanted = job == 'N'   ? LeftVectors::none
+                             : job == 'S' ? LeftVectors::some
+                                          : LeftVectors::all;
+  operation.compute(
+      computation(letter, flops_of_singular(matrix.rows, matrix.columns, wanted, vectors)));
   Matrix left = no_matrix(letter), right = no_matrix(letter), turned = no_matrix(letter);
   if (vectors) {
     left = read_matrix(operation, letter, u, rows, econ == 1 ? least : rows, ldu, "U", false);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "stand_ins/cusolver/dense.h"
+#include "stand_ins/cusolver/flops.h"
 #include "stand_ins/library/numbers.h"
 
 namespace warpstack::cusolver {
@@ -109,6 +110,7 @@ void factor_lu(Context& context, Letter letter, std::int64_t rows, std::int64_t 
                std::int64_t lda, Pivots pivots, int* info) {
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, rows, columns, lda, "A");
+  operation.compute(computation(letter, flops_of_lu(matrix.rows, matrix.columns)));
   int found = 0;
   if (pivots.place == nullptr) {
     found = factor_without_pivots(letter, matrix);
@@ -130,6 +132,7 @@ void solve_lu(Context& context, Letter letter, int transpose, std::int64_t size,
   Operation operation(context.stream);
   Matrix factors = read_matrix(operation, letter, a, size, size, lda, "A");
   Matrix right = read_matrix(operation, letter, b, size, columns, ldb, "B");
+  operation.compute(computation(letter, flops_of_solution(factors.rows, right.columns)));
   std::vector<int> rows = read_pivots(operation, pivots, factors.rows);
   int found = 0;
   lapack(letter, "getrs", &kind, &factors.rows, &right.columns, factors.data(), &factors.ld,
@@ -144,6 +147,7 @@ void factor_cholesky(Context& context, Letter letter, int fill, std::int64_t siz
   const char kind = fill_letter(fill);
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, size, size, lda, "A");
+  operation.compute(computation(letter, flops_of_cholesky(matrix.rows)));
   int found = 0;
   lapack(letter, "potrf", &kind, &matrix.rows, matrix.data(), &matrix.ld, &found);
   write_matrix(operation, std::move(matrix), "A");
@@ -158,6 +162,7 @@ void solve_cholesky(Context& context, Letter letter, int fill, std::int64_t size
   Operation operation(context.stream);
   Matrix factor = read_matrix(operation, letter, a, size, size, lda, "A");
   Matrix right = read_matrix(operation, letter, b, size, columns, ldb, "B");
+  operation.compute(computation(letter, flops_of_solution(factor.rows, right.columns)));
   int found = 0;
   lapack(letter, "potrs", &kind, &factor.rows, &right.columns, factor.data(), &factor.ld,
          right.data(), &right.ld, &found);
@@ -171,6 +176,7 @@ void invert_cholesky(Context& context, Letter letter, int fill, std::int64_t siz
   const char kind = fill_letter(fill);
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, size, size, lda, "A");
+  operation.compute(computation(letter, flops_of_inverse(matrix.rows)));
   int found = 0;
   lapack(letter, "potri", &kind, &matrix.rows, matrix.data(), &matrix.ld, &found);
   write_matrix(operation, std::move(matrix), "A");
@@ -182,6 +188,7 @@ void factor_qr(Context& context, Letter letter, std::int64_t rows, std::int64_t 
                std::int64_t lda, void* tau, int* info) {
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, rows, columns, lda, "A");
+  operation.compute(computation(letter, flops_of_qr(matrix.rows, matrix.columns)));
   Bytes factors(static_cast<std::size_t>(std::min(rows, columns)) * matrix.size);
   int found = 0;
   with_work(letter, [&](void* work, int* size) {
@@ -201,6 +208,7 @@ void make_q(Context& context, Letter letter, int rows, int columns, int reflecto
               " is not in 0 <= k <= n <= m");
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, rows, columns, lda, "A");
+  operation.compute(computation(letter, flops_of_q(rows, columns, reflectors)));
   Bytes factors = read_numbers(operation, matrix.size, tau, reflectors, "tau");
   int found = 0;
   with_work(letter, [&](void* work, int* size) {
@@ -226,6 +234,8 @@ void multiply_by_q(Context& context, Letter letter, int side, int transpose, int
   Operation operation(context.stream);
   Matrix matrix = read_matrix(operation, letter, a, order, reflectors, lda, "A");
   Matrix result = read_matrix(operation, letter, c, rows, columns, ldc, "C");
+  const int others = side == side_left ? columns : rows;
+  operation.compute(computation(letter, flops_of_product_with_q(order, others, reflectors)));
   Bytes factors = read_numbers(operation, matrix.size, tau, reflectors, "tau");
   int found = 0;
   with_work(letter, [&](void* work, int* size) {

@@ -116,7 +116,7 @@ CUSPARSE_EXPORT Status cusparseSparseToDense_bufferSize(Context* handle, const S
 
 CUSPARSE_EXPORT Status cusparseSparseToDense(Context* handle, const SparseMatrix* sparse,
                                              DenseMatrix* dense, int, void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     const SparseMatrix& from = described(sparse, "matA");
     const DenseMatrix& to = described(dense, "matB");
     check_same(to, from);
@@ -162,7 +162,7 @@ CUSPARSE_EXPORT Status cusparseDenseToSparse_analysis(Context* handle, const Den
 
 CUSPARSE_EXPORT Status cusparseDenseToSparse_convert(Context* handle, const DenseMatrix* dense,
                                                      SparseMatrix* sparse, int, void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     const DenseMatrix& from = described(dense, "matA");
     SparseMatrix& to = described(sparse, "matB");
     check_same(from, to);
@@ -206,7 +206,7 @@ CUSPARSE_EXPORT Status cusparseCsr2cscEx2(Context* handle, int rows, int columns
                                           const int* column_indices, void* new_values,
                                           int* column_offsets, int* row_indices, int type,
                                           int action, int base, int, void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     require(rows >= 0 && columns >= 0 && count >= 0, "m, n or nnz is negative");
     check_choice("copyValues", action, 0, 1);
     check_choice("idxBase", base, 0, 1);

@@ -63,9 +63,9 @@ std::int64_t first_without_diagonal(const SparseRows& rows) {
   return -1;
 }
 
-/// L with ones on the diagonal and U replace the matrix. Returns the first row whose pivot is zero
-/// or missing, or -1.
-std::int64_t factor_lu(SparseRows& rows) {
+/// L with ones on the diagonal and U replace the matrix; `multiply_adds` grows by the
+/// multiplications and the divisions. Returns the first row whose pivot is zero or missing, or -1.
+std::int64_t factor_lu(SparseRows& rows, double& multiply_adds) {
   std::int64_t zero = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (auto& [k, factor] : rows[i]) {
@@ -74,9 +74,11 @@ std::int64_t factor_lu(SparseRows& rows) {
       const auto pivot = above.find(k);
       if (pivot == above.end()) continue;
       factor.value = quotient(factor.value, pivot->second.value);
+      ++multiply_adds;
       for (auto right = std::next(pivot); right != above.end(); ++right) {
         const auto found = rows[i].find(right->first);
         if (found != rows[i].end()) {
+          ++multiply_adds;
           found->second.value -= product(factor.value, right->second.value);
         }
       }
@@ -91,7 +93,7 @@ std::int64_t factor_lu(SparseRows& rows) {
 
 /// The lower triangle of the matrix becomes L. Returns the first row whose pivot is not positive or
 /// missing, or -1.
-std::int64_t factor_cholesky(SparseRows& rows) {
+std::int64_t factor_cholesky(SparseRows& rows, double& multiply_adds) {
   std::int64_t zero = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto own = static_cast<std::int64_t>(i);
@@ -102,8 +104,11 @@ std::int64_t factor_cholesky(SparseRows& rows) {
       for (const auto& [k, left] : rows[i]) {
         if (k >= j) break;
         const auto right = other.find(k);
-        if (right != other.end()) sum -= product(left.value, std::conj(right->second.value));
+        if (right == other.end()) continue;
+        sum -= product(left.value, std::conj(right->second.value));
+        ++multiply_adds;
       }
+      ++multiply_adds;
       if (j < own) {
         const auto pivot = other.find(j);
         element.value = pivot == other.end() ? sum : quotient(sum, pivot->second.value);
@@ -117,8 +122,12 @@ std::int64_t factor_cholesky(SparseRows& rows) {
   return zero;
 }
 
-std::int64_t factor(LuInfo&, SparseRows& rows) { return factor_lu(rows); }
-std::int64_t factor(CholeskyInfo&, SparseRows& rows) { return factor_cholesky(rows); }
+std::int64_t factor(LuInfo&, SparseRows& rows, double& multiply_adds) {
+  return factor_lu(rows, multiply_adds);
+}
+std::int64_t factor(CholeskyInfo&, SparseRows& rows, double& multiply_adds) {
+  return factor_cholesky(rows, multiply_adds);
+}
 
 template <typename Info>
 Status analyse_factor(const char* function, Context* handle, const FactorArguments& given,
@@ -146,7 +155,9 @@ Status run_factor(const char* function, Context* handle, const FactorArguments& 
         matrix.values,
         static_cast<std::size_t>(matrix.count) * bytes_of_type(type, "the type of the values"),
         "the values", false);
-    found.zero_pivot = factor(found, rows);
+    double multiply_adds = 0;
+    found.zero_pivot = factor(found, rows, multiply_adds);
+    operation.multiply_add(type, multiply_adds);
     found.base = matrix.base;
     for (const auto& row : rows) {
       for (const auto& [column, entry] : row) {

@@ -77,6 +77,16 @@ void check_sampled(int transpose_a, int transpose_b, const DenseMatrix& a, const
   batch_of(a.batch, b.batch, c.batch);
 }
 
+/// Blocks of narrow numbers go to tensor cores (cuSPARSE's guide, Blocked-ELL).
+warpstack::cudart::Arithmetic tensor_arithmetic(const SparseMatrix& a) {
+  using warpstack::cudart::Arithmetic;
+  if (a.format != format_blocked_ell) return Arithmetic::none;
+  return a.type == data_f16    ? Arithmetic::fp16
+         : a.type == data_bf16 ? Arithmetic::bf16
+         : a.type == data_i8   ? Arithmetic::int8
+                               : Arithmetic::none;
+}
+
 /// C = alpha op(A) op(B) + beta C for the matrices of a batch.
 void multiply(Context& context, int transpose_a, int transpose_b, const void* alpha,
               const SparseMatrix& a, const DenseMatrix& b, const void* beta, const DenseMatrix& c,
@@ -89,11 +99,13 @@ void multiply(Context& context, int transpose_a, int transpose_b, const void* al
   Bytes result = bytes_of(operation, c, "the values of matC", keep != 0.0);
   std::vector<Complex> sums(static_cast<std::size_t>(c.rows * c.columns));
   std::vector<Entry> entries;
+  const auto tensor_cores = tensor_arithmetic(a);
   for (int number = 0; number < c.batch; ++number) {
     if (number == 0 || a.batch > 1) {
       entries = entries_of(operation, a, number);
       apply(transpose_a, entries);
     }
+    operation.multiply_add(compute, static_cast<double>(entries.size()) * c.columns, tensor_cores);
     const int of_b = b.batch > 1 ? number : 0;
     std::fill(sums.begin(), sums.end(), 0.0);
     for (const Entry& entry : entries) {
@@ -129,6 +141,7 @@ void sample(Context& context, int transpose_a, int transpose_b, const void* alph
   const std::int64_t inner = sizes_after(transpose_a, a).second;
   for (int number = 0; number < c.batch; ++number) {
     const std::vector<Entry> entries = entries_of(operation, c, number);
+    operation.multiply_add(compute, static_cast<double>(entries.size()) * inner);
     auto* const place = static_cast<std::byte*>(c.values) +
                         number * c.value_stride * static_cast<std::int64_t>(size);
     Bytes values = operation.read(place, static_cast<std::size_t>(c.num_values()) * size,
@@ -177,7 +190,7 @@ CUSPARSE_EXPORT Status cusparseSpMV(Context* handle, int transpose, const void* 
                                     const SparseMatrix* matrix, const DenseVector* vector,
                                     const void* beta, DenseVector* result, int compute, int,
                                     void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     const SparseMatrix& a = described(matrix, "matA");
     const DenseVector& x = described(vector, "vecX");
     const DenseVector& y = described(result, "vecY");
@@ -187,6 +200,7 @@ CUSPARSE_EXPORT Status cusparseSpMV(Context* handle, int transpose, const void* 
     const Complex keep = operation.scalar(beta, compute, "beta");
     std::vector<Entry> entries = entries_of(operation, a);
     apply(transpose, entries);
+    operation.multiply_add(compute, static_cast<double>(entries.size()));
     const Bytes numbers = bytes_of(operation, x, "the values of vecX");
     std::vector<Complex> sums(static_cast<std::size_t>(y.size));
     for (const Entry& entry : entries) {
@@ -230,7 +244,7 @@ CUSPARSE_EXPORT Status cusparseSpMM_preprocess(Context* handle, int transpose_a,
 CUSPARSE_EXPORT Status cusparseSpMM(Context* handle, int transpose_a, int transpose_b,
                                     const void* alpha, const SparseMatrix* a, const DenseMatrix* b,
                                     const void* beta, DenseMatrix* c, int compute, int, void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     multiply(context, transpose_a, transpose_b, alpha, described(a, "matA"), described(b, "matB"),
              beta, described(c, "matC"), compute);
   });
@@ -261,7 +275,7 @@ CUSPARSE_EXPORT Status cusparseSDDMM_preprocess(Context* handle, int transpose_a
 CUSPARSE_EXPORT Status cusparseSDDMM(Context* handle, int transpose_a, int transpose_b,
                                      const void* alpha, const DenseMatrix* a, const DenseMatrix* b,
                                      const void* beta, SparseMatrix* c, int compute, int, void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     sample(context, transpose_a, transpose_b, alpha, described(a, "matA"), described(b, "matB"),
            beta, described(c, "matC"), compute);
   });

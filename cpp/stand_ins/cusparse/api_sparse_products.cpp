@@ -167,6 +167,7 @@ CUSPARSE_EXPORT Status cusparseSpGEMM_compute(Context* handle, int transpose_a, 
     Operation operation(context);
     const Complex by = operation.scalar(alpha, compute, "alpha");
     multiply_sparse(operation, given, by, true, found);
+    operation.multiply_add(compute, static_cast<double>(found.products));
     operation.finish();
     c->count = elements_in(found);
   });
@@ -252,6 +253,7 @@ CUSPARSE_EXPORT Status cusparseSpGEMMreuse_compute(Context* handle, int transpos
     const Complex by = operation.scalar(alpha, compute, "alpha");
     const Complex keep = operation.scalar(beta, compute, "beta");
     multiply_sparse(operation, given, by, true, found);
+    operation.multiply_add(compute, static_cast<double>(found.products));
     check_room(*c, found);
     write_values(operation, *c, found, keep);
     operation.finish();

@@ -38,6 +38,13 @@ class Triangle {
     }
   }
 
+  /// Of one right-hand side: each stored element, of which a diagonal one divides.
+  [[nodiscard]] double multiply_adds() const {
+    double count = of_ones_ ? 0 : static_cast<double>(size_);
+    for (const auto& row : rows_) count += static_cast<double>(row.size());
+    return count;
+  }
+
   void solve(std::vector<Complex>& x) const {
     for (std::int64_t i = 0; i < size_; ++i) {
       const auto row = static_cast<std::size_t>(lower_ ? i : size_ - 1 - i);
@@ -127,7 +134,7 @@ CUSPARSE_EXPORT Status cusparseSpSV_solve(Context* handle, int transpose, const 
                                           const SparseMatrix* matrix, const DenseVector* vector,
                                           DenseVector* result, int compute, int,
                                           VectorSolve* solve) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     require(described(solve, "spsvDescr").analysed, "cusparseSpSV_analysis was not called before");
     const SparseMatrix& a = described(matrix, "matA");
     const DenseVector& x = described(vector, "vecX");
@@ -142,6 +149,7 @@ CUSPARSE_EXPORT Status cusparseSpSV_solve(Context* handle, int transpose, const 
       numbers[static_cast<std::size_t>(i)] = product(by, load_value(x.type, right.data(), i));
     }
     triangle.solve(numbers);
+    operation.multiply_add(compute, triangle.multiply_adds());
     Bytes bytes(numbers.size() * bytes_of_type(y.type, "the type of vecY"));
     for (std::int64_t i = 0; i < y.size; ++i) {
       store_value(y.type, bytes.data(), i, numbers[static_cast<std::size_t>(i)]);
@@ -189,7 +197,7 @@ CUSPARSE_EXPORT Status cusparseSpSM_solve(Context* handle, int transpose_a, int 
                                           const void* alpha, const SparseMatrix* matrix,
                                           const DenseMatrix* right, DenseMatrix* result,
                                           int compute, int, MatrixSolve* solve) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     require(described(solve, "spsmDescr").analysed, "cusparseSpSM_analysis was not called before");
     const SparseMatrix& a = described(matrix, "matA");
     const DenseMatrix& b = described(right, "matB");
@@ -201,6 +209,7 @@ CUSPARSE_EXPORT Status cusparseSpSM_solve(Context* handle, int transpose_a, int 
     const Bytes given = bytes_of(operation, b, "the values of matB");
     Bytes bytes = bytes_of(operation, c, "the values of matC", false);
     std::vector<Complex> numbers(static_cast<std::size_t>(c.rows));
+    operation.multiply_add(compute, triangle.multiply_adds() * static_cast<double>(c.columns));
     for (std::int64_t j = 0; j < c.columns; ++j) {
       for (std::int64_t i = 0; i < c.rows; ++i) {
         const std::int64_t at = transpose_b == operation_none ? b.at(i, j) : b.at(j, i);

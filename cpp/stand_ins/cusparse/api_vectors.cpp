@@ -50,14 +50,15 @@ int scalar_type(int type) {
 
 CUSPARSE_EXPORT Status cusparseAxpby(Context* handle, const void* alpha, const SparseVector* x,
                                      const void* beta, DenseVector* y) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     Operation operation(context);
+    const int type = described(y, "vecY").type;
+    const Complex a = operation.scalar(alpha, scalar_type(type), "alpha");
+    const Complex b = operation.scalar(beta, scalar_type(type), "beta");
     VectorPair pair(operation, x, y);
     check_same_type(pair);
     const Bytes sparse = pair.sparse_bytes(operation);
-    const Complex a = operation.scalar(alpha, scalar_type(pair.dense.type), "alpha");
-    const Complex b = operation.scalar(beta, scalar_type(pair.dense.type), "beta");
-    const int type = pair.dense.type;
+    operation.multiply_add(scalar_type(type), static_cast<double>(pair.indices.size()));
     std::vector<Complex> sums(static_cast<std::size_t>(pair.dense.size));
     for (std::size_t i = 0; b != 0.0 && i < sums.size(); ++i) {
       sums[i] = product(b, load_value(type, pair.dense_bytes.data(), static_cast<std::int64_t>(i)));
@@ -77,7 +78,7 @@ CUSPARSE_EXPORT Status cusparseAxpby(Context* handle, const void* alpha, const S
 }
 
 CUSPARSE_EXPORT Status cusparseGather(Context* handle, const DenseVector* y, SparseVector* x) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     Operation operation(context);
     const VectorPair pair(operation, x, y);
     check_same_type(pair);
@@ -93,7 +94,7 @@ CUSPARSE_EXPORT Status cusparseGather(Context* handle, const DenseVector* y, Spa
 }
 
 CUSPARSE_EXPORT Status cusparseScatter(Context* handle, const SparseVector* x, DenseVector* y) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     Operation operation(context);
     VectorPair pair(operation, x, y);
     check_same_type(pair);
@@ -110,14 +111,16 @@ CUSPARSE_EXPORT Status cusparseScatter(Context* handle, const SparseVector* x, D
 
 CUSPARSE_EXPORT Status cusparseRot(Context* handle, const void* cosine, const void* sine,
                                    SparseVector* x, DenseVector* y) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     Operation operation(context);
+    const int type = described(y, "vecY").type;
+    const Complex c = operation.scalar(cosine, scalar_type(type), "c_coeff");
+    const Complex s = operation.scalar(sine, scalar_type(type), "s_coeff");
     VectorPair pair(operation, x, y);
     check_same_type(pair);
     Bytes sparse = pair.sparse_bytes(operation);
-    const int type = pair.dense.type;
-    const Complex c = operation.scalar(cosine, scalar_type(type), "c_coeff");
-    const Complex s = operation.scalar(sine, scalar_type(type), "s_coeff");
+    // Four multiplications and two additions.
+    operation.multiply_add(scalar_type(type), 3 * static_cast<double>(pair.indices.size()));
     for (std::size_t i = 0; i < pair.indices.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
       const Complex first = load_value(type, sparse.data(), at);
@@ -145,12 +148,13 @@ CUSPARSE_EXPORT Status cusparseSpVV_bufferSize(Context* handle, int, const Spars
 
 CUSPARSE_EXPORT Status cusparseSpVV(Context* handle, int transpose, const SparseVector* x,
                                     const DenseVector* y, void* result, int compute, void*) {
-  return call(__func__, handle, [&](Context& context) {
+  return call_in_stream(__func__, handle, [=](Context& context) {
     check_choice("opX", transpose, operation_none, operation_adjoint);
     Operation operation(context);
     const VectorPair pair(operation, x, y);
     check_types(compute, {pair.sparse.type, pair.dense.type});
     const Bytes sparse = pair.sparse_bytes(operation);
+    operation.multiply_add(compute, static_cast<double>(pair.indices.size()));
     Complex sum = 0;
     for (std::size_t i = 0; i < pair.indices.size(); ++i) {
       Complex first = load_value(pair.sparse.type, sparse.data(), static_cast<std::int64_t>(i));

@@ -5,6 +5,7 @@
 #include "stand_ins/cusparse/abi.h"
 #include "stand_ins/library/arguments.h"
 #include "stand_ins/library/calls.h"
+#include "stand_ins/library/deferral.h"
 #include "stand_ins/library/handles.h"
 #include "stand_ins/state/abi.h"
 
@@ -35,6 +36,7 @@ struct Library {
   static Context& context_of(Context* handle);
 };
 inline constexpr library::Call<Library> call;
+inline constexpr library::StreamCall<Library> call_in_stream;
 inline constexpr library::CheckChoice<Library> check_choice;
 inline constexpr library::Give<Library> give;
 inline constexpr library::Create<Library> create;
@@ -48,12 +50,14 @@ inline void require(bool holds, const std::string& what) {
 /// Failure(invalid_value) if it is none.
 template <typename T>
 T& described(const T* pointer, const char* name) {
-  T* const found = const_cast<T*>(pointer);
-  require(library::Handles<T>::has(found),
-          std::string(name) + (found == nullptr
-                                   ? " is null"
-                                   : " is not a descriptor: it was destroyed, or never created"));
-  return *found;
+  return library::taken([&]() -> T& {
+    T* const found = const_cast<T*>(pointer);
+    require(library::Handles<T>::has(found),
+            std::string(name) + (found == nullptr
+                                     ? " is null"
+                                     : " is not a descriptor: it was destroyed, or never created"));
+    return *found;
+  });
 }
 
 /// Bytes of a work area. Nothing is written to it; NVIDIA's sizes are not published. Programs take

@@ -99,14 +99,27 @@ void Operation::write_indices(void* place, const Indices& indices, int type, int
 }
 
 Complex Operation::scalar(const void* pointer, int type, const char* name) {
-  check_mode(context_, pointer, name);
-  Bytes bytes(bytes_of_type(type, "computeType"));
-  if (context_.pointer_mode == pointers_to_host) {
-    std::memcpy(bytes.data(), pointer, bytes.size());
-  } else {
-    bytes = read(pointer, bytes.size(), name, false);
+  const std::size_t size = bytes_of_type(type, "computeType");
+  if (context_.pointer_mode != pointers_to_host) {
+    check_mode(context_, pointer, name);
+    return load_value(type, read(pointer, size, name, false).data(), 0);
   }
-  return load_value(type, bytes.data(), 0);
+  Complex value;
+  return library::taken([&]() -> Complex& {
+    check_mode(context_, pointer, name);
+    value = load_value(type, static_cast<const std::byte*>(pointer), 0);
+    return value;
+  });
+}
+
+void Operation::multiply_add(int type, double count, cudart::Arithmetic of_tensor_cores) {
+  using cudart::Arithmetic;
+  const bool has_them = of_tensor_cores != Arithmetic::none;
+  const Arithmetic arithmetic = has_them                               ? of_tensor_cores
+                                : type == data_f64 || type == data_c64 ? Arithmetic::fp64
+                                : is_integer(type)                     ? Arithmetic::int32
+                                                                       : Arithmetic::fp32;
+  compute({(is_complex(type) ? 8 : 2) * count, arithmetic, has_them});
 }
 
 void Operation::give_scalar(void* pointer, int type, Complex value, const char* name) {

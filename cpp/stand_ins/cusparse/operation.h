@@ -31,6 +31,10 @@ class Operation : public library::Operation<Library> {
 
   /// alpha, beta or another number that the call is given, in the pointer mode's memory.
   Complex scalar(const void* pointer, int type, const char* name);
+  /// Counts multiplications, each with an addition, of numbers of a cudaDataType; those of tensor
+  /// cores have an arithmetic of their own.
+  void multiply_add(int type, double count,
+                    cudart::Arithmetic of_tensor_cores = cudart::Arithmetic::none);
   /// Puts a number there.
   void give_scalar(void* pointer, int type, Complex value, const char* name);
 

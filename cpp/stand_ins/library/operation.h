@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stand_ins/library/calls.h"
+#include "stand_ins/library/deferral.h"
 #include "stand_ins/library/runtime_calls.h"
 
 namespace warpstack::library {
@@ -26,11 +27,18 @@ class Operation {
   Bytes read(const void* place, std::size_t bytes, const char* name, bool counts = true) {
     Bytes found(bytes);
     if (bytes == 0) return found;
+    reach_device();
     require(place != nullptr, Library::invalid_value, std::string(name) + " is null");
     check(warpstack_cudart_read(Library::title, found.data(), place, bytes, stream_));
-    known_ = place;
     if (counts) moved_ += bytes;
     return found;
+  }
+
+  /// Arithmetic of the kernels, besides what was said before.
+  void compute(const cudart::Computation& computation) {
+    const double before = computation_.operations;
+    computation_ = computation;
+    computation_.operations += before;
   }
 
   /// Bytes that kernels read or write besides.
@@ -45,6 +53,7 @@ class Operation {
   /// `counted` are the bytes that kernels write, if not all.
   void write(void* place, Bytes bytes, const char* name, std::size_t counted) {
     if (bytes.empty()) return;
+    reach_device();
     require(place != nullptr, Library::invalid_value, std::string(name) + " is null");
     writes_.push_back({place, std::move(bytes)});
     moved_ += counted;
@@ -56,12 +65,11 @@ class Operation {
       const auto& [place, bytes] = writes_[i];
       const std::size_t moved = i + 1 == writes_.size() ? moved_ : 0;
       check(warpstack_cudart_write(Library::title, place, bytes.data(), bytes.size(), moved,
-                                   stream_));
+                                   computation_, stream_));
     }
-    if (!writes_.empty() || known_ == nullptr || moved_ == 0) return;
-    const std::byte nothing{};
-    check(warpstack_cudart_write(Library::title, const_cast<void*>(known_), &nothing, 0, moved_,
-                                 stream_));
+    if (!writes_.empty() || moved_ == 0) return;
+    check(
+        warpstack_cudart_write(Library::title, nullptr, nullptr, 0, moved_, computation_, stream_));
   }
 
  private:
@@ -77,8 +85,8 @@ class Operation {
   cudart::StreamHandle stream_;
   WorkOfTheGpu work_;
   std::vector<Write> writes_;
-  const void* known_ = nullptr;  ///< a place of the device's
   std::size_t moved_ = 0;
+  cudart::Computation computation_;
 };
 
 }  // namespace warpstack::library

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
@@ -54,6 +55,12 @@ std::int32_t asked_connections() {
   const char* const end = text + std::strlen(text);
   const auto read = std::from_chars(text, end, number);
   return read.ec == std::errc() && read.ptr == end && number >= 1 && number <= 32 ? number : 0;
+}
+
+/// A number of operations, at most what the column can hold.
+std::uint64_t whole(double operations) {
+  constexpr double most = 9e18;
+  return static_cast<std::uint64_t>(std::llround(std::clamp(operations, 0.0, most)));
 }
 
 LogRow edge_of(std::uint8_t kind, const LogRow& row, std::int64_t before) {
@@ -258,6 +265,9 @@ std::int64_t OperationLog::add(const Operation& operation) {
   row.pinned = operation.pinned ? 1 : 0;
   row.asynchronous = operation.asynchronous ? 1 : 0;
   row.programmatic = operation.programmatic ? 1 : 0;
+  row.arithmetic = static_cast<std::uint8_t>(operation.computation.arithmetic);
+  row.tensor_cores = operation.computation.tensor_cores ? 1 : 0;
+  row.flops = whole(operation.computation.operations);
   row.process = process_;
   row.priority = operation.stream.priority;
   // CUDA reads it when it connects to the GPU. Before, the program can change it.

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stand_ins/log/computation.h"
+
 namespace warpstack::cudart {
 
 /// What the host of a program does, call by call, for `App.operations`. Numbers are places in
@@ -61,6 +63,7 @@ struct Operation {
   bool pinned = false;
   bool asynchronous = false;
   bool programmatic = false;  ///< a kernel that may start once those right before it let it
+  Computation computation;
 };
 
 /// What operations of a thread have in common, because they belong to one call of the program.
@@ -261,7 +264,8 @@ struct LogRow {
   std::uint8_t pinned = 0;
   std::uint8_t asynchronous = 0;
   std::uint8_t programmatic = 0;
-  std::uint8_t reserved[2] = {};
+  std::uint8_t arithmetic = 0;
+  std::uint8_t tensor_cores = 0;
   std::int32_t priority = 0;
   std::int32_t connections = 0;  ///< that the process asks for; 0: it does not
   std::int64_t process = 0;
@@ -276,11 +280,12 @@ struct LogRow {
   std::uint64_t host_ns = 0;
   std::uint64_t name = 0;
   std::uint64_t api = 0;
+  std::uint64_t flops = 0;
 
   static constexpr std::uint8_t edge = 255;   ///< the other row ends before the row starts
   static constexpr std::uint8_t begin = 254;  ///< it returns before the row's thread begins
   static constexpr std::uint8_t work = 253;   ///< what a row took that was written before
 };
-static_assert(sizeof(LogRow) == 112);
+static_assert(sizeof(LogRow) == 120);
 
 }  // namespace warpstack::cudart

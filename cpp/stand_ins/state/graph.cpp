@@ -89,6 +89,12 @@ struct RunWork {
     record_free(runtime, work.address);
     runtime.graphs().memory.free(work.address);
   }
+  void operator()(const LibraryWork& work) const {
+    const LibraryWork kept = work;
+    const Unlocked unlocked(runtime);
+    require(kept.run(kept.data.get(), stream), "a captured call of a library failed",
+            Error::launch_failure);
+  }
 };
 
 /// Whether a node may start once the kernels that it depends on let it: all its edges say so, or it
@@ -283,7 +289,8 @@ void note_free_node(Runtime& runtime, const Graph& graph, std::uint64_t address)
 // --- nodes --------------------------------------------------------------------------------------
 
 int node_type(const Work& work) {
-  constexpr int types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11};
+  // What libraries compute are kernels to a program.
+  constexpr int types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 0};
   static_assert(std::variant_size_v<Work> == std::size(types));
   return types[work.index()];
 }

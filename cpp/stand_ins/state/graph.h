@@ -85,8 +85,13 @@ struct AllocateWork {
 struct FreeWork {
   std::uint64_t address;
 };
+/// What a library computes in place of kernels that are not known.
+struct LibraryWork {
+  bool (*run)(void* data, StreamHandle stream);  ///< see warpstack_cudart_capture
+  std::shared_ptr<void> data;
+};
 using Work = std::variant<KernelWork, CopyWork, FillWork, HostWork, ChildWork, EmptyWork, WaitWork,
-                          RecordWork, AllocateWork, FreeWork>;
+                          RecordWork, AllocateWork, FreeWork, LibraryWork>;
 
 /// cudaGraphNodeType of a work.
 int node_type(const Work& work);

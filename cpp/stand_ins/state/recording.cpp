@@ -108,13 +108,14 @@ void record_fill(Runtime& runtime, std::uint64_t target, std::uint64_t bytes) {
 }
 
 void record_library(Runtime& runtime, const std::string& library, StreamHandle stream,
-                    std::uint64_t bytes) {
+                    std::uint64_t bytes, const Computation& computation) {
   Operation operation;
   operation.kind = OperationKind::library;
   operation.name = library;
   operation.stream = runtime.stream_of_operation(stream);
   operation.bytes = bytes;
   operation.asynchronous = true;
+  operation.computation = computation;
   runtime.log().add(operation);
 }
 

@@ -19,7 +19,7 @@ void record_prefetch(Runtime& runtime, StreamHandle stream, std::uint64_t bytes,
 void record_fill(Runtime& runtime, std::uint64_t target, std::uint64_t bytes);
 /// What a library does in place of kernels that are not known.
 void record_library(Runtime& runtime, const std::string& library, StreamHandle stream,
-                    std::uint64_t bytes);
+                    std::uint64_t bytes, const Computation& computation);
 /// Operations of a stream without further properties.
 void record_stream(Runtime& runtime, OperationKind kind, StreamHandle stream);
 /// In a stream, or (event_synchronize) in none.

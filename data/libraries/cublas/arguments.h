@@ -71,6 +71,18 @@ struct GeamArguments {
   Scalar<T> alpha, beta;
 };
 
+/// C = X A or A X with the diagonal matrix X, of m rows and n columns. Complex numbers are two of
+/// T.
+template <typename T>
+struct DgmmArguments {
+  const T* a;
+  const T* x;  ///< where element 0 lies, whatever the sign of the increment
+  T* c;
+  int m, n, lda, ldc;
+  long long x_step;
+  int left, is_complex;
+};
+
 /// E x = alpha b for each right-hand side, in place; E has n rows and is a triangle.
 template <typename T>
 struct TrsmArguments {

@@ -286,6 +286,29 @@ __device__ void geam(const GeamArguments<T>& g) {
   });
 }
 
+template <typename T>
+__device__ void dgmm(const DgmmArguments<T>& d) {
+  const int across = (d.m + plane_size - 1) / plane_size;
+  const int row = static_cast<int>(blockIdx.x % across) * plane_size + threadIdx.x;
+  const int first = static_cast<int>(blockIdx.x / across) * plane_size;
+  if (row >= d.m) return;
+  for_square([&](int, int j) {
+    const int column = first + j;
+    if (column >= d.n) return;
+    const long long from = static_cast<long long>(column) * d.lda + row;
+    const long long to = static_cast<long long>(column) * d.ldc + row;
+    const long long at = (d.left ? row : column) * d.x_step;
+    if (!d.is_complex) {
+      d.c[to] = d.a[from] * d.x[at];
+      return;
+    }
+    const T real = d.a[2 * from], imaginary = d.a[2 * from + 1];
+    const T by = d.x[2 * at], across_by = d.x[2 * at + 1];
+    d.c[2 * to] = real * by - imaginary * across_by;
+    d.c[2 * to + 1] = real * across_by + imaginary * by;
+  });
+}
+
 /// A right-hand side for each block: once an unknown is known, it leaves all equations that follow.
 template <typename T>
 __device__ void trsm(const TrsmArguments<T>& t) {
@@ -337,6 +360,7 @@ __device__ void trsm(const TrsmArguments<T>& t) {
   WARPSTACK_KERNEL(ws_gemv_t_##suffix, 256, GemvArguments<T>, gemv_t)         \
   WARPSTACK_KERNEL(ws_ger_##suffix, 256, GerArguments<T>, ger)                \
   WARPSTACK_KERNEL(ws_geam_##suffix, 256, GeamArguments<T>, geam)             \
+  WARPSTACK_KERNEL(ws_dgmm_##suffix, 256, DgmmArguments<T>, dgmm)             \
   WARPSTACK_KERNEL(ws_trsm_##suffix, 256, TrsmArguments<T>, trsm)
 #define WARPSTACK_EXTREME(name, T, call, largest)                                     \
   extern "C" __global__ void __launch_bounds__(256)                                   \

@@ -10,7 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from warpstack._util.arguments import printable_text
-from warpstack.traces.operations import DIRECTIONS, OPERATIONS, USUAL_CONNECTIONS, Columns
+from warpstack.traces.operations import (
+    DIRECTIONS,
+    NUMBER_KINDS,
+    OPERATIONS,
+    USUAL_CONNECTIONS,
+    Columns,
+)
 from warpstack.traces.trace import short_name
 
 #: LogRow.
@@ -22,7 +28,8 @@ _ROW = np.dtype(
         ("pinned", "u1"),
         ("asynchronous", "u1"),
         ("programmatic", "u1"),
-        ("reserved", "u1", 2),
+        ("arithmetic", "u1"),
+        ("tensor_cores", "u1"),
         ("priority", "i4"),
         ("connections", "i4"),
         ("process", "i8"),
@@ -37,6 +44,7 @@ _ROW = np.dtype(
         ("host_ns", "u8"),
         ("name", "u8"),
         ("api", "u8"),
+        ("flops", "u8"),
     ]
 )
 #: Kinds of rows that say of another one what it waits for, what its thread begins after, what it took.
@@ -107,6 +115,9 @@ def read(folder: Path, launches: Sequence[int]) -> Columns | None:
         "connections": np.where(
             rows["connections"] > 0, rows["connections"], USUAL_CONNECTIONS
         ).astype(np.int64),
+        "flops": np.minimum(rows["flops"], _LARGEST).astype(np.int64),
+        "arithmetic": [NUMBER_KINDS[number] for number in rows["arithmetic"].tolist()],
+        "tensor_cores": rows["tensor_cores"].astype(bool),
     }
 
 

@@ -12,7 +12,7 @@ from warpstack._util.former import former_keywords
 from warpstack._util.lazy import pandas as pd
 from warpstack._util.options import Options, TimeChanges, options_of
 from warpstack._util.progress import progress_bar
-from warpstack.hardware.description import GpuLike, as_gpu
+from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.profiler import profiled, times
 from warpstack.models import interval_simulation, prediction
 from warpstack.models.pipeline import Found, Pipeline
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVELS", "ceilings", "roofline"]
 
+_WARP_SIZE = 32
 LEVELS = ("L1", "L2", "DRAM")
 #: Sectors that cross each level's interface, both ways.
 _TRAFFIC = {
@@ -52,6 +53,52 @@ def ceilings(gpu: GpuLike) -> dict[str, float]:
         "L2": gpu.noc_bandwidth_gbs,
         "DRAM": gpu.sustained_dram_bandwidth_gbs,
     }
+
+
+#: Of an arithmetic: the field of the interval between two warp instructions of a scheduler, and the
+#: multiply-adds of a lane in one.
+_LANES = {
+    "fp64": ("fp64_interval", 1),
+    "fp32": ("fp32_interval", 1),
+    "tf32": ("fp32_interval", 1),
+    "bf16": ("fp16_interval", 2),
+    "fp16": ("fp16_interval", 2),
+    "fp8": ("fp16_interval", 2),
+    "int8": ("integer_interval", 1),
+    "int32": ("integer_interval", 1),
+}
+#: The field of the rate of tensor cores; of half precision with sums in single precision, as libraries
+#: have it unless they are asked for another.
+_TENSOR_RATES = {
+    "fp64": "tensor_f64_rate",
+    "tf32": "tensor_tf32_rate",
+    "bf16": "tensor_bf16_rate",
+    "fp16": "tensor_f16_f32_rate",
+    "fp8": "tensor_f8_rate",
+    "int8": "tensor_s8_rate",
+}
+
+
+def peak_gflops(gpu: Gpu, arithmetic: str, tensor_cores: bool = False) -> float:
+    """Return the most operations of an arithmetic that a GPU can do, in 1e9 per second.
+
+    A multiply-add is two. With tensor cores it is the higher of their rate and that of the lanes; a rate
+    of 0 is none. Narrow numbers that lanes do not have are those of the next wider kind.
+
+    Parameters
+    ----------
+    gpu
+        The GPU.
+    arithmetic
+        ``fp64``, ``fp32``, ``tf32``, ``bf16``, ``fp16``, ``fp8``, ``int8`` or ``int32``.
+    tensor_cores
+        Whether tensor cores may be used.
+    """
+    interval, of_lane = _LANES[arithmetic]
+    of_scheduler = _WARP_SIZE * of_lane / getattr(gpu, interval)
+    if tensor_cores and arithmetic in _TENSOR_RATES:
+        of_scheduler = max(of_scheduler, getattr(gpu, _TENSOR_RATES[arithmetic]))
+    return float(2 * of_scheduler * gpu.num_schedulers * gpu.num_sms * gpu.clock_ghz)
 
 
 @former_keywords(app_or_kernel="app")

@@ -17,6 +17,7 @@ from warpstack.hardware.profiler import launch_us, profiled
 from warpstack.models.concurrent import MODEL, customers_of, network_share, places_of_blocks
 from warpstack.models.pipeline import Found
 from warpstack.models.prediction import predicted_rows
+from warpstack.models.rooflines import peak_gflops
 from warpstack.timelines.operations import Columns
 from warpstack.traces.awaited import awaited_us
 from warpstack.traces.trace import App, KernelTrace
@@ -218,7 +219,7 @@ def costs_of(columns: Columns, kernels: Kernels, gpu: Gpu) -> Costs:
     call[launches] = (gpu.graph_launch_us + gpu.graph_node_us * nodes)[launches]
     for values in (duration, low, high, call):
         if not np.isfinite(values).all():
-            raise InputError("operations: a time is not finite; expected fewer bytes")
+            raise InputError("operations: a time is not finite; expected fewer bytes or flops")
     shares = trigger, wait
     return Costs(duration, low, high, blocks, places, *shares, of_class, call, unknown)
 
@@ -245,11 +246,15 @@ def _means(names: list[str], traced: Any, duration: _Numbers) -> dict[str, float
 def _estimate(
     columns: Columns, row: int, means: dict[str, float], of_dram: float, gpu: Gpu
 ) -> float:
-    """Return the time of work that nobody traced: of its bytes, or of launches of its name."""
+    """Return the time of work that nobody traced: under its roofs, or of launches of its name."""
     kind, launch = columns["operation"][row], launch_us(gpu, "nsys")
     size = float(columns["bytes"][row])
     if kind == "kernel":
         return means.get(columns["name"][row], launch)
     if kind == "nccl":
         return launch + size / (gpu.host_link_gbs * 1e3)
-    return launch + of_dram
+    flops = float(columns["flops"][row])
+    if not flops:
+        return launch + of_dram
+    peak = peak_gflops(gpu, columns["arithmetic"][row], bool(columns["tensor_cores"][row]))
+    return launch + max(of_dram, flops / (peak * 1e3))

@@ -11,6 +11,7 @@ from warpstack._util.lazy import pandas as pd
 from warpstack.errors import InputError, shown, unknown
 from warpstack.traces.operations import (
     ABSENT,
+    CHOICES,
     COLUMNS,
     DIRECTIONS,
     IN_STREAM,
@@ -101,7 +102,7 @@ def _columns(given: dict[str, Any], rows: int, kernels: int) -> Columns:
         columns[name] = [
             _whole(row, name, before) if before else () for row, before in enumerate(columns[name])
         ]
-    for name in ("operation", "direction"):
+    for name in CHOICES:
         for row, value in enumerate(columns[name]):
             if not isinstance(value, str):
                 raise InputError(f"operations: row {row}: {name} = {shown(value)}: expected a text")

@@ -41,9 +41,15 @@ COLUMNS = {
     "host_ns": "integer",
     "work_ns": "integer",
     "connections": "integer",
+    "flops": "integer",
+    "arithmetic": "text",
+    "tensor_cores": "bool",
 }
 #: Columns that tables of older traces lack.
-LATER_COLUMNS = ("programmatic", "begins_after", "work_ns", "connections")
+LATER_COLUMNS = (
+    *("programmatic", "begins_after", "work_ns", "connections"),
+    *("flops", "arithmetic", "tensor_cores"),
+)
 #: The connections of a program that does not set CUDA_DEVICE_MAX_CONNECTIONS.
 USUAL_CONNECTIONS = 8
 #: Columns of numbers of earlier rows.
@@ -71,6 +77,9 @@ OPERATIONS = (
 )
 #: The values of the column `direction`; likewise.
 DIRECTIONS = ("", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP")
+#: The values of the column `arithmetic`: the numbers that a library computes with. Their places are numbers of
+#: cpp/stand_ins/log/computation.h.
+NUMBER_KINDS = ("", "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int32")
 #: Values of rows that a column does not concern.
 ABSENT: dict[str, Any] = {
     "name": "",
@@ -94,7 +103,12 @@ ABSENT: dict[str, Any] = {
     "host_ns": 0,
     "work_ns": 0,
     "connections": USUAL_CONNECTIONS,
+    "flops": 0,
+    "arithmetic": "",
+    "tensor_cores": False,
 }
+#: Columns of texts that are one of some.
+CHOICES = {"operation": OPERATIONS, "direction": DIRECTIONS, "arithmetic": NUMBER_KINDS}
 #: The streams that have no calls that make them.
 LEGACY_STREAM = 0
 NO_STREAM = -1
@@ -111,6 +125,7 @@ _LEAST = {
     "host_ns": 0,
     "work_ns": 0,
     "connections": 1,
+    "flops": 0,
 }
 #: Operations that need an event, and those that are in a stream.
 _WITH_EVENT = ("event_record", "event_wait", "event_synchronize")
@@ -176,7 +191,7 @@ def check(
             f"{where}: row {row}: {column} = {shown(value)}: expected {expected}{remedy}"
         )
 
-    for column, choices in (("operation", OPERATIONS), ("direction", DIRECTIONS)):
+    for column, choices in CHOICES.items():
         values = columns[column]
         if wrong := set(values).difference(choices):
             row = next(i for i, value in enumerate(values) if value in wrong)
@@ -188,6 +203,11 @@ def check(
             row = int(below[0])
             raise refuse(row, column, int(columns[column][row]), f"at least {least}")
     operations = np.array(columns["operation"], object) if rows else np.empty(0, object)
+    counted = np.flatnonzero(columns["flops"])
+    for row in counted.tolist():
+        if not columns["arithmetic"][row]:
+            expected = f"one of {', '.join(filter(None, NUMBER_KINDS))} in a row with flops"
+            raise refuse(row, "arithmetic", "", expected)
     beyond = np.flatnonzero(columns["kernel"] >= kernels)
     if len(beyond):
         row = int(beyond[0])

@@ -484,7 +484,9 @@ class App:
         thread. ``host_ns`` are nanoseconds that the thread spent
         outside of such functions since its last row, without waits for threads that were in them;
         ``work_ns`` what the function of a `host_function` took. ``connections`` is how many queues to the GPU
-        the streams of the process share: its CUDA_DEVICE_MAX_CONNECTIONS, or 8.
+        the streams of the process share: its CUDA_DEVICE_MAX_CONNECTIONS, or 8. ``flops`` are the operations
+        of a `library`, by the counts that are published for what it computes, a multiply-add being two,
+        ``arithmetic`` is that which it computes in, and ``tensor_cores`` says whether it may use them.
         """
         recorded = self._operations
         if recorded is None:

@@ -387,6 +387,31 @@ def geam(blas):
         )
 
 
+def dgmm(blas):
+    kinds = {**TYPES, "C": np.complex64, "Z": np.complex128}
+    for _ in range(160):
+        s, side = str(blas.rng.choice(list("SDCZ"))), int(blas.rng.integers(2))
+        m, n = (int(size) for size in blas.rng.integers(0, 70, 2))
+        step = int(blas.rng.choice([-3, -1, 0, 1, 2]))
+        kind, order = kinds[s], n if side else m
+        a = blas.random(m, n).astype(kind)
+        # As many elements as the increment reaches over; they are taken from the end if it is negative.
+        x = blas.random(max(1, 1 + max(order - 1, 0) * abs(step))).astype(kind)
+        if s in "CZ":
+            a, x = a + 1j * blas.random(m, n).astype(kind), x + 1j * blas.random(len(x)).astype(kind)
+        taken = x[np.arange(order) * abs(step)]
+        diagonal = taken[::-1] if step < 0 else taken
+        padding, in_place = (int(count) for count in blas.rng.integers(0, 3, 2))
+        held = padded(a, max(m, 1) + 1, 5)
+        at_a = blas.upload(held)
+        like = held if in_place == 1 else padded(np.zeros_like(a), max(m, 1) + padding, 7)
+        at_c = at_a if in_place == 1 else blas.upload(like)
+        blas.call(f"cublas{s}dgmm", side, m, n, at_a, len(held), blas.upload(x), step, at_c, len(like))
+        got = blas.download(at_c, like)
+        close(got[:m], a * diagonal if side else diagonal[:, None] * a, 1e-6 if s in "SC" else 1e-14)
+        assert (got[m:] == like[m:]).all()
+
+
 def trsm(blas):
     m, n = 13, 9
     for s, side, fill, op, unit in itertools.product("SD", (0, 1), (0, 1), (0, 1, 2), (0, 1)):
@@ -483,6 +508,10 @@ def mistakes(blas):
     blas.call("cublasSgemv_v2", 0, 4, 4, one, x, 4, x, 0, one, x, 1, expected=INVALID_VALUE)
     blas.call("cublasStrsm_v2", 2, 0, 0, 0, 4, 4, one, x, 4, x, 4, expected=INVALID_VALUE)
     blas.call("cublasSgeam", 1, 0, 4, 4, one, x, 4, one, x, 4, x, 4, expected=INVALID_VALUE)
+    blas.call("cublasSdgmm", 2, 4, 4, x, 4, x, 1, x, 4, expected=INVALID_VALUE)
+    blas.call("cublasSdgmm", 0, -1, 4, x, 4, x, 1, x, 4, expected=INVALID_VALUE)
+    blas.call("cublasZdgmm", 0, 4, 4, x, 3, x, 1, x, 4, expected=INVALID_VALUE)
+    blas.call("cublasDdgmm", 0, 2, 2, x, 2, x, 1, x, 3, expected=INVALID_VALUE)
     blas.call("cublasDestroy_v2")
     blas.call("cublasSgemm_v2", *good, expected=NOT_INITIALIZED)
 

@@ -421,7 +421,7 @@ def log_row(number, kind=0, process=5, **changes):
     values |= {"kind": kind, "process": process, "number": number} | changes
     values.pop("reserved")
     return struct.pack(
-        "=5B3xiiqqqqqqQQQQQQ",
+        "=7BxiiqqqqqqQQQQQQQ",
         *(values[name] for name in operation_log._ROW.names if name != "reserved"),
     )
 
@@ -445,7 +445,7 @@ def test_a_log_that_ends_within_a_row_is_read_up_to_it(tmp_path):
     for end in range(len(data)):
         (tmp_path / "operations").write_bytes(data[:end])
         found = operation_log.read(tmp_path, [7])
-        assert (0 if found is None else operations.count(found)) == min(end // 112, 2)
+        assert (0 if found is None else operations.count(found)) == min(end // 120, 2)
     for end in range(len(names)):
         logged(tmp_path, written, names[:end])
         assert len(operation_log.read(tmp_path, [7])["name"]) == 2

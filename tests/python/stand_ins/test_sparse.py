@@ -38,6 +38,42 @@ def test_results_are_those_of_dense_matrices(tmp_path, seed):
     assert said.count("no trace has them") == 1
 
 
+#: Functions that graphs take.
+CAPTURED = ("SpMV", "SpMM", "SDDMM", "Axpby", "Gather", "Scatter", "Rot", "SpVV", "SparseToDense")
+
+
+def captured_cases(seed, count):
+    """Return cases whose calls graphs can take, but for results on the host."""
+    plan, memory, checks = sparse_cases.cases(seed, count)
+    chosen, kept = [], {}
+    for number, each in enumerate(plan):
+        calls = {step[0].removeprefix("cusparse") for step in each["steps"]}
+        work = {name for name in calls if not name.startswith(("Create", "Set", "Destroy", "DnMat"))}
+        work = {name for name in work if not name.endswith(("bufferSize", "preprocess"))}
+        if work and work <= set(CAPTURED):
+            for name in (*each["device"], *each["host"]):
+                kept[f"{len(chosen)}.{name}"] = memory[f"{number}.{name}"]
+            chosen.append(({**each, "captured": "cusparseSetStream"}, checks[number], work))
+    return chosen, kept
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_captured_calls_run_when_the_graph_is_launched(tmp_path, seed):
+    """They take what they were given when they were captured, whatever becomes of it."""
+    chosen, memory = captured_cases(seed, rounds(252))
+    found, said = run_client(tmp_path, [each for each, _, _ in chosen], memory, VERSIONS[seed % 2])
+    for number, (each, (check, may_fail), _) in enumerate(chosen):
+        failed = [i for i in np.flatnonzero(found[number]["status"]) if i != may_fail]
+        assert not failed, (number, each["steps"][failed[0]], said[-500:])
+        check(found[number])
+
+
+def test_all_functions_are_captured():
+    chosen, _ = captured_cases(0, 252)
+    assert len(chosen) > 60
+    assert {name for _, _, work in chosen for name in work} == set(CAPTURED)
+
+
 def test_all_formats_are_tried():
     plan, _, _ = sparse_cases.cases(0, 252)
     steps = [step for each in plan for step in each["steps"]]
@@ -261,6 +297,13 @@ int main() {
   cusparseSetStream(handle, other);
   printf("captured: %d\\n", multiply());
   cudaStreamEndCapture(other, &graph);
+  cusparseSetPointerMode(handle, CUSPARSE_POINTER_MODE_HOST);
+  cudaGraphExec_t executable;
+  cudaGraphInstantiate(&executable, graph, 0);
+  x[size - 1] = 5;
+  cudaGraphLaunch(executable, stream);
+  cudaStreamSynchronize(stream);
+  printf("%g\\n", y[size - 1]);
   return 0;
 }
 """
@@ -276,12 +319,12 @@ def test_a_call_is_an_operation_of_its_stream(tmp_path, capfd):
     compiler_cache.nvcc([nvcc, *options, "-o", program, source, "-lcusparse"])
     traced = host.trace_program([str(program)], tmp_path / "out")
     said = capfd.readouterr()
-    assert said.out.splitlines() == ["0 2046", "captured: 6"]
-    assert "cannot be captured in a graph" in said.err
-    assert traced.problem()  # the capture
+    assert said.out.splitlines() == ["0 2046", "captured: 0", "10"]
+    assert not traced.problem()
     app = ws.load(tmp_path / "out")
     rows = app.operations[app.operations["operation"] == "library"]
-    assert rows["name"].tolist() == ["cuSPARSE"]  # what was refused is no operation
+    assert rows["name"].tolist() == ["cuSPARSE"] * 2
+    assert rows["graph"].tolist() == [-1, 0]
     # Offsets, indices, values and both vectors, once each.
     assert rows["bytes"].iloc[0] == 4 * (1025 + 4 * 1024)
     line = ws.timeline(app, ws.gpu("a100")).table

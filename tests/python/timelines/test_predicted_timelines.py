@@ -186,6 +186,64 @@ class TestByHand:
         assert line.totals["estimated_us"] == pytest.approx(lasts[1] + lasts[2])
 
 
+#: Of an A100 in 1e9 operations a second: NVIDIA A100 whitepaper, Table 1.
+PEAKS = {
+    ("fp64", False): 9.7e3,
+    ("fp64", True): 19.5e3,
+    ("fp32", False): 19.5e3,
+    ("fp32", True): 19.5e3,
+    ("tf32", False): 19.5e3,
+    ("tf32", True): 156e3,
+    ("bf16", True): 312e3,
+    ("fp16", False): 78e3,
+    ("fp16", True): 312e3,
+    ("int8", True): 624e3,
+}
+
+
+class TestLibraries:
+    """A call of a library takes its launch, and the longer of its bytes' and its arithmetic's time."""
+
+    @staticmethod
+    def lasts(gpu=GPU, **call):
+        row = {"operation": "library", "stream": 1, **call}
+        found = ws.timeline(ws.App([]), gpu, operations=rows(row, WAIT)).table
+        assert found["estimated"].tolist() == [True, False]
+        return float(found["end_us"].iloc[0] - found["start_us"].iloc[0]) - gpu.launch_us_nsys
+
+    @pytest.mark.parametrize(("arithmetic", "tensor_cores"), PEAKS)
+    def test_peaks_are_those_that_nvidia_names(self, arithmetic, tensor_cores):
+        peak = PEAKS[arithmetic, tensor_cores]
+        found = self.lasts(flops=10**12, arithmetic=arithmetic, tensor_cores=tensor_cores, bytes=0)
+        assert found == pytest.approx(1e12 / (peak * 1e3), rel=0.01)
+
+    def test_a_large_product_takes_its_arithmetic_and_a_small_one_its_bytes(self):
+        for n in (8, 64, 512, 4096):
+            size, flops = 3 * 4 * n * n, 2 * n**3
+            of_bytes = size / (GPU.sustained_dram_bandwidth_gbs * 1e3)
+            of_flops = flops / 19.5e6
+            found = self.lasts(bytes=size, flops=flops, arithmetic="fp32")
+            assert found == pytest.approx(max(of_bytes, of_flops), rel=0.01)
+            assert self.lasts(bytes=size) == pytest.approx(of_bytes)
+
+    def test_more_arithmetic_never_takes_less(self):
+        times = [self.lasts(bytes=10**6, flops=10**n, arithmetic="fp64") for n in range(14)]
+        assert times == sorted(times) and times[0] == pytest.approx(self.lasts(bytes=10**6))
+
+    def test_without_tensor_cores_lanes_compute(self):
+        gpu = GPU.replace(tensor_f16_f32_rate=0)
+        call = {"bytes": 0, "flops": 10**12, "arithmetic": "fp16"}
+        assert self.lasts(gpu, tensor_cores=True, **call) == self.lasts(gpu, **call)
+
+    def test_arithmetic_has_to_be_named(self):
+        with pytest.raises(ws.InputError, match=r"row 0: arithmetic = '': expected one of fp64"):
+            self.lasts(bytes=1, flops=1)
+        with pytest.raises(ws.InputError, match="row 0: arithmetic"):
+            self.lasts(bytes=1, flops=1, arithmetic="fp65")
+        with pytest.raises(ws.InputError, match="row 0: flops = -1: expected at least 0"):
+            self.lasts(bytes=1, flops=-1, arithmetic="fp64")
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         ("change", "message"),

@@ -118,6 +118,17 @@ def test_without_the_column_host_functions_take_no_time(tmp_path):
     assert ws.load(tmp_path / "saved").operations["work_ns"].tolist() == [0] * len(ROWS)
 
 
+def test_without_the_columns_libraries_compute_nothing(tmp_path):
+    call = {"operation": "library", "name": "cuFFT", "stream": 1, "bytes": 64}
+    more = {"flops": 2**62, "arithmetic": "fp16", "tensor_cores": True}
+    ws.save(app_with([*ROWS, {**call, **more}]), tmp_path / "saved")
+    assert as_rows(ws.load(tmp_path / "saved").operations[list(more)])[-1] == more
+    for name in more:
+        without(tmp_path / "saved", name)
+    absent = {"flops": 0, "arithmetic": "", "tensor_cores": False}
+    assert as_rows(ws.load(tmp_path / "saved").operations[list(more)]) == [absent] * (len(ROWS) + 1)
+
+
 def test_a_program_may_launch_nothing(tmp_path):
     rows = [{"operation": "copy", "stream": 0, "direction": "HtoD", "bytes": 64}]
     app = app_with(rows, kernels=0)

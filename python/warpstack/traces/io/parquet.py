@@ -36,13 +36,13 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 9 may have operations of the host. Version 8 may have files of source and inlined calls.
+#: Version 11 may have what libraries compute in the operations of the host, which version 9 may have. Version 8 may have files of source and inlined calls.
 #: Version 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once.
 #: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may have
 #: control fields. Version 2 has digests of its files and of the manifest. Version 1 has the digest of
 #: what the stages read only.
-FORMAT_VERSION = 9
-_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
+FORMAT_VERSION = 11
+_READ_VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 #: How often a trace may be replaced while it is read.
 _MOST_REPLACEMENTS = 8
 #: Aimed at per row group, so that reading and writing need little memory.
@@ -425,12 +425,16 @@ def _read_operations(root: Path, digest: str, kernels: int) -> operations.Column
         columns["programmatic"] = np.zeros(operations.count(columns), bool)
     if "begins_after" not in columns:
         columns["begins_after"] = operations.begins_of_threads(columns)
-    if "work_ns" not in columns:
-        columns["work_ns"] = np.zeros(operations.count(columns), np.int64)
+    rows = operations.count(columns)
     if "connections" not in columns:
-        columns["connections"] = np.full(
-            operations.count(columns), operations.USUAL_CONNECTIONS, np.int64
-        )
+        columns["connections"] = np.full(rows, operations.USUAL_CONNECTIONS, np.int64)
+    for name in ("work_ns", "flops"):
+        if name not in columns:
+            columns[name] = np.zeros(rows, np.int64)
+    if "arithmetic" not in columns:
+        columns["arithmetic"] = [""] * rows
+    if "tensor_cores" not in columns:
+        columns["tensor_cores"] = np.zeros(rows, bool)
     operations.check(columns, kernels, where)
     return columns
 
