@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from warpstack._util.arguments import printable_text
-from warpstack.traces.operations import NUMBER_KINDS, DIRECTIONS, OPERATIONS, Columns
+from warpstack.traces.operations import DIRECTIONS, NUMBER_KINDS, OPERATIONS, Columns
 from warpstack.traces.trace import short_name
 
 #: LogRow.
