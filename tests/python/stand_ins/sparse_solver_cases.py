@@ -162,7 +162,8 @@ def cholesky_steps(build):
 
     def check(found):
         assert int(np.int32(found["slots.at"])) == (row if indefinite else -1)
-        assert found["slots.internal"] > 0 and found["slots.work"] > 0
+        assert found["slots.internal"] > 0
+        assert found["slots.work"] > 0
         for i, side in enumerate(() if indefinite else sides):
             x = build.read(found, f"x{i}")
             build.close(matrix @ x, side, 30 * np.abs(matrix).max() * np.abs(x).max())
@@ -300,7 +301,8 @@ def lu_steps(build):
         p, q = found["P"].view(np.int32), found["Q"].view(np.int32)
         assert sorted(p) == sorted(q) == list(range(n))
         lower, upper = dense(build, found, "L", (n, n)), dense(build, found, "U", (n, n))
-        assert (np.triu(lower) == 0).all() and (np.tril(upper, -1) == 0).all()
+        assert (np.triu(lower) == 0).all()
+        assert (np.tril(upper, -1) == 0).all()
         product = (lower + np.eye(n)) @ upper
         build.close(product, matrix[np.ix_(p, q)], 100 * np.abs(lower).max(initial=1))
         for name in "LU":
