@@ -77,8 +77,8 @@ OPERATIONS = (
 )
 #: The values of the column `direction`; likewise.
 DIRECTIONS = ("", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP")
-#: The values of the column `arithmetic`: the numbers that a library computes with. Their places are numbers of
-#: cpp/stand_ins/log/computation.h.
+#: The values of the column `arithmetic`: the numbers that a library computes with. Their places are
+#: numbers of cpp/stand_ins/log/computation.h.
 NUMBER_KINDS = ("", "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int32")
 #: Values of rows that a column does not concern.
 ABSENT: dict[str, Any] = {

@@ -398,7 +398,10 @@ def dgmm(blas):
         # As many elements as the increment reaches over; they are taken from the end if it is negative.
         x = blas.random(max(1, 1 + max(order - 1, 0) * abs(step))).astype(kind)
         if s in "CZ":
-            a, x = a + 1j * blas.random(m, n).astype(kind), x + 1j * blas.random(len(x)).astype(kind)
+            a, x = (
+                a + 1j * blas.random(m, n).astype(kind),
+                x + 1j * blas.random(len(x)).astype(kind),
+            )
         taken = x[np.arange(order) * abs(step)]
         diagonal = taken[::-1] if step < 0 else taken
         padding, in_place = (int(count) for count in blas.rng.integers(0, 3, 2))
@@ -406,9 +409,13 @@ def dgmm(blas):
         at_a = blas.upload(held)
         like = held if in_place == 1 else padded(np.zeros_like(a), max(m, 1) + padding, 7)
         at_c = at_a if in_place == 1 else blas.upload(like)
-        blas.call(f"cublas{s}dgmm", side, m, n, at_a, len(held), blas.upload(x), step, at_c, len(like))
+        blas.call(
+            f"cublas{s}dgmm", side, m, n, at_a, len(held), blas.upload(x), step, at_c, len(like)
+        )
         got = blas.download(at_c, like)
-        close(got[:m], a * diagonal if side else diagonal[:, None] * a, 1e-6 if s in "SC" else 1e-14)
+        close(
+            got[:m], a * diagonal if side else diagonal[:, None] * a, 1e-6 if s in "SC" else 1e-14
+        )
         assert (got[m:] == like[m:]).all()
 
 

@@ -4,10 +4,12 @@ Usage: library_client.py LIBRARY CREATE PLAN MEMORY RESULTS. LIBRARY may be seve
 CREATE is the function that makes a handle, in the first of them.
 PLAN is a JSON list of cases, each {"device": names, "host": names, "steps": [[function, argument, ...],
 ...]}, and with "captured": the name of the function that sets the handle's stream, if the steps are to be
-captured in a graph, which is launched when the arrays of the host are gone; MEMORY is the .npz file with the bytes "N.name" of the arrays of case N, RESULTS the one to write
+captured in a graph, which is launched when the arrays of the host are gone;
+MEMORY is the .npz file with the bytes "N.name" of the arrays of case N, RESULTS the one to write
 with those after, "N.status" (of each step) and "N.slots.name".
 
-An argument is an integer, [type, number...] (of a floating-point number, or of a complex one), null, "@name" (an array of the device), "$name" (one of the host), "&name" (the
+An argument is an integer, [type, number...] (of a floating-point number,
+or of a complex one), null, "@name" (an array of the device), "$name" (one of the host), "&name" (the
 place of a number or a descriptor) or "name" (what is there). "h" is the library's handle.
 """
 

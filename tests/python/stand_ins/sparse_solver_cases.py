@@ -72,7 +72,9 @@ class Builder:
 
     def close(self, found, wanted, scale=1.0):
         size = max((1, *np.shape(wanted)))
-        np.testing.assert_allclose(found, wanted, atol=PRECISION[self.kind] * size * max(1.0, scale))
+        np.testing.assert_allclose(
+            found, wanted, atol=PRECISION[self.kind] * size * max(1.0, scale)
+        )
 
 
 def rounded(build, matrix):
@@ -160,7 +162,8 @@ def cholesky_steps(build):
 
     def check(found):
         assert int(np.int32(found["slots.at"])) == (row if indefinite else -1)
-        assert found["slots.internal"] > 0 and found["slots.work"] > 0
+        assert found["slots.internal"] > 0
+        assert found["slots.work"] > 0
         for i, side in enumerate(() if indefinite else sides):
             x = build.read(found, f"x{i}")
             build.close(matrix @ x, side, 30 * np.abs(matrix).max() * np.abs(x).max())
@@ -220,7 +223,9 @@ def batches(build):
     factors = build.rng.uniform(0.5, 2, count)
     matrices = [rounded(build, matrix * factor) for factor in factors]
     rows = np.repeat(np.arange(n), np.diff(offsets))
-    build.numbers("A.values", np.concatenate([each[rows, columns - build.base] for each in matrices]))
+    build.numbers(
+        "A.values", np.concatenate([each[rows, columns - build.base] for each in matrices])
+    )
     sides = build.random(count, n)
     build.step("cusolverSpCreateCsrqrInfo", "&info")
     build.step("cusolverSpXcsrqrAnalysisBatched", "h", n, n, *arrays[:2], *arrays[3:], "info")
@@ -282,9 +287,7 @@ def lu_steps(build):
         build.numbers(f"{name}.values", np.zeros(n * n))
         build.array(f"{name}.offsets", np.zeros(n + 1, np.int32))
         build.array(f"{name}.columns", np.zeros(n * n, np.int32))
-    factors = [
-        [f"${name}.{part}" for part in ("values", "offsets", "columns")] for name in "LU"
-    ]
+    factors = [[f"${name}.{part}" for part in ("values", "offsets", "columns")] for name in "LU"]
     build.step(build.name("csrluExtract"), "h", *order, "descr", *factors[0], "descr", *factors[1],
                "info", None)  # fmt: skip
     new = np.where(stored, rounded(build, matrix * (1 + 0.01 * rng.normal(size=matrix.shape))), 0)
@@ -298,7 +301,8 @@ def lu_steps(build):
         p, q = found["P"].view(np.int32), found["Q"].view(np.int32)
         assert sorted(p) == sorted(q) == list(range(n))
         lower, upper = dense(build, found, "L", (n, n)), dense(build, found, "U", (n, n))
-        assert (np.triu(lower) == 0).all() and (np.tril(upper, -1) == 0).all()
+        assert (np.triu(lower) == 0).all()
+        assert (np.tril(upper, -1) == 0).all()
         product = (lower + np.eye(n)) @ upper
         build.close(product, matrix[np.ix_(p, q)], 100 * np.abs(lower).max(initial=1))
         for name in "LU":
@@ -411,9 +415,7 @@ def cases(seed, count):
     for number in range(count):
         build = Builder(rng)
         checks.append(KINDS[number % len(KINDS)](build))
-        plan.append(
-            {"device": list(build.device), "host": list(build.host), "steps": build.steps}
-        )
+        plan.append({"device": list(build.device), "host": list(build.host), "steps": build.steps})
         for data in (build.device, build.host):
             memory.update({f"{number}.{name}": array for name, array in data.items()})
     return plan, memory, checks

@@ -48,7 +48,9 @@ def captured_cases(seed, count):
     chosen, kept = [], {}
     for number, each in enumerate(plan):
         calls = {step[0].removeprefix("cusparse") for step in each["steps"]}
-        work = {name for name in calls if not name.startswith(("Create", "Set", "Destroy", "DnMat"))}
+        work = {
+            name for name in calls if not name.startswith(("Create", "Set", "Destroy", "DnMat"))
+        }
         work = {name for name in work if not name.endswith(("bufferSize", "preprocess"))}
         if work and work <= set(CAPTURED):
             for name in (*each["device"], *each["host"]):

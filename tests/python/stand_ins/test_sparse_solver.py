@@ -7,7 +7,6 @@ import pytest
 
 from effort import rounds
 from stand_ins import library_runner, sparse_solver_cases
-from stand_ins.library_runner import run_python
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the stand-in for cuSOLVER needs Linux"

@@ -36,7 +36,8 @@ from warpstack.traces.trace import App, KernelTrace
 
 MANIFEST = "warpstack-trace.json"
 FORMAT_NAME = "warpstack-trace"
-#: Version 11 may have what libraries compute in the operations of the host, which version 9 may have. Version 8 may have files of source and inlined calls.
+#: Version 11 may have what libraries compute in the operations of the host, which version 9 may have.
+#: Version 8 may have files of source and inlined calls.
 #: Version 7 has steps of sectors, and equal files of kernels once. Version 6 has equal blocks once.
 #: Version 5 may have passes over the banks of L1. Version 4 has the lanes of atomics. Version 3 may have
 #: control fields. Version 2 has digests of its files and of the manifest. Version 1 has the digest of
