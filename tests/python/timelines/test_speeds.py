@@ -38,6 +38,9 @@ def columns_of(kernels):
         "places": places.astype(float),
         "kernel_class": of_class.astype(np.int32),
         "priority": np.zeros(count, np.int32),
+        "trigger": np.ones(count),
+        "wait": np.ones(count),
+        "after_early": np.zeros(len(lists["after_rows"]), np.uint8),
         **lists,
     }
 

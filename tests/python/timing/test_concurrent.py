@@ -506,7 +506,9 @@ class TestDependentLaunch:
     """Programmatic dependent launch: kernels that start behind triggers."""
 
     def times(self, kernels, gpu, after_trigger, **how):
-        result = together(kernels, gpu, streams=[0] * len(kernels), after_trigger=after_trigger, **how)
+        result = together(
+            kernels, gpu, streams=[0] * len(kernels), after_trigger=after_trigger, **how
+        )
         table = result.to_frame()
         return result, list(zip(table["start"], table["end"], strict=True))
 
@@ -538,7 +540,11 @@ class TestDependentLaunch:
     def test_what_follows_waits_for_all_before(self):
         # The second ends before the first one does, and the third still waits for both.
         gpu = plain_pascal(num_sms=3)
-        kernels = [overlapping(20, TRIGGER, 400), overlapping(10, TRIGGER, 20), overlapping(WAIT, 30)]
+        kernels = [
+            overlapping(20, TRIGGER, 400),
+            overlapping(10, TRIGGER, 20),
+            overlapping(WAIT, 30),
+        ]
         _, times = self.times(kernels, gpu, [[], [0], [1]])
         assert times[1][1] < times[0][1] < times[2][1]
         assert times[2][0] < times[0][1]  # it starts behind the second one's trigger
