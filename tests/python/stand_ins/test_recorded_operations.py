@@ -403,7 +403,7 @@ def log_row(number, kind=0, process=5, **changes):
     values |= {"kind": kind, "process": process, "number": number} | changes
     values.pop("reserved")
     return struct.pack(
-        "=5B3xiiqqqqqqQQQQQQ",
+        "=6B2xiiqqqqqqQQQQQQ",
         *(values[name] for name in operation_log._ROW.names if name != "reserved"),
     )
 

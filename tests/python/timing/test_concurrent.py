@@ -1,5 +1,7 @@
 """Several grids on one simulated machine: equalities, closed forms, conservation laws."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -608,7 +610,7 @@ class TestDependentLaunch:
             crowded = (whole.to_frame()["sms"] < spread).any()
             assert whole.cycles <= sum(plain) + len(kernels) or crowded
             assert whole.cycles >= max(ws.simulate(kernel, gpu).cycles for kernel in kernels) - 2
-            assert all(one[0] <= other[0] for one, other in zip(times[:-1], times[1:], strict=True))
+            assert all(one[0] <= other[0] for one, other in itertools.pairwise(times))
             assert whole.instructions == sum(kernel.num_instructions for kernel in kernels)
             gained += whole.cycles < 0.95 * sum(plain)
         assert gained > rounds(40) / 3
