@@ -477,13 +477,13 @@ class App:
         ``bytes`` are copied, filled, allocated or freed, ``pinned`` says that the host's side is
         page-locked, and ``asynchronous`` that the function returns before the work is done. A
         ``programmatic`` kernel may overlap with those right before it (programmatic dependent launch).
-        ``graph`` is the number of the launch of a graph, or -1; ``after`` are the rows that must end before this one
-        begins, and ``parent`` is the row of the kernel that launched this one, or -1. ``begins_after`` are
-        rows of calls that have returned before the host's time before this one begins: of a thread's first
-        row, what was there when the thread was made, of one after a join, the last one of the joined
-        thread. ``host_ns`` are nanoseconds that the thread spent
-        outside of such functions since its last row, without waits for threads that were in them;
-        ``work_ns`` what the function of a `host_function` took.
+        ``graph`` is the number of the launch of a graph, or -1; ``after`` are the rows that must end before
+        this one begins, and ``parent`` is the row of the kernel that launched this one, or -1.
+        ``begins_after`` are rows of calls that have returned before the host's time before this one begins:
+        of a thread's first row, what was there when the thread was made, of one after a join, the last one
+        of the joined thread. ``host_ns`` are nanoseconds that the thread spent outside of such functions
+        since its last row, without waits for threads that were in them; ``work_ns`` what the function of a
+        `host_function` took.
         """
         recorded = self._operations
         if recorded is None:
