@@ -101,7 +101,7 @@ py::dict features_to_dict(const trace::LaunchFeatures& features) {
 
 /// One of the numbers of atomic lanes.
 py::array_t<std::uint8_t> lanes_of(std::span<const trace::AtomicLanes> lanes,
-                                   std::uint8_t trace::AtomicLanes::*number) {
+                                   std::uint8_t trace::AtomicLanes::* number) {
   py::array_t<std::uint8_t> result(static_cast<py::ssize_t>(lanes.size()));
   std::ranges::transform(lanes, result.mutable_data(), number);
   return result;
@@ -404,7 +404,7 @@ py::dict room_for_changes(const trace::KernelTrace& trace) {
     rows = trace::room_for_changes(trace, python_interrupt());
   }
   py::dict columns;
-  const auto add = [&](const char* name, std::uint64_t trace::RowRoom::*field) {
+  const auto add = [&](const char* name, std::uint64_t trace::RowRoom::* field) {
     columns[name] =
         column_of<std::uint64_t>(rows, [field](const trace::RowRoom& row) { return row.*field; });
   };
@@ -607,10 +607,8 @@ void bind_trace(py::module_& module) {
              }
              return std::pair(array_of(std::move(instructions)), array_of(std::move(longest)));
            })
-      .def("warp_columns",
-           [](const py::object& self, std::uint32_t block, std::uint32_t warp) {
-             return warp_columns(self, {block, warp});
-           })
+      .def("warp_columns", [](const py::object& self, std::uint32_t block,
+                              std::uint32_t warp) { return warp_columns(self, {block, warp}); })
       .def(
           "read_batch",
           [](const trace::KernelTrace& t, std::size_t first, std::size_t last) {

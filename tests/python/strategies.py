@@ -115,7 +115,14 @@ def kernels(
             if again
             else draw(st.sampled_from([*(MEMORY if memory else ()), *arithmetic]))
         )
-        writes = opcode not in ("BRA", "BAR.SYNC", "LDGDEPBAR", "DEPBAR.LE", *COPY_GROUPS, *GRID_STEPS)
+        writes = opcode not in (
+            "BRA",
+            "BAR.SYNC",
+            "LDGDEPBAR",
+            "DEPBAR.LE",
+            *COPY_GROUPS,
+            *GRID_STEPS,
+        )
         dst = draw(registers) if writes and not again else ()
         is_memory = opcode in MEMORY
         if opcode.startswith(("ST", "RED", "LDGSTS")):

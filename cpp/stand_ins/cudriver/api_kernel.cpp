@@ -221,8 +221,7 @@ CUDART_EXPORT Error cuFuncSetCacheConfig(Function function, int) {
 CUDART_ALIAS(cuFuncSetSharedMemConfig, cuFuncSetCacheConfig);
 
 CUDART_EXPORT Error cuKernelSetCacheConfig(Function kernel, int, int) {
-  return drive(
-      __func__, [&](Runtime& runtime) { runtime.kernel(kernel); }, Needs::initialization);
+  return drive(__func__, [&](Runtime& runtime) { runtime.kernel(kernel); }, Needs::initialization);
 }
 
 CUDART_EXPORT Error cuFuncLoad(Function function) {
@@ -238,8 +237,7 @@ CUDART_EXPORT Error cuFuncIsLoaded(int* state, Function function) {
 }
 
 CUDART_EXPORT Error cuFuncGetName(const char** name, Function function) {
-  return forward(
-      __func__, [&] { return cudaFuncGetName(name, function); }, Needs::initialization);
+  return forward(__func__, [&] { return cudaFuncGetName(name, function); }, Needs::initialization);
 }
 CUDART_ALIAS(cuKernelGetName, cuFuncGetName);
 

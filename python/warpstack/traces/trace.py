@@ -476,17 +476,18 @@ class App:
         none; ``blocking`` streams and it wait for each other. ``kernel`` is a place in `kernels`, or -1.
         ``bytes`` are copied, filled, allocated or freed, ``pinned`` says that the host's side is
         page-locked, and ``asynchronous`` that the function returns before the work is done. A
-        ``programmatic`` kernel may overlap with those right before it (programmatic dependent launch). ``graph`` is
-        the number of the launch of a graph, or -1; ``after`` are the rows that must end before this one
-        begins, and ``parent`` is the row of the kernel that launched this one, or -1. ``begins_after`` are
-        rows of calls that have returned before the host's time before this one begins: of a thread's first
-        row, what was there when the thread was made, of one after a join, the last one of the joined
-        thread. ``host_ns`` are nanoseconds that the thread spent
-        outside of such functions since its last row, without waits for threads that were in them;
-        ``work_ns`` what the function of a `host_function` took. ``connections`` is how many queues to the GPU
-        the streams of the process share: its CUDA_DEVICE_MAX_CONNECTIONS, or 8. ``flops`` are the operations
-        of a `library`, by the counts that are published for what it computes, a multiply-add being two,
-        ``arithmetic`` is that which it computes in, and ``tensor_cores`` says whether it may use them.
+        ``programmatic`` kernel may overlap with those right before it (programmatic dependent launch).
+        ``graph`` is the number of the launch of a graph, or -1; ``after`` are the rows that must end before
+        this one begins, and ``parent`` is the row of the kernel that launched this one, or -1.
+        ``begins_after`` are rows of calls that have returned before the host's time before this one begins:
+        of a thread's first row, what was there when the thread was made, of one after a join, the last one
+        of the joined thread. ``host_ns`` are nanoseconds that the thread spent outside of such functions
+        since its last row, without waits for threads that were in them; ``work_ns`` what the function of a
+        `host_function` took. ``connections`` is how many queues to the
+        GPU the streams of the process share: its CUDA_DEVICE_MAX_CONNECTIONS, or 8. ``flops`` are the
+        operations of a `library`, by the counts that are published for what it computes, a multiply-add
+        being two, ``arithmetic`` is that which it computes in, and ``tensor_cores`` says whether it may use
+        them.
         """
         recorded = self._operations
         if recorded is None:

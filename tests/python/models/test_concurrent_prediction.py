@@ -258,7 +258,7 @@ def test_who_does_nothing_takes_no_time():
 
 def test_launches_that_wait_for_one_another():
     kernel = computing(2)
-    places = Places([0, 1], [0, 0], [[1], [0]])
+    places = Places([0, 1], [0, 0], [[1], [0]], [[], []])
     gpu = ws.gpu("a100")
     profiles = list(Pipeline(ws.App([kernel] * 2), ws.Options()).profiles(gpu))
     with pytest.raises(ws.InputError, match="in a circle"):

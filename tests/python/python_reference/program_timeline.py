@@ -143,9 +143,7 @@ def follows(rows, r):
 
 def is_node(rows, r):
     source = source_of(rows, r)
-    return (
-        source is not None and rows[r].graph >= 0 and rows[source].operation == "graph_launch"
-    )
+    return source is not None and rows[r].graph >= 0 and rows[source].operation == "graph_launch"
 
 
 def early(rows, r):
@@ -251,7 +249,9 @@ def play(rows, rules):
     behind = [early(rows, r) if device[r] else set() for r in range(n)]
     for r in range(n):
         # The stream's other rows are before that one.
-        before[r] -= behind[r] | (set(in_stream_before(rows, r)) if behind[r] and called[r] else set())
+        before[r] -= behind[r] | (
+            set(in_stream_before(rows, r)) if behind[r] and called[r] else set()
+        )
     triggered = [None] * n
     threads = sorted({(row.process, row.thread) for r, row in enumerate(rows) if called[r]})
     calls = {

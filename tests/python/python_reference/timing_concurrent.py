@@ -37,7 +37,9 @@ class ConcurrentMachine(Machine):
     def run_together(self, kernels, after, priorities, most_grids, after_trigger=None):
         """Return the cycles of all, and (start, end) of each."""
         self.kernels, self.priorities, self.most_grids = kernels, priorities, most_grids
-        triggers = {g for g, k in enumerate(kernels) if set(TRIGGERS) & set(k.instructions["opcode"])}
+        triggers = {
+            g for g, k in enumerate(kernels) if set(TRIGGERS) & set(k.instructions["opcode"])
+        }
         behind = after_trigger or [[] for _ in kernels]
         # Who has no trigger triggers at its end.
         self.after = [{*a, *(set(b) - triggers)} for a, b in zip(after, behind, strict=True)]

@@ -419,10 +419,9 @@ def logged(folder, rows_, names):
 def log_row(number, kind=0, process=5, **changes):
     values = dict.fromkeys(operation_log._ROW.names, 0) | {"stream": -1, "event": -1, "graph": -1}
     values |= {"kind": kind, "process": process, "number": number} | changes
-    values.pop("reserved")
     return struct.pack(
-        "=7BxiiqqqqqqQQQQQQQ",
-        *(values[name] for name in operation_log._ROW.names if name != "reserved"),
+        "=8BiiqqqqqqQQQQQQQ",
+        *(values[name] for name in operation_log._ROW.names),
     )
 
 

@@ -155,7 +155,9 @@ def ordered(rows, how):
     estimated = np.zeros(len(rows), bool)
     unknown = np.full(len(rows), -1, np.int32)
     trigger, wait = (
-        np.array([1 if (ticks := getattr(row, name)) is None else ticks / row.block for row in rows])
+        np.array(
+            [1 if (ticks := getattr(row, name)) is None else ticks / row.block for row in rows]
+        )
         for name in ("trigger", "wait")
     )
     kernel = of("blocks"), of("places"), trigger, wait, unknown

@@ -40,6 +40,9 @@ def columns_of(kernels):
         "priority": np.zeros(count, np.int32),
         "connection": np.full(count, -1, np.int32),
         "on_link": np.zeros(count, np.uint8),
+        "trigger": np.ones(count),
+        "wait": np.ones(count),
+        "after_early": np.zeros(len(lists["after_rows"]), np.uint8),
         **lists,
     }
 

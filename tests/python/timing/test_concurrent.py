@@ -1,5 +1,7 @@
 """Several grids on one simulated machine: equalities, closed forms, conservation laws."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -522,7 +524,9 @@ class TestDependentLaunch:
     """Programmatic dependent launch: kernels that start behind triggers."""
 
     def times(self, kernels, gpu, after_trigger, **how):
-        result = together(kernels, gpu, streams=[0] * len(kernels), after_trigger=after_trigger, **how)
+        result = together(
+            kernels, gpu, streams=[0] * len(kernels), after_trigger=after_trigger, **how
+        )
         table = result.to_frame()
         return result, list(zip(table["start"], table["end"], strict=True))
 
@@ -554,7 +558,11 @@ class TestDependentLaunch:
     def test_what_follows_waits_for_all_before(self):
         # The second ends before the first one does, and the third still waits for both.
         gpu = plain_pascal(num_sms=3)
-        kernels = [overlapping(20, TRIGGER, 400), overlapping(10, TRIGGER, 20), overlapping(WAIT, 30)]
+        kernels = [
+            overlapping(20, TRIGGER, 400),
+            overlapping(10, TRIGGER, 20),
+            overlapping(WAIT, 30),
+        ]
         _, times = self.times(kernels, gpu, [[], [0], [1]])
         assert times[1][1] < times[0][1] < times[2][1]
         assert times[2][0] < times[0][1]  # it starts behind the second one's trigger
@@ -618,7 +626,7 @@ class TestDependentLaunch:
             crowded = (whole.to_frame()["sms"] < spread).any()
             assert whole.cycles <= sum(plain) + len(kernels) or crowded
             assert whole.cycles >= max(ws.simulate(kernel, gpu).cycles for kernel in kernels) - 2
-            assert all(one[0] <= other[0] for one, other in zip(times[:-1], times[1:], strict=True))
+            assert all(one[0] <= other[0] for one, other in itertools.pairwise(times))
             assert whole.instructions == sum(kernel.num_instructions for kernel in kernels)
             gained += whole.cycles < 0.95 * sum(plain)
         assert gained > rounds(40) / 3

@@ -1,8 +1,9 @@
 // Launches that may overlap with the one before them (programmatic dependent launch).
+#include <cuda_runtime.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 
 constexpr int blocks = 8;
 constexpr int threads = 128;
