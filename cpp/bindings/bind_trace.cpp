@@ -460,12 +460,14 @@ void bind_accelsim(py::module_& module) {
       .def_property_readonly("num_without_access", &trace::MemTraceReader::num_without_access);
 
   py::class_<trace::AccelSimWriter>(module, "AccelSimWriter")
-      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version) {
+      .def(py::init([](const trace::KernelTrace& trace, std::uint64_t binary_version,
+                       const std::optional<std::uint64_t>& stream) {
              const py::gil_scoped_release unlocked;
-             return std::make_unique<trace::AccelSimWriter>(trace, binary_version,
+             return std::make_unique<trace::AccelSimWriter>(trace, binary_version, stream,
                                                             python_interrupt());
            }),
-           py::arg("trace"), py::arg("binary_version") = 0, py::keep_alive<1, 2>())
+           py::arg("trace"), py::arg("binary_version") = 0, py::arg("stream") = py::none(),
+           py::keep_alive<1, 2>())
       .def("header", [](const trace::AccelSimWriter& writer) { return py::bytes(writer.header()); })
       .def(
           "blocks",

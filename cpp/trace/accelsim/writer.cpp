@@ -132,8 +132,10 @@ std::string printable(const std::string& name) {
 }  // namespace
 
 AccelSimWriter::AccelSimWriter(const KernelTrace& trace, std::uint64_t binary_version,
+                               const std::optional<std::uint64_t>& stream,
                                const InterruptCheck& interrupt)
     : trace_(trace), header_(trace.header()) {
+  if (stream) header_.stream = *stream;
   if (binary_version != 0) header_.binary_version = binary_version;
   if (header_.binary_version == 0) header_.binary_version = default_binary_version;
   has_line_info_ = std::ranges::any_of(

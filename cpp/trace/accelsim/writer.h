@@ -18,9 +18,10 @@ namespace warpstack::trace {
 class AccelSimWriter {
  public:
   /// `binary_version` is written to the header and determines the names of PTX operations; 0: that
-  /// of the trace, or 80 if it has none. `trace` must outlive the writer. Throws InputError for
-  /// instructions that cannot be written.
+  /// of the trace, or 80 if it has none. `stream` is written, too; none: that of the trace. `trace`
+  /// must outlive the writer. Throws InputError for instructions that cannot be written.
   AccelSimWriter(const KernelTrace& trace, std::uint64_t binary_version,
+                 const std::optional<std::uint64_t>& stream = {},
                  const InterruptCheck& interrupt = {});
 
   /// Everything before the first thread block.

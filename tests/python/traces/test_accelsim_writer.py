@@ -17,6 +17,7 @@ from strategies import kernels
 from warpstack import _core
 from warpstack._util.trace_budget import default_budget
 from warpstack.cli import main
+from warpstack.traces import operations
 from warpstack.traces.trace import KernelTrace
 
 SHARED_WINDOW, LOCAL_WINDOW = 0x7F60_0000_0000, 0x7F62_0000_0000
@@ -631,3 +632,32 @@ class TestSaving:
         assert main([*command, str(tmp_path / "p"), "--xz"]) == 2
         err = capsys.readouterr().err
         assert "compression = 'xz' is not an option of the format parquet" in err
+
+
+def test_launches_keep_the_streams_that_their_program_recorded(tmp_path):
+    kernels = [ws.patterns.strided(gs=1, blocks=1, launch_id=number + 1) for number in range(3)]
+    rows = [
+        {"operation": "stream_create", "stream": -1},
+        *({"operation": "kernel", "kernel": k, "stream": s} for k, s in enumerate((0, 12, 7))),
+    ]
+    app = ws.App._recorded(kernels, "streams", operations.columns_of(rows))
+    ws.save(app, tmp_path / "text", format="accelsim")
+    heads = [(tmp_path / "text" / f"kernel-{n}.traceg").read_text() for n in (1, 2, 3)]
+    assert [re.search(r"cuda stream id = (\d+)", head)[1] for head in heads] == ["0", "12", "7"]
+    again = ws.load(tmp_path / "text").operations
+    assert again["stream"].tolist() == [0, 1, 2]
+    # Without a record the number is that of the trace.
+    ws.save(ws.App(list(ws.load(tmp_path / "text"))), tmp_path / "again", format="accelsim")
+    assert "cuda stream id = 12" in (tmp_path / "again" / "kernel-2.traceg").read_text()
+
+
+def test_streams_of_several_processes_are_apart(tmp_path):
+    kernels = [ws.patterns.strided(gs=1, blocks=1, launch_id=number + 1) for number in range(3)]
+    rows = [
+        {"operation": "kernel", "kernel": k, "stream": s, "process": p}
+        for k, (p, s) in enumerate([(0, 5), (1, 5), (1, 0)])
+    ]
+    app = ws.App._recorded(kernels, "processes", operations.columns_of(rows))
+    ws.save(app, tmp_path / "text", format="accelsim")
+    heads = [(tmp_path / "text" / f"kernel-{n}.traceg").read_text() for n in (1, 2, 3)]
+    assert [re.search(r"cuda stream id = (\d+)", head)[1] for head in heads] == ["1", "2", "0"]

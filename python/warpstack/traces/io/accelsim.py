@@ -368,9 +368,9 @@ def write(
         progress_bar(progress, total, f"writing {printable(path.name)}", "B") as bar,
     ):
         names = [f"kernel-{number}.traceg{suffix}" for number in numbers]
-        for name, kernel in zip(names, app.kernels, strict=True):
+        for name, kernel, stream in zip(names, app.kernels, _streams(app), strict=True):
             try:
-                endless += _write_kernel(kernel, partial / name, binary_version or 0, bar)
+                endless += _write_kernel(kernel, partial / name, binary_version or 0, stream, bar)
             except InputError as error:
                 raise InputError(
                     f"{printable(path)}: kernel {kernel.launch_id} ({kernel.short_name}) cannot be "
@@ -398,10 +398,35 @@ class _Sink(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
-def _write_kernel(kernel: KernelTrace, path: Path, binary_version: int, bar: Progress) -> int:
+def _streams(app: App) -> list[int | None]:
+    """Return the stream of each launch as the program recorded it; None: as its trace says.
+
+    Streams of several processes are apart, but for the default stream, which is 0 in all.
+    """
+    found: list[int | None] = [None] * len(app.kernels)
+    columns = app._operations
+    if columns is None:
+        return found
+    numbers: dict[tuple[int, int], int] = {}
+    rows = zip(
+        *(columns[name].tolist() for name in ("kernel", "process", "stream")), strict=True
+    )
+    processes = len(set(columns["process"].tolist()))
+    for kernel, process, stream in rows:
+        if kernel < 0 or stream < 0:
+            continue
+        if processes > 1 and stream != operations.LEGACY_STREAM:
+            stream = numbers.setdefault((process, stream), len(numbers) + 1)
+        found[kernel] = stream
+    return found
+
+
+def _write_kernel(
+    kernel: KernelTrace, path: Path, binary_version: int, stream: int | None, bar: Progress
+) -> int:
     """Write one kernel and return how many of its warps do not end in EXIT."""
     core = kernel._core
-    writer = _core.AccelSimWriter(core, binary_version)
+    writer = _core.AccelSimWriter(core, binary_version, stream)
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         # Compression of one piece overlaps with the making of the next.
