@@ -187,6 +187,8 @@ def order_of(columns: Columns) -> Order:
             for other in follows:
                 tail.pop(other, None)
             tail[row] = None
+            if home == 0:
+                process.epoch += 1  # what blocking streams have waited for is not all any more
             process.note_work(home)
             continue
         if stream == 0:
