@@ -90,7 +90,7 @@ def places_of_blocks(kernel: KernelTrace, gpu: Gpu) -> float:
 
 
 def with_one_split(kernels: Sequence[KernelTrace], gpu: Gpu) -> Gpu:
-    """Return a GPU whose adaptive L1 is for all launches what the one that needs most shared memory leaves."""
+    """Return a GPU whose adaptive L1 is for all launches what the one with most shared memory leaves."""
     if not gpu.unified_l1_kib or not kernels:
         return gpu
     most = max(_core.carve_out(kernel._core, gpu._core) for kernel in kernels) / 1024

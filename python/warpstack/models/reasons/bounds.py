@@ -92,7 +92,7 @@ def _unevenness(parts: Sequence[float]) -> float:
 
 
 def _as_near_as_l1(gpu: Gpu) -> dict[str, float]:
-    """Return latencies with which an access of L2 takes no longer than one of L1, and none longer than before."""
+    """Return latencies: one of L2 takes no longer than one of L1, and none longer than before."""
     l1 = gpu.l1_latency
     if gpu.l1_latency_place == "before_tags":
         # Whole cycles, as that of L2 must hold those of L1 rounded up.

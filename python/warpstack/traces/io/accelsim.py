@@ -408,9 +408,7 @@ def _streams(app: App) -> list[int | None]:
     if columns is None:
         return found
     numbers: dict[tuple[int, int], int] = {}
-    rows = zip(
-        *(columns[name].tolist() for name in ("kernel", "process", "stream")), strict=True
-    )
+    rows = zip(*(columns[name].tolist() for name in ("kernel", "process", "stream")), strict=True)
     processes = len(set(columns["process"].tolist()))
     for kernel, process, stream in rows:
         if kernel < 0 or stream < 0:
