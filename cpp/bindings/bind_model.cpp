@@ -223,7 +223,7 @@ void bind_model(py::module_& module) {
           "pace_of",
           [](const model::ConcurrentGrids& grids, std::size_t of_class) {
             const auto& pace = grids.pace_of(of_class);
-            return std::pair(pace.beside, pace.scale);
+            return std::tuple(pace.beside, pace.scale, pace.ends);
           },
           py::arg("kernel"))
       .def("add", &model::ConcurrentGrids::add, py::arg("kernel"), py::arg("priority") = 0)

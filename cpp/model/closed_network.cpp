@@ -484,6 +484,8 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   const double served = end_of_services(launch, demands, parameters);
   double cycles = std::max({in_phases, launch.span + at_burst + after_stores, served});
   if (parameters.scheduler != gpu::Scheduler::lrr) cycles = std::max(cycles, draining);
+  // What the services of resources take is no end: they work all the time.
+  const double ends = cycles - std::max(in_phases, served);
   // Warps that are alone wait for their own results.
   Details details;
   divide(cycles - in_phases, alone.by_cause(1), details);
@@ -510,7 +512,7 @@ ModelResult evaluate_closed_network(const interval::PhaseList& launch,
   // No load waits for a place yet.
   shown.add(burst.busiest, of_burst * shorter, details);
   result.cycles = cycles;
-  result.ends = std::min(cycles - in_phases + of_burst * shorter, cycles / rounds_of(launch));
+  result.ends = std::min(ends + of_burst * shorter, cycles / rounds_of(launch));
   result.warp_instructions = launch.instructions;
   for (double& detail : details) detail /= result.sm_instructions;
   result.stack = components_of(details);

@@ -78,10 +78,15 @@ void ConcurrentGrids::rest() {
 }
 
 void ConcurrentGrids::find_pace(std::size_t of_class) {
-  const double wanted = classes_[of_class].duration - classes_[of_class].ends;
   Pace& pace = paces_[of_class];
   if (!classes_[of_class].customers) pace.beside = 1;
   double time = time_alone(of_class);
+  const double duration = classes_[of_class].duration;
+  pace.ends = classes_[of_class].ends;
+  if (classes_[of_class].customers) {
+    pace.ends = std::clamp(duration - time, 0.0, pace.ends);
+  }
+  const double wanted = duration - pace.ends;
   if (time < wanted && classes_[of_class].customers) {
     // Time beside the network adds up along the longest chain of blocks: nearly a line.
     constexpr int most_steps = 8;
@@ -199,7 +204,7 @@ void ConcurrentGrids::step(double time) {
       Grid& grid = grids_[one.grid];
       grid.running -= one.blocks * group.sms;
       if (grid.running <= 0.5 && grid.unstarted <= 0) {
-        grid.ending = now_ + class_of(one.grid).ends;
+        grid.ending = now_ + paces_[grid.of_class].ends;
         ending_.push_back(one.grid);
       }
       if (one.until <= now_) clear(one, group);

@@ -80,6 +80,7 @@ class ConcurrentGrids {
   struct Pace {
     double beside = 0;  ///< cycles of an instruction beside the network
     double scale = 1;   ///< of all times
+    double ends = 0;    ///< `GridClass::ends`, as far as its network leaves them
   };
   [[nodiscard]] const Pace& pace_of(std::size_t of_class) const { return paces_[of_class]; }
 

@@ -32,15 +32,15 @@ class Equations {
         if (blocks > 0) populations_.push_back({g, c, blocks * classes[c].warps_per_block});
       }
     }
-    queue_of_.assign(groups.size(), {});
-    for (auto& of_group : queue_of_) of_group.fill(nothing);
-    for (const Population& one : populations_) {
+    queue_of_.assign(populations_.size(), {});
+    for (std::size_t p = 0; p < populations_.size(); ++p) {
+      queue_of_[p].fill(nothing);
       for (std::size_t k = 0; k < num_mixed_stations; ++k) {
-        const Visit& visit = its(one).visits[k];
+        const Visit& visit = its(populations_[p]).visits[k];
         if (visit.busy == 0) continue;
-        std::size_t& queue = queue_of_[one.group][k];
-        if (queue == nothing && is_shared_by_sms(k)) {
-          for (const auto& of_group : queue_of_) queue = std::min(queue, of_group[k]);
+        std::size_t& queue = queue_of_[p][k];
+        for (std::size_t other = 0; other < p && queue == nothing; ++other) {
+          if (share(populations_[p], populations_[other], k)) queue = queue_of_[other][k];
         }
         if (queue == nothing) {
           queue = waits.size();
@@ -78,8 +78,8 @@ class Equations {
         const Visit& visit = its(one).visits[k];
         if (visit.busy == 0) continue;
         const double of_these = visit.busy * rate(p) * sharing_sms(one, k);
-        busy[queue_of_[one.group][k]] += of_these;
-        residual_[queue_of_[one.group][k]] += of_these * visit.service / 2;
+        busy[queue_of_[p][k]] += of_these;
+        residual_[queue_of_[p][k]] += of_these * visit.service / 2;
       }
     }
     result.resize(of_waits.size());
@@ -122,7 +122,7 @@ class Equations {
       const Population& one = populations_[p];
       for (std::size_t k = 0; k < num_mixed_stations; ++k) {
         const Visit& visit = its(one).visits[k];
-        const double residual = visit.busy == 0 ? 0 : residual_[queue_of_[one.group][k]];
+        const double residual = visit.busy == 0 ? 0 : residual_[queue_of_[p][k]];
         if (residual == 0) continue;
         const double sms = sharing_sms(one, k);
         const double customers =
@@ -148,6 +148,11 @@ class Equations {
   [[nodiscard]] const CustomerClass& its(const Population& one) const {
     return classes_[one.of_class];
   }
+  /// Whether two populations wait in one queue at a station.
+  [[nodiscard]] static bool share(const Population& one, const Population& other, std::size_t k) {
+    return is_of_one_class(k) ? one.of_class == other.of_class
+                              : is_shared_by_sms(k) || one.group == other.group;
+  }
   [[nodiscard]] double sharing_sms(const Population& one, std::size_t station) const {
     return is_shared_by_sms(station) ? groups_[one.group].sms : 1;
   }
@@ -164,8 +169,8 @@ class Equations {
         const Visit& visit = its(one).visits[k];
         if (visit.busy == 0) continue;
         // Nobody waits for itself; but what the station can do is everybody's.
-        const double wait = of_waits[queue_of_[one.group][k]] * (1 - own_[p][k]);
-        const bool is_behind = k >= send_port && k < num_resources;
+        const double wait = of_waits[queue_of_[p][k]] * (1 - own_[p][k]);
+        const bool is_behind = is_behind_ports(k);
         if (is_behind) stays_[p] += visit.service + wait;
         if (visit.demand == 0) continue;
         const double visit_time = visit.demand + visit.count * wait;
@@ -186,7 +191,7 @@ class Equations {
   std::span<const SmGroup> groups_;
   double mshrs_;
   std::vector<Population> populations_;
-  std::vector<std::array<std::size_t, num_mixed_stations>> queue_of_;  ///< by group
+  std::vector<std::array<std::size_t, num_mixed_stations>> queue_of_;  ///< by population
   std::size_t num_queues_ = 0;
   std::vector<std::size_t> misses_;                          ///< by group: the wait for an MSHR
   std::vector<std::size_t> stores_;                          ///< and for the place of a store
@@ -270,6 +275,13 @@ double find_waits(Equations& equations, double least) {
   return equations.misfits(waits, least, misfits);
 }
 
+/// The same as if all slices of L2 and all channels of DRAM were asked alike.
+interval::ResourceDemands spread_evenly(interval::ResourceDemands demands) {
+  demands.hottest_slice_turns = demands.crowded_slice_turns = demands.slice_turns;
+  demands.dram_imbalance = 1;
+  return demands;
+}
+
 /// Of what DRAM sends to L2, the share that somebody waits for: stores that fetch their lines go
 /// on.
 double awaited_share_of_fills(const interval::ResourceDemands& demands) {
@@ -283,6 +295,26 @@ double awaited_share_of_fills(const interval::ResourceDemands& demands) {
   return std::clamp((of_loads + of_atomics) / fills, 0.0, 1.0);
 }
 
+/// What the warps of a kernel ask of the stations: everything, and what they wait for.
+struct Asked {
+  Stations all;
+  Stations own;
+};
+
+Asked asked_by(const interval::ResourceDemands& demands, double warps, double sms,
+               const ModelParameters& gpu) {
+  const Services awaited = services_of(without_posted(demands), gpu);
+  Asked result{stations_of(demands, warps, sms, gpu),
+               stations_of_warps(demands, awaited, warps, sms, gpu)};
+  const double of_places = place_waits(demands, gpu);
+  for (Stations* stations : {&result.all, &result.own}) {
+    (*stations)[lsu].demand += of_places;
+    (*stations)[lsu].capacity_cycles += of_places;
+  }
+  result.own[dram].demand *= awaited_share_of_fills(demands);
+  return result;
+}
+
 }  // namespace
 
 CustomerClass customers_of(const interval::PhaseList& launch,
@@ -294,21 +326,19 @@ CustomerClass customers_of(const interval::PhaseList& launch,
   customers.think = std::max(launch.alone_cycles - own_issue, 0.0);
   const double warps = customers.warps_per_block * std::max(places, 1.0);
   const double sms = std::max(launch.phases.empty() ? 1.0 : launch.phases.front().busy_sms, 1.0);
-  const Services awaited = services_of(without_posted(demands), gpu);
-  Stations all = stations_of(demands, warps, sms, gpu);
-  Stations own = stations_of_warps(demands, awaited, warps, sms, gpu);
-  const double of_places = place_waits(demands, gpu);
-  for (Stations* stations : {&all, &own}) {
-    (*stations)[lsu].demand += of_places;
-    (*stations)[lsu].capacity_cycles += of_places;
-  }
-  own[dram].demand *= awaited_share_of_fills(demands);
+  const interval::ResourceDemands evenly = spread_evenly(demands);
+  Asked hot = asked_by(demands, warps, sms, gpu);
+  Asked even = asked_by(evenly, warps, sms, gpu);
   // The lines of its loads overlap as they do where it is alone.
   const double lines = demands.missing_lines;
-  const NetworkRate alone = overlapped_rate(warps, customers.think, own, lines);
-  const std::size_t longest = longest_visit(own, alone.bounded(), lsu, num_resources);
-  own = overlapped(own, lines, longest);
-  all = overlapped(all, lines, longest);
+  const NetworkRate alone = overlapped_rate(warps, customers.think, hot.own, lines);
+  const std::size_t longest = longest_visit(hot.own, alone.bounded(), lsu, num_resources);
+  for (Asked* asked : {&hot, &even}) {
+    asked->own = overlapped(asked->own, lines, longest);
+    asked->all = overlapped(asked->all, lines, longest);
+  }
+  const Stations& own = even.own;
+  const Stations& all = even.all;
 
   double computing = 0;
   for (const double count : demands.unit_instructions) computing += count;
@@ -335,10 +365,24 @@ CustomerClass customers_of(const interval::PhaseList& launch,
       const std::size_t of = busiest_unit(demands, gpu).value_or(0);
       visit.count = std::max(demands.unit_instructions[of], 1e-6);
       visit.service = visit.demand / visit.count;
-      customers.visits[num_resources + of] = visit;
+      customers.visits[first_unit + of] = visit;
     } else {
       customers.visits[k] = visit;
     }
+  }
+  for (const auto& [mean, hottest] : {std::pair(slice, hot_slice), std::pair(dram, hot_channel)}) {
+    constexpr double hardly_more = 1.001;
+    const double cycles = hot.own[mean].capacity_cycles / sms;
+    if (!(cycles > customers.visits[mean].busy * hardly_more)) continue;
+    Visit& visit = customers.visits[hottest];
+    constexpr double nearly_nothing = 1e-12;  // it waits, though its own visit takes no longer
+    const bool is_awaited = hot.own[mean].demand > 0;
+    visit.demand =
+        is_awaited ? std::max(hot.own[mean].demand - own[mean].demand, nearly_nothing) : 0;
+    visit.busy = cycles;
+    visit.count = missing;
+    visit.service =
+        is_awaited ? hot.own[mean].demand / missing : hot.all[mean].demand / with_posted;
   }
   customers.held_misses = std::max(demands.read_misses - demands.misses_past_l1, 0.0);
   customers.waiting_loads = demands.missing_loads;

@@ -22,11 +22,22 @@ struct Visit {
 };
 
 /// Stations of a network that several kernels share: `Resource`, and the unit of each class of
-/// instructions behind these, where `unit` has no visits.
-inline constexpr std::size_t num_mixed_stations = num_resources + trace::num_op_classes;
+/// instructions behind these, where `unit` has no visits. Where a kernel asks some slices of L2 or
+/// some channels of DRAM more than others, those that it asks most are two stations more. Others
+/// meet it at the mean ones: they have other slices to wait for.
+inline constexpr std::size_t first_unit = num_resources;
+inline constexpr std::size_t hot_slice = first_unit + trace::num_op_classes;
+inline constexpr std::size_t hot_channel = hot_slice + 1;
+inline constexpr std::size_t num_mixed_stations = hot_channel + 1;
 /// Whether all SMs share a station.
 constexpr bool is_shared_by_sms(std::size_t station) {
-  return station >= request_network && station < num_resources;
+  return (station >= request_network && station < num_resources) || station >= hot_slice;
+}
+/// Whether a kernel has a station for itself.
+constexpr bool is_of_one_class(std::size_t station) { return station >= hot_slice; }
+/// Whether a request comes to a station behind the ports of its SM.
+constexpr bool is_behind_ports(std::size_t station) {
+  return (station >= send_port && station < num_resources) || station >= hot_slice;
 }
 
 /// A kernel whose warps are a class of customers.

@@ -13,8 +13,8 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
 
     grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration, ends,
     blocks, instructions, need, CustomerClass)]; replacement: cycles from the end of a block until others have
-    its room; paces: of each class the cycles of an instruction beside the network, and the scale of its
-    times.
+    its room; paces: of each class the cycles of an instruction beside the network, the scale of its
+    times, and its ends.
     """
     work = [one[3] for one in classes]
     now, started, ended = 0.0, {}, {}
@@ -64,7 +64,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
         )
         rate = []
         for g, sm, _ in running:
-            beside, scale = paces[grids[g][0]]
+            beside, scale, _ = paces[grids[g][0]]
             rate.append(1 / scale / (cycles[sm * len(classes) + grids[g][0]] + beside))
         passed = min(
             [left / speed for (*_, left), speed in zip(running, rate, strict=True)]
@@ -91,7 +91,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
         for g in started:
             if g in ended or g in ending or unstarted[g] or any(one[0] == g for one in running):
                 continue
-            ending[g] = now + classes[grids[g][0]][1]
+            ending[g] = now + paces[grids[g][0]][2]
         for g in [g for g, end in ending.items() if end <= now]:
             ended[g] = ending.pop(g)
         if len(started) == len(ended):

@@ -2,10 +2,15 @@
 
 import math
 
+from warpstack import _core
+
+_STATIONS = len(_core.CustomerClass(1, 0, [], 0, 0, 0, 0).visits)
+#: Stations that a class has for itself: the slices and channels that it asks most.
+PRIVATE = range(_STATIONS - 2, _STATIONS)
 #: Stations that all SMs share.
-SHARED = range(6, 10)
+SHARED = (*range(6, 10), *PRIVATE)
 #: Stations behind L1.
-BEHIND_L1 = range(4, 10)
+BEHIND_L1 = (*range(4, 10), *PRIVATE)
 
 
 def times(classes, groups, mshrs, rates):
@@ -28,6 +33,8 @@ def times(classes, groups, mshrs, rates):
             if visit.busy == 0:
                 continue
             there = [other for other in rates if k in SHARED or other[0] == g]
+            if k in PRIVATE:
+                there = [other for other in there if other[1] == c]
             warps = groups[g][1][c] * one.warps_per_block
             customers = warps * (groups[g][0] if k in SHARED else 1)
             customers = max(customers / visit.sharers / min(visit.in_step, warps), 1)
