@@ -12,6 +12,8 @@ namespace {
 
 /// Where a grid has blocks for more rounds than this, half of them go as one.
 constexpr double few_rounds = 8;
+/// Ends of blocks that are no further apart than this share of their time are one.
+constexpr double near_ends = 0.02;
 /// Share of a block that counts as nothing.
 constexpr double nothing = 1e-9;
 
@@ -158,12 +160,34 @@ void ConcurrentGrids::play_lone() {
 double ConcurrentGrids::next() {
   if (lone_ != nobody) return lone_since_ + class_of(lone_).duration;
   settle();
-  double time = never;
+  const auto end_of = [this](const Cohort& one) {
+    return one.has_ended() ? one.until : now_ + one.left / one.rate;
+  };
+  const Cohort* first = nullptr;
   for (const Group& group : groups_) {
     for (const Cohort& one : group.cohorts) {
-      time = std::min(time, one.has_ended() ? one.until : now_ + one.left / one.rate);
+      if (!one.has_ended() && (first == nullptr || end_of(one) < end_of(*first))) first = &one;
     }
   }
+  // Blocks of a grid that end nearly together leave their room together: if a few SMs were a
+  // little earlier, they would get all that is left of the grid.
+  double time = first == nullptr ? never : end_of(*first);
+  const double nearly =
+      first == nullptr
+          ? 0
+          : time + near_ends * class_of(first->grid).instructions * first->rounds / first->rate;
+  double others = never;
+  for (const Group& group : groups_) {
+    for (const Cohort& one : group.cohorts) {
+      const bool is_mate = first != nullptr && !one.has_ended() && one.grid == first->grid;
+      if (is_mate && end_of(one) <= nearly) {
+        time = std::max(time, end_of(one));
+      } else {
+        others = std::min(others, end_of(one));
+      }
+    }
+  }
+  time = std::min(time, others);
   for (const std::size_t grid : ending_) time = std::min(time, grids_[grid].ending);
   return time;
 }

@@ -6,6 +6,8 @@ from warpstack import _core
 
 #: What an SM has and a block takes: blocks, warps, threads, registers, shared memory.
 NUM_LIMITS = 5
+#: Ends of blocks that are no further apart than this share of their time are one.
+NEAR_ENDS = 0.02
 
 
 def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
@@ -66,8 +68,19 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
         for g, sm, _ in running:
             beside, scale, _ = paces[grids[g][0]]
             rate.append(1 / scale / (cycles[sm * len(classes) + grids[g][0]] + beside))
+        ends = [left / speed for (*_, left), speed in zip(running, rate, strict=True)]
+        passed = math.inf
+        if ends:
+            # Blocks of a grid that end nearly together leave their room together.
+            first = min(range(len(ends)), key=lambda r: ends[r])
+            grid = running[first][0]
+            nearly = ends[first] + NEAR_ENDS * work[grids[grid][0]] / rate[first]
+            is_mate = [running[r][0] == grid and ends[r] <= nearly for r in range(len(ends))]
+            passed = max(end for end, mate in zip(ends, is_mate, strict=True) if mate)
+            others = [end for end, mate in zip(ends, is_mate, strict=True) if not mate]
+            passed = min([passed, *others])
         passed = min(
-            [left / speed for (*_, left), speed in zip(running, rate, strict=True)]
+            [passed]
             + [end - now for end in ending.values()]
             + [free_at - now for free_at, *_ in emptying]
         )
