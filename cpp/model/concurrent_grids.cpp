@@ -70,6 +70,7 @@ ConcurrentGrids::ConcurrentGrids(std::vector<GridClass> classes, const Machine& 
     }
     capacity_.push_back(on_sm * machine_.sms);
     paces_.push_back({});
+    alone_.push_back(0);  // until its pace is known
     find_pace(c);
   }
   rest();
@@ -108,6 +109,7 @@ void ConcurrentGrids::find_pace(std::size_t of_class) {
   }
   constexpr double shortest = 1e-200;  // no rate is infinite
   pace.scale = std::max(time > 0 ? wanted / time : 0, shortest);
+  alone_[of_class] = duration;
 }
 
 double ConcurrentGrids::time_alone(std::size_t of_class) {
@@ -172,10 +174,9 @@ double ConcurrentGrids::next() {
   // Blocks of a grid that end nearly together leave their room together: if a few SMs were a
   // little earlier, they would get all that is left of the grid.
   double time = first == nullptr ? never : end_of(*first);
-  const double nearly =
-      first == nullptr
-          ? 0
-          : time + near_ends * class_of(first->grid).instructions * first->rounds / first->rate;
+  const double nearly = first == nullptr ? 0
+                                         : time + near_ends * class_of(first->grid).instructions *
+                                                      first->rounds / first->rate;
   double others = never;
   for (const Group& group : groups_) {
     for (const Cohort& one : group.cohorts) {
@@ -228,7 +229,9 @@ void ConcurrentGrids::step(double time) {
       Grid& grid = grids_[one.grid];
       grid.running -= one.blocks * group.sms;
       if (grid.running <= 0.5 && grid.unstarted <= 0) {
-        grid.ending = now_ + paces_[grid.of_class].ends;
+        // Nobody makes it shorter than alone.
+        const double alone = grid.start + alone_[grid.of_class];
+        grid.ending = std::max(now_ + paces_[grid.of_class].ends, alone);
         ending_.push_back(one.grid);
       }
       if (one.until <= now_) clear(one, group);

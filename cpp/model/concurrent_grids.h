@@ -47,7 +47,8 @@ struct GridClass {
 /// All blocks of a grid are alike, and a launch that is alone takes `duration`. At its end come
 /// `ends`, when others have its places already. What else the network does not know of it (blocks
 /// that differ, starts) is spread over its instructions as time that nobody else makes longer.
-/// Where the network takes longer, all of its times are made shorter alike.
+/// Where the network takes longer, all of its times are made shorter alike. No launch ends earlier
+/// after its start than alone.
 class ConcurrentGrids {
  public:
   static constexpr double never = std::numeric_limits<double>::infinity();
@@ -139,6 +140,7 @@ class ConcurrentGrids {
 
   std::vector<GridClass> classes_;
   std::vector<Pace> paces_;       ///< by class
+  std::vector<double> alone_;     ///< cycles of a launch that is alone, by class
   std::vector<double> capacity_;  ///< blocks that the machine holds at once, by class
   Machine machine_;
   std::vector<Grid> grids_;

@@ -104,7 +104,8 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
         for g in started:
             if g in ended or g in ending or unstarted[g] or any(one[0] == g for one in running):
                 continue
-            ending[g] = now + paces[grids[g][0]][2]
+            alone = started[g] + classes[grids[g][0]][0]
+            ending[g] = max(now + paces[grids[g][0]][2], alone)
         for g in [g for g, end in ending.items() if end <= now]:
             ended[g] = ending.pop(g)
         if len(started) == len(ended):
