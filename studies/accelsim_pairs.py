@@ -32,7 +32,7 @@ from warpstack.traces.io.accelsim import MANIFEST
 sys.path.append(str(pages.DOCS.parent / "tests" / "python"))
 import kernel_recipes as kr
 
-PAGE = pages.DOCS / "explanation" / "concurrent-kernels.md"
+PAGE = pages.DOCS / "quality" / "concurrent-kernels.md"
 SEED = 20_75
 #: What Accel-Sim runs of a pair.
 RUNS = ("first", "second", "both")

@@ -23,7 +23,7 @@ import kernel_recipes as kr
 import random_cases as rc
 
 PAIRS, SEED = 200, 9417
-PAGE = pages.DOCS / "explanation" / "concurrent-kernels.md"
+PAGE = pages.DOCS / "quality" / "concurrent-kernels.md"
 
 
 def pair(seed: int, number: int) -> tuple[ws.App, ws.Gpu]:

@@ -48,7 +48,7 @@ model::ConcurrentGrids grids_of_classes(
     const std::vector<std::tuple<double, double, double, double, std::array<double, 5>,
                                  std::optional<model::CustomerClass>>>& classes,
     double sms, const std::array<double, 5>& room, double most_grids, double mshrs,
-    double replacement) {
+    double replacement, double interval) {
   const auto room_of = [](const std::array<double, 5>& of) {
     return model::SmRoom{of[0], of[1], of[2], of[3], of[4]};
   };
@@ -56,7 +56,7 @@ model::ConcurrentGrids grids_of_classes(
   for (const auto& [duration, ends, blocks, instructions, need, customers] : classes) {
     made.push_back({duration, ends, blocks, instructions, room_of(need), customers});
   }
-  return {std::move(made), {sms, room_of(room), most_grids, mshrs, replacement}};
+  return {std::move(made), {sms, room_of(room), most_grids, mshrs, replacement, interval}};
 }
 
 model::ConcurrentGrids concurrent_grids(
@@ -94,7 +94,7 @@ model::ConcurrentGrids concurrent_grids(
   }
   return {std::move(classes),
           {static_cast<double>(gpu.num_sms), room, static_cast<double>(gpu.concurrent_grids),
-           parameters.l1_mshrs, parameters.block_replacement_cycles}};
+           parameters.l1_mshrs, parameters.block_replacement_cycles, gpu.block_interval_cycles}};
 }
 
 }  // namespace
@@ -218,7 +218,8 @@ void bind_model(py::module_& module) {
       .def(py::init(&concurrent_grids), py::arg("gpu"), py::arg("kernels"), py::arg("durations"),
            py::arg("instructions"), py::arg("inputs"))
       .def_static("of_classes", &grids_of_classes, py::arg("classes"), py::arg("sms"),
-                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"), py::arg("replacement"))
+                  py::arg("room"), py::arg("most_grids"), py::arg("mshrs"), py::arg("replacement"),
+                  py::arg("interval"))
       .def(
           "pace_of",
           [](const model::ConcurrentGrids& grids, std::size_t of_class) {

@@ -115,12 +115,15 @@ void ConcurrentGrids::find_pace(std::size_t of_class) {
 double ConcurrentGrids::time_alone(std::size_t of_class) {
   rest();
   now_ = 0;
+  line_free_ = 0;
   grids_.assign(1, {of_class, 0, classes_[of_class].blocks});
   waiting_.assign(1, 0);
   has_changed_ = true;
   settle();
   while (grids_[0].ending == never) step(next());
   const double time = now_;
+  line_free_ = 0;
+  last_given_ = nobody;
   grids_.clear();
   ending_.clear();
   under_way_ = 0;
@@ -189,6 +192,7 @@ double ConcurrentGrids::next() {
     }
   }
   time = std::min(time, others);
+  if (!waiting_.empty() && now_ < line_free_) time = std::min(time, line_free_);
   for (const std::size_t grid : ending_) time = std::min(time, grids_[grid].ending);
   return time;
 }
@@ -211,6 +215,7 @@ std::vector<std::size_t> ConcurrentGrids::take_ended() { return std::exchange(en
 
 void ConcurrentGrids::step(double time) {
   const double passed = time - now_;
+  has_changed_ = has_changed_ || (now_ < line_free_ && time >= line_free_);
   now_ = time;
   ++number_;
   for (Group& group : groups_) {
@@ -261,7 +266,7 @@ void ConcurrentGrids::settle() {
   if (!has_changed_) return;
   has_changed_ = false;
   for (std::size_t grid = in_line(); grid != nobody; grid = in_line()) {
-    if (!give(grid)) break;
+    if ((grid != last_given_ && now_ < line_free_) || !give(grid)) break;
   }
   merge_groups();
   find_rates();
@@ -306,6 +311,8 @@ bool ConcurrentGrids::give(std::size_t number) {
   Group& group = groups_[best];
   group.room.take(its.need, 1);
   group.number = ++number_;
+  line_free_ = std::max(line_free_, now_) + group.sms * machine_.interval;
+  last_given_ = number;
   grid.unstarted -= group.sms * rounds;
   grid.running += group.sms;
   const auto same = std::ranges::find_if(group.cohorts, [&](const Cohort& one) {

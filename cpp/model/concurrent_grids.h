@@ -40,7 +40,8 @@ struct GridClass {
 ///
 /// One of the grids that may start is in line: that of the highest priority, of these the first
 /// that came. Its blocks take the room that is free, where it got free first, SM after SM; then
-/// those of the next one. The room of a block that ends is free a while later, or at once where
+/// those of the next one. Blocks start one after the other: those of the next grid
+/// wait for that. The room of a block that ends is free a while later, or at once where
 /// nothing is left under way. At most so many grids are under way at a time. These are the rules
 /// of timing::GridDispatcher.
 ///
@@ -59,6 +60,7 @@ class ConcurrentGrids {
     double concurrent_grids = 0;  ///< 0: no limit
     double mshrs = 1;             ///< of an SM
     double replacement = 0;       ///< cycles from the end of a block until others have its room
+    double interval = 0;          ///< cycles between the starts of two blocks
   };
 
   ConcurrentGrids(std::vector<GridClass> classes, const Machine& machine);
@@ -151,6 +153,8 @@ class ConcurrentGrids {
   double under_way_ = 0;  ///< grids that have started and not ended
   double now_ = 0;
   bool has_changed_ = false;
+  std::size_t last_given_ = nobody;  ///< the grid whose blocks went last
+  double line_free_ = 0;             ///< when the last of them has started
   /// The grid that has been alone since `lone_since_`, which is not played; or `nobody`.
   std::size_t lone_ = nobody;
   double lone_since_ = 0;

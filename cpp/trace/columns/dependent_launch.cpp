@@ -59,12 +59,13 @@ DependentLaunch dependent_launch(const KernelTrace& trace, const InterruptCheck&
       first.trigger = std::min(first.trigger, share_before(steps, warp, GridStep::trigger));
       first.wait = std::min(first.wait, share_before(steps, warp, GridStep::wait));
     }
-    trigger += first.trigger;
+    // All blocks must have triggered; the latest decides.
+    trigger = std::max(trigger, first.trigger);
     wait += first.wait;
     ++num_blocks;
   }
   if (num_blocks == 0) return result;
-  result.trigger = trigger / static_cast<double>(num_blocks);
+  result.trigger = trigger;
   result.wait = wait / static_cast<double>(num_blocks);
   return result;
 }

@@ -22,7 +22,8 @@ enum class GridStep : std::uint8_t {
 
 /// Where a kernel's blocks are when those behind it may start, and when they wait for those before
 /// it (GridStep): shares of the instructions of a block's warps. Of a block the warp counts that
-/// gets there with the fewest instructions behind it; of a kernel the mean of its blocks.
+/// gets there with the fewest instructions behind it; of a kernel the block that triggers last, and
+/// the mean of its blocks for waits.
 struct DependentLaunch {
   double trigger = 1;  ///< 1: at the end, without a trigger
   double wait = 1;     ///< 1: never

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warpstack.hardware.description import Gpu
 
-__all__ = ["ARCHITECTURES", "PAPERS", "architecture", "by_architecture"]
+__all__ = ["ARCHITECTURES", "PAPERS", "architecture", "by_architecture", "overlaps_launches"]
 
 #: The GPUs of papers, which are simulated ones.
 PAPERS = "papers"
@@ -45,6 +45,11 @@ def architecture(gpu: Gpu) -> str:
     if gpu.name in _OFPAPERS:
         return PAPERS
     return [name for name, first in _SINCE.items() if first <= gpu.compute_capability][-1]
+
+
+def overlaps_launches(gpu: Gpu) -> bool:
+    """Return whether a GPU has programmatic dependent launch: from compute capability 9.0 on, or unknown."""
+    return not 0 < gpu.compute_capability < 9
 
 
 def by_architecture(gpus: Iterable[Gpu]) -> list[Gpu]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +105,13 @@ def kernels_of(
     ]
     of_class = place_of if has_classes else np.full(len(place_of), -1)
 
-    shares = [kernel._core.dependent_launch() for kernel in one_each]
+    def waves_of(kernel: KernelTrace) -> int:
+        return math.ceil(math.prod(kernel.grid) / places_of_blocks(kernel, gpu))
+
+    shares = [
+        _within_blocks(*kernel._core.dependent_launch(), row["time_us"], waves_of(kernel), on)
+        for kernel, row in zip(one_each, rows, strict=True)
+    ]
 
     def of_all(values: list[float]) -> _Numbers:
         return np.array(values, np.float64)[place_of]
@@ -123,6 +130,20 @@ def kernels_of(
         of_class.astype(np.int32),
         classes,
     )
+
+
+def _within_blocks(
+    trigger: float, wait: float, time_us: float, waves: int, gpu: Gpu
+) -> tuple[float, float]:
+    """Return shares of the instructions of a launch's blocks as shares of the time of a wave.
+
+    A wave is as long as all others; the first one has the start of the launch, before the instructions.
+    """
+    start = min(launch_us(gpu, "nsys"), time_us)
+    if wait < 1 and time_us > 0:
+        wait = min((start * waves + (time_us - start) * wait) / time_us, 1.0)
+    running = (time_us - start) / time_us if time_us > 0 else 0.0
+    return 1 - (1 - trigger) * running, wait
 
 
 @dataclass

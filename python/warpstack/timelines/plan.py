@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpstack._core import TIMELINE_ENGINES
+from warpstack.hardware.architectures import overlaps_launches
 from warpstack.hardware.description import Gpu
 from warpstack.timelines.costs import Costs
 from warpstack.timelines.operations import Columns
 from warpstack.traces.connections import connections_of
+from warpstack.traces.operations import without_overlaps
 from warpstack.traces.order import Order, order_of
 
 __all__ = ["ENGINES", "Plan", "plan_of"]
@@ -31,6 +33,8 @@ class Plan:
 
 def plan_of(columns: Columns, costs: Costs, gpu: Gpu) -> Plan:
     """Return the operations of a table as the core plays them on a GPU."""
+    if not overlaps_launches(gpu):
+        columns = without_overlaps(columns)
     order = order_of(columns)
     return Plan(_arrays(columns, costs, gpu, _engines(columns, gpu), order), order.kinds)
 

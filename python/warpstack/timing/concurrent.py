@@ -19,6 +19,7 @@ from warpstack.hardware.profiler import checked_profiler
 from warpstack.timing.apart import ResultValues
 from warpstack.timing.statistics import Statistics
 from warpstack.traces.launch_order import launches_before
+from warpstack.traces.operations import without_overlaps
 from warpstack.traces.trace import App, KernelTrace
 
 __all__ = ["ConcurrentResult", "Places", "checked_places", "places_of"]
@@ -129,7 +130,9 @@ class Places:
     after_trigger: list[list[int]]
 
 
-def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
+def places_of(
+    app: App | KernelTrace, hardware_queues: int = 32, *, programmatic: bool = True
+) -> Places:
     """Return the streams of the launches of a program, and what each waits for.
 
     Parameters
@@ -139,6 +142,8 @@ def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
         stream of its own.
     hardware_queues
         How many queues the GPU has, which streams share.
+    programmatic
+        Whether the GPU has programmatic dependent launch; without it such launches wait for the end.
     """
     number = 1 if isinstance(app, KernelTrace) else len(app.kernels)
     nobody: list[list[int]] = [[] for _ in range(number)]
@@ -157,6 +162,8 @@ def places_of(app: App | KernelTrace, hardware_queues: int = 32) -> Places:
         if len(set(processes)) > 1
         else of_program
     )
+    if not programmatic:
+        columns = without_overlaps(columns)
     before = launches_before(columns, hardware_queues)
     places = {row: place for place, row in enumerate(rows.tolist())}
     after, after_trigger = (

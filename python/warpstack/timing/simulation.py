@@ -20,6 +20,7 @@ from warpstack._util.options import Options, SimulationChanges, options_of, writ
 from warpstack._util.progress import Progress, progress_bar
 from warpstack._util.same import same
 from warpstack.errors import InputError, not_a
+from warpstack.hardware.architectures import overlaps_launches
 from warpstack.hardware.description import Gpu, GpuLike, as_gpu
 from warpstack.hardware.doubt import card_doubt, time_doubt, widened_by_sample, with_range
 from warpstack.hardware.profiler import checked_profiler, profiled, times
@@ -688,7 +689,14 @@ def simulate(
         total = sum(one.num_instructions for one in kernels)
         with progress_bar(progress, total, "simulating", "instruction") as bar:
             return simulator._run_in_places(
-                kernels, places_of(app, simulator.gpu.hardware_queues), progress=bar, **how
+                kernels,
+                places_of(
+                    app,
+                    simulator.gpu.hardware_queues,
+                    programmatic=overlaps_launches(simulator.gpu),
+                ),
+                progress=bar,
+                **how,
             )
     if settings.sample_blocks != 1 or any(one.is_sampled for one in kernels):
         if client is not None:

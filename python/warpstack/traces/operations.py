@@ -320,3 +320,8 @@ def _size(count: int) -> str:
 
 def _counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
+
+
+def without_overlaps(columns: Columns) -> Columns:
+    """Return the same operations on a GPU without programmatic dependent launch."""
+    return {**columns, "programmatic": np.zeros_like(columns["programmatic"])}

@@ -197,7 +197,7 @@ def random_machine(seed):
         before = (int(rng.integers(number)),) if number and rng.random() < 0.4 else ()
         grids.append((int(rng.integers(len(made))), int(rng.integers(2)), before))
     machine = int(rng.integers(1, 5)), room, int(rng.choice([0, 2, 128])), MANY_MSHRS
-    return grids, made, *machine, float(rng.choice([0, 0, 20, 300]))
+    return grids, made, *machine, float(rng.choice([0, 0, 20, 300])), float(rng.choice([0, 0, 2]))
 
 
 def play(grids, made, *machine_values):
@@ -285,8 +285,10 @@ def test_eight_kernels_of_one_block_take_the_time_of_one():
     app = ws.App([computing(1) for _ in range(8)])
     one = ws.predict(app.kernels[0], "a100")["cycles"][0]
     table = ws.predict(app, "a100", concurrent=True)
-    assert table["end"].max() == pytest.approx(one)
-    assert table["start"].max() == 0
+    # One block after the other starts.
+    latest = 7 * ws.gpu("a100").block_interval_cycles
+    assert table["end"].max() == pytest.approx(one + latest)
+    assert table["start"].max() == pytest.approx(latest)
 
 
 def reading(number, blocks, load=True):
@@ -316,6 +318,28 @@ def test_short_kernels_of_whole_waves_overlap_at_their_ends(blocks):
     assert table["end"].max() < 0.97 * table["cycles_alone"].sum()
     simulated = ws.simulate(app, gpu, concurrent=True).cycles
     assert table["end"].max() == pytest.approx(simulated, rel=0.08)
+
+
+@pytest.mark.parametrize("blocks", [377, 1380])
+def test_a_tiny_kernel_delays_nobody(blocks):
+    """Three SMs end a little earlier than the others, and do not get all that is left."""
+    k = ws.patterns.KernelBuilder("doubles", grid=blocks, block=64, shared_memory_bytes=0)
+    for _ in range(400):
+        k.emit("DFMA", dst=4, src=(4, 6, 8))
+    table = ws.predict(ws.App([computing(3, 5), k.build()]), "rtx4070", concurrent=True)
+    assert table["end"].max() <= 1.02 * table["cycles_alone"].sum()
+
+
+def test_blocks_of_the_next_kernel_wait_for_those_before():
+    gpu = ws.gpu("a100")
+    first = ws.patterns.KernelBuilder("many", grid=750, block=32)
+    first.emit("FFMA", dst=1, src=1)
+    app = ws.App([first.build(), computing(3, 9)])
+    start = ws.predict(app, gpu, concurrent=True)["start"][1]
+    assert start == pytest.approx(750 * gpu.block_interval_cycles)
+    assert start == pytest.approx(
+        ws.simulate(app, gpu, concurrent=True).to_frame()["start"][1], rel=0.02
+    )
 
 
 def test_nobody_waits_for_what_stores_fetch():

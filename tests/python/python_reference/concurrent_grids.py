@@ -10,13 +10,13 @@ NUM_LIMITS = 5
 NEAR_ENDS = 0.02
 
 
-def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
+def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, interval, paces):
     """Return the start and the end of each grid.
 
     grids: [(class, priority, after)], with `after` the grids that must have ended; classes: [(duration, ends,
     blocks, instructions, need, CustomerClass)]; replacement: cycles from the end of a block until others have
-    its room; paces: of each class the cycles of an instruction beside the network, the scale of its
-    times, and its ends.
+    its room; interval: cycles between the starts of two blocks; paces: of each class the cycles of an
+    instruction beside the network, the scale of its times, and its ends.
     """
     work = [one[3] for one in classes]
     now, started, ended = 0.0, {}, {}
@@ -26,6 +26,10 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
     since, numbers, number = [0.0] * num_sms, [0] * num_sms, 0
     running = []  # [grid, SM, instructions left]
     came = {}
+    given, line_free = (
+        None,
+        0.0,
+    )  # whose block started last, and when the next may that is of another
     emptying = []  # [when, SM, room]
     ending = {}  # when grids end that have left their places
 
@@ -43,6 +47,8 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
             if g not in came and all(before in ended for before in after):
                 came[g] = len(came)
         while (g := in_line()) is not None:
+            if g != given and now < line_free:
+                break
             need = classes[grids[g][0]][4]
             fits = [
                 sm
@@ -58,6 +64,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
             started.setdefault(g, now)
             unstarted[g] -= 1
             running.append([g, sm, work[grids[g][0]]])
+            given, line_free = g, max(line_free, now) + interval
         held = [[0.0] * len(classes) for _ in range(num_sms)]
         for g, sm, _ in running:
             held[sm][grids[g][0]] += 1
@@ -83,6 +90,7 @@ def play(grids, classes, num_sms, room, most_grids, mshrs, replacement, paces):
             [passed]
             + [end - now for end in ending.values()]
             + [free_at - now for free_at, *_ in emptying]
+            + ([line_free - now] if now < line_free and any(unstarted[g] for g in came) else [])
         )
         now += passed
         number += 1

@@ -167,6 +167,7 @@ def ordered(rows, how):
 
 def gpu_of(how):
     return SimpleNamespace(
+        compute_capability=0,
         copy_engines=how.copy_engines,
         graph_gap_us=how.graph_gap,
         launch_us_batch=how.gap,

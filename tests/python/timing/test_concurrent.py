@@ -596,6 +596,42 @@ class TestDependentLaunch:
         _, times = self.times([overlapping(1, TRIGGER, 200), idle], gpu, [[], [0]])
         assert times[1][1] < times[0][1]
 
+    @pytest.mark.parametrize(("gpu", "overlaps"), [("h100-sxm", True), ("a100", False)])
+    def test_older_gpus_have_none(self, gpu, overlaps):
+        kernels = [overlapping(20, TRIGGER, 4000), overlapping(150, WAIT, 50)]
+        rows = [launch(n, 5, programmatic=n == 1) for n in range(2)]
+        app = App._recorded(kernels, "two", columns_of(rows))
+        table = ws.simulate(app, gpu, concurrent=True).to_frame()
+        assert (table["start"][1] < table["end"][0]) == overlaps
+        line = ws.timeline(app, gpu).table
+        line = line[line["operation"] == "kernel"]
+        assert (line["start_us"].iloc[1] < line["end_us"].iloc[0]) == overlaps
+
+    def test_time_lines_wait_for_the_block_that_triggers_last(self):
+        """Of four blocks one triggers at once; the others do at their end."""
+        k = ws.patterns.KernelBuilder("some", grid=4, block=32)
+        k.emit(TRIGGER, predicate=np.arange(4)[:, None] + np.zeros(32) == 0)
+        for _ in range(400):
+            k.emit("FFMA", dst=1, src=1)
+        kernels = [k.build(), overlapping(150, WAIT, 50)]
+        rows = [launch(n, 5, programmatic=n == 1) for n in range(2)]
+        line = ws.timeline(App._recorded(kernels, "two", columns_of(rows)), "h100-sxm").table
+        line = line[line["operation"] == "kernel"]
+        assert line["start_us"].iloc[1] >= line["end_us"].iloc[0]
+
+    def test_the_start_of_a_launch_is_before_its_wait(self):
+        """What is behind the wait takes its instructions' time, and no second start."""
+        kernels = [overlapping(20, TRIGGER, 2000), overlapping(WAIT, 400)]
+        rows = [launch(n, 5, programmatic=n == 1) for n in range(2)]
+        app = App._recorded(kernels, "two", columns_of(rows))
+        gpu = ws.gpu("h100-sxm").replace(host_launch_us=0, launch_delay_us=0)
+        line = ws.timeline(app, gpu).table
+        line = line[line["operation"] == "kernel"]
+        alone = ws.predict(kernels[1], gpu)["time_us"][0]
+        behind = line["end_us"].iloc[1] - line["end_us"].iloc[0]
+        start = gpu.launch_us_nsys
+        assert 0 < behind < alone - 0.8 * start
+
     def test_kernels_alone_take_no_notice(self):
         gpu = plain_pascal(num_sms=2)
         kernel = overlapping(20, TRIGGER, 30, WAIT, 40, blocks=5)
