@@ -89,14 +89,16 @@ def places_of_blocks(kernel: KernelTrace, gpu: Gpu) -> float:
     return float(gpu.num_sms * _core.occupancy(kernel._core, gpu._core)["blocks_per_sm"])
 
 
-def with_one_split(kernels: Sequence[KernelTrace], gpu: Gpu) -> Gpu:
-    """Return a GPU whose adaptive L1 is for all launches what the one with most shared memory leaves."""
+def with_one_split(kernels: Sequence[KernelTrace], gpu: Gpu) -> tuple[Gpu, bool]:
+    """Return a GPU whose adaptive L1 is for all launches what the one with most shared memory leaves.
+
+    And whether a launch has another L1 there than alone.
+    """
     if not gpu.unified_l1_kib or not kernels:
-        return gpu
-    most = max(_core.carve_out(kernel._core, gpu._core) for kernel in kernels) / 1024
-    carve_outs = gpu.shared_memory_carve_outs_kib
-    split = (min(most, max(carve_outs)),)
-    return gpu if split == carve_outs else gpu.replace(shared_memory_carve_outs_kib=split)
+        return gpu, False
+    largest = max(gpu.shared_memory_carve_outs_kib)
+    splits = {min(_core.carve_out(kernel._core, gpu._core) / 1024, largest) for kernel in kernels}
+    return gpu.replace(shared_memory_carve_outs_kib=(max(splits),)), len(splits) > 1
 
 
 def instructions_of_warp(kernel: KernelTrace) -> float:

@@ -631,8 +631,8 @@ def _concurrent_rows(
             bar.update(found.kernel.num_instructions)
     alone = [evaluate(profile, gpu, MODEL).cycles for profile in profiles]
     places = places_of(app, gpu.hardware_queues)
-    shared = with_one_split(pipeline.kernels, gpu)
-    if shared != gpu:
+    shared, differs = with_one_split(pipeline.kernels, gpu)
+    if differs:
         profiles = list(Pipeline(app, options).profiles(shared))
     times = played(
         pipeline.kernels,

@@ -342,6 +342,22 @@ def test_blocks_of_the_next_kernel_wait_for_those_before():
     )
 
 
+def test_an_adaptive_l1_has_one_split():
+    """A tiny kernel with much shared memory leaves the other one an L1 that its lines do not fit in."""
+    k = ws.patterns.KernelBuilder("again", grid=1, block=1024)
+    for n in range(40):
+        k.emit("LDG.E", dst=4, src=2, address=(1 << 30) + (n % 8) * 8192 * 2 + 16 * k.thread)
+        k.emit("FFMA", dst=5, src=(4, 5))
+    tiny = ws.patterns.KernelBuilder("tiny", grid=1, block=32, shared_memory_bytes=160 << 10)
+    tiny.emit("FFMA", dst=1, src=1)
+    app = ws.App([k.build(), tiny.build()])
+    table = ws.predict(app, "a100", concurrent=True)
+    assert table["cycles"][0] > 1.3 * table["cycles_alone"][0]
+    alone = ws.simulate(app, "a100")[0].cycles
+    both = ws.simulate(app, "a100", concurrent=True).to_frame()["cycles"][0]
+    assert both > 1.3 * alone
+
+
 def test_nobody_waits_for_what_stores_fetch():
     """Two kernels that take half of the places each, and wait for nothing but their own results."""
     app, gpu = ws.App([reading(n + 1, 8, load=False) for n in range(2)]), small()
