@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -20,6 +21,7 @@ struct Population {
 double log_of_free(double free, double least) {
   return free >= least ? std::log(free) : std::log(least) + (free - least) / least;
 }
+double slope_of_log(double free, double least) { return 1 / std::max(free, least); }
 
 /// The equations of all populations, in the waits at what they share.
 class Equations {
@@ -70,7 +72,7 @@ class Equations {
   double misfits(const std::vector<double>& of_waits, double least, std::vector<double>& result) {
     find_times(of_waits);
     double least_free = 1;
-    std::vector<double> busy(num_queues_);
+    busy_.assign(num_queues_, 0);
     residual_.assign(num_queues_, 0);
     for (std::size_t p = 0; p < populations_.size(); ++p) {
       const Population& one = populations_[p];
@@ -78,40 +80,76 @@ class Equations {
         const Visit& visit = its(one).visits[k];
         if (visit.busy == 0) continue;
         const double of_these = visit.busy * rate(p) * sharing_sms(one, k);
-        busy[queue_of_[p][k]] += of_these;
+        busy_[queue_of_[p][k]] += of_these;
         residual_[queue_of_[p][k]] += of_these * visit.service / 2;
       }
     }
     result.resize(of_waits.size());
     for (std::size_t q = 0; q < num_queues_; ++q) {
-      const double free = 1 - busy[q];
+      const double free = 1 - busy_[q];
       least_free = std::min(least_free, free);
       const double queued = std::max(residual_[q], nearly_nothing);
       result[q] = std::log(of_waits[q] / queued) + log_of_free(free, least);
     }
-    const double exponent = std::sqrt(2 * (mshrs_ + 1)) - 1;
-    for (const auto* places : {&misses_, &stores_}) {
+    for (const Places of : {Places::of_misses, Places::of_stores}) {
       for (std::size_t g = 0; g < groups_.size(); ++g) {
-        const std::size_t wait = (*places)[g];
+        const std::size_t wait = queue_of(of, g);
         if (wait == nothing) continue;
-        double cycles = 0;
-        double count = 0;
-        for (std::size_t p = 0; p < populations_.size(); ++p) {
-          if (populations_[p].group != g) continue;
-          const bool is_miss = places == &misses_;
-          const CustomerClass& of = its(populations_[p]);
-          const double held = rate(p) * (is_miss ? of.held_misses : of.posted);
-          count += held;
-          cycles += held * (is_miss ? trips_[p] : stays_[p]);
-        }
-        const double full = std::max(cycles / mshrs_, hardly_full);
-        least_free = std::min(least_free, 1 - full);
-        const double mean = std::max(cycles, nearly_nothing) / count;
-        result[wait] = std::log(of_waits[wait] / mean * mshrs_) - exponent * std::log(full) +
-                       log_of_free(1 - full, least);
+        const Held held = held_in(of, g);
+        least_free = std::min(least_free, 1 - held.full(mshrs_));
+        const double mean = std::max(held.cycles, nearly_nothing) / held.count;
+        result[wait] = std::log(of_waits[wait] / mean * mshrs_) -
+                       exponent() * std::log(held.full(mshrs_)) +
+                       log_of_free(1 - held.full(mshrs_), least);
       }
     }
     return least_free;
+  }
+
+  /// How the misfits of the last waits change with the logarithm of each wait, by row: each wait
+  /// makes those slower who wait there, and these then do less at all of their stations.
+  void slopes(const std::vector<double>& of_waits, double least,
+              std::vector<double>& result) const {
+    const std::size_t n = of_waits.size();
+    result.assign(n * n, 0);
+    for (std::size_t q = 0; q < n; ++q) result[q * n + q] = 1;
+    std::vector<Effect> effects;
+    for (std::size_t p = 0; p < populations_.size(); ++p) {
+      if (times[p] <= shortest) continue;
+      find_effects(p, of_waits, effects);
+      const Population& one = populations_[p];
+      const std::array<Held, 2> all_held = {held_in(Places::of_misses, one.group),
+                                            held_in(Places::of_stores, one.group)};
+      for (const Effect& effect : effects) {
+        const double of_rate = -rate(p) / times[p] * effect.time;
+        for (std::size_t k = 0; k < num_mixed_stations; ++k) {
+          const Visit& visit = its(one).visits[k];
+          if (visit.busy == 0) continue;
+          const std::size_t queue = queue_of_[p][k];
+          const double of_busy = visit.busy * sharing_sms(one, k) * of_rate;
+          double& slope = result[queue * n + effect.queue];
+          slope -= slope_of_log(1 - busy_[queue], least) * of_busy;
+          if (residual_[queue] > nearly_nothing) {
+            slope -= of_busy * visit.service / 2 / residual_[queue];
+          }
+        }
+        for (const Places of : {Places::of_misses, Places::of_stores}) {
+          const std::size_t queue = queue_of(of, one.group);
+          const double count = count_of(of, one);
+          if (queue == nothing || count == 0) continue;
+          const Held& held = all_held[static_cast<std::size_t>(of)];
+          const double of_stay = of == Places::of_misses ? effect.trip : effect.stay;
+          const double of_cycles = count * (of_rate * stay_of(of, p) + rate(p) * of_stay);
+          double& slope = result[queue * n + effect.queue];
+          slope += count * of_rate / held.count;
+          if (held.cycles > nearly_nothing) slope -= of_cycles / held.cycles;
+          if (held.cycles / mshrs_ > hardly_full) {
+            const double full = held.full(mshrs_);
+            slope -= (exponent() / full + slope_of_log(1 - full, least)) * of_cycles / mshrs_;
+          }
+        }
+      }
+    }
   }
 
   /// Finds which share of a queue is a customer's own, which it does not wait for. Returns by how
@@ -144,6 +182,67 @@ class Equations {
   static constexpr double shortest = 1e-9;
   static constexpr double nearly_nothing = 1e-12;
   static constexpr double hardly_full = 1e-3;  ///< nobody waits for a place
+
+  /// What is held: MSHRs, or places of stores on their way.
+  enum class Places : std::uint8_t { of_misses, of_stores };
+  /// Who holds places of an SM.
+  struct Held {
+    double cycles = 0;
+    double count = 0;
+    [[nodiscard]] double full(double places) const {
+      return std::max(cycles / places, hardly_full);
+    }
+  };
+  /// What the logarithm of a wait does to one population.
+  struct Effect {
+    std::size_t queue = 0;
+    double time = 0;
+    double trip = 0;
+    double stay = 0;
+  };
+
+  [[nodiscard]] std::size_t queue_of(Places of, std::size_t group) const {
+    return (of == Places::of_misses ? misses_ : stores_)[group];
+  }
+  [[nodiscard]] double count_of(Places of, const Population& one) const {
+    return of == Places::of_misses ? its(one).held_misses : its(one).posted;
+  }
+  [[nodiscard]] double stay_of(Places of, std::size_t p) const {
+    return (of == Places::of_misses ? trips_ : stays_)[p];
+  }
+  [[nodiscard]] double exponent() const { return std::sqrt(2 * (mshrs_ + 1)) - 1; }
+  [[nodiscard]] Held held_in(Places of, std::size_t group) const {
+    Held held;
+    for (std::size_t p = 0; p < populations_.size(); ++p) {
+      if (populations_[p].group != group) continue;
+      const double count = rate(p) * count_of(of, populations_[p]);
+      held.count += count;
+      held.cycles += count * stay_of(of, p);
+    }
+    return held;
+  }
+  void find_effects(std::size_t p, const std::vector<double>& of_waits,
+                    std::vector<Effect>& effects) const {
+    const Population& one = populations_[p];
+    effects.clear();
+    for (std::size_t k = 0; k < num_mixed_stations; ++k) {
+      const Visit& visit = its(one).visits[k];
+      if (visit.busy == 0) continue;
+      const double wait = of_waits[queue_of_[p][k]] * (1 - own_[p][k]);
+      Effect effect{.queue = queue_of_[p][k]};
+      if (is_behind_ports(k)) effect.stay = wait;
+      if (visit.demand > 0) effect.time = visit.count * wait;
+      if (is_behind_ports(k) && its(one).waiting_loads > 0) {
+        effect.trip = effect.time / its(one).waiting_loads;
+      }
+      effects.push_back(effect);
+    }
+    for (const Places of : {Places::of_misses, Places::of_stores}) {
+      const std::size_t queue = queue_of(of, one.group);
+      if (queue == nothing) continue;
+      effects.push_back({.queue = queue, .time = of_waits[queue] * count_of(of, one)});
+    }
+  }
 
   [[nodiscard]] const CustomerClass& its(const Population& one) const {
     return classes_[one.of_class];
@@ -196,6 +295,7 @@ class Equations {
   std::vector<std::size_t> misses_;                          ///< by group: the wait for an MSHR
   std::vector<std::size_t> stores_;                          ///< and for the place of a store
   std::vector<std::array<double, num_mixed_stations>> own_;  ///< by population
+  std::vector<double> busy_;
   std::vector<double> residual_;
   std::vector<double> trips_;
   std::vector<double> stays_;
@@ -238,31 +338,22 @@ double sum_of_squares(const std::vector<double>& values) {
 double find_waits(Equations& equations, double least) {
   constexpr int most_steps = 100;
   constexpr double exact = 1e-10;
-  constexpr double step_of_slope = 1e-7;
   constexpr double longest_step = 5;
   constexpr double smallest_part = 1e-6;
   std::vector<double>& waits = equations.waits;
-  const std::size_t n = waits.size();
   std::vector<double> misfits;
   std::vector<double> nearby;
+  std::vector<double> slopes;
   equations.misfits(waits, least, misfits);
   for (int step = 0; step < most_steps; ++step) {
     if (sum_of_squares(misfits) <= exact * exact) break;
-    std::vector<double> slopes(n * n);
-    for (std::size_t column = 0; column < n; ++column) {
-      std::vector<double> moved = waits;
-      moved[column] *= std::exp(step_of_slope);
-      equations.misfits(moved, least, nearby);
-      for (std::size_t row = 0; row < n; ++row) {
-        slopes[row * n + column] = (nearby[row] - misfits[row]) / step_of_slope;
-      }
-    }
+    equations.slopes(waits, least, slopes);
     std::vector<double> change = misfits;
     if (!solve(slopes, change)) break;
     bool is_nearer = false;
     for (double part = 1; part > smallest_part && !is_nearer; part /= 2) {
       std::vector<double> next = waits;
-      for (std::size_t q = 0; q < n; ++q) {
+      for (std::size_t q = 0; q < next.size(); ++q) {
         next[q] *= std::exp(std::clamp(-part * change[q], -longest_step, longest_step));
       }
       equations.misfits(next, least, nearby);
