@@ -33,13 +33,12 @@ void check_place(const MemoryLocation& location, int allocation_kind) {
 }  // namespace
 
 MemoryPools::MemoryPools() {
-  for (const auto& [location, kind] : {std::pair(LocationKind::device, pinned_memory),
-                                       std::pair(LocationKind::host, pinned_memory),
-                                       std::pair(LocationKind::host_numa, pinned_memory),
-                                       std::pair(LocationKind::device, managed_memory),
-                                       std::pair(LocationKind::host, managed_memory),
-                                       std::pair(LocationKind::host_numa, managed_memory),
-                                       std::pair(LocationKind::none, managed_memory)}) {
+  using enum LocationKind;
+  for (const auto& [location, kind] :
+       {std::pair(device, pinned_memory), std::pair(host, pinned_memory),
+        std::pair(host_numa, pinned_memory), std::pair(device, managed_memory),
+        std::pair(host, managed_memory), std::pair(host_numa, managed_memory),
+        std::pair(none, managed_memory)}) {
     auto pool = std::make_shared<MemoryPool>();
     pool->properties.allocation_kind = kind;
     pool->properties.location = {location, 0};

@@ -39,6 +39,19 @@ StreamOfOperation stream_of_call(Runtime& runtime) {
   return runtime.stream_of_operation(log_thread().call.stream);
 }
 
+Operation of_kind(OperationKind kind) {
+  Operation operation;
+  operation.kind = kind;
+  return operation;
+}
+/// Work of a stream, which the host does not wait for.
+Operation in_stream(Runtime& runtime, OperationKind kind, StreamHandle stream) {
+  Operation operation = of_kind(kind);
+  operation.stream = runtime.stream_of_operation(stream);
+  operation.asynchronous = true;
+  return operation;
+}
+
 }  // namespace
 
 StreamOfOperation Runtime::stream_of_operation(StreamHandle handle) {
@@ -56,12 +69,9 @@ StreamOfOperation Runtime::stream_of_operation(StreamHandle handle) {
 
 std::uint64_t record_launch(Runtime& runtime, const std::string& kernel, const Runtime::Call& call,
                             std::uint64_t launch) {
-  Operation operation;
-  operation.kind = OperationKind::kernel;
+  Operation operation = in_stream(runtime, OperationKind::kernel, call.stream);
   operation.name = kernel;
-  operation.stream = runtime.stream_of_operation(call.stream);
   operation.launch = launch;
-  operation.asynchronous = true;
   operation.programmatic = call.programmatic;
   runtime.log().add(operation);
   return static_cast<std::uint64_t>(operation.stream.number);
@@ -72,8 +82,7 @@ void record_copy(Runtime& runtime, std::uint64_t target, std::uint64_t source,
   if (!runtime.log().is_on()) return;
   const Side to = side_of(runtime, target);
   const Side from = side_of(runtime, source);
-  Operation operation;
-  operation.kind = OperationKind::copy;
+  Operation operation = of_kind(OperationKind::copy);
   operation.stream = stream_of_call(runtime);
   operation.bytes = bytes;
   operation.direction =
@@ -87,19 +96,15 @@ void record_copy(Runtime& runtime, std::uint64_t target, std::uint64_t source,
 }
 
 void record_prefetch(Runtime& runtime, StreamHandle stream, std::uint64_t bytes, bool to_device) {
-  Operation operation;
-  operation.kind = OperationKind::copy;
-  operation.stream = runtime.stream_of_operation(stream);
+  Operation operation = in_stream(runtime, OperationKind::copy, stream);
   operation.bytes = bytes;
   operation.direction = to_device ? Direction::host_to_device : Direction::device_to_host;
-  operation.asynchronous = true;
   runtime.log().add(operation);
 }
 
 void record_fill(Runtime& runtime, std::uint64_t target, std::uint64_t bytes) {
   if (!runtime.log().is_on()) return;
-  Operation operation;
-  operation.kind = OperationKind::fill;
+  Operation operation = of_kind(OperationKind::fill);
   operation.stream = stream_of_call(runtime);
   operation.bytes = bytes;
   operation.pinned = side_of(runtime, target).pinned;
@@ -109,38 +114,28 @@ void record_fill(Runtime& runtime, std::uint64_t target, std::uint64_t bytes) {
 
 void record_library(Runtime& runtime, const std::string& library, StreamHandle stream,
                     std::uint64_t bytes, const Computation& computation) {
-  Operation operation;
-  operation.kind = OperationKind::library;
+  Operation operation = in_stream(runtime, OperationKind::library, stream);
   operation.name = library;
-  operation.stream = runtime.stream_of_operation(stream);
   operation.bytes = bytes;
-  operation.asynchronous = true;
   operation.computation = computation;
   runtime.log().add(operation);
 }
 
 void record_stream(Runtime& runtime, OperationKind kind, StreamHandle stream) {
-  Operation operation;
-  operation.kind = kind;
-  operation.stream = runtime.stream_of_operation(stream);
+  Operation operation = in_stream(runtime, kind, stream);
   operation.asynchronous = kind != OperationKind::stream_synchronize;
   runtime.log().add(operation);
 }
 
 void record_event(Runtime& runtime, OperationKind kind, EventHandle event, StreamHandle stream) {
-  Operation operation;
-  operation.kind = kind;
+  Operation operation =
+      kind == OperationKind::event_synchronize ? of_kind(kind) : in_stream(runtime, kind, stream);
   operation.event = runtime.event(event).number;
-  if (kind != OperationKind::event_synchronize) {
-    operation.stream = runtime.stream_of_operation(stream);
-    operation.asynchronous = true;
-  }
   runtime.log().add(operation);
 }
 
 void record_allocation(Runtime& runtime, std::uint64_t bytes, bool pinned) {
-  Operation operation;
-  operation.kind = OperationKind::allocate;
+  Operation operation = of_kind(OperationKind::allocate);
   operation.bytes = bytes;
   operation.pinned = pinned;
   operation.asynchronous = is_of_device() || log_thread().call.in_order;
@@ -152,8 +147,7 @@ void record_free(Runtime& runtime, std::uint64_t address) {
   if (!runtime.log().is_on()) return;
   const auto known = runtime.memory_at(address);
   if (!known) return;
-  Operation operation;
-  operation.kind = OperationKind::free;
+  Operation operation = of_kind(OperationKind::free);
   operation.bytes = known->bytes;
   operation.pinned = known->kind == Kind::host;
   operation.asynchronous = is_of_device() || log_thread().call.in_order;
@@ -162,9 +156,7 @@ void record_free(Runtime& runtime, std::uint64_t address) {
 }
 
 void record_synchronization(Runtime& runtime) {
-  Operation operation;
-  operation.kind = OperationKind::device_synchronize;
-  runtime.log().add(operation);
+  runtime.log().add(of_kind(OperationKind::device_synchronize));
 }
 
 }  // namespace warpstack::cudart
