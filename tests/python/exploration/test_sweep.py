@@ -143,7 +143,7 @@ def another(gpu, field):
         return next(choice for choice in declared.choices if choice != value)
     if field == "dram_channels":
         return gpu.l2_slices if value != gpu.l2_slices else 1
-    if field == "dram_efficiency":
+    if field in ("dram_efficiency", "host_link_both_ways"):
         return value / 2
     if field in ("dram_banks", "dram_trefi"):
         return 2 * value or 1024
