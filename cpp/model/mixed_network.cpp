@@ -340,18 +340,33 @@ double find_waits(Equations& equations, double least) {
   constexpr double exact = 1e-10;
   constexpr double longest_step = 5;
   constexpr double smallest_part = 1e-6;
+  constexpr int most_relaxations = 8;
   std::vector<double>& waits = equations.waits;
   std::vector<double> misfits;
   std::vector<double> nearby;
   std::vector<double> slopes;
+  // Where no step along the slopes leads nearer, each wait goes on by itself for a while: a longer
+  // one makes who waits there slower, and so the station less busy.
+  const auto relax = [&] {
+    constexpr int steps = 60;
+    constexpr double share = 0.2;
+    constexpr double most = 0.5;
+    for (int step = 0; step < steps; ++step) {
+      for (std::size_t q = 0; q < waits.size(); ++q) {
+        waits[q] *= std::exp(std::clamp(-share * misfits[q], -most, most));
+      }
+      equations.misfits(waits, least, misfits);
+    }
+  };
+  int relaxations = 0;
   equations.misfits(waits, least, misfits);
   for (int step = 0; step < most_steps; ++step) {
     if (sum_of_squares(misfits) <= exact * exact) break;
     equations.slopes(waits, least, slopes);
     std::vector<double> change = misfits;
-    if (!solve(slopes, change)) break;
+    const bool is_solved = solve(slopes, change);
     bool is_nearer = false;
-    for (double part = 1; part > smallest_part && !is_nearer; part /= 2) {
+    for (double part = 1; is_solved && part > smallest_part && !is_nearer; part /= 2) {
       std::vector<double> next = waits;
       for (std::size_t q = 0; q < next.size(); ++q) {
         next[q] *= std::exp(std::clamp(-part * change[q], -longest_step, longest_step));
@@ -360,8 +375,14 @@ double find_waits(Equations& equations, double least) {
       is_nearer = sum_of_squares(nearby) < sum_of_squares(misfits);
       if (is_nearer) waits = std::move(next);
     }
-    if (!is_nearer) break;
-    misfits = nearby;
+    if (is_nearer) {
+      misfits = nearby;
+    } else if (++relaxations <= most_relaxations) {
+      equations.misfits(waits, least, misfits);
+      relax();
+    } else {
+      break;
+    }
   }
   return equations.misfits(waits, least, misfits);
 }
