@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+import compiler_cache
 from warpstack.cuda.toolchain import find_nvcc
 
 
@@ -25,3 +27,14 @@ def need_linking_nvcc() -> str:
     if nvcc is None:
         pytest.skip("needs nvcc of a toolkit, with libcudart.so")
     return nvcc
+
+
+def hopper_program(folder: Path, source: Path) -> str:
+    """Return a host program whose kernels are PTX for compute capability 9.0, or skip the test."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    made = folder / source.stem
+    target = ("-gencode", "arch=compute_90,code=compute_90")
+    compiler_cache.nvcc([nvcc, "-std=c++17", "-cudart", "shared", *target, "-o", made, source])
+    return str(made)

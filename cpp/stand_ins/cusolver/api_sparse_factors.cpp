@@ -219,7 +219,7 @@ Status set_up_qr(const char* function, SparseContext* handle, bool on_device, Le
   });
 }
 
-/// With b and x the system is solved, too.
+/// The system is solved, too, where b and x are given.
 template <typename Info>
 Status factor_qr(const char* function, SparseContext* handle, bool on_device, Letter letter,
                  int rows, const void* b, void* x, Info* info) {

@@ -45,7 +45,7 @@ std::vector<int> reverse_cuthill_mckee(const Neighbours& graph) {
   std::vector<char> seen(graph.size());
   for (std::size_t start = 0; start < graph.size(); ++start) {
     if (seen[start]) continue;
-    // From the node that is farthest away, as long as that goes farther.
+    // The next start is the node that is farthest away, as long as that goes farther.
     int root = static_cast<int>(start), farthest = -1;
     while (true) {
       std::vector<char> here = seen;

@@ -141,7 +141,7 @@ class Sm {
   void count_rows();
   /// Warps of a grid wait for the grids before it, until release().
   void hold(std::uint32_t grid) { released_[grid] = never; }
-  /// From a cycle on that is still to come, they need not wait any more.
+  /// They need not wait any more from a cycle on that is still to come.
   void release(std::uint32_t grid, Cycle cycle);
   /// Takes a thread block in this cycle, to whose step it has not come yet.
   void launch(const BlockStart& start, Cycle now);

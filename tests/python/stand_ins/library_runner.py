@@ -38,3 +38,14 @@ def run_client(folder, create, plan, memory, library, **variables):
             number, rest = name.split(".", 1)
             found[int(number)][rest] = value
     return found, done.stderr
+
+
+def check_cases(found, plan, checks, said):
+    """Check what `run_client` found: no step has failed, and each case holds what it has to."""
+    for number, check in enumerate(checks):
+        failed = np.flatnonzero(found[number]["status"])
+        assert not failed.size, (number, plan[number]["steps"][failed[0]], said[-500:])
+        try:
+            check(found[number])
+        except AssertionError as error:
+            raise AssertionError(f"case {number}: {plan[number]['steps']}: {error}") from error

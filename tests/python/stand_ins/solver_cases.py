@@ -15,7 +15,7 @@ class Builder:
 
     def __init__(self, rng):
         self.rng = rng
-        self.device, self.steps, self.lds = {}, [], {}
+        self.device, self.host, self.steps, self.lds = {}, {}, [], {}
         self.kind = str(rng.choice(list(LETTERS)))
         self.type = sparse.TYPES[self.kind][0]
         self.complex = sparse.is_complex(self.kind)
@@ -359,13 +359,22 @@ def singular_values(build):
 KINDS = (lu, cholesky, qr, eigenvalues, pairs, singular_values)
 
 
-def cases(seed, count):
-    """Return a plan for library_client.py, its memory, and for each case what checks it."""
+def planned(kinds, builder, seed, count):
+    """Return a plan for library_client.py, its memory, and for each case what checks it.
+
+    `kinds` take turns; each is given what `builder` makes of random numbers, and returns the check.
+    """
     plan, memory, checks = [], {}, []
     rng = np.random.default_rng(seed)
     for number in range(count):
-        build = Builder(rng)
-        checks.append(KINDS[number % len(KINDS)](build))
-        plan.append({"device": list(build.device), "host": [], "steps": build.steps})
-        memory.update({f"{number}.{name}": data for name, data in build.device.items()})
+        build = builder(rng)
+        checks.append(kinds[number % len(kinds)](build))
+        plan.append({"device": list(build.device), "host": list(build.host), "steps": build.steps})
+        for data in (build.device, build.host):
+            memory.update({f"{number}.{name}": array for name, array in data.items()})
     return plan, memory, checks
+
+
+def cases(seed, count):
+    """Return the cases of dense matrices."""
+    return planned(KINDS, Builder, seed, count)

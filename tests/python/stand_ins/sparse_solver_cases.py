@@ -3,7 +3,7 @@
 import numpy as np
 
 from python_reference import sparse
-from stand_ins.solver_cases import LETTERS, PRECISION, REAL
+from stand_ins.solver_cases import LETTERS, PRECISION, REAL, planned
 
 
 class Builder:
@@ -409,13 +409,5 @@ KINDS = (systems, cholesky_steps, qr_steps, batches, lu_steps, eigenvalues, orde
 
 
 def cases(seed, count):
-    """Return a plan for library_client.py, its memory, and for each case what checks it."""
-    plan, memory, checks = [], {}, []
-    rng = np.random.default_rng(seed)
-    for number in range(count):
-        build = Builder(rng)
-        checks.append(KINDS[number % len(KINDS)](build))
-        plan.append({"device": list(build.device), "host": list(build.host), "steps": build.steps})
-        for data in (build.device, build.host):
-            memory.update({f"{number}.{name}": array for name, array in data.items()})
-    return plan, memory, checks
+    """Return the cases of sparse matrices."""
+    return planned(KINDS, Builder, seed, count)

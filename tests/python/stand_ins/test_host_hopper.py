@@ -1,12 +1,11 @@
 """CUDA programs for compute capability 9.0: clusters of a launch, and tensor maps of the driver."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-import compiler_cache
+import host_compiler
 import warpstack as ws
 from warpstack.cuda import host
 
@@ -18,20 +17,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("nvcc is not installed")
-    made = tmp_path_factory.mktemp("program") / "hopper"
-    command = [
-        nvcc,
-        "-std=c++17",
-        "-cudart",
-        "shared",
-        "-gencode",
-        "arch=compute_90,code=compute_90",
-    ]
-    compiler_cache.nvcc([*command, "-o", made, SOURCE])
-    return str(made)
+    return host_compiler.hopper_program(tmp_path_factory.mktemp("program"), SOURCE)
 
 
 def test_clusters_of_a_launch(program, tmp_path, capfd):

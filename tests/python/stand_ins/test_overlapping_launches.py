@@ -1,12 +1,11 @@
 """Programmatic dependent launch: what is recorded of host_programs/overlapping.cu, and what it gains."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-import compiler_cache
+import host_compiler
 import warpstack as ws
 from warpstack.cuda import host
 from warpstack.timing.concurrent import places_of
@@ -22,13 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("nvcc is not installed")
-    made = tmp_path_factory.mktemp("program") / "overlapping"
-    target = ("-gencode", "arch=compute_90,code=compute_90")
-    compiler_cache.nvcc([nvcc, "-std=c++17", "-cudart", "shared", *target, "-o", made, SOURCE])
-    return str(made)
+    return host_compiler.hopper_program(tmp_path_factory.mktemp("program"), SOURCE)
 
 
 @pytest.fixture
