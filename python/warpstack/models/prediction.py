@@ -632,15 +632,11 @@ def _concurrent_rows(
     alone = [evaluate(profile, gpu, MODEL).cycles for profile in profiles]
     places = places_of(app, gpu.hardware_queues)
     shared, differs = with_one_split(pipeline.kernels, gpu)
+    cycles = alone
     if differs:
         profiles = list(Pipeline(app, options).profiles(shared))
-    times = played(
-        pipeline.kernels,
-        profiles,
-        [evaluate(profile, shared, MODEL).cycles for profile in profiles],
-        shared,
-        places,
-    )
+        cycles = [evaluate(profile, shared, MODEL).cycles for profile in profiles]
+    times = played(pipeline.kernels, profiles, cycles, shared, places)
     rows = []
     for place, (kernel, (start, end)) in enumerate(zip(pipeline.kernels, times, strict=True)):
         count = kernel.num_instructions
